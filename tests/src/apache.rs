@@ -11,8 +11,8 @@ use crate::tools;
 /// Where Debian has its modules.
 const MODULES: &str = "/usr/lib/apache2/modules";
 
-/// Starts it on a leased port; its files are in `folder`, which whoever it runs as may write. It loads these modules
-/// besides those that every server needs, and `more` is the rest of its configuration.
+/// Starts Apache httpd on a leased port. Its files are in `folder`, which its user may write. It loads these modules in
+/// addition to the modules that every server needs; `more` is the rest of its configuration.
 pub fn start(lease: &Lease, folder: &TempDir, modules: &[&str], more: &str) -> Process {
     let at = folder.path().display();
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).expect("its own folder");

@@ -47,7 +47,7 @@ impl Origin {
         format!("http://{}{path}", self.addresses[index])
     }
 
-    /// What it counted.
+    /// Its counters.
     pub fn counts(&self) -> Value {
         let response = Client::connect(self.addresses[0]).get("/_origin/counts");
         serde_json::from_slice(&response.body).expect("counts in JSON")

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::STEP_TIMEOUT;
 
-/// Below the ports that the kernel gives to those who ask for just any.
+/// Below the ports that the kernel assigns for port 0.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 /// How often a member looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(20);
@@ -54,7 +54,7 @@ impl Default for UdpLease {
     }
 }
 
-/// Who has sent something, and what.
+/// Sender and payload of a datagram.
 pub type Seen = (SocketAddr, Vec<u8>);
 
 /// A member in a thread of its own: a closure makes the answers to each datagram.
@@ -100,13 +100,13 @@ impl DatagramMember {
         Self { address, stopping, seen, thread: Some(thread) }
     }
 
-    /// Says its name and what came.
+    /// Answers with its name and the received text.
     #[track_caller]
     pub fn echo(name: &'static str) -> Self {
         Self::new(move |bytes| vec![[name.as_bytes(), b" ", bytes].concat()])
     }
 
-    /// Takes what comes and says nothing.
+    /// Receives datagrams and never answers.
     #[track_caller]
     pub fn silent() -> Self {
         Self::new(|_| Vec::new())
@@ -156,7 +156,7 @@ impl DatagramClient {
     /// Sends a datagram.
     #[track_caller]
     pub fn send(&self, bytes: impl AsRef<[u8]>) {
-        // An earlier error of the way (ICMP) is told by the next call.
+        // The next call reports an earlier ICMP error.
         let sent = self.socket.send(bytes.as_ref()).or_else(|_| self.socket.send(bytes.as_ref()));
         sent.expect("sending");
     }
@@ -170,14 +170,14 @@ impl DatagramClient {
         buffer
     }
 
-    /// Sends a text, and what comes back.
+    /// Sends a text, and returns the answer.
     #[track_caller]
     pub fn ask(&self, text: &str) -> String {
         self.send(text);
         String::from_utf8_lossy(&self.receive()).into_owned()
     }
 
-    /// What comes within this time.
+    /// The datagram that arrives within this time.
     #[track_caller]
     pub fn receive_within(&self, time: Duration) -> Option<Vec<u8>> {
         self.socket.set_read_timeout(Some(time)).expect("a timeout");

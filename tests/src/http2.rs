@@ -1,7 +1,7 @@
 //! HTTP/2 as the harness speaks it: frames that a scenario names, in either role, without TLS.
 //!
-//! A [`Peer`] answers SETTINGS and PING, opens the windows for what it has received unless it is told not to, and
-//! remembers what came on each stream. All else is the scenario's.
+//! A [`Peer`] answers SETTINGS and PING, opens the windows for received data unless the scenario disables that, and
+//! records the frames of each stream. The scenario does everything else.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -20,12 +20,12 @@ const WINDOW_DEFAULT: i64 = 65_535;
 /// Largest payload that any peer takes.
 const FRAME_BYTES_MAX: usize = 16_384;
 
-/// What came on a stream.
+/// The received frames of a stream.
 #[derive(Debug, Clone, Default)]
 pub struct Message {
     /// Pseudo-header fields and fields, as text.
     pub head: Vec<(String, String)>,
-    /// Data, unless somebody took it away.
+    /// Data, unless the scenario has taken it.
     pub body: Vec<u8>,
     /// Trailers.
     pub trailers: Vec<(String, String)>,
@@ -45,7 +45,7 @@ impl Message {
         self.head.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
     }
 
-    /// Status of a response; 0 where there is none.
+    /// Status of a response; 0 if there is none.
     pub fn status(&self) -> u16 {
         self.field(":status").and_then(|status| status.parse().ok()).unwrap_or(0)
     }
@@ -75,7 +75,7 @@ pub struct Peer {
     stream: TcpStream,
     buffer: Vec<u8>,
     decoder: Decoder,
-    /// What came, by stream.
+    /// Received frames, by stream.
     pub streams: BTreeMap<u32, Message>,
     /// Last stream and code of each GOAWAY.
     pub goaways: Vec<(u32, u32)>,
@@ -248,7 +248,7 @@ impl Peer {
         usize::try_from(of_stream.min(self.window)).unwrap_or(0)
     }
 
-    /// Sends data as the windows allow, reading what comes meanwhile. An error: the stream or the connection ended.
+    /// Sends data as the windows allow, and reads in the meantime. An error: the stream or the connection ended.
     pub fn body(&mut self, stream: u32, mut data: &[u8], end: bool) -> io::Result<()> {
         loop {
             let length = self.allowance(stream).min(data.len()).min(FRAME_BYTES_MAX);
@@ -304,14 +304,14 @@ impl Peer {
         Some(frame)
     }
 
-    /// Reads one frame and does what it asks for. False: the other has closed.
+    /// Reads one frame and answers it if necessary. False: the peer has closed.
     pub fn pump(&mut self) -> bool {
         let Some(frame) = self.frame() else { return false };
         self.heed(frame);
         true
     }
 
-    /// Reads what comes within this time, or until the other closes.
+    /// Reads for this time, or until the peer closes.
     pub fn pump_for(&mut self, time: Duration) {
         let until = Instant::now() + time;
         while !self.closed {
@@ -335,7 +335,7 @@ impl Peer {
         let _ = self.stream.set_read_timeout(Some(crate::STEP_TIMEOUT));
     }
 
-    /// Takes away what came on a stream since the last time, and whether nothing follows it.
+    /// Takes the data of a stream since the last call, and whether the stream has ended.
     pub fn take_body(&mut self, stream: u32) -> (Vec<u8>, bool) {
         let message = self.streams.get_mut(&stream);
         message.map_or((Vec::new(), false), |it| (std::mem::take(&mut it.body), it.ended))
@@ -454,7 +454,7 @@ impl Peer {
         }
     }
 
-    /// What came on a stream, once it is whole, reset, or the other has closed.
+    /// The frames of a stream, after it is complete or reset, or the peer has closed.
     pub fn response(&mut self, stream: u32) -> Message {
         loop {
             if let Some(message) = self.streams.get(&stream)
@@ -477,7 +477,7 @@ impl Peer {
         self.streams[&stream].clone()
     }
 
-    /// Waits until the other has done what was sent so far: it answers a PING.
+    /// Waits until the peer has processed all sent frames: it answers a PING.
     #[track_caller]
     pub fn settle(&mut self) {
         let before = self.pongs;
@@ -516,7 +516,7 @@ impl Peer {
     }
 }
 
-/// A member that speaks HTTP/2 as a scenario tells it, one thread for each connection.
+/// An HTTP/2 member with a scenario as its script, one thread for each connection.
 #[derive(Debug)]
 pub struct Http2Member {
     address: SocketAddr,
@@ -571,7 +571,7 @@ impl Http2Member {
                 let (shared, handler, hello) =
                     (Arc::clone(&shared), Arc::clone(&handler), hello.clone());
                 thread::spawn(move || {
-                    // An error is the proxy closing: the scenario looks at what was seen.
+                    // An error means that the proxy closed: the scenario checks the recorded frames.
                     let _ = serve(stream, &hello, number, &*handler);
                     shared.open.fetch_sub(1, Ordering::AcqRel);
                 });

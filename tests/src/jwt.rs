@@ -54,7 +54,7 @@ impl Issuer {
         )
     }
 
-    /// A token with this header, signed by what openssl does.
+    /// A token with this header, signed by openssl.
     pub fn sign(&self, header: &str, claims: &str, arguments: &str) -> String {
         let signed = format!("{}.{}", base64url(header.as_bytes()), base64url(claims.as_bytes()));
         std::fs::write(self.folder.path().join("signed"), &signed).expect("a file");

@@ -1,6 +1,6 @@
 //! Shared harness of the scenario tests: a proxy under test, members that follow a script, raw clients.
 //!
-//! Everything listens on loopback, on leased ports; every process is ended by whoever started it.
+//! Everything listens on loopback, on leased ports; each starter of a process also ends it.
 
 pub mod apache;
 pub mod bench;
@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 /// Longest that any single step of a scenario may take before the scenario fails.
 pub const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Asks again and again until the condition holds; panics with `what` when it does not in time.
+/// Checks repeatedly until the condition holds; panics with `what` if it does not hold in time.
 #[track_caller]
 pub fn eventually(what: &str, timeout: Duration, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + timeout;

@@ -11,7 +11,7 @@ use crate::client::Client;
 /// Failures whose text is kept.
 const FAILURES_KEPT_MAX: usize = 20;
 
-/// What a load did.
+/// Results of a load.
 #[derive(Debug, Default, Clone)]
 pub struct Tally {
     /// Requests answered with 200, complete.
@@ -60,7 +60,7 @@ pub struct Plan {
     pub connections: usize,
     /// Between two requests of a connection.
     pub pause: Duration,
-    /// A connection makes so many requests and is replaced; `None`: it lives as long as the load.
+    /// A connection is replaced after this number of requests; `None`: it lives as long as the load.
     pub requests_per_connection: Option<usize>,
 }
 
@@ -84,7 +84,7 @@ impl Load {
         Self { stop, threads }
     }
 
-    /// Stops it and returns what happened.
+    /// Stops it and returns the results.
     pub fn stop(mut self) -> Tally {
         self.stop.store(true, Ordering::Release);
         let mut tally = Tally::default();

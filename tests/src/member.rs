@@ -1,4 +1,4 @@
-//! Members that do what a scenario tells them, byte for byte, and remember what they saw.
+//! Members that follow a scenario byte for byte, and record their requests.
 
 use std::io::{self, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::wire::{Framing, Head, Reader};
 
-/// Bodies larger than this are handed to nobody but the handler that reads them itself.
+/// The harness does not keep bodies larger than this; only a handler that reads them itself gets them.
 const BODY_BYTES_KEPT_MAX: u64 = 16 * 1024 * 1024;
 
 /// A request as the member received it.
@@ -37,7 +37,7 @@ impl Request {
     }
 }
 
-/// What becomes of the connection after a request.
+/// The state of the connection after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// The next request may come.
@@ -51,7 +51,7 @@ pub enum Then {
 /// One request and the connection to answer it on.
 #[derive(Debug)]
 pub struct Exchange<'a> {
-    /// What was asked; the body is in it unless `Member::streaming` was used.
+    /// The request; it contains the body unless `Member::streaming` was used.
     pub request: Request,
     reader: &'a mut Reader,
 }
@@ -148,7 +148,7 @@ impl Member {
         Self::new(move |exchange| exchange.answer(name))
     }
 
-    /// A member that answers with `name` when it is told to.
+    /// A member that answers with `name` after the flag is set.
     pub fn gated(name: &'static str) -> (Self, Arc<AtomicBool>) {
         let is_open = Arc::new(AtomicBool::new(false));
         let gate = Arc::clone(&is_open);
@@ -162,7 +162,7 @@ impl Member {
         (member, is_open)
     }
 
-    /// Waits until it has had so many requests.
+    /// Waits until it has had this number of requests.
     #[track_caller]
     pub fn wait_for_requests(&self, count: usize) {
         crate::eventually("the member has them", crate::STEP_TIMEOUT, || {
@@ -271,7 +271,7 @@ fn serve(
     };
     locked(&seen.open).push((connection, second));
     let mut reader = Reader::new(stream);
-    // An error is the proxy closing or resetting: the scenario looks at what was seen.
+    // An error means that the proxy closed or reset: the scenario checks the recorded requests.
     let then = requests(&mut reader, connection, seen, read_bodies, handler).unwrap_or(Then::Close);
     seen.bytes.fetch_add(reader.buffered().len(), Ordering::AcqRel);
     if then == Then::Reset {

@@ -72,7 +72,7 @@ impl Namespaces {
         Some(namespaces)
     }
 
-    /// What `ip netns` calls the namespace of the client, adc or server.
+    /// The name of the namespace of client, adc or server for `ip netns`.
     pub fn name(&self, role: &str) -> String {
         format!("{}-{role}", self.prefix)
     }
@@ -83,7 +83,7 @@ impl Namespaces {
         self.output(role, line);
     }
 
-    /// What such a line says.
+    /// The output of such a command.
     #[track_caller]
     pub fn output(&self, role: &str, line: &str) -> String {
         tools::run(Command::new("ip").args(["netns", "exec", &self.name(role), "sh", "-ec", line]))

@@ -13,8 +13,9 @@ const PROXIED_SOCKET: &str = "proxied.sock";
 /// Where it speaks TLS, in its directory.
 const TLS_SOCKET: &str = "tls.sock";
 
-/// nginx that serves files, takes uploads by PUT, and says its name at `/name` and in every response, and what
-/// it was told of the client at `/seen`. At `/post` it answers at once, at `/whole` when it has all of the body.
+/// nginx that serves files, accepts uploads by PUT, and returns its name at `/name` and in every response. At `/seen` it
+/// returns the information about the client that it got. At `/post` it answers at once, at `/whole` after the complete
+/// body.
 #[derive(Debug)]
 pub struct Nginx {
     process: Option<Process>,
@@ -35,7 +36,7 @@ impl Nginx {
 
     /// Starts it again on the same address after `kill`.
     pub fn restart(&mut self) {
-        // Killed, it leaves its socket; the first time there is none.
+        // A killed nginx leaves its socket; the first time there is none.
         let _ = std::fs::remove_file(self.proxied_socket());
         let _ = std::fs::remove_file(self.tls_socket());
         let directory = format!("{}/", self.directory.path().display());
@@ -57,7 +58,7 @@ impl Nginx {
         self.lease.address()
     }
 
-    /// Where it expects the PROXY protocol; it answers with the client that it was told.
+    /// The socket that expects the PROXY protocol. nginx answers with the client address in its header.
     pub fn proxied_socket(&self) -> std::path::PathBuf {
         self.directory.path().join(PROXIED_SOCKET)
     }

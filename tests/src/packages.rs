@@ -15,11 +15,11 @@ const WORKSPACES: [&str; 3] = ["Cargo.toml", "simulation/Cargo.toml", "fuzz/Carg
 pub struct Package {
     /// Its folder, from the repository's root.
     pub folder: String,
-    /// What its manifest names.
+    /// The dependencies in its manifest.
     pub dependencies: Vec<Dependency>,
 }
 
-/// What a manifest names.
+/// A dependency in a manifest.
 #[derive(Debug, Clone)]
 pub struct Dependency {
     /// As its registry knows it.

@@ -1,4 +1,4 @@
-//! Bodies of any size whose every byte tells where it belongs, so that a lost, repeated or swapped one shows.
+//! Bodies of any size. Each byte depends on its position, so that lost, repeated or swapped bytes are detected.
 
 use std::sync::OnceLock;
 

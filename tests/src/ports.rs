@@ -5,11 +5,11 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket, sockopt};
 
-/// A loopback port that nobody else gets while the lease lives.
+/// A loopback port that no other process gets while the lease lives.
 ///
 /// The lease holds a socket that is bound but does not listen. With SO_REUSEADDR and SO_REUSEPORT on it,
-/// Linux lets a server that sets either bind and listen on the port, but gives the port to nobody who asks
-/// for just any; and a connection to it is refused until a server listens.
+/// Linux lets a server that sets either bind and listen on the port, but does not assign the port to sockets that ask
+/// for any port; and it refuses connections to the port until a server listens.
 #[derive(Debug)]
 pub struct Lease {
     _holder: OwnedFd,
@@ -22,9 +22,10 @@ impl Lease {
         Self::try_new(Ipv4Addr::LOCALHOST).expect("a free port on loopback")
     }
 
-    /// Leases a port on every address, so that a server may listen on 0.0.0.0. Its [`address`](Self::address) is that of loopback.
+    /// Leases a port on every address, so that a server may listen on 0.0.0.0. Its [`address`](Self::address) is that of
+    /// loopback.
     ///
-    /// A port that is free on 127.0.0.1 may be somebody's on another address.
+    /// A port that is free on 127.0.0.1 can be in use on another address.
     pub fn on_every_address() -> Self {
         Self::try_new(Ipv4Addr::UNSPECIFIED).expect("a port that is free on every address")
     }

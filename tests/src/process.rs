@@ -63,7 +63,7 @@ impl Process {
         self.child.id()
     }
 
-    /// What it printed so far.
+    /// Its output so far.
     pub fn output(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
     }
@@ -75,7 +75,7 @@ impl Process {
         kill_process(pid, signal).expect("signalling a child");
     }
 
-    /// Stops it (SIGSTOP) for as long as `meanwhile` takes: what happens then, it finds all at once.
+    /// Stops it (SIGSTOP) while `meanwhile` runs. Afterwards it finds all events at once.
     #[track_caller]
     pub fn while_stopped<T>(&self, meanwhile: impl FnOnce() -> T) -> T {
         self.signal(Signal::STOP);

@@ -1,7 +1,7 @@
-//! The proxy under test: weir, or HAProxy as a stand-in that shows what a scenario itself is worth.
+//! The proxy under test: weir, or HAProxy in its place, which shows whether a scenario also passes with another proxy.
 //!
-//! `WEIR_TEST_PROXY=haproxy` runs the scenarios against HAProxy; those about weir's own features then fail
-//! or are skipped, and that is all there is to expect.
+//! `WEIR_TEST_PROXY=haproxy` runs the scenarios against HAProxy; scenarios about features that only weir has then fail
+//! or are skipped, as expected.
 
 use std::fmt::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -19,7 +19,7 @@ use crate::process::Process;
 use crate::temp::TempDir;
 use crate::tools;
 
-/// What a scenario wants configured. Text is YAML as `config.md` has it.
+/// The configuration of a scenario. Texts are YAML as in `config.md`.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     members: Vec<String>,
@@ -171,7 +171,8 @@ impl Setup {
         self
     }
 
-    /// Starts it by a program that is there, with these words behind it: `setpriv`, and what it takes away. It must be `weir`.
+    /// Starts it through another program with these arguments: `setpriv`, and the privileges that it removes. It must be
+    /// `weir`.
     #[must_use]
     pub fn started_by(mut self, program: &str, words: &[&str]) -> Self {
         let program = tools::find(program).unwrap_or_else(|| panic!("{program} is not there"));
@@ -180,7 +181,7 @@ impl Setup {
         self
     }
 
-    /// Lets it have so many descriptors open; it must be `weir`, and `prlimit` must be there.
+    /// Limits its open descriptors to this number. It must be `weir`, and `prlimit` must be installed.
     #[must_use]
     pub fn descriptors(mut self, limit: usize) -> Self {
         self.descriptors = Some(limit);
@@ -450,7 +451,7 @@ impl Proxy {
         self.process.signal(Signal::HUP);
     }
 
-    /// The configuration file of a set-up, in place of the one that is there; nobody is told.
+    /// Replaces the configuration file by that of this set-up, without a reload.
     pub fn write(&self, setup: &Setup) {
         self.write_text(&setup.yaml(self.address(), &self.admin));
     }
@@ -479,7 +480,7 @@ impl Proxy {
         });
     }
 
-    /// Waits until a virtual server has so many client connections open.
+    /// Waits until a virtual server has this number of open client connections.
     #[track_caller]
     pub fn wait_for_open_connections(&self, virtual_server: &str, count: f64) {
         let label = format!("\"{virtual_server}\"");
@@ -489,7 +490,7 @@ impl Proxy {
         });
     }
 
-    /// Sum over all series of a metric whose labels contain every text in `labels`; 0 when there is none.
+    /// Sum over all series of a metric whose labels contain every text in `labels`; 0 if there is none.
     #[track_caller]
     pub fn metric(&self, name: &str, labels: &[&str]) -> f64 {
         let text = self.admin_get("/metrics");

@@ -1,4 +1,4 @@
-//! Members that speak any protocol: a closure has the socket. And what their clients send by TLS's rules.
+//! Members of any protocol: a closure has the socket. Also ClientHello records of their clients.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -41,7 +41,7 @@ impl StreamMember {
                     let timeout = Some(crate::STEP_TIMEOUT);
                     let _ = stream.set_read_timeout(timeout);
                     let _ = stream.set_write_timeout(timeout);
-                    // How it ends is seen by whoever is at the other end.
+                    // The other end notices how it ends.
                     let _ = handler(stream);
                     shared.open.fetch_sub(1, Ordering::AcqRel);
                 });
@@ -50,7 +50,7 @@ impl StreamMember {
         Self { address, seen, acceptor: Some(acceptor) }
     }
 
-    /// Says its name, then sends back what comes, up to the end.
+    /// Sends its name, then echoes the received bytes up to the end.
     pub fn echo(name: &'static str) -> Self {
         Self::new(move |mut stream| {
             stream.write_all(name.as_bytes())?;
@@ -85,7 +85,7 @@ impl StreamMember {
         self.seen.open.load(Ordering::Acquire)
     }
 
-    /// Waits until so many are.
+    /// Waits until there are this many.
     #[track_caller]
     pub fn wait_for_open(&self, count: usize) {
         let what = format!("{count} connections are open");
@@ -104,7 +104,7 @@ impl Drop for StreamMember {
     }
 }
 
-/// Sends back what comes; ends when the peer has.
+/// Echoes the received bytes; ends after the peer.
 pub fn echo(stream: &mut TcpStream) -> io::Result<()> {
     let mut buffer = [0; 16 * 1024];
     loop {
@@ -122,7 +122,7 @@ pub fn reset(stream: TcpStream) {
     drop(stream);
 }
 
-/// A ClientHello in one record that asks for this name, with `padding` bytes of an extension that nobody knows.
+/// A ClientHello in one record that asks for this name, with `padding` bytes of an unknown extension.
 pub fn client_hello(name: Option<&str>, padding: usize) -> Vec<u8> {
     let vector_16 = |content: &[u8]| {
         let length = u16::try_from(content.len()).expect("a short vector");

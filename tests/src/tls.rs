@@ -30,7 +30,7 @@ pub fn curl(address: SocketAddr, name: &str) -> Command {
     command
 }
 
-/// What curl gets for a path of `shop.example`.
+/// The output of curl for a path of `shop.example`.
 #[track_caller]
 pub fn get(address: SocketAddr, path: &str, arguments: &[&str]) -> String {
     let url = format!("https://shop.example{path}");
@@ -70,13 +70,13 @@ pub fn s_client(address: SocketAddr, arguments: &[&str], input: &[u8]) -> Output
     converse(&mut command, input)
 }
 
-/// The same as text: what it printed, errors behind the rest.
+/// The same as text: its output, followed by the errors.
 pub fn s_client_text(address: SocketAddr, arguments: &[&str], input: &[u8]) -> String {
     let output = s_client(address, arguments, input);
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
 
-/// What `openssl s_client` sends before anybody answers.
+/// The bytes that `openssl s_client` sends before any answer.
 pub fn first_flight(arguments: &[&str]) -> Vec<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();

@@ -36,7 +36,7 @@ pub fn find(program: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// Runs a program to its end and returns what it printed; panics when it fails.
+/// Runs a program to its end and returns its output; panics if it fails.
 #[track_caller]
 pub fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use crate::client::Client;
 use crate::member::{Exchange, Member, Then};
 
-/// The nonce of RFC 6455 section 1.3, and what a server answers to it.
+/// The nonce of RFC 6455 section 1.3, and the server's answer to it.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
@@ -75,7 +75,7 @@ pub fn echo_member() -> Member {
     Member::new(serve)
 }
 
-/// What `echo_member` does with a request: upgrades are served, anything else is echoed.
+/// The handler of `echo_member`: it serves upgrades, and echoes all other requests.
 pub fn serve(exchange: &mut Exchange) -> io::Result<Then> {
     if !exchange.request.head.has_token("upgrade", "websocket") {
         return exchange.echo();
@@ -122,7 +122,7 @@ impl Read for Received<'_, '_> {
     }
 }
 
-/// Reads what the client's reader holds, then from the socket.
+/// Reads the buffered bytes of the client's reader, then from the socket.
 struct ReadBuffered<'a>(&'a mut Client);
 
 impl Read for ReadBuffered<'_> {

@@ -65,7 +65,7 @@ impl Head {
 /// Where a body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
-    /// After so many bytes.
+    /// After this number of bytes.
     Length(u64),
     /// After the last chunk and the trailers.
     Chunked,

@@ -210,7 +210,7 @@ fn mistakes_are_told_with_their_places() {
             "the key set has no key for RS256, ES256 or EdDSA",
         ),
         ("{ type: jwt, keys: { file: none.json } }", "authenticate: x", "cannot open"),
-        ("{ type: jwt, keys: {} }", "authenticate: x", "says neither `file` nor `url`"),
+        ("{ type: jwt, keys: {} }", "authenticate: x", "has neither `file` nor `url`"),
         (
             "{ type: jwt, keys: { url: \"http://a.example/\" } }",
             "authenticate: x",

@@ -164,7 +164,7 @@ fn monitors_log_in_to_postgresql() {
             ("type: postgresql, user: scram, database: postgres", "the server asks for a password"),
             (
                 "type: postgresql, user: clear, password: hunter2, database: postgres",
-                "told over TLS alone",
+                "sends only over TLS",
             ),
             ("type: postgresql, user: scram, password: hunter2", "PostgreSQL: login: 3D000: "),
             (

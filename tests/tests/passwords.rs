@@ -222,7 +222,7 @@ fn mistakes_are_told_with_their_lines() {
     let good = format!("ann:{ABC}\n");
     for (users, section, expected) in [
         ("ann:$apr1$a$b\n", basic, "users:1: the hash is of MD5, which weir does not take"),
-        ("# a\nann:secret\n", basic, "users:2: what stands behind the `:` is no hash"),
+        ("# a\nann:secret\n", basic, "users:2: the part after the `:` is not a hash"),
         ("ann\n", basic, "users:1: there is no `:` between user and hash"),
         ("", basic, "users: there is no user in it"),
         (&good, "{ type: basic }", "an authentication of type basic lacks `users`"),

@@ -342,7 +342,7 @@ fn a_weir_that_is_not_there() {
     let nowhere = format!("{}/nowhere.sock", std::env::temp_dir().display());
     for (admin, reason, help) in [
         (nobody.as_str(), "nothing listens there", "is weir running"),
-        (nowhere.as_str(), "there is no such socket", "--admin ADDRESS or WEIR_ADMIN"),
+        (nowhere.as_str(), "no such socket", "--admin ADDRESS or WEIR_ADMIN"),
     ] {
         for command in [&["status"][..], &["pool"], &["member", "a", "b", "drain"]] {
             let output = weir(&proxy, &[command, &["--admin", admin]].concat());

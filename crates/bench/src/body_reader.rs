@@ -6,16 +6,16 @@ use weir_http::h1::{
 };
 use weir_http::message::Framing;
 
-/// Bounds of heads and trailer sections that a benchmark reads; larger than what is sent to it, so that
-/// they are never the test's subject.
+/// Limits of heads and trailer sections that a benchmark reads; larger than any received ones, so that they are never
+/// tested.
 pub const HEAD_LIMITS: HeadLimits = HeadLimits { head_size_max: 64 * 1024, headers_max: 256 };
 
-/// What came of the bytes that were handed over.
+/// The result for the given bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fed {
     /// All were used, and more must come.
     NeedMore,
-    /// The message ended after so many of them.
+    /// The message ended after this many of them.
     Done {
         /// Bytes used.
         consumed: usize,

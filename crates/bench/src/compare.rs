@@ -39,13 +39,13 @@ pub struct Comparison {
     pub a: RunName,
     /// The run that is compared.
     pub b: RunName,
-    /// What a reader must know before believing it: other machine, kernel, versions, tests.
+    /// Caveats for the reader: another machine, kernel, versions, tests.
     pub notes: Vec<String>,
-    /// What makes the answer worth little: most of a run has nothing to be compared with.
+    /// Warnings about a weak comparison: most of a run has no counterpart.
     pub warnings: Vec<String>,
     /// Everything that both runs have, the most significant first.
     pub changes: Vec<Change>,
-    /// What weir did in the first run and not in the second.
+    /// Results of weir in the first run that are missing in the second.
     pub failures: Vec<Failure>,
     /// Whether weir became worse: [`Comparison::worsened`].
     pub worsened: bool,
@@ -60,7 +60,7 @@ pub struct RunName {
     pub started: String,
     /// Where.
     pub host: String,
-    /// What weir said of itself.
+    /// weir's version text.
     pub weir: String,
 }
 
@@ -69,7 +69,7 @@ pub struct RunName {
 pub struct Change {
     /// The test.
     pub test: String,
-    /// What of it.
+    /// The figure.
     pub figure: String,
     /// The setting in words; empty where the test varies nothing.
     pub setting: String,
@@ -83,14 +83,14 @@ pub struct Change {
     pub b: Ratio,
     /// The second over the first.
     pub change: f64,
-    /// What both runs' noise allows, as a factor: within 1/noise to noise nothing has moved. `None` where a
-    /// run has a single round; infinite (`null` in JSON) for a knee beyond the ramp.
+    /// The range that both runs' noise allows, as a factor: from 1/noise to noise nothing has changed. `None` if a run has
+    /// a single round; infinite (`null` in JSON) for a knee beyond the ramp.
     pub noise: Option<f64>,
     /// The outcome.
     pub moved: Moved,
 }
 
-/// What became of a ratio.
+/// The change of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Moved {
@@ -196,7 +196,7 @@ impl Comparison {
         Self { a, b, notes, warnings, changes, failures, worsened }
     }
 
-    /// Itself, if it tells anything.
+    /// This figure, if it has a value.
     fn told(self, a: &Path, b: &Path) -> Result<Self, CompareError> {
         let (a, b) = (a.to_owned(), b.to_owned());
         if !self.failures.is_empty() {
@@ -211,19 +211,19 @@ impl Comparison {
         Ok(self)
     }
 
-    /// Whether weir became worse: it failed where it did not before, or a figure by which the report judges
-    /// moved against weir, beyond noise, at one setting and against every peer that both runs have there.
+    /// Whether weir became worse: it failed where it did not before, or a judged figure changed against weir, beyond
+    /// noise, at one setting and against every peer that both runs have there.
     ///
-    /// What weir lost, it lost against all of them. A ratio that moved against one peer alone is that
-    /// peer's bad round before, or its good one now; asking for all keeps the hundreds of comparisons of two
-    /// runs from raising an alarm by chance (three rounds of three peers, nothing changed: 2 alarms in 79
-    /// synthetic comparisons; asking for one peer, and only the direction of the others: 27). The price is
-    /// that a small loss needs more rounds than three to be seen. The relay is no peer.
+    /// A real loss of weir shows against all peers. A ratio that changed against one peer alone is due to that peer's bad
+    /// round before, or its good one now; requiring all peers keeps the hundreds of comparisons of two runs from raising
+    /// an alarm by chance (three rounds of three peers without a change: 2 alarms in 79 synthetic comparisons; requiring
+    /// one peer, and only the direction of the others: 27). The price is that a small loss needs more than three rounds to
+    /// show. The relay is no peer.
     pub fn worsened(&self) -> bool {
         self.worsened
     }
 
-    /// What moved beyond noise, the most significant first.
+    /// Changes beyond noise, the most significant first.
     pub fn moved(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(|change| {
             matches!(change.moved, Moved::Better | Moved::Worse | Moved::Otherwise)
@@ -242,7 +242,7 @@ fn warning(letter: &str, all: usize, compared: usize) -> Option<String> {
     })
 }
 
-/// Said where a single peer has what moved: nothing keeps that peer's bad round from looking like weir's good one.
+/// A caveat if a change is against a single peer: that peer's bad round may look like weir's good one.
 fn one_peer_only(changes: &[Change]) -> Option<String> {
     let told = changes.iter().filter(|change| change.is_judged && change.noise.is_some());
     let alone = told.filter(|change| at_one_place(changes, change).count() == 1).count();
@@ -366,8 +366,8 @@ fn rates_apart(
     Some(format!("{name}: other rates were offered, so this is not the same test: {told}"))
 }
 
-/// The figures of a test that another run can have at the same settings: not those of a ramp, whose rates
-/// follow from what the machine could do that day.
+/// The figures of a test that another run can have at the same settings: not those of a ramp, whose rates depend on the
+/// machine's speed on that day.
 fn comparable_figures(test: &TestReport) -> &[FigureReport] {
     if test.test.axis == Axis::OfferedRate { &[] } else { &test.figures }
 }
@@ -421,7 +421,7 @@ impl Change {
         Self { test, figure, setting, peer, is_judged, a, b, change, noise, moved }
     }
 
-    /// How many times its noise a ratio moved; what did not move beyond it stands behind what did.
+    /// The change of a ratio in multiples of its noise; changes within noise are sorted last.
     fn significance(&self) -> f64 {
         /// Rounds without any scatter are no reason for an endless significance.
         const NOISE_LN_MIN: f64 = 1e-3;
@@ -513,7 +513,7 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// What differs between the runs beside weir.
+/// Differences between the runs besides weir.
 fn notes(a: &Run, b: &Run) -> Vec<String> {
     let mut notes = Vec::new();
     let mut differ = |what: &str, a: String, b: String| {
@@ -536,7 +536,7 @@ fn notes(a: &Run, b: &Run) -> Vec<String> {
         if let Some(other) = b.products.iter().find(|other| other.name == product.name) {
             let what = format!("version of {}", product.name);
             differ(&what, product.version.clone(), other.version.clone());
-            // Earlier runs do not tell it.
+            // Records of earlier versions do not have it.
             if let (Some(tls), Some(of_other)) = (&product.tls, &other.tls) {
                 let what = format!("TLS library of {}", product.name);
                 differ(&what, tls.clone(), of_other.clone());

@@ -1,11 +1,11 @@
-//! What load and origin say to each other over UDP: a query, and its answer of the length that was asked for.
+//! The UDP protocol between load and origin: a query, and its answer of the requested length.
 //!
 //! ```text
 //! query   "WBQ1"  number, 8 bytes  length of the answer, 2 bytes  filling
 //! answer  "WBA1"  the same         the same                       filling
 //! ```
 //!
-//! Numbers are in network order. An origin answers nothing else, so that a stray datagram makes no traffic.
+//! Numbers are in network order. An origin ignores other datagrams, so that a stray datagram causes no traffic.
 
 const QUERY_MARK: &[u8; 4] = b"WBQ1";
 const ANSWER_MARK: &[u8; 4] = b"WBA1";
@@ -23,8 +23,8 @@ pub fn write_query(datagram: &mut [u8], number: u64, answer_bytes: u16) {
     datagram[12..HEAD_BYTES].copy_from_slice(&answer_bytes.to_be_bytes());
 }
 
-/// Makes the answer out of the query of `length` bytes at the front of `buffer`; its length, or `None` for what is no
-/// query.
+/// Turns the query of `length` bytes at the front of `buffer` into its answer. Returns the answer's length, or `None` if
+/// it is no query.
 pub fn answer(buffer: &mut [u8; DATAGRAM_BYTES_MAX], length: usize) -> Option<usize> {
     if !(HEAD_BYTES..=DATAGRAM_BYTES_MAX).contains(&length) || buffer[..4] != *QUERY_MARK {
         return None;
@@ -40,7 +40,7 @@ pub fn answer(buffer: &mut [u8; DATAGRAM_BYTES_MAX], length: usize) -> Option<us
     Some(wanted)
 }
 
-/// The number of the query that this answers, where it is as long as was asked for.
+/// The number of the answered query, if the answer has the requested length.
 pub fn number_answered(datagram: &[u8]) -> Option<u64> {
     let (mark, rest) = datagram.split_first_chunk::<4>()?;
     let (number, rest) = rest.split_first_chunk::<8>()?;

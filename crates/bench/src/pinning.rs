@@ -9,7 +9,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 pub struct PinError {
     /// Which.
     pub core: usize,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 

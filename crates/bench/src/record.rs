@@ -1,7 +1,7 @@
-//! What a run leaves behind: the shape of `run.json`.
+//! The record of a run: the format of `run.json`.
 //!
-//! The runner writes it, the report and the comparison read it. Everything that a figure of the report
-//! rests on is here; the report itself adds nothing but arithmetic.
+//! The runner writes it, the report and the comparison read it. It has all data behind the report's figures; the report
+//! itself only adds arithmetic.
 
 use std::collections::BTreeMap;
 
@@ -32,9 +32,9 @@ pub struct Run {
     pub machine: Machine,
     /// How products, load and origin were placed.
     pub bed: Bed,
-    /// Who took part, in the order of the report.
+    /// The participants, in the order of the report.
     pub products: Vec<Product>,
-    /// Who did not, and why.
+    /// The absent ones, and the reasons.
     pub absent: Vec<Absence>,
     /// One record per test, in the order of the report.
     pub tests: Vec<TestRecord>,
@@ -70,12 +70,12 @@ pub struct Bed {
     pub product_cores: Vec<usize>,
     /// Cores of load and origin.
     pub load_cores: Vec<usize>,
-    /// What a core does that has nothing to do: `halt` or `poll`.
+    /// The behaviour of idle cores: `halt` or `poll`.
     #[serde(default = "halting")]
     pub idle: String,
 }
 
-/// What cores did before a run could choose.
+/// The behaviour of cores before runs could choose.
 fn halting() -> String {
     "halt".into()
 }
@@ -87,12 +87,12 @@ pub struct Product {
     ///
     /// [`SECOND`]: crate::catalogue::SECOND
     pub name: String,
-    /// What it says of itself.
+    /// Its version text.
     pub version: String,
-    /// Its TLS library with the version, as far as it tells; `None` also in runs of earlier weirs.
+    /// Its TLS library with the version, if known; `None` also in runs of earlier versions.
     #[serde(default)]
     pub tls: Option<String>,
-    /// The commit that it was built from, where it tells; likewise.
+    /// The commit that it was built from, if known; likewise.
     #[serde(default)]
     pub commit: Option<String>,
     /// SHA-256 of the program that ran, in hexadecimal; `None` in runs of earlier weirs.
@@ -139,7 +139,7 @@ impl TestRecord {
 pub struct Omission {
     /// The product.
     pub product: String,
-    /// The value on the test's axis; `None`: the whole test, or what is left of it.
+    /// The value on the test's axis; `None`: the whole test, or the rest of it.
     pub at: Option<f64>,
     /// Why.
     pub reason: String,
@@ -161,7 +161,7 @@ pub struct Discard {
     pub round: Option<u32>,
     /// The value on the test's axis; `None` likewise.
     pub at: Option<f64>,
-    /// Whose measurement was spoiled, or the rest before it; `None` where an earlier weir began a round.
+    /// The product of the disturbed measurement, or of the rest before it; `None` for rounds of earlier versions.
     pub product: Option<String>,
     /// Why.
     pub reason: String,
@@ -208,16 +208,16 @@ pub struct Point {
     pub round: u32,
     /// The value on the test's axis (connections, bytes, requests per second).
     pub at: f64,
-    /// What the load generator saw.
+    /// The results of the load generator.
     pub load: Outcome,
-    /// What the product cost.
+    /// The costs of the product.
     pub cost: Cost,
-    /// What was counted, in the tests that count instead of timing.
+    /// Counts, in the tests that count instead of timing.
     #[serde(default)]
     pub counts: Counts,
 }
 
-/// What was counted of a product beside the clock.
+/// Counts of a product.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
     /// Instructions in user space, by callgrind.
@@ -239,7 +239,7 @@ pub struct Counts {
 pub struct TwoLengths {
     /// Good transactions of the short and of the long run.
     pub requests: [u64; 2],
-    /// What was counted in them.
+    /// The counted numbers.
     pub counted: [u64; 2],
 }
 
@@ -252,7 +252,7 @@ impl TwoLengths {
     }
 }
 
-/// What the rules of a firewall take, before any request.
+/// Costs of a firewall's rules before any request.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FirewallSteps {
     /// To check a configuration with the rules, from start to end.
@@ -282,8 +282,8 @@ pub struct MemorySteps {
     pub worn_bytes: u64,
 }
 
-/// What the product cost during the measurement: from its beginning to the end of its time, as
-/// [`Outcome::window`] has it (until the last response in runs of earlier weirs).
+/// The costs of the product during the measurement: from its beginning to the end of its time, as in [`Outcome::window`]
+/// (until the last response in runs of earlier versions).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Time between the two readings of the counters; the window's length but for a delay.
@@ -312,7 +312,7 @@ pub struct Cost {
     #[serde(default)]
     pub direct_s_per_request: Option<f64>,
     /// Busy time of the product's cores per transaction without its firewall, measured right before with the same
-    /// requests; only in tests of what a firewall adds.
+    /// requests; only in tests of firewalls.
     #[serde(default)]
     pub unguarded_s_per_request: Option<f64>,
 }

@@ -1,10 +1,10 @@
 //! A bare byte relay: one thread, edge-triggered epoll, one member connection per client connection.
 //!
-//! It knows nothing of HTTP. What it costs per request is what the kernel's TCP costs any proxy on this
-//! machine, so the benchmarks measure proxies against it.
+//! It does not parse HTTP. Its costs per request are the costs of the kernel's TCP for any proxy on this machine, so the
+//! benchmarks compare proxies with it.
 //!
-//! Per direction and event it reads once into one scratch buffer and writes at once; it holds bytes of its
-//! own only while the receiving side is full, and does not read meanwhile.
+//! Per direction and event it reads once into one scratch buffer and writes at once; it stores bytes only while the
+//! receiving side is full, and does not read meanwhile.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -30,7 +30,7 @@ struct Pair {
     ended: [bool; 2],
 }
 
-/// What became of a pair after an event.
+/// The state of a pair after an event.
 #[derive(PartialEq, Eq)]
 enum Fate {
     Lives,
@@ -38,7 +38,7 @@ enum Fate {
 }
 
 impl Pair {
-    /// Moves what `from` has received to the other side.
+    /// Moves received data of `from` to the other side.
     ///
     /// `until_empty`: read on after a short read, because data and FIN together give no further edge.
     fn advance(&mut self, from: Side, until_empty: bool, scratch: &mut [u8]) -> io::Result<Fate> {
@@ -64,7 +64,7 @@ impl Pair {
         Ok(if self.ended == [true, true] { Fate::Done } else { Fate::Lives })
     }
 
-    /// Sends what waited for `to` to become writable; true when nothing is left.
+    /// Sends the data that waited for `to` to become writable; true if none is left.
     fn flush(&mut self, to: Side) -> io::Result<bool> {
         let sent = write_some(&mut self.streams[to], &self.unsent[to])?;
         self.unsent[to].drain(..sent);
@@ -95,7 +95,7 @@ impl Pair {
     }
 }
 
-/// Writes what the socket takes without waiting.
+/// Writes as much as the socket accepts without waiting.
 fn write_some(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
     let mut sent = 0;
     while sent < bytes.len() {
@@ -150,7 +150,7 @@ fn accept_all(
         let member = match TcpStream::connect(member) {
             Ok(member) => member,
             Err(error) => {
-                // If standard error is gone there is nobody left to tell; the client sees a close.
+                // If standard error is gone, the message is lost; the client sees a close.
                 let _ = writeln!(io::stderr(), "weir bench relay: {member}: {error}");
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What a response can be encoded with, and how hard an encoder tries.
+//! Content codings, and compression levels.
 
 /// A content coding that weir encodes (RFC 9110 section 8.4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Coding {
         self as usize
     }
 
-    /// What Content-Encoding says.
+    /// Its name in Content-Encoding.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",

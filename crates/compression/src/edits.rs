@@ -1,4 +1,4 @@
-//! What a response's head says differently once its content is compressed.
+//! Changes to a response's head when its content is compressed.
 
 use weir_http::edits::{Change, FieldEdits};
 use weir_http::fields::values;
@@ -8,15 +8,15 @@ use weir_http::message::{Framing, ResponseHead, Span, Version};
 use crate::eligibility::{Decision, RequestTraits};
 use crate::entity_tags::weaken_tag;
 
-/// Edits a response's head as decided; to be called behind all other edits, for it changes what they made.
+/// Edits a response's head as decided; to be called after all other edits, since it changes their results.
 ///
-/// | field | becomes |
+/// | field | change |
 /// |---|---|
 /// | Content-Encoding | the coding |
 /// | ETag | weak; see [`crate::entity_tags`] |
 /// | Vary | names Accept-Encoding, also where only another client would have got it compressed |
-/// | Accept-Ranges | goes: there are no ranges of what is made on the way |
-/// | Content-Length | is the serialiser's, see [`framing`]; what it would say in an answer to HEAD goes from `head` |
+/// | Accept-Ranges | removed: there are no ranges of streamed compression |
+/// | Content-Length | set by the serialiser, see [`framing`]; for a response to HEAD it is removed from `head` |
 ///
 /// A 304 to a client that named a weak tag has its own weakened.
 pub fn edit_response(
@@ -48,7 +48,7 @@ pub fn edit_response(
     }
 }
 
-/// Fields that describe content, and so have no place where there is none.
+/// Fields that describe content, and are wrong without content.
 const OF_CONTENT: [&str; 4] =
     ["Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition"];
 

@@ -1,23 +1,22 @@
-//! Compression of responses: which, with what, how hard, and by whom.
+//! Compression of responses: selection, codings, levels, encoders.
 //!
-//! 1. A request comes: [`RequestTraits::read`] notes what its client takes. If its response may be compressed,
-//!    [`entity_tags::restore_if_match`] sees to If-Match.
-//! 2. A response head comes. [`entity_tags::is_unchanged`]: the client has its content, and [`make_unchanged`] says so.
-//!    Else [`ResponseTraits::read`], [`decide`], and [`edit_response`] changes what the head says.
-//! 3. [`Budget::level_for`] says how hard the encoder may try now; with no level at all the decision is
-//!    [`Decision::Identity`] instead, with `vary`.
-//! 4. A body that is there as a whole goes through [`Pool::encode_whole`], up to [`whole_bytes_max`], for which it may be
-//!    worth waiting; [`Pool::hold`] bounds what waits. Any other goes through an encoder from
-//!    [`Pool::take`], in slices of [`slice_bytes_max`], with the flushes that [`FlushWhen`] asks for. The time that it
-//!    took is told to [`Budget::note`].
+//! 1. A request comes: [`RequestTraits::read`] notes the codings that its client accepts. If its response may be
+//!    compressed, [`entity_tags::restore_if_match`] adjusts If-Match.
+//! 2. A response head comes. [`entity_tags::is_unchanged`]: the client has its content, and [`make_unchanged`] makes it a
+//!    304. Else [`ResponseTraits::read`], [`decide`], and [`edit_response`] changes the head.
+//! 3. [`Budget::level_for`] returns the current level; without a level the decision is [`Decision::Identity`] instead,
+//!    with `vary`.
+//! 4. A complete body goes through [`Pool::encode_whole`], up to [`whole_bytes_max`], for which it may wait;
+//!    [`Pool::hold`] bounds waiting data. Any other body goes through an encoder from [`Pool::take`], in slices of
+//!    [`slice_bytes_max`], with the flushes of [`FlushWhen`]. [`Budget::note`] gets the time that it took.
 //! 5. The encoder goes back: [`Pool::give`].
 //!
-//! **Compression and secrets.** The length of what is compressed tells something of what is in it. A response over
-//! TLS that has both a secret and what an attacker chose (BREACH) is safer uncompressed; which those are only
-//! the operator knows, and so rules are given per policy.
+//! **Compression and secrets.** The length of compressed data reveals something about its contents. A TLS response with
+//! both a secret and text chosen by an attacker (BREACH) is safer uncompressed. Only the operator knows these responses,
+//! so policies can switch compression off.
 //!
-//! **Architecture invariant:** no I/O, no clock, no randomness; time is handed in. No unsafe code of our own: where
-//! encoders are libraries, their interfaces are safe.
+//! **Architecture invariant:** no I/O, no clock, no randomness; time is handed in. No unsafe code of our own; the
+//! interfaces of encoder libraries are safe.
 #![forbid(unsafe_code)]
 
 mod budget;

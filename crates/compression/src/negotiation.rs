@@ -1,22 +1,22 @@
-//! Which coding a client wants: Accept-Encoding (RFC 9110 section 12.5.3).
+//! Selects the coding for a client: Accept-Encoding (RFC 9110 section 12.5.3).
 //!
 //! An item that does not follow the grammar is ignored, as if it had not been sent: `gzip;q=2` accepts
-//! nothing and refuses nothing. Where a coding is listed more than once the lowest weight counts, so that
-//! what a client refuses it does not get.
+//! nothing and refuses nothing. If a coding is listed more than once, the lowest weight counts, so that a client never
+//! gets a coding that it refuses.
 
 use weir_http::{list, trim_ows};
 
 use crate::coding::Coding;
 
-/// What a client is to get.
+/// The selected coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
     /// This coding.
     Coding(Coding),
     /// The content as it is.
     Identity,
-    /// The client refuses the content as it is, and every coding on offer. RFC 9110 lets a server send what was
-    /// refused, and that is more use to a client than 406: it gets the content as it is.
+    /// The client refuses the unencoded content, and every coding on offer. RFC 9110 allows a server to send refused
+    /// content, and that helps a client more than 406: it gets the unencoded content.
     Nothing,
 }
 
@@ -33,10 +33,10 @@ impl Choice {
 /// Thousandths: `q=0.25` is 250.
 type Weight = u16;
 
-/// What an item without a weight means.
+/// The weight of an item without one.
 const WEIGHT_MAX: Weight = 1000;
 
-/// What the fields say of each coding, as far as they do.
+/// The weights of each coding in the fields, if listed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weights {
     codings: [Option<Weight>; Coding::COUNT],
@@ -63,12 +63,11 @@ impl Weights {
     }
 }
 
-/// What a client gets, given the values of its Accept-Encoding fields and what is on offer, best first.
+/// The coding for a client, by the values of its Accept-Encoding fields and the offered codings, best first.
 ///
-/// Without a field the client gets the content as it is: RFC 9110 would allow any coding, but who does not
-/// ask may not understand. An empty field asks for the content as it is. Of codings with the same
-/// weight the first on offer wins. A coding is preferred to the content as it is unless that was given, by name or
-/// by `*`, a greater weight.
+/// Without a field the client gets the unencoded content: RFC 9110 would allow any coding, but such a client may not
+/// support any. An empty field asks for unencoded content. Among codings with the same weight, the first on offer wins. A
+/// coding is preferred to unencoded content, unless that has a greater weight, by name or by `*`.
 pub fn accept_encoding<'v>(values: impl Iterator<Item = &'v [u8]>, offered: &[Coding]) -> Choice {
     let mut weights = Weights::default();
     for item in values.flat_map(list) {
@@ -92,7 +91,7 @@ pub fn accept_encoding<'v>(values: impl Iterator<Item = &'v [u8]>, offered: &[Co
     }
 }
 
-/// `codings [ OWS ";" OWS "q=" qvalue ]`. Names that are not tokens are nobody's, so they need no test.
+/// `codings [ OWS ";" OWS "q=" qvalue ]`. Names that are not tokens match no coding, so they need no test.
 fn read_item(item: &[u8]) -> Option<(&[u8], Weight)> {
     let Some(at) = item.iter().position(|byte| *byte == b';') else {
         return Some((item, WEIGHT_MAX));
@@ -160,7 +159,7 @@ mod tests {
             ("compress, deflate", IDENTITY),
             ("identity", IDENTITY),
             ("*", ZSTD),
-            // What browsers, curl and Python's requests send.
+            // The values of browsers, curl and Python's requests.
             ("gzip, deflate, br, zstd", ZSTD),
             ("gzip, deflate, br", BROTLI),
             ("deflate, gzip, br, zstd", ZSTD),

@@ -1,8 +1,8 @@
-//! Encoders that are used again.
+//! A pool of reusable encoders.
 //!
-//! A new encoder costs the pages of its memory; a used one costs a reset. A worker has a pool of its own. What it keeps
-//! idle, and what responses hold at a time, is bounded in bytes ([`memory_bytes_max`]); a response that finds no
-//! room goes uncompressed.
+//! A new encoder costs the pages of its memory; a used one costs a reset. Each worker has its own pool. Idle encoders, and
+//! those in use by responses, are bounded in bytes ([`memory_bytes_max`]); a response that finds no room is not
+//! compressed.
 //!
 //! | operation | cost |
 //! |---|---|
@@ -19,7 +19,7 @@ use crate::encoder::{EncodeError, Encoder, Flush, memory_bytes_max};
 /// [`crate::whole_bytes_max`].
 pub const WHOLE_BYTES_MAX: usize = 128 * 1024;
 
-/// The same in the fast class: longer bodies take less time as streams, shorter ones get smaller this way.
+/// The size in the fast class: longer bodies take less time as streams, shorter ones get smaller as a whole.
 const FAST_WHOLE_BYTES_MAX: usize = 16 * 1024;
 
 /// Bytes of memory that a pool takes at most to encode whole bodies with gzip, all levels in use.
@@ -28,7 +28,7 @@ pub const WHOLE_MEMORY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How much memory encoders may take, in terms of [`memory_bytes_max`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolLimits {
-    /// By encoders that nobody uses.
+    /// By unused encoders.
     pub idle_bytes_max: usize,
     /// By encoders that responses use, and by bodies that are collected for one.
     pub taken_bytes_max: usize,
@@ -144,7 +144,7 @@ impl Pool {
             return;
         }
         if self.idle_bytes + bytes > self.limits.idle_bytes_max {
-            // What fills the pool may be of a level that nobody asks for any more.
+            // The pool may be full of encoders of levels that are no longer used.
             self.clear_idle();
         }
         if encoder.reset().is_ok() {
@@ -208,7 +208,7 @@ mod tests {
         drop((second, third));
         pool.forget_taken();
         assert!(pool.take(Coding::Gzip, LEVEL).is_some());
-        // What is collected takes their room.
+        // Collected content takes their room.
         assert!(pool.hold(bytes) && !pool.hold(1));
         assert!(pool.take(Coding::Gzip, LEVEL).is_none());
         pool.let_go(bytes);

@@ -321,7 +321,7 @@ fn unix_path(path: &str) -> Result<PathBuf, Invalid> {
     Ok(PathBuf::from(path))
 }
 
-/// A name that a resolver can be asked for, in lower case.
+/// A name for a resolver, in lower case.
 pub(crate) fn host_name(text: &str) -> Result<String, Invalid> {
     let not_a_name = |why: &str| {
         Err(Invalid::because(format!(
@@ -414,7 +414,7 @@ impl Decode for HostName {
     }
 }
 
-/// A name that the admin listener may be asked for by.
+/// A host name of the admin listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AdminName(pub String);
 

@@ -1,21 +1,21 @@
 //! Lines of a file as diagnostics show them: without passwords.
 //!
-//! A finding may be anywhere in a line that has a password in it, and may be that the line is no YAML at all. So this
-//! goes by the text: what follows a key that names a secret is not shown.
+//! A finding may be anywhere in a line with a password, and the line may be no valid YAML. So this works on the text:
+//! everything behind a key with a secret name is hidden.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::tree::Lines;
 
-/// What stands in place of each character.
+/// The replacement of each character.
 const MASK: char = '*';
 
 /// Parts of keys whose values are secrets.
 const SECRET_PARTS: [&str; 6] =
     ["password", "passwd", "passphrase", "secret", "authorization", "token"];
 
-/// A mistyped `password` has at most so many mistakes.
+/// A mistyped `password` has at most this many mistakes.
 const MISTAKES_MAX: usize = 2;
 
 /// The lines of a file without secrets. A line is looked at once, however much is to be said of it.
@@ -119,7 +119,7 @@ fn value_end(characters: &[char], start: usize) -> usize {
             });
             closing.map(|index| index + 2)
         }
-        // `''` in single quotes goes on; what follows is masked, too.
+        // After `''`, a text in single quotes continues; the rest is masked, too.
         Some('{' | '[' | '|' | '>') | None => None,
         Some(_) if characters[..start].contains(&'{') => {
             rest.iter().position(|it| matches!(it, ',' | '}' | ']'))

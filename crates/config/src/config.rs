@@ -11,7 +11,7 @@ use crate::address::Endpoint;
 use crate::parts::{Change, Parts};
 use crate::snapshot::{Address, Member, Monitor, NOBODY, Snapshot, Source};
 
-/// The addresses of host names, as a resolver found them. A name without an entry has none.
+/// The addresses of host names, from a resolver. A name without an entry has none.
 pub type Resolutions = BTreeMap<String, Vec<IpAddr>>;
 
 /// A sound configuration whose members may still be names.
@@ -21,7 +21,7 @@ pub struct Config {
     pub(crate) template: Snapshot,
     /// Per pool of the template, the members in the file's order.
     pub(crate) members: Vec<Vec<ConfiguredMember>>,
-    /// What its parts are called, and say.
+    /// The names and hashes of its parts.
     pub(crate) parts: Parts,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct ConfiguredMember {
 pub struct Summary {
     /// Virtual servers that serve.
     pub virtual_servers: usize,
-    /// Those that do not.
+    /// Disabled ones.
     pub disabled: usize,
     /// Pools.
     pub pools: usize,
@@ -66,12 +66,11 @@ impl Config {
         names.into_iter()
     }
 
-    /// The snapshot for what the names resolve to now.
+    /// The snapshot with the current addresses of names.
     ///
-    /// Every address that was found becomes a member, in the place of its name, sorted. No address
-    /// appears twice in a pool: one that the file gives wins over one that was found, and of two
-    /// names the first. A pool that connects from `source` addresses takes members of their address
-    /// families only, since it could not reach the others.
+    /// Every found address becomes a member, in the place of its name, sorted. No address appears twice in a pool: one in
+    /// the file takes precedence over a found one, and the first of two names wins. A pool with `source` addresses gets
+    /// only members of their address families, since it could not reach the others.
     pub fn snapshot(&self, resolutions: &Resolutions) -> Snapshot {
         let mut snapshot = self.template.clone();
         for (pool, members) in snapshot.pools.iter_mut().zip(&self.members) {
@@ -84,7 +83,7 @@ impl Config {
         snapshot
     }
 
-    /// What is not as it was in another one.
+    /// The differences from another configuration.
     pub fn changes_from(&self, before: &Self) -> Vec<Change> {
         self.parts.changes_from(&before.parts)
     }

@@ -11,15 +11,15 @@ use crate::hints::{meant, nearest, place_of};
 use crate::quote::clip;
 use crate::tree::{Entry, Finding, Node, NodeValue, Scalar, Span, Style};
 
-/// Diagnostics of one file; what comes after them is counted, not kept.
+/// Most diagnostics of one file; further ones are only counted.
 pub const DIAGNOSTICS_MAX: usize = 1000;
 
 /// Longest name of a virtual server, pool or profile: it becomes a label of every metric.
 pub const NAME_BYTES_MAX: usize = 128;
 
-/// A raw value: decoded from a node, and able to say what it looks like.
+/// A raw value: decoded from a node, with a description of its form.
 pub(crate) trait Decode: Sized {
-    /// What a value is, in words that fit after "must be".
+    /// The form of a value, in words that fit after "must be".
     fn expected() -> String;
 
     /// Its JSON Schema; sections register themselves and answer with a reference.
@@ -44,7 +44,7 @@ pub(crate) trait Shown {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Spanned<T> {
     pub value: T,
-    /// Of the value, or of the section that lacks it when it is a default.
+    /// The place of the value, or of the section that lacks it if it is a default.
     pub span: Span,
     /// Whether the file has it.
     pub given: bool,
@@ -148,7 +148,7 @@ impl Context {
             self.path.push('.');
         }
         self.path.push_str(&clip(key));
-        // The word is for the whole, not for what is in it.
+        // The word is for the whole value, not for its parts.
         let word = self.word.take();
         let result = body(self);
         self.word = word;
@@ -156,7 +156,7 @@ impl Context {
         result
     }
 
-    /// Decodes what `word` may stand in place of, so that messages say so.
+    /// Decodes a value in whose place `word` may stand, so that messages mention it.
     pub fn or_word<R>(&mut self, word: &'static str, body: impl FnOnce(&mut Self) -> R) -> R {
         self.word = Some(word);
         let result = body(self);
@@ -181,7 +181,7 @@ impl Context {
     }
 }
 
-/// What a node is, in words.
+/// The kind of a node, in words.
 fn found(node: &Node) -> String {
     match &node.value {
         NodeValue::Null => "nothing".into(),
@@ -229,7 +229,7 @@ impl Scalar {
     }
 }
 
-/// Why a text is not what it should be.
+/// The reason why a text is invalid.
 pub(crate) struct Invalid {
     /// `None`: the type's [`Decode::expected`] says it all.
     pub reason: Option<String>,
@@ -330,7 +330,7 @@ impl<T: Decode> Decode for Vec<T> {
     }
 }
 
-/// The items of a list; if it is none, that is reported.
+/// The items of a list; anything else is reported.
 fn list<'n, T: Decode>(node: &'n Node, context: &mut Context) -> Option<&'n [Node]> {
     if let NodeValue::List(items) = &node.value {
         return Some(items);
@@ -373,7 +373,7 @@ impl<T: Decode> Decode for List<T> {
     }
 }
 
-/// How to write a list where one item stands alone, or what is none.
+/// How to write a list, if there is a single item or something else.
 fn suggest_list<T: Decode>(node: &Node, text: &str) -> String {
     if T::decode(node, &mut Context::default()).is_some() {
         return format!("write [ {} ]", clip(text));
@@ -505,6 +505,12 @@ impl<'a> Fields<'a> {
                 NodeValue::Scalar(scalar) if is_key_without_space::<S>(&scalar.text) => {
                     Some("put a space after the colon of a key".into())
                 }
+                NodeValue::Scalar(scalar)
+                    if !context.path.is_empty()
+                        && nearest(&scalar.text, context.word).is_none() =>
+                {
+                    as_only_required_key::<S>(scalar)
+                }
                 NodeValue::Null => Some("give it a value, or remove the key".into()),
                 _ => None,
             };
@@ -537,8 +543,8 @@ impl<'a> Fields<'a> {
         Some(Self { span: node.span, entries, misspelt })
     }
 
-    /// The entry of a key, or else the only one that was probably meant to be it: so all that
-    /// stands below a misspelt key is reported at once.
+    /// The entry of a key, or else the only one that was probably meant to be it: so all mistakes below a misspelt key are
+    /// reported at once.
     fn entry(&self, key: &str) -> Option<&'a Entry> {
         if let Some(entry) = self.entries.iter().find(|entry| entry.key == key) {
             return Some(entry);
@@ -610,14 +616,16 @@ pub(crate) trait Section {
     const PATH: &'static str;
     /// In the order of declaration.
     const KEYS: &'static [&'static str];
+    /// Whether each of these keys is required.
+    const REQUIRED: &'static [bool];
     /// Keys that the language has and this version refuses.
     const LATER: &'static [&'static str];
 
-    /// What holds when the file does not have the section: its defaults.
+    /// The values without the section in the file: its defaults.
     fn absent() -> Self;
 }
 
-/// What [`the_one`] found.
+/// The result of [`the_one`].
 pub(crate) enum TheOne<'a, T> {
     /// A word alone.
     Word(T),
@@ -653,7 +661,7 @@ pub(crate) fn the_one<'a, T: Decode + Clone>(
                     context.path(),
                     entries.len()
                 );
-                let help = "make each a list item of its own: `[ { a: … }, { b: … } ]`";
+                let help = "make each a separate list item: `[ { a: … }, { b: … } ]`";
                 context.error_help(node.span, message, help);
                 return None;
             };
@@ -685,7 +693,7 @@ pub(crate) fn or_absent<S: Section + Clone>(section: Option<&Spanned<S>>) -> S {
     section.map_or_else(S::absent, |section| section.value.clone())
 }
 
-/// What is not given is sound, and nothing.
+/// A missing value is valid, and gives `None`.
 pub(crate) fn if_given<C, T>(
     choice: Option<&C>,
     of: impl FnOnce(&C) -> Option<T>,
@@ -696,6 +704,14 @@ pub(crate) fn if_given<C, T>(
 /// Whether a text begins with a key of the section and a colon: `path:/x`, not `https://…`.
 fn is_key_without_space<S: Section>(text: &str) -> bool {
     text.split_once(':').is_some_and(|(key, _)| S::KEYS.contains(&key))
+}
+
+/// The map that was probably meant by a text in the place of a section with one required key: `{ to: TEXT }`.
+fn as_only_required_key<S: Section>(scalar: &Scalar) -> Option<String> {
+    let mut required = S::KEYS.iter().zip(S::REQUIRED).filter(|(_, is_required)| **is_required);
+    let (Some((key, _)), None) = (required.next(), required.next()) else { return None };
+    let is_text = scalar.kind() == ScalarKind::Text;
+    is_text.then(|| format!("write `{{ {key}: {} }}`", Value::from(clip(&scalar.text))))
 }
 
 fn section_expected<S: Section>() -> String {
@@ -767,6 +783,13 @@ impl Registry {
         }
         json!({ "$ref": format!("#/$defs/{name}") })
     }
+}
+
+/// The schema of a value that is one of these words, each with its meaning.
+pub(crate) fn words_schema(words: &[(&str, &str)]) -> Value {
+    let one =
+        |(word, meaning): &(&str, &str)| json!({ "const": word, "description": tidy(meaning) });
+    json!({ "anyOf": words.iter().map(one).collect::<Vec<_>>() })
 }
 
 /// Doc comments to running text.

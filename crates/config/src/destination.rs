@@ -18,7 +18,7 @@ const ANY_PORT: &str = "*";
 pub(crate) enum ListenOn {
     /// Addresses that sockets can listen on.
     Range(ListenRange),
-    /// What packets alone are addressed to.
+    /// Destinations of packets only.
     Network(NetworkPorts),
 }
 
@@ -142,7 +142,7 @@ mod tests {
             assert_eq!(parse(text), Ok((network.into(), ports)), "{text}");
         }
         for (text, message) in [
-            ("10.0.0.1/24:*", "bits behind the prefix length -> write 10.0.0.0/24"),
+            ("10.0.0.1/24:*", "bits set after the prefix -> write 10.0.0.0/24"),
             ("[2001:db8::1]/64:*", "-> write \"[2001:db8::]/64\""),
             ("2001:db8::/64:*", "-> write \"[2001:db8::]/64:*\""),
             ("10.0.0.0/33:*", "not an IP address or network"),

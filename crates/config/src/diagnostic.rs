@@ -1,4 +1,4 @@
-//! What is wrong in a configuration file, where, and how to mend it.
+//! Mistakes in a configuration file, with place and fix.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ const SOURCE_WINDOW_CHARS_MAX: usize = 120;
 pub enum Severity {
     /// The configuration cannot be used.
     Error,
-    /// It can be used, but is probably not what was meant.
+    /// The file can be used, but this is probably a mistake.
     Warning,
 }
 
@@ -42,7 +42,7 @@ pub struct Position {
 pub struct Diagnostic {
     /// Whether it forbids using the configuration.
     pub severity: Severity,
-    /// What is wrong; one line.
+    /// The mistake; one line.
     pub message: String,
     /// The file's name as it was given.
     pub file: String,
@@ -54,8 +54,8 @@ pub struct Diagnostic {
     pub suggestion: Option<String>,
 }
 
-/// The part of a source line that is shown, and what stands below it. Cut when the diagnostic is
-/// made, so that a thousand findings in one long line do not keep it a thousand times.
+/// The shown part of a source line, and the mark below it. Cut when the diagnostic is made, so that a thousand findings in
+/// one long line do not keep it a thousand times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
     text: String,
@@ -171,7 +171,7 @@ fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 
 /// The form for programs: `{"diagnostics":[{"severity","message","file","line","column","suggestion"}]}`.
 ///
-/// `line` and `column` are null when the file as a whole is meant, `suggestion` when there is none.
+/// `line` and `column` are null if the message is about the whole file, `suggestion` is null if there is none.
 pub fn render_json(diagnostics: &[Diagnostic]) -> Value {
     let list: Vec<Value> = diagnostics
         .iter()

@@ -1,9 +1,8 @@
-//! Files that somebody named, read within bounds of size and time.
+//! Reads named files, bounded in size and time.
 //!
-//! What calls itself a regular file need not behave like one: `/proc/kmsg` gives what the kernel logs next, and
-//! keeps its reader waiting for it. So no read waits: a file that has neither bytes nor an end is refused at once,
-//! and one that goes on and on is refused at its limit. Of devices and named pipes not even the opening is
-//! tried, since that alone can wait, or do something.
+//! A regular file may behave like a pipe: `/proc/kmsg` returns the kernel's next log lines, and blocks its reader until
+//! there are some. So no read waits: a file that has neither bytes nor an end is refused at once, and an endless one at
+//! its limit. Devices and named pipes are not even opened, since opening can block or have an effect.
 
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -31,7 +30,7 @@ pub enum ReadError {
     Open(io::Error),
     /// It cannot be read.
     Read(io::Error),
-    /// It is something else: what.
+    /// It is something else, named here.
     NotAFile(&'static str),
     /// It has more bytes than are allowed.
     TooLarge,
@@ -60,22 +59,22 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// What may be read.
+/// Kinds of files that may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Accepted {
     /// Regular files alone.
     Regular,
-    /// These, and pipes that a shell made (`<(…)`, `/dev/stdin`): they have no path of their own, and somebody
-    /// writes into them already.
+    /// Regular files, and pipes that a shell made (`<(…)`, `/dev/stdin`): they have no path of their own, and already have
+    /// a writer.
     RegularOrPipe,
 }
 
-/// Reads a regular file whole, if it has at most so many bytes.
+/// Reads a whole regular file, if it has at most this many bytes.
 pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
     read_within(path, bytes_max, Accepted::Regular, READ_TIME_MAX)
 }
 
-/// The same for what else is accepted, and with another bound on the time.
+/// As above, for other accepted kinds, and with another time limit.
 pub(crate) fn read_within(
     path: &Path,
     bytes_max: u64,

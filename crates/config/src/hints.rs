@@ -1,7 +1,7 @@
-//! What a word was probably meant for: near ones, and those that other products have for the same thing.
+//! Suggestions for unknown words: similar words, and the words of other products for the same thing.
 
-/// Words of other load balancers and of everyday speech, and what is meant by them here. A word may mean several: that counts which is
-/// known at its place.
+/// Words of other load balancers and of everyday speech, and their equivalents here. A word may have several: the one that
+/// is known at its place counts.
 const MEANINGS: &[(&str, &str)] = &[
     // Parts of the file.
     ("backend", "pool"),
@@ -178,7 +178,7 @@ pub(crate) fn place_of(key: &str) -> Option<&'static str> {
     PLACES.iter().find(|(known, _)| *known == key).map(|(_, place)| *place)
 }
 
-/// What a word was probably meant for, among those that are known at its place.
+/// The probable meaning of a word, among those that are known at its place.
 pub(crate) fn meant<'a>(
     word: &str,
     known: impl IntoIterator<Item = &'a str, IntoIter: Clone>,

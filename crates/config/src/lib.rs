@@ -1,11 +1,11 @@
 //! The configuration: file -> spanned tree -> raw types -> validated [`snapshot::Snapshot`].
 //!
-//! [`load`] reads a file and says everything that is wrong with it. What it returns is sound, but may
-//! still name hosts: [`Config::host_names`] lists them, and [`Config::snapshot`] makes the immutable
-//! snapshot out of what a resolver found.
+//! [`load`] reads a file and reports all its mistakes. A loaded configuration is valid, but may contain host names:
+//! [`Config::host_names`] lists them, and [`Config::snapshot`] makes the immutable snapshot with the addresses that a
+//! resolver found.
 //!
-//! **Architecture invariant:** nothing here touches the network or resolves a name, and no file is opened
-//! but the one to load, those that it names and those that rules include, each within bounds of size and time ([`file`]), so
+//! **Architecture invariant:** nothing here uses the network or resolves a name. Only the configuration file is opened,
+//! and files that it names or that rules include, each within bounds of size and time ([`file`]), so
 //! checking a configuration is safe anywhere.
 #![forbid(unsafe_code)]
 
@@ -55,7 +55,7 @@ use tree::{Finding, Lines, Span};
 /// Largest configuration file.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// What became of a configuration file.
+/// The result of loading a configuration file.
 #[derive(Debug, Clone)]
 pub struct Loaded {
     /// All findings, in the file's order.

@@ -1,4 +1,4 @@
-//! The parts of a file by their names, to tell what one has that another has not.
+//! The named parts of a file, to compare two configurations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,20 +12,20 @@ const NAMED: [&str; 5] = ["virtual_servers", "pools", "policies", "persistence",
 /// The section whose entries have kinds, and those names.
 const PROFILES: &str = "profiles";
 
-/// What each part of a file says, as a hash of it, by its name: `pools.web`, `log`.
+/// A hash of each part of a file, by its name: `pools.web`, `log`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parts(BTreeMap<String, u64>);
 
 /// A part that is not as it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// What has become of it.
+    /// The kind of change.
     pub kind: ChangeKind,
     /// Its name.
     pub part: String,
 }
 
-/// What has become of a part.
+/// The kind of change of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
     /// It was not there.
@@ -54,7 +54,7 @@ impl fmt::Display for Change {
 }
 
 impl Parts {
-    /// Those of a file.
+    /// The parts of a file.
     pub(crate) fn of(root: &Node) -> Self {
         let mut parts = BTreeMap::new();
         for (section, node) in entries(root) {
@@ -67,7 +67,7 @@ impl Parts {
         Self(parts)
     }
 
-    /// What is not as it was before, in the order of the names.
+    /// The differences from before, in the order of the names.
     pub fn changes_from(&self, before: &Self) -> Vec<Change> {
         let change = |kind, part: &String| Change { kind, part: part.clone() };
         let mut changes: Vec<Change> = self

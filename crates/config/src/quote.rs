@@ -3,8 +3,8 @@
 /// Longest text from the file that a message repeats.
 const QUOTED_CHARS_MAX: usize = 60;
 
-/// The text on one line, and not too much of it. Characters that nobody can see, or that change how
-/// others are seen, are written as escapes: they may be all that is wrong.
+/// The text on one line, cut to a limit. Invisible characters, and those that change how others look, are written as
+/// escapes: they may be the mistake.
 pub(crate) fn clip(text: &str) -> String {
     let mut characters = text.chars();
     let mut start = String::new();

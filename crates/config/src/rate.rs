@@ -1,4 +1,4 @@
-//! Rates: so many in a time.
+//! Rates: a number per time.
 
 use serde_json::{Value, json};
 

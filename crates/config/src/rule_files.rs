@@ -1,4 +1,4 @@
-//! Files of the web application firewall's rules on this host: which there are, what a path stands for, and their bytes.
+//! Files of the web application firewall's rules on this host: lists, paths with patterns, and contents.
 
 use std::fs;
 use std::io;
@@ -48,7 +48,7 @@ pub fn of_path(path: &Path) -> Result<Vec<String>, String> {
     }
 }
 
-/// Set-up, plugins and rules of CRS, or files that somebody put into a folder.
+/// Set-up, plugins and rules of CRS, or the files of another folder.
 fn of_folder(path: &Path) -> Result<Vec<String>, String> {
     let rules = if path.join("rules").is_dir() { path.join("rules") } else { path.to_owned() };
     let mut own = named(&rules, "", ".conf")?;
@@ -134,7 +134,7 @@ impl Files for Disk {
             let is_there = path.is_file() || pattern.contains('*');
             return if is_there { vec![text(&path)] } else { Vec::new() };
         };
-        // One `*` in the name is what is understood; reading what this names says that there is no such file.
+        // Only one `*` in the name is supported; any other pattern is read as a file name, which gives "no such file".
         let is_other = pattern.contains(['?', '[']) || pattern.matches('*').count() > 1;
         if is_other {
             return vec![text(&path)];

@@ -65,7 +65,7 @@ const DURATION_UNITS: [Unit; 5] =
     [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 const SIZE_UNITS: [Unit; 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
-/// What others write, and what it is here.
+/// Other spellings of units, and the spelling here.
 const UNIT_ALIASES: &[(&str, &str)] = &[
     ("k", "KiB"),
     ("kb", "KiB"),
@@ -135,7 +135,7 @@ fn quantity(
     })
 }
 
-/// The largest unit that leaves a whole number; not one minute or one day, since `60s` and `24h` are what people write.
+/// The largest unit that leaves a whole number; but not for one minute or one day, since `60s` and `24h` are usual.
 fn show_quantity(amount: u64, units: &[Unit]) -> String {
     units
         .iter()

@@ -88,13 +88,43 @@ pub fn reference_markdown() -> String {
                     "| `{}` | {} | {default} | {} |\n",
                     key.key,
                     cell(&key.expected),
-                    cell(&key.doc)
+                    cell(&meaning(key))
                 ),
             );
         }
         text.push('\n');
     }
     text
+}
+
+/// The meaning of a key, and of each word that may be its value.
+fn meaning(key: &KeyInfo) -> String {
+    let mut text = key.doc.clone();
+    let mut words = Vec::new();
+    put_words(&key.schema, &mut words);
+    for same in words.chunk_by(|(_, one), (_, other)| one == other) {
+        let names: Vec<String> = same.iter().map(|(word, _)| format!("`{word}`")).collect();
+        let meaning = same.first().map_or("", |(_, meaning)| meaning);
+        put(&mut text, format_args!("<br>{}: {meaning}", names.join(", ")));
+    }
+    text
+}
+
+/// The words of a schema that have a meaning, once each, with it. Sections within have rows of their own.
+fn put_words<'s>(schema: &'s Value, words: &mut Vec<(&'s str, &'s str)>) {
+    match schema {
+        Value::Array(items) => items.iter().for_each(|item| put_words(item, words)),
+        Value::Object(entries) => {
+            let text = |key: &str| entries.get(key).and_then(Value::as_str);
+            if let (Some(word), Some(meaning)) = (text("const"), text("description"))
+                && !words.contains(&(word, meaning))
+            {
+                words.push((word, meaning));
+            }
+            entries.values().for_each(|value| put_words(value, words));
+        }
+        _ => {}
+    }
 }
 
 /// Text for a cell of a Markdown table.

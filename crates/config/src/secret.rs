@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// A password or a key that is shared with a member. Its `Debug` does not tell it.
+/// A password or a shared key. Its `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// Of this text.
+    /// A secret with this text.
     pub fn new(text: &str) -> Self {
         Self(text.into())
     }

@@ -40,6 +40,7 @@ macro_rules! section {
         impl crate::decode::Section for $name {
             const PATH: &'static str = $path;
             const KEYS: &'static [&'static str] = &[$(section!(@key $field $($key)?)),*];
+            const REQUIRED: &'static [bool] = &[$(section!(@required $kind)),*];
             const LATER: &'static [&'static str] = &[$($later),*];
 
             fn absent() -> Self {
@@ -146,7 +147,7 @@ macro_rules! choice {
             }
 
             fn schema(_: &mut crate::decode::Registry) -> serde_json::Value {
-                serde_json::json!({ "enum": [$($word),+] })
+                crate::decode::words_schema(&[$(($word, concat!($($doc, "\n"),+))),+])
             }
 
             fn decode(
@@ -245,12 +246,13 @@ macro_rules! one_of {
                         },)+
                     ],
                 );
-                let words: &[&str] = &[$($word),*];
+                let words: &[(&str, &str)] = &[$(($word, concat!($($word_doc, "\n"),+))),*];
                 let one = serde_json::json!({ "allOf": [map, { "minProperties": 1, "maxProperties": 1 }] });
                 if words.is_empty() {
                     one
                 } else {
-                    serde_json::json!({ "anyOf": [{ "enum": words }, one] })
+                    let words = crate::decode::words_schema(words);
+                    serde_json::json!({ "anyOf": [words, one] })
                 }
             }
 

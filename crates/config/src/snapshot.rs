@@ -66,40 +66,39 @@ pub use waf::{Cookies, Record, Responses, Unjudged, Waf};
 pub struct Snapshot {
     /// Where the admin listener is; none by default.
     pub admin_listen: Vec<Address>,
-    /// Names that it may be asked for by over TCP, beside addresses and `localhost`; lower case, without a dot at
-    /// the end.
+    /// Host names that it accepts over TCP, besides addresses and `localhost`; lower case, without a dot at the end.
     pub admin_host_names: Vec<String>,
     /// Threads and draining.
     pub data_plane: DataPlaneSettings,
-    /// What a start or a reload does before members are known.
+    /// Settings for a start or a reload until members are known.
     pub first_probes: FirstProbesSettings,
     /// Access log.
     pub log: LogSettings,
     /// In the file's order; names are unique.
     pub virtual_servers: Vec<VirtualServer>,
-    /// Those that do not serve.
+    /// Disabled virtual servers.
     pub disabled: Vec<Disabled>,
-    /// What the packet path shall do; `None`: there is none.
+    /// The packet path; `None`: there is none.
     pub packets: Option<packet::Packets>,
     /// In the file's order; names are unique.
     pub pools: Vec<Arc<Pool>>,
-    /// Those of them that no member is configured for: nobody waits for one.
+    /// Pools that no member is configured for: requests do not wait for one.
     pub pools_to_be_filled: Vec<Arc<str>>,
     /// In the file's order, then those that virtual servers have inline.
     pub persistence: Vec<Arc<Persistence>>,
     /// Limits per key, of virtual servers and of rules.
     pub key_limits: Vec<Arc<KeyLimit>>,
-    /// What rules are called, by their numbers.
+    /// The names of rules, by their numbers.
     pub rules: Vec<RuleName>,
-    /// What reads tokens whose keys are fetched.
+    /// Token readers whose keys are fetched.
     pub fetched_keys: Vec<FetchedKeys>,
-    /// Some authentication asks for passwords.
+    /// At least one authentication needs passwords.
     pub checks_passwords: bool,
-    /// What all expressions and templates read.
+    /// The slots of all expressions and templates.
     pub slots: Arc<Slots>,
-    /// Of the time that expressions read.
+    /// The time zone for expressions.
     pub time_zone: Arc<TimeZone>,
-    /// Where weir keeps what must survive a restart.
+    /// The folder for data that must survive a restart.
     pub state_dir: PathBuf,
     /// The key of inserted cookies whose persistence names none; the control plane keeps it in `state_dir`.
     pub own_keys: Option<Arc<Keys>>,
@@ -123,13 +122,13 @@ pub struct DataPlaneSettings {
 /// `first_probes:` of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FirstProbesSettings {
-    /// How long they are waited for at most.
+    /// The longest wait.
     pub wait_ms: u64,
-    /// What a pool without a usable member does then with members that have not answered a probe.
+    /// The treatment of members without a probe result in a pool without a usable member.
     pub then: AfterFirstProbes,
 }
 
-/// What a pool does with members that have not answered a probe in time.
+/// The treatment of members that have not answered a probe in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterFirstProbes {
     /// They get traffic until their probes fail.
@@ -141,9 +140,9 @@ pub enum AfterFirstProbes {
 /// `log:` of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSettings {
-    /// What one line looks like.
+    /// The format of a line.
     pub access_format: AccessFormat,
-    /// That of [`AccessFormat::Given`].
+    /// The custom format of [`AccessFormat::Given`].
     pub given_format: GivenFormat,
     /// Where the lines go.
     pub access_to: LogTarget,
@@ -185,12 +184,12 @@ impl Address {
     }
 }
 
-/// What clients reach.
+/// An address that clients connect to.
 #[derive(Debug, Clone)]
 pub struct VirtualServer {
     /// Its key in the file.
     pub name: Arc<str>,
-    /// None is used twice in a snapshot. Empty: others hand requests to it.
+    /// Each is used only once in a snapshot. Empty: other virtual servers hand requests to it.
     pub listen: Vec<ListenPoint>,
     /// How it listens there.
     pub listening: Listening,
@@ -198,7 +197,7 @@ pub struct VirtualServer {
     pub pool: usize,
     /// HTTP limits and timeouts.
     pub http: HttpSettings,
-    /// What it does with connections.
+    /// Its treatment of connections.
     pub service: Service,
     /// How clients are served over TLS; `None`: without.
     pub tls: Option<Arc<ServerTls>>,
@@ -210,17 +209,17 @@ pub struct VirtualServer {
     pub limits: Limits,
     /// In the order in which they are followed.
     pub policies: Vec<Arc<Policy>>,
-    /// Who may connect.
+    /// Connection policies.
     pub connection_policies: ConnectionPolicies,
     /// Index into [`Snapshot::persistence`].
     pub persistence: Option<usize>,
-    /// Who the client is, and what members are told of it.
+    /// How the client's address is found and forwarded to members.
     pub client_address: Arc<ClientAddress>,
     /// How requests are called toward members and clients; `None`: in logs alone.
     pub request_id: Option<RequestIdSettings>,
     /// Pages in place of short answers.
     pub error_pages: Arc<ErrorPages>,
-    /// Whether responses tell how long they took.
+    /// Whether responses have their duration.
     pub server_timing: bool,
 }
 
@@ -235,7 +234,7 @@ pub struct Disabled {
     pub listen: Vec<String>,
 }
 
-/// Policies that say who may connect, in the order in which they are followed.
+/// Policies about connections, in the order in which they run.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionPolicies {
     /// When a connection has been accepted.
@@ -267,7 +266,7 @@ impl VirtualServer {
         found
     }
 
-    /// The pools that it leads to by itself: without what policies choose, and without fallbacks.
+    /// The pools that it leads to by itself: without those of policies, and without fallbacks.
     pub fn pools(&self) -> impl Iterator<Item = usize> {
         let names = self.service.relay().and_then(|relay| relay.names.as_ref()).into_iter();
         std::iter::once(self.pool).chain(names.flat_map(|names| names.pools.values().copied()))
@@ -283,7 +282,7 @@ pub struct ServerTls {
     pub names: Vec<NameTls>,
     /// How a client that comes again is spared the full handshake.
     pub sessions: SessionsOf,
-    /// Stands for whom the settings let in, those of names included: sessions end when it changes.
+    /// A digest of the accepted client certificates, including those for names: sessions end when it changes.
     pub lets_in: Vec<u8>,
     /// All certificates, those of the virtual server first.
     pub identities: Vec<Arc<Identity>>,
@@ -293,12 +292,12 @@ pub struct ServerTls {
     pub handshakes_max: Option<u32>,
 }
 
-/// What clients get that ask for some names.
+/// TLS settings for some server names.
 #[derive(Debug, Clone)]
 pub struct NameTls {
     /// In lower case; wildcards begin with `*.`.
     pub names: Vec<Arc<str>>,
-    /// What they get.
+    /// The settings.
     pub offer: Offer,
 }
 
@@ -312,16 +311,16 @@ pub enum SessionsOf {
         /// Shared with others; `None`: own ones.
         keys: Option<Arc<Keys>>,
     },
-    /// By what is remembered.
+    /// By stored sessions.
     Stateful {
-        /// Of it.
+        /// The size of the cache.
         bytes_max: u64,
         /// Requests may come before the handshake is done (0-RTT).
         early_data: bool,
     },
 }
 
-/// What a rule is called.
+/// The name of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RuleName {
     /// Its policy.
@@ -333,9 +332,9 @@ pub struct RuleName {
 /// `client_address:` of a virtual server.
 #[derive(Debug, Clone)]
 pub struct ClientAddress {
-    /// Whose word on the client is taken.
+    /// Trusted proxies.
     pub trust: AddressSet,
-    /// The field that they tell it in.
+    /// The field with the client's address.
     pub header: Arc<str>,
     /// They begin connections with the PROXY protocol.
     pub proxy_protocol: bool,
@@ -347,7 +346,7 @@ pub struct ClientAddress {
     pub forwarded: Forwarding,
 }
 
-/// What becomes of a list of client addresses.
+/// The treatment of a list of client addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forwarding {
     /// The client is added at its end.
@@ -411,13 +410,13 @@ pub struct HttpSettings {
     pub http2_streams_max: u32,
     /// Whether members get fields that clients send behind their bodies.
     pub request_trailers: RequestTrailers,
-    /// What members and rules see of a target.
+    /// The form of a target for members and rules.
     pub target: TargetForm,
     /// Locations in responses name the virtual server where they name the member.
     pub rewrite_location: bool,
 }
 
-/// What becomes of fields behind a request's body.
+/// The treatment of fields behind a request's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestTrailers {
     /// Members do not get them.
@@ -435,9 +434,9 @@ pub struct Pool {
     pub balance: Balance,
     /// Possibly empty while a name does not resolve; no address appears twice.
     pub members: Vec<Member>,
-    /// Active health checks, each against every member that has none of its own; none: members are up.
+    /// Active health checks, for every member that has none of its own; without any, members are up.
     pub monitors: Vec<Monitor>,
-    /// What traffic itself says.
+    /// Passive health checks.
     pub passive: Option<PassiveMarking>,
     /// Members are spoken to by HTTP/2.
     pub http2: bool,
@@ -457,26 +456,26 @@ pub struct Pool {
     pub slow_start_ms: Option<u64>,
     /// Where requests wait for a member.
     pub queue: Option<QueueSettings>,
-    /// What becomes of requests that it does not take.
+    /// Substitutes for requests that it does not take.
     pub instead: Instead,
     /// Monitors that must pass for a member to be up; all, where it has fewer.
     pub monitors_min: u8,
-    /// What members are told of the client's address.
+    /// How members get the client's address.
     pub proxy_protocol: Option<ProxyVersion>,
     /// How members are spoken to over TLS; `None`: without.
     pub tls: Option<Arc<PoolTls>>,
-    /// What is overlooked in responses, that which always is included.
+    /// Tolerated flaws of responses, including those that are always tolerated.
     pub lenient: Flaws,
 }
 
-/// What becomes of requests that a pool does not take.
+/// Substitutes for requests that a pool does not take.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Instead {
-    /// Index into [`Snapshot::pools`]: who serves while no member is up.
+    /// Index into [`Snapshot::pools`]: the pool that serves while no member is up.
     pub fallback: Option<usize>,
-    /// Who serves while there is no room.
+    /// The pool that serves while there is no room.
     pub spillover: Option<Spillover>,
-    /// What clients get while no member is up.
+    /// The response while no member is up.
     pub maintenance: Option<Maintenance>,
 }
 
@@ -521,9 +520,9 @@ pub struct Retries {
 /// `tls:` of a pool.
 #[derive(Debug, Clone)]
 pub struct PoolTls {
-    /// Whom to trust, and whom to be.
+    /// Trusted authorities, and weir's certificate.
     pub config: Arc<ClientConfig>,
-    /// The name that members are asked for; `None`: each by its own.
+    /// The server name for members; `None`: each member's own name.
     pub server_name: Option<Arc<str>>,
     /// Everything that it was made from: two that have the same are alike.
     pub made_from: Vec<Vec<u8>>,
@@ -540,7 +539,7 @@ impl PartialEq for PoolTls {
 /// `passive:` of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassiveMarking {
-    /// What ejects a member.
+    /// The conditions of an ejection.
     pub counting: PassiveSettings,
     /// Longest ejection; each in a row is twice as long as the one before.
     pub eject_max_ms: u32,
@@ -551,7 +550,7 @@ pub struct PassiveMarking {
 /// How a pool picks the member of a request.
 #[derive(Debug, Clone)]
 pub enum Balance {
-    /// By what members have under way, or in turn.
+    /// By open requests, or in turn.
     Method(Method),
     /// By a value of the request.
     Hash(Template),
@@ -607,7 +606,7 @@ pub struct Member {
     pub rate: Option<Rate>,
     /// The higher, the more preferred.
     pub priority: u16,
-    /// What the file lets it have.
+    /// The state in the file.
     pub state: AdminState,
     /// In place of the pool's; none: it is up.
     pub monitors: Option<Arc<[Monitor]>>,
@@ -626,7 +625,7 @@ impl Address {
         self.socket().is_some_and(|address| address.port() == 0)
     }
 
-    /// A member's address as text for logs and metrics, which has no port if the member has none.
+    /// A member's address as text for logs and metrics, without a port if the member has none.
     pub fn label(&self) -> String {
         match self {
             Self::Socket(address) if address.port() == 0 => address.ip().to_string(),

@@ -1,8 +1,8 @@
-//! YAML text to a tree of nodes that know where they stand.
+//! YAML text to a tree of nodes with their places.
 //!
 //! The language is a part of YAML 1.2: one document; maps, lists and scalars; keys are text and
-//! unique. Anchors, aliases, merge keys and tags are refused: what they would be good for, named
-//! profiles do, and a reader sees every value where it applies. So the tree is never larger than
+//! unique. Anchors, aliases, merge keys and tags are refused: named profiles serve the same purpose, and a reader sees
+//! every value where it applies. So the tree is never larger than
 //! its text, and it is built without recursion up to [`NODE_DEPTH_MAX`].
 
 use std::borrow::Cow;
@@ -73,7 +73,7 @@ pub(crate) struct Node {
     pub value: NodeValue,
 }
 
-/// What a node is.
+/// The value of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum NodeValue {
     /// Nothing, `~` or `null`.
@@ -161,7 +161,7 @@ impl<'a> Lines<'a> {
             b'\r' => bytes.get(index + 1) != Some(&b'\n'),
             _ => false,
         });
-        // Texts are far smaller than 4 GiB (`FILE_BYTES_MAX`); what would not fit has no lines.
+        // Texts are far smaller than 4 GiB (`FILE_BYTES_MAX`); beyond that there would be no lines.
         let starts = ends.filter_map(|(index, _)| u32::try_from(index + 1).ok());
         Self { text, starts: std::iter::once(0).chain(starts).collect() }
     }
@@ -183,8 +183,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The first character outside YAML's `c-printable` set. The parser would take a NUL for the end of
-/// the file and silently leave out what follows.
+/// The first character outside YAML's `c-printable` set. The parser would take a NUL for the end of the file and silently
+/// omit the rest.
 fn forbidden_character(lines: &Lines<'_>) -> Option<Finding> {
     let allowed = |character: char| {
         matches!(character, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..)
@@ -414,8 +414,8 @@ fn too_deep(span: Span) -> Finding {
     Finding::new(span, format!("lists and maps are nested more than {NODE_DEPTH_MAX} deep"))
 }
 
-/// What the parser says of brackets that are nested too deep for it, which it counts before it gives
-/// them to us: it tells its errors apart by their text only.
+/// The parser's message about brackets that are nested too deep for it; its errors can only be distinguished by their
+/// text.
 const PARSER_DEPTH_ERROR: &str = "recursion limit exceeded";
 
 /// A syntax error, with advice for the mistakes that are made most.

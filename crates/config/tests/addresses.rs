@@ -248,7 +248,10 @@ fn sources_that_cannot_be_are_refused() {
     let http = |listen: &str, keys: &str| {
         file(&format!("    listen: {listen}\n"), &format!("{PLAIN}    source: client\n{keys}"))
     };
-    refused(&http("10.0.0.9:80", "    http2: true\n"), &["`http2` beside `source: client`"]);
+    refused(
+        &http("10.0.0.9:80", "    http2: true\n"),
+        &["`http2` cannot be used with `source: client`"],
+    );
     refused(
         &http("unix:/run/a", ""),
         &["clients of `unix:/run/a` have no address that the pool `p` could connect from"],

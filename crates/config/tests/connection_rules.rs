@@ -138,7 +138,7 @@ fn rules_of_requests_limit_requests() {
     for (limit, expected) in [
         (
             "requests: 1, connections: 1",
-            "13 `connections` beside a limit on requests: a rule sees one or the other -> put it into a policy for connections, or into `limits.per_key` of the virtual server",
+            "13 `connections` cannot be used with a limit on requests: the two are checked at different times -> put it into a policy for connections, or into `limits.per_key` of the virtual server",
         ),
         (
             "connections: 1, exceed: delay",
@@ -266,7 +266,7 @@ fn who_may_connect_is_said_by_what_is_known_then() {
     check(&file("type: tcp\nconnection_policies: [ rules ]", nobody), &[]);
     let of = |what: &str, (line, rule): (usize, usize), help: &str| {
         format!(
-            "{line} the policy `rules` {what} (rule 1 in line {rule}), and `connection_policies` are followed when a \
+            "{line} the policy `rules` {what} (rule 1 in line {rule}), and `connection_policies` run when a \
              connection is accepted -> {help}"
         )
     };

@@ -102,18 +102,18 @@ fn virtual_servers_of_datagrams_have_them() {
 
 #[test]
 fn rules_and_limits() {
-    let only = "it is for virtual servers of `type: udp` only: in `balance: { hash: … }` of a pool, or in a \
+    let only = "use it with virtual servers of `type: udp` only: in `balance: { hash: … }` of a pool, or in a \
                 persistence of type hash or learned";
     let policy =
         "policies:\n  x:\n    rules: [ { when: \"'a' in sip.headers\", then: [ close ] } ]\n";
     check(
         &file(", policies: [ x ]", "", policy),
-        &[&format!("7 `sip` is read of datagrams, and there is none here -> {only}")],
+        &[&format!("7 `sip` is read from datagrams, and there is no datagram here -> {only}")],
     );
     let limit =
         ", limits: { per_key: [ { key: \"${datagram.bytes(0, 1)}\", requests_per_second: 1 } ] }";
     let text = file(limit, "", "");
     let loaded = parse("weir.yaml", &text);
-    let message = "`datagram` is read of datagrams, and there is none here";
+    let message = "`datagram` is read from datagrams, and there is no datagram here";
     assert!(loaded.diagnostics.iter().any(|it| it.message == message), "{:?}", loaded.diagnostics);
 }

@@ -69,7 +69,7 @@ fn it_is_checked_and_keeps_its_address() {
         ),
         (
             "  a: { listen: 127.0.0.1:80, pool: p }\n  b: { listen: 127.0.0.1:80, pool: q, state: disabled }\n",
-            "Error 3 `127.0.0.1:80` is used twice: in line 2 by virtual server `a` -> give each listener an address or port of its own",
+            "Error 3 `127.0.0.1:80` is used twice: in line 2 by virtual server `a` -> give each listener its own address or port",
         ),
         (
             "  a: { listen: 127.0.0.1:80, pool: p, state: off }\n",

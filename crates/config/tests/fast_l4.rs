@@ -114,8 +114,8 @@ fn what_becomes_of_packets() {
     let refused = |lines: &str, expected: &str| {
         self::refused(&format!("{listen}, {lines}"), POOL, expected);
     };
-    refused("pool: p, fast_l4: { dsr: true, translate_address: true }", "beside `dsr: true`");
-    refused("forward: route, fast_l4: { translate_address: true }", "beside `forward: route`");
+    refused("pool: p, fast_l4: { dsr: true, translate_address: true }", "with `dsr: true`");
+    refused("forward: route, fast_l4: { translate_address: true }", "with `forward: route`");
     refused("forward: route, fast_l4: { dsr: true }", "`dsr` needs a pool");
     refused("forward: route, pool: p", "`forward` and `pool`");
     refused("pool: p, fast_l4: { dsr: true, source: auto }", "whose address they must see");

@@ -94,7 +94,7 @@ fn names_that_cannot_be_meant() {
     check(
         &file("type: tcp\nby_server_name: [ { names: [ \"a b\" ], pool: p } ]", ""),
         &[
-            "5 `virtual_servers.a.by_server_name[0].names[0]`: `a b` is not a name that clients can ask for -> -",
+            "5 `virtual_servers.a.by_server_name[0].names[0]`: `a b` is not a valid server name -> -",
         ],
     );
     check(

@@ -209,7 +209,7 @@ fn words() {
     check(
         &with("by_name: [ { names: [ \"a b\" ], profile: q } ]"),
         &[
-            "7:101 `virtual_servers.a.tls.by_name[0].names[0]`: `a b` is not a name that clients can ask for -> -",
+            "7:101 `virtual_servers.a.tls.by_name[0].names[0]`: `a b` is not a valid server name -> -",
             "7:119 TLS profile `q` is not defined -> no TLS profile is defined at all",
         ],
     );
@@ -229,9 +229,7 @@ fn names_of_members() {
         check(sound, &[]);
     }
     let not_a_name = |name: &str, help: &str| {
-        format!(
-            "2:76 `pools.q.tls.server_name`: `{name}` is not a name that TLS can ask for -> {help}"
-        )
+        format!("2:76 `pools.q.tls.server_name`: `{name}` is not a valid server name -> {help}")
     };
     let form = "write letters, digits and hyphens, none of these first or last, between dots";
     for bad in ["-", "a..b", "-a.example", "a-.example", "a b"] {

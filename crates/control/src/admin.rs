@@ -1,18 +1,18 @@
 //! The admin listener: views for people, scripts and scrapers, and run-time changes of members.
 //!
-//! | path | what |
+//! | path | response |
 //! |---|---|
 //! | `/health` | 200 `ok` while the process serves, 503 `starting` before and `draining` while it ends |
 //! | `/metrics` | Prometheus text |
 //! | `/status` | JSON |
 //! | `/pools`, `/pools/POOL`, `/pools/POOL/members/ADDRESS` | JSON, see `admin/pools.rs` |
 //! | `POST /pools/POOL/members/ADDRESS` | sets the member's state; over a unix socket only |
-//! | `POST /reload`, `/reloads/NUMBER` | has the file read again; over a unix socket only |
+//! | `POST /reload`, `/reloads/NUMBER` | reloads the file; over a unix socket only |
 //! | `/l4/flows`, `POST /l4/flows/end` | flows of the packet path, see `admin/flows.rs` |
 //!
-//! **Architecture invariant:** no data port reaches it, and what is reached by TCP only shows, to nobody who asks for
-//! a name that is not weir's (`admin/host.rs`). A unix socket belongs to weir's user alone (0600): whoever may open
-//! it may change what members take. A TCP address should be loopback.
+//! **Architecture invariant:** no data port reaches it. Over TCP it is read-only, and only for weir's own host names
+//! (`admin/host.rs`). A unix socket belongs to weir's user alone (0600): everyone who may open it may change the state of
+//! members. A TCP address should be loopback.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -50,7 +50,7 @@ mod problem;
 mod reload;
 mod sampling;
 
-/// Connections at a time; further ones are closed at once, counted and told.
+/// Most simultaneous connections; further ones are closed at once, counted and reported.
 pub const CONNECTIONS_MAX: usize = 64;
 
 /// Bytes of a request's head.
@@ -72,7 +72,7 @@ const TURNED_AWAY_INTERVAL: Duration = Duration::from_secs(1);
 /// Pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What is answered to any other path.
+/// The response to any other path.
 const PATHS: &str = "There is nothing at this path. There is:\n\
     /health   200 while weir serves, 503 before that and while it drains\n\
     /metrics  Prometheus text\n\
@@ -132,7 +132,7 @@ impl Admin {
         }
     }
 
-    /// Where it listens; the port is the real one if 0 was asked for.
+    /// The address that it listens on, with the real port if 0 was configured.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -145,7 +145,7 @@ impl Drop for Admin {
         if let Some((path, inode)) = &self.socket_file
             && std::fs::metadata(path).is_ok_and(|metadata| metadata.ino() == *inode)
         {
-            // Whoever removed it first did what was wanted.
+            // An error means that the file is gone already.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -188,7 +188,7 @@ fn bind_within(directory: &Path, path: &Path) -> io::Result<(UnixListener, u64)>
     Ok((listener, inode))
 }
 
-/// What requests are answered from.
+/// The state that requests are answered from.
 #[derive(Debug, Clone)]
 struct Context {
     observed: Arc<Observed>,
@@ -196,10 +196,10 @@ struct Context {
     last_refusal: Arc<host::LastRefusal>,
 }
 
-/// Who is at the other end of a connection.
+/// The peer of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Peer {
-    /// Whoever reaches the port.
+    /// Everyone who reaches the port.
     Network,
     /// A process that may open the unix socket.
     Local(Option<Credentials>),
@@ -213,8 +213,7 @@ struct Credentials {
 }
 
 impl Peer {
-    /// The peer of a unix socket. One that cannot be told (it has gone already) may do the same: the
-    /// socket's mode is what decides.
+    /// The peer of a unix socket. An unknown peer (it has gone already) has the same rights: the socket's mode decides.
     fn of_socket(stream: &UnixStream) -> Self {
         let credentials = stream.peer_cred().ok();
         Self::Local(
@@ -258,7 +257,7 @@ async fn status_json(State(Context { observed, .. }): State<Context>) -> Respons
     off_thread(move || json(StatusCode::OK, &Status::of(&observed))).await
 }
 
-/// A JSON document, ended by a line feed for those who read it in a terminal.
+/// A JSON document, with a line feed at its end for terminals.
 fn json(status: StatusCode, document: &impl Serialize) -> Response {
     match serde_json::to_vec_pretty(document) {
         Ok(mut text) => {
@@ -276,7 +275,7 @@ async fn off_thread(build: impl FnOnce() -> Response + Send + 'static) -> Respon
     built.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
 
-/// What serves connections.
+/// Serves connections.
 #[derive(Clone)]
 struct Service {
     router: Router,

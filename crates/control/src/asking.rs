@@ -60,7 +60,7 @@ where
     }
 }
 
-/// How long it is left after so many failures in a row, within these bounds: longer with each, and spread by up to a quarter.
+/// The pause after this many failures in a row, within these bounds: longer with each, and spread by up to a quarter.
 pub fn until_retry(failures: u32, bounds: RangeInclusive<Duration>) -> Duration {
     let factor = 1 << failures.saturating_sub(1).min(16);
     let pause = bounds.start().saturating_mul(factor).min(*bounds.end());

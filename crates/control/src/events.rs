@@ -2,10 +2,9 @@
 //!
 //! `2026-11-21T09:30:00.123Z warning member web/127.0.0.1:9001 is down: connection refused (3 of 3)`
 //!
-//! Subject and what is said of it make a sentence. There are few events, one place where they go and no filter to configure, so a bounded channel to a
-//! thread that writes does all that a logging framework would do here. When standard error is a full
-//! pipe, lines are dropped and counted instead of stopping the monitors; the count is told as soon as
-//! it can be.
+//! Subject and predicate make a sentence. There are few events, one destination and no filter to configure, so a bounded
+//! channel to a writing thread does everything that a logging framework would do here. When standard error is a full pipe,
+//! lines are dropped and counted instead of stopping the monitors; the count is reported as soon as possible.
 
 use std::fmt;
 use std::io::Write;
@@ -30,7 +29,7 @@ pub enum Level {
     Info,
     /// Traffic is served; someone should look.
     Warning,
-    /// Something that was asked for is not done.
+    /// A requested action was not done.
     Error,
 }
 
@@ -45,7 +44,7 @@ impl Level {
     }
 }
 
-/// Where events are told. Clones tell to the same place.
+/// The sink of events. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Events {
     lines: SyncSender<Line>,
@@ -81,12 +80,12 @@ impl Events {
         self.tell(Level::Info, &subject, &what);
     }
 
-    /// Tells what someone should look at.
+    /// An event that someone should look at.
     pub fn warning(&self, subject: impl fmt::Display, what: impl fmt::Display) {
         self.tell(Level::Warning, &subject, &what);
     }
 
-    /// Tells what is not done.
+    /// An event about something that was not done.
     pub fn error(&self, subject: impl fmt::Display, what: impl fmt::Display) {
         self.tell(Level::Error, &subject, &what);
     }
@@ -99,13 +98,13 @@ impl Events {
         }
     }
 
-    /// Waits until what was told so far is written, at most for `timeout`. Returns whether it is.
+    /// Waits until the events so far are written, at most for `timeout`. Returns whether they are.
     pub fn flush(&self, timeout: Duration) -> bool {
         let (done, wait) = sync_channel(1);
         self.lines.try_send(Line::Flush(done)).is_ok() && wait.recv_timeout(timeout).is_ok()
     }
 
-    /// Lines that could not be told since the last one that could.
+    /// Lines that were dropped since the last written one.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Relaxed)
     }
@@ -124,7 +123,7 @@ fn line_of(level: Level, subject: &dyn fmt::Display, what: &dyn fmt::Display) ->
 
 fn write_lines(mut output: impl Write, waiting: &Receiver<Line>, dropped: &AtomicU64) {
     for line in waiting {
-        // There is no place to tell that standard error is gone; weir goes on without it.
+        // Standard error is gone, so this cannot be reported; weir continues without it.
         match line {
             Line::Text(text) => {
                 let _ = output.write_all(text.as_bytes());
@@ -167,7 +166,7 @@ pub(crate) mod testing {
             (Events::to_writer(captured.clone()).unwrap(), captured)
         }
 
-        /// What was told so far, without the time.
+        /// The events so far, without the time.
         pub fn lines(&self, events: &Events) -> Vec<String> {
             assert!(events.flush(Duration::from_secs(5)));
             let bytes = self.0.lock().unwrap().clone();

@@ -1,8 +1,8 @@
-//! The secrets of TLS sessions, written down for who has to look into recorded traffic: `weir run --tls-key-log`.
+//! A log of TLS session secrets, to decrypt recorded traffic: `weir run --tls-key-log`.
 //!
-//! One line per secret, in the format of NSS that Wireshark and others read (`SSLKEYLOGFILE`). Workers hand lines to
-//! a thread that writes them, for a worker's descriptors are its own; what does not fit is dropped, as log lines are.
-//! Whoever has the file can read what was said: it is readable for its owner alone.
+//! One line per secret, in the format of NSS that Wireshark and others read (`SSLKEYLOGFILE`). Workers hand lines to a
+//! writing thread, because a worker's descriptors are its own; lines that do not fit are dropped, as in other logs.
+//! Everyone with the file can decrypt the traffic: only its owner can read it.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -33,7 +33,7 @@ impl KeyLog {
     /// Opens the file, whose end is written to, and starts the thread.
     pub fn start(path: &Path, events: &Events) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).mode(MODE).open(path)?;
-        // It may have been there before; what is no file has no use for it.
+        // The file may have existed before; a pipe or device has no mode to set.
         if file.metadata()?.is_file() {
             file.set_permissions(Permissions::from_mode(MODE))?;
         }

@@ -1,10 +1,9 @@
 //! A log's writer: a thread that takes finished lines from the workers and writes them, or hands them to the writer of
-//! another log that goes to the same place.
+//! another log with the same destination.
 //!
 //! Workers hand over batches of whole lines through a bounded channel and never wait: when it is full
-//! they drop the batch and count its lines. What cannot be written here (no space, the reader of the
-//! pipe is gone) is counted too and told as an event at most once a second; the writer goes on and
-//! tries the next batch.
+//! they drop the batch and count its lines. Lines that cannot be written (no space, the reader of the pipe is gone) are
+//! counted too and reported as an event at most once a second; the writer continues with the next batch.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -29,13 +28,13 @@ use weir_dataplane::error_text::io_error_text;
 /// Batches that may wait to be written, of all workers together.
 pub const BATCHES_WAITING_MAX: usize = 256;
 
-/// Events about what could not be written come at most this often.
+/// Events about failed writes come at most this often.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A descriptor that was handed to us non-blocking is tried again after this time.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What became of the lines of one log.
+/// Results for the lines of one log.
 #[derive(Debug, Default)]
 pub struct LogCounters {
     /// Lines written.
@@ -44,12 +43,12 @@ pub struct LogCounters {
     pub lines_lost: AtomicU64,
 }
 
-/// What became of the lines of all logs.
+/// Results for the lines of all logs.
 #[derive(Debug, Default)]
 pub struct AllLogCounters {
     /// The access log's.
     pub access: LogCounters,
-    /// Those of the log of the web application firewall.
+    /// Counters of the web application firewall's log.
     pub waf: LogCounters,
 }
 
@@ -101,7 +100,7 @@ impl std::fmt::Display for OpenError {
 impl std::error::Error for OpenError {}
 
 impl LogWriter {
-    /// Opens the target and starts the thread. `name` is what events call the log.
+    /// Opens the target and starts the thread. `name` is the log's name in events.
     pub fn start(
         name: &'static str,
         way: &Way,
@@ -146,7 +145,7 @@ impl LogWriter {
         self.batches.clone()
     }
 
-    /// What was written and lost.
+    /// Counters of written and lost lines.
     pub fn counters(&self) -> Arc<AllLogCounters> {
         Arc::clone(&self.counters)
     }
@@ -164,8 +163,8 @@ impl LogWriter {
         let _ = self.batches.try_send(wake);
     }
 
-    /// Writes what waits and ends, if that takes no longer than `timeout`; call it when the workers
-    /// have ended. Returns whether everything was written.
+    /// Writes the waiting lines and ends, if that takes no longer than `timeout`; call it when the workers have ended.
+    /// Returns whether everything was written.
     pub fn finish(mut self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         let (closed, _) = sync_channel(1);
@@ -313,15 +312,14 @@ fn write(file: &mut File, torn: &mut bool, mut bytes: &[u8]) -> io::Result<()> {
     result
 }
 
-/// Writes until `bytes` is empty; on error `bytes` is what was not written.
+/// Writes until `bytes` is empty; after an error `bytes` has the rest.
 fn write_all(file: &mut File, bytes: &mut &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write(bytes) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(written) => *bytes = &bytes[written..],
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // A pipe, or whoever started weir made its output non-blocking: waiting is this
-            // thread's job.
+            // A pipe, or weir was started with a non-blocking output: waiting is this thread's job.
             Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(RETRY_INTERVAL),
             Err(error) => return Err(error),
         }

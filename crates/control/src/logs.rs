@@ -14,7 +14,7 @@ use weir_dataplane::reports::LogBatch;
 use crate::events::Events;
 use crate::log_writer::{AllLogCounters, LogWriter, OpenError, Way};
 
-/// What events call the access log.
+/// The access log's name in events.
 const ACCESS: &str = "access log";
 /// And that of the web application firewall.
 const WAF: &str = "WAF log";
@@ -65,7 +65,7 @@ impl Logs {
         self.waf.sender()
     }
 
-    /// What was written and lost.
+    /// Counters of written and lost lines.
     pub fn counters(&self) -> Arc<AllLogCounters> {
         self.access.counters()
     }
@@ -87,7 +87,7 @@ impl Logs {
         self.waf.reopen(way_of_waf(settings, &self.access));
     }
 
-    /// Writes what waits and ends, if that takes no longer than `timeout`; call it when the workers have ended.
+    /// Writes the waiting lines and ends, if that takes no longer than `timeout`; call it when the workers have ended.
     pub fn finish(self, timeout: Duration) {
         let deadline = Instant::now() + timeout;
         // The first may yet hand lines to the second.

@@ -1,4 +1,4 @@
-//! What is to be said of a member's state: by its monitors and its traffic, and by the operator.
+//! Words for a member's state: by its monitors and its traffic, and by the operator.
 
 use weir_config::snapshot::Member;
 use weir_core::admin_state::AdminState;
@@ -7,7 +7,7 @@ use weir_exchange::shared::live::LiveMember;
 
 use crate::time::monotonic_ms;
 
-/// What monitors and traffic say of a member; [`is_in_service`] adds what the operator wants of it.
+/// A member's state by its monitors and its traffic; [`is_in_service`] adds the administrative state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberState {
     /// Its monitors have not spoken yet.
@@ -49,7 +49,7 @@ impl MemberState {
     }
 }
 
-/// What the operator wants of a member: at run time, or else in the file.
+/// The administrative state of a member: set at run time, or in the file.
 pub fn administrative_state(configured: &Member, live: &LiveMember) -> AdminState {
     live.state(configured.state)
 }

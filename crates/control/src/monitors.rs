@@ -1,12 +1,10 @@
 //! The monitors: one task per (pool, member, monitor), each with its own state.
 //!
-//! What is put in force next is probed before it is ([`Monitors::prepare`]), so that its members are known when
-//! they get their first request; `first_probes` says what is waited for. A monitor whose probe and schedule are
-//! unchanged keeps its task and its state;
-//! one that is gone stops. A monitor that is new on a member which already takes traffic starts by trusting
-//! it, so that a reload never takes a healthy member out of service. Counts of probes belong to neither: they
-//! stay with the place and type of the monitor, which are its labels in the metrics, so that a counter only
-//! grows.
+//! The next configuration is probed before it becomes active ([`Monitors::prepare`]), so that the state of its members is
+//! known when they get their first request; `first_probes` decides how long weir waits. A monitor with unchanged probe and
+//! schedule keeps its task and its state; a removed one stops. A new monitor of a member that already has traffic begins
+//! with the state "up", so that a reload never takes a healthy member out of service. Counts of probes belong to the place
+//! and type of the monitor, which are its labels in the metrics, so that a counter only grows.
 
 mod first_probes;
 mod verdicts;
@@ -33,7 +31,7 @@ use crate::time::monotonic_ms;
 /// Events that this host cannot probe come at most this often.
 const LOCAL_TROUBLE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// All monitors of the configuration in force, and of the one that is put in force next.
+/// All monitors of the active configuration, and of the next one.
 #[derive(Debug)]
 pub struct Monitors {
     members: HashMap<(Arc<str>, Address), Watched>,
@@ -41,14 +39,14 @@ pub struct Monitors {
     board: Board,
 }
 
-/// What the monitors say, for metrics and status. Clones show the same.
+/// Results of the monitors, for metrics and status. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Board(Arc<Mutex<VerdictsByMember>>);
 
 /// By pool and member label.
 type VerdictsByMember = HashMap<(Arc<str>, Arc<str>), Arc<Mutex<Verdicts>>>;
 
-/// What one monitor of one member says.
+/// The result of one monitor of one member.
 #[derive(Debug, Clone)]
 pub struct MonitorReport {
     /// Its type in the file.
@@ -79,12 +77,12 @@ pub struct UnknownMembers {
 }
 
 impl Board {
-    /// The reports of one member in force, in the order of its monitors; empty if it has none.
+    /// The reports of one active member, in the order of its monitors; empty if it has none.
     pub fn of(&self, pool: &Arc<str>, member: &Arc<str>) -> Vec<MonitorReport> {
         self.look(pool, member, Verdicts::reports).unwrap_or_default()
     }
 
-    /// The members of a snapshot whose first probes are waited for, by pool, and the pools that have no address.
+    /// The members of a snapshot whose first probes are awaited, by pool, and the pools without an address.
     pub fn awaited(&self, snapshot: &Snapshot) -> Vec<UnknownMembers> {
         let is_awaited = |pool: &&Arc<Pool>| {
             pool.members.is_empty() && !snapshot.pools_to_be_filled.contains(&pool.name)
@@ -98,7 +96,7 @@ impl Board {
         self.members_that(snapshot, Verdicts::is_awaited).into_iter().chain(without).collect()
     }
 
-    /// Those of which it is not known how they are: no probe got an answer in time.
+    /// The members with unknown state: no probe got an answer in time.
     fn unknown(&self, snapshot: &Snapshot) -> Vec<UnknownMembers> {
         self.members_that(snapshot, Verdicts::is_unknown)
     }
@@ -133,7 +131,7 @@ impl Board {
     }
 }
 
-/// What all probe tasks use.
+/// Shared state of all probe tasks.
 #[derive(Debug)]
 struct Shared {
     tls: TlsClients,
@@ -175,14 +173,14 @@ impl Monitors {
         Self { members: HashMap::new(), shared: Arc::new(shared), board: Board::default() }
     }
 
-    /// What the monitors say.
+    /// The results of the monitors.
     pub fn board(&self) -> Board {
         self.board.clone()
     }
 
-    /// Watches the members of `snapshot`, too, which is put in force next, and waits for the first probes of each of
-    /// its pools until the time that `until` says. What was prepared before and is not wanted any more ends. Must be
-    /// called within a tokio runtime.
+    /// Also watches the members of `snapshot`, the next configuration, and waits for the first probes of each of its pools
+    /// until the time of `until`. Earlier prepared monitors that are no longer wanted end. Must be called within a tokio
+    /// runtime.
     pub fn prepare(&mut self, snapshot: &Snapshot, until: impl Fn(&Pool) -> Instant) {
         let mut wanted = HashSet::new();
         let mut waited: HashMap<Arc<str>, WaitedPool> = HashMap::new();
@@ -209,8 +207,8 @@ impl Monitors {
         self.show();
     }
 
-    /// Watches the members of `table` from now on, which is put in force now, and of what is prepared those of `next`;
-    /// no others. Must be called within a tokio runtime.
+    /// Watches the members of `table`, which becomes active now, and of the prepared monitors those of `next`; no others.
+    /// Must be called within a tokio runtime.
     pub fn apply(&mut self, table: &LiveTable, next: Option<&Snapshot>) {
         let mut previous = std::mem::take(&mut self.members);
         for (pool, live_pool) in table.snapshot.pools.iter().zip(&table.pools) {
@@ -231,18 +229,18 @@ impl Monitors {
         self.show();
     }
 
-    /// The pools whose first probes are waited for, by name.
+    /// The pools whose first probes are awaited, by name.
     pub fn awaited(&self) -> HashSet<Arc<str>> {
         self.shared.first_probes.awaited()
     }
 
-    /// What is left of the wait, at most.
+    /// The rest of the wait, at most.
     pub fn left(&self) -> Duration {
         let end = self.shared.first_probes.end();
         end.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()))
     }
 
-    /// Returns when fewer pools than this are waited for.
+    /// Returns when weir waits for fewer pools than this.
     pub async fn fewer_awaited_than(&self, count: usize) {
         self.shared.first_probes.fewer_than(count).await;
     }
@@ -356,7 +354,7 @@ impl Watched {
         running
     }
 
-    /// Stops what was prepared and is not in force; nothing of it is waited for.
+    /// Stops prepared monitors that did not become active.
     fn abandon(&mut self) {
         let mut verdicts = lock(&self.verdicts);
         self.tasks.retain(|task| !verdicts.forget_next(task.verdict));
@@ -396,7 +394,7 @@ impl Monitor {
         let mut at_ms = scheduled_ms;
         loop {
             let left = Duration::from_millis(at_ms.saturating_sub(monotonic_ms()));
-            // Whether its time has come or it was told to: it probes.
+            // At its time, or on demand: it probes.
             let _ = timeout(left, self.probe_now.notified()).await;
             let started_ms = monotonic_ms();
             let is_scheduled = started_ms >= scheduled_ms;

@@ -1,11 +1,11 @@
 //! Host names of members: resolved, kept fresh by their TTL, never forgotten because a name server
 //! fails.
 //!
-//! One task per name asks for A and AAAA records (`/etc/hosts` first, as the system does) and asks
-//! again when the shorter of the two answers expires. When one query fails, the last addresses of that
-//! family stay in force; when neither finds an address, those of both. Both are then asked again after
-//! growing pauses, or as soon as what was found expires: a name server in trouble must not take members
-//! out of service, nor must one family hold up the other.
+//! One task per name queries A and AAAA records (`/etc/hosts` first, as the system does) and repeats the queries when the
+//! shorter of the two answers expires. When one query fails, the last addresses of that family stay in use;
+//! when neither finds an address, the last addresses of both. Queries are then repeated after growing pauses, or when the
+//! found addresses expire: a failing name server must not take members out of service, and one family must not delay the
+//! other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -37,10 +37,10 @@ const RETRY_MIN: Duration = Duration::from_secs(1);
 /// Longest pause between two tries.
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
-/// Pause while a name without an address is waited for.
+/// The pause between queries while a name without an address is awaited.
 const HURRIED_PAUSE: Duration = Duration::from_millis(500);
 
-/// Wait for one answer of a name server before it is asked again, or another one is.
+/// The wait for one answer of a name server before the query is repeated, or another server is used.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Times that a query is sent.
@@ -62,7 +62,7 @@ pub enum NameServers {
     Udp(SocketAddr),
 }
 
-/// The names of the configuration in force and their tasks.
+/// The names of the active configuration and their tasks.
 #[derive(Debug)]
 pub struct Names {
     servers: NameServers,
@@ -78,22 +78,22 @@ struct Shared {
     changed: Notify,
     /// A name got its first answer, good or bad.
     answered: Notify,
-    /// Names without an address are waited for.
+    /// Names without an address are awaited.
     is_hurried: AtomicBool,
 }
 
-/// What is known of a name.
+/// The state of a name.
 #[derive(Debug, Clone, Default)]
 pub struct Answer {
     v4: BTreeSet<IpAddr>,
     v6: BTreeSet<IpAddr>,
     /// Whether a query has ended.
     asked: bool,
-    /// What went wrong the last time, if anything did.
+    /// The error of the last query, if there was one.
     pub failure: Option<Failure>,
 }
 
-/// What went wrong when a name was asked for.
+/// The error of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
     /// Neither query found an address: why.
@@ -141,7 +141,7 @@ impl Names {
         self.begin(names.map(str::to_owned).collect()).await;
     }
 
-    /// The same; only what is returned waits.
+    /// As [`Self::follow`], but only the returned future waits.
     pub fn begin(&mut self, names: BTreeSet<String>) -> impl Future<Output = ()> + use<> {
         let are_asked_for = self.start(names);
         let shared = Arc::clone(&self.shared);
@@ -183,7 +183,7 @@ impl Names {
         lock(&self.shared.answers).retain(|name, _| names.contains(&**name));
     }
 
-    /// Whether names that have no address are asked for soon again.
+    /// Sets whether names without an address are queried at short intervals.
     pub fn hurry(&self, is_hurried: bool) {
         self.shared.is_hurried.store(is_hurried, Relaxed);
     }
@@ -266,7 +266,7 @@ async fn follow(name: String, resolver: Arc<TokioResolver>, shared: Arc<Shared>)
     }
 }
 
-/// From one asking to the next: until what was found expires, or the next try of what failed.
+/// The pause until the next query: until the found addresses expire, or the next retry.
 fn pause(ttl: Option<Duration>, failures_in_a_row: u32, random: u64) -> Duration {
     let ttl = ttl.map(|ttl| ttl.clamp(TTL_MIN, TTL_MAX));
     match ttl {
@@ -283,7 +283,7 @@ fn retry_pause(failures_in_a_row: u32, random: u64) -> Duration {
     pause - pause / 4 * (random % 256) as u32 / 256
 }
 
-/// What one query found: addresses and how long they hold, or that there are none.
+/// The result of one query: addresses and their lifetime, or none.
 enum Found {
     Addresses(BTreeSet<IpAddr>, Duration),
     Nothing,
@@ -291,9 +291,9 @@ enum Found {
 
 type QueryResult = Result<Found, NetError>;
 
-/// What both queries came to.
+/// The result of both queries.
 struct Outcome {
-    /// How long what was found holds; `None` if nothing was.
+    /// The lifetime of the found addresses; `None` without any.
     ttl: Option<Duration>,
     failed: bool,
     /// No address is known.
@@ -335,7 +335,7 @@ impl Failure {
         }
     }
 
-    /// What is told of a name with this answer.
+    /// The event about a name with this answer.
     fn text(&self, answer: &Answer) -> String {
         match self {
             Self::Whole(reason) => {
@@ -396,8 +396,8 @@ impl Shared {
         }
     }
 
-    /// Takes what was found. An empty answer counts only if the other family was found: a name never
-    /// loses its last addresses.
+    /// Records the results. An empty answer counts only if the other family was found: a name never loses its last
+    /// addresses.
     fn take(&self, name: &str, v4: &QueryResult, v6: &QueryResult) -> Outcome {
         let mut answers = lock(&self.answers);
         let Some(answer) = answers.get_mut(name) else {

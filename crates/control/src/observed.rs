@@ -1,4 +1,4 @@
-//! What metrics and status show: read-only views of the running process.
+//! State of the running process for metrics and status: read-only views.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -17,35 +17,35 @@ use crate::time::unix_ms;
 #[derive(Debug)]
 pub struct Observed {
     table: RwLock<Arc<LiveTable>>,
-    /// What the worker threads did.
+    /// Counters of the worker threads.
     pub workers: Arc<PerWorker<WorkerCounters>>,
-    /// What the writers of logs did.
+    /// Counters of the log writers.
     pub logs: Arc<AllLogCounters>,
-    /// What the monitors say.
+    /// Results of the monitors.
     pub monitors: Board,
-    /// What the packet path does.
+    /// State of the packet path.
     pub packets: crate::packets::Board,
-    /// Where its flows are asked for; `None`: there are none.
+    /// Access to its flows; `None`: there are none.
     flows: RwLock<Option<crate::packets::Flows>>,
-    /// What became of asking for OCSP responses.
+    /// Results of OCSP requests.
     pub ocsp: Arc<crate::ocsp::Counters>,
-    /// What became of fetching the keys of tokens.
+    /// Results of fetching token keys.
     pub token_keys: Arc<crate::token_keys::Counters>,
-    /// Configurations that were asked for.
+    /// Requested reloads.
     pub reloads: Reloads,
     /// Counters of the last seconds.
     pub rates: Rates,
     /// When the process started, in milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// Whether nothing has been in force yet: clients wait.
+    /// Whether no configuration has been active yet: clients wait.
     pub starting: AtomicBool,
     /// Whether the process is ending.
     pub draining: AtomicBool,
-    /// What is put in force when its first probes are in.
+    /// The configuration that becomes active after its first probes.
     waiting: RwLock<Option<Waiting>>,
-    /// Workers that ended without being told to.
+    /// Workers that ended unexpectedly.
     pub workers_ended: AtomicU64,
-    /// What the last panic of a worker was.
+    /// The last panic of a worker.
     last_panic: RwLock<Option<WorkerPanic>>,
     /// Admin connections that were closed at once because there were too many.
     pub admin_turned_away: AtomicU64,
@@ -56,7 +56,7 @@ pub struct Observed {
 pub struct Waiting {
     /// It.
     pub snapshot: Arc<Snapshot>,
-    /// When it is put in force in any case, by the monotonic clock.
+    /// The time when it becomes active in any case, by the monotonic clock.
     pub until_ms: u64,
 }
 
@@ -67,7 +67,7 @@ pub struct WorkerPanic {
     pub worker: usize,
     /// When, in milliseconds since 1970.
     pub unix_ms: u64,
-    /// What it said, and where.
+    /// Its message and place.
     pub message: String,
 }
 
@@ -106,7 +106,7 @@ impl Observed {
         }
     }
 
-    /// The table in force.
+    /// The active table.
     pub fn table(&self) -> Arc<LiveTable> {
         read(&self.table)
     }
@@ -116,27 +116,27 @@ impl Observed {
         write(&self.table, table);
     }
 
-    /// Where flows of the packet path are asked for.
+    /// Access to flows of the packet path.
     pub fn flows(&self) -> Option<crate::packets::Flows> {
         read(&self.flows)
     }
 
-    /// Has flows asked for there from now on.
+    /// Sets the access to flows.
     pub fn set_flows(&self, flows: Option<crate::packets::Flows>) {
         write(&self.flows, flows);
     }
 
-    /// What waits for first probes.
+    /// The configuration that waits for first probes.
     pub fn waiting(&self) -> Option<Waiting> {
         read(&self.waiting)
     }
 
-    /// Shows what waits for first probes.
+    /// Sets the configuration that waits for first probes.
     pub fn set_waiting(&self, waiting: Option<Waiting>) {
         write(&self.waiting, waiting);
     }
 
-    /// What the last panic of a worker was.
+    /// The last panic of a worker.
     pub fn last_panic(&self) -> Option<WorkerPanic> {
         read(&self.last_panic)
     }
@@ -155,8 +155,8 @@ fn write<T>(lock: &RwLock<T>, value: T) {
     *lock.write().unwrap_or_else(PoisonError::into_inner) = value;
 }
 
-/// A gauge as it is shown. Workers keep gauges as differences of what came and what went; a sum that is
-/// read while both change can be below zero for a moment.
+/// A gauge for display. Workers keep gauges as increments and decrements; a sum read while both change can be below zero
+/// for a moment.
 pub fn shown_gauge(total: u64) -> u64 {
     if i64::try_from(total).is_ok() { total } else { 0 }
 }

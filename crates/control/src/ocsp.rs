@@ -1,8 +1,8 @@
-//! OCSP responses, asked for at the authorities of certificates that have `ocsp: fetch`, and put beside them.
+//! OCSP responses for certificates with `ocsp: fetch`, requested from their authorities.
 //!
-//! One task per certificate: it asks, verifies, hands the response to the certificate (`Staple`), and asks again
-//! half-way to the end of it. What fails is tried again after pauses that grow. A response outlasts reloads, as long as
-//! its certificate is in use; none is sent along once its time is over.
+//! One task per certificate: it requests a response, verifies it, hands it to the certificate (`Staple`), and asks again
+//! after half of its lifetime. Failures are retried after growing pauses. A response survives reloads as long as its
+//! certificate is in use; an expired one is never sent.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,7 +28,7 @@ use crate::asking::{self, AskError, until_retry};
 use crate::events::Events;
 use crate::time::unix_ms;
 
-/// A responder has so long for everything.
+/// The time for a whole request to a responder.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause after the first failure; it doubles with each further one.
 const RETRY_MIN: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ const RETRY_MAX: Duration = Duration::from_secs(60 * 60);
 const RETRIES: RangeInclusive<Duration> = RETRY_MIN..=RETRY_MAX;
 /// Shortest time between two responses that are good.
 const REFRESH_MIN: Duration = Duration::from_secs(60);
-/// Longest time between them: what is revoked meanwhile is to be known.
+/// The longest time between two requests: a revocation must become known.
 const REFRESH_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The certificates whose responses are fetched.
@@ -49,7 +49,7 @@ pub struct Ocsp {
     tasks: BTreeMap<Vec<u8>, Task>,
 }
 
-/// What became of asking responders.
+/// Results of OCSP requests.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Good responses.
@@ -73,7 +73,7 @@ impl Drop for Task {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Where the response belongs in the snapshot in force.
+    /// The places of the response in the active snapshot.
     staples: Vec<Arc<Staple>>,
     last: Option<(Vec<u8>, Validity)>,
 }
@@ -84,7 +84,7 @@ impl Ocsp {
         Self { events, counters: Arc::default(), tasks: BTreeMap::new() }
     }
 
-    /// What became of asking.
+    /// Results of OCSP requests.
     pub fn counters(&self) -> Arc<Counters> {
         Arc::clone(&self.counters)
     }

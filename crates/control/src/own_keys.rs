@@ -99,7 +99,7 @@ fn write(state_dir: &Path, path: &Path, keys: &Keys) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     file.write_all(keys.to_file().as_bytes())?;
     file.sync_all()?;
-    // A link does not replace what is there, as a renaming would.
+    // A link does not replace an existing file, as renaming would.
     let linked = std::fs::hard_link(&temporary, path);
     std::fs::remove_file(&temporary)?;
     linked

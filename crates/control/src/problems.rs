@@ -1,4 +1,4 @@
-//! What is wrong with the process as a whole, in sentences for people.
+//! Problems of the process as a whole, in sentences for people.
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,7 +11,7 @@ use crate::reloads::Failure;
 use crate::time::{monotonic_ms, rfc3339};
 use crate::wording::{Pools, Seconds};
 
-/// All that there is now, what matters most first.
+/// All current problems, the most important first.
 pub fn problems(observed: &Observed) -> Vec<String> {
     let totals = observed.workers.totals();
     let mut problems = Vec::new();
@@ -67,7 +67,7 @@ fn waits(waiting: &Waiting, observed: &Observed) -> String {
     )
 }
 
-/// Virtual servers of type fast_l4 that nothing serves, and what is wrong with packets.
+/// Virtual servers of type fast_l4 that are not served, and problems of packet forwarding.
 fn packets(observed: &Observed, problems: &mut Vec<String>) {
     let table = observed.table();
     let Some(packets) = &table.snapshot.packets else { return };

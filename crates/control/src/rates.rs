@@ -35,7 +35,7 @@ pub enum Way {
     Packets,
 }
 
-/// What is counted of a virtual server; it only grows.
+/// Counters of a virtual server; they only grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     connections: u64,
@@ -46,7 +46,7 @@ pub struct Counts {
     bytes_sent: u64,
 }
 
-/// What a virtual server does per second.
+/// Rates of a virtual server per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Rate {
     /// The time that these are means over.
@@ -72,7 +72,7 @@ struct Sample {
 }
 
 impl Counts {
-    /// Those of a virtual server that sockets serve.
+    /// The counters of a virtual server with sockets.
     pub fn of_sockets(totals: &VirtualServerTotals) -> Self {
         Self {
             connections: totals.connections_accepted,
@@ -83,7 +83,7 @@ impl Counts {
         }
     }
 
-    /// The same, read without the many other counters.
+    /// The same counters, read without the many others.
     fn of_live(live: &LiveVirtualServer) -> Self {
         let mut counts = Self::default();
         for worker in 0..live.counters.workers() {
@@ -99,7 +99,7 @@ impl Counts {
         counts
     }
 
-    /// Those of a virtual server that packets serve.
+    /// The counters of a virtual server of packets.
     pub fn of_packets(totals: &Totals) -> Self {
         Self {
             connections: totals.flows,
@@ -110,7 +110,7 @@ impl Counts {
         }
     }
 
-    /// What has been counted since; `None`: the counters have begun anew.
+    /// The difference since then; `None`: the counters were reset.
     fn since(&self, earlier: &Self) -> Option<Self> {
         Some(Self {
             connections: self.connections.checked_sub(earlier.connections)?,
@@ -160,7 +160,7 @@ impl Sample {
 }
 
 impl Rates {
-    /// What the virtual server did per second, whose counters are these now. `None`: it has not been seen for long enough.
+    /// The rates of the virtual server with these counters. `None`: it has not been observed for long enough.
     pub fn of(&self, way: Way, name: &str, counts: &Counts) -> Option<Rate> {
         self.between(way, name, counts, monotonic_ms())
     }
@@ -221,7 +221,7 @@ mod tests {
         }
     }
 
-    /// Samples of a virtual server by second; what it has counted, or that it was not there.
+    /// Samples of a virtual server by second; its counter, or its absence.
     fn rates(samples: &[(u64, Option<u64>)]) -> Rates {
         let rates = Rates::default();
         for (at_ms, requests) in samples {
@@ -246,7 +246,7 @@ mod tests {
         check(&[(1_000, Some(0))], (1_999, 70), None);
         check(&[(1_000, Some(0))], (2_000, 70), Some((1.0, 70.0)));
         check(&[(1_000, Some(0)), (2_000, Some(50))], (5_000, 70), Some((4.0, 17.5)));
-        // It was not there before, or began anew: what came before does not count.
+        // It did not exist before, or was reset: earlier samples do not count.
         check(&[(1_000, None), (2_000, Some(50))], (5_000, 80), Some((3.0, 10.0)));
         check(
             &[(1_000, Some(0)), (2_000, None), (3_000, Some(50))],
@@ -255,7 +255,7 @@ mod tests {
         );
         check(&[(1_000, Some(90)), (2_000, Some(50))], (5_000, 80), Some((3.0, 10.0)));
         check(&[(1_000, Some(90))], (5_000, 80), None);
-        // Too long ago: nobody has sampled since.
+        // Too long ago: there are no samples since.
         check(&[(1_000, Some(0))], (20_000, 80), None);
         let hour: Vec<(u64, Option<u64>)> =
             (0..3_600).map(|second| (second * 1_000, Some(second * 7))).collect();

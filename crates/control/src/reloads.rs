@@ -1,4 +1,4 @@
-//! What became of configurations that were asked for.
+//! Results of requested reloads.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -13,21 +13,21 @@ use crate::time::{rfc3339, unix_ms};
 /// Reports of the last reloads that are kept.
 const REPORTS_MAX: usize = 32;
 
-/// Changes that a report tells.
+/// Most changes in a report.
 const CHANGES_MAX: usize = 1_000;
 
-/// What became of requests to reload.
+/// Results of reload requests.
 #[derive(Debug, Default)]
 pub struct Reloads {
-    /// Put in force.
+    /// Activated configurations.
     pub succeeded: AtomicU64,
     /// Refused; the configuration before stayed.
     pub failed: AtomicU64,
-    /// When the configuration in force was read, in milliseconds since 1970.
+    /// The time when the active configuration was read, in milliseconds since 1970.
     pub last_success_unix_ms: AtomicU64,
-    /// Whether the last one was put in force.
+    /// Whether the last one became active.
     pub last_succeeded: AtomicBool,
-    /// Somebody has asked for one.
+    /// Wakes when a reload is requested.
     asked: Notify,
     reports: Mutex<Reports>,
 }
@@ -40,7 +40,7 @@ struct Reports {
     last_failure: Option<Failure>,
 }
 
-/// What became of one.
+/// The result of one.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// Which it is.
@@ -50,12 +50,12 @@ pub struct Report {
     /// Why it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What is wrong in the file, as `weir check` says it.
+    /// Mistakes in the file, in the words of `weir check`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub diagnostics: String,
-    /// What it has changed: `changed pools.web`.
+    /// Its changes: `changed pools.web`.
     pub changes: Vec<String>,
-    /// Further changes that are not told.
+    /// Further changes that are not listed.
     pub changes_untold: usize,
 }
 
@@ -63,11 +63,11 @@ pub struct Report {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It is yet to begin, or the file is read and its names are asked for.
+    /// It has not begun, or the file is being read and its names resolved.
     Reading,
     /// It waits for the first probes of its members.
     Waiting,
-    /// It is in force.
+    /// It is active.
     InForce,
     /// It is not, and the one before stays.
     Refused,
@@ -94,7 +94,7 @@ impl Reloads {
         number
     }
 
-    /// Returns when somebody has asked for one.
+    /// Returns when a reload was requested.
     pub async fn asked(&self) {
         self.asked.notified().await;
     }
@@ -117,7 +117,7 @@ impl Reloads {
         }
     }
 
-    /// What was read waits for the first probes of its members. One that has waited until now is dropped.
+    /// The new configuration waits for the first probes of its members. One that has waited until now is dropped.
     pub fn prepared(&self) {
         let mut reports = self.reports();
         for report in reports.kept.iter_mut().filter(|report| report.state == State::Waiting) {
@@ -127,7 +127,7 @@ impl Reloads {
         reports.advance(State::Reading, State::Waiting);
     }
 
-    /// Counts one that was put in force.
+    /// Counts a reload that became active.
     pub fn succeed(&self, changes: &[Change]) {
         self.succeeded.fetch_add(1, Relaxed);
         self.last_success_unix_ms.store(unix_ms(), Relaxed);
@@ -150,7 +150,7 @@ impl Reloads {
         }
     }
 
-    /// What is under way comes to nothing: weir ends.
+    /// Open reloads fail: weir ends.
     pub fn abandon(&self) {
         for report in &mut self.reports().kept {
             if matches!(report.state, State::Reading | State::Waiting) {
@@ -160,11 +160,11 @@ impl Reloads {
         }
     }
 
-    /// What became of one; `None`: it was never asked for, or too long ago.
+    /// The result of a reload; `None`: it was never requested, or too long ago.
     pub fn report(&self, number: u64) -> Option<Report> {
         let reports = self.reports();
         let kept = reports.kept.iter().find(|report| report.number == number).cloned();
-        // It is asked for, and about to begin.
+        // It is requested, and about to begin.
         let is_next = number == reports.begun + 1;
         kept.or_else(|| {
             is_next.then(|| Report {

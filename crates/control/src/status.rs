@@ -1,7 +1,7 @@
-//! `/status`: what the process does now, as JSON for people and scripts.
+//! `/status`: the current state of the process, as JSON for people and scripts.
 //!
-//! The numbers are those of `/metrics`, arranged by object, with why a member is down and with
-//! latency quantiles instead of buckets. `/pools` answers with parts of the same document.
+//! The numbers are those of `/metrics`, arranged by object, with the reason why a member is down, and with latency
+//! quantiles instead of buckets. `/pools` has parts of the same document.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -33,7 +33,7 @@ pub struct Status {
     version: &'static str,
     started: String,
     uptime_seconds: u64,
-    /// What is wrong with the process as a whole, in sentences.
+    /// Problems of the process as a whole, in sentences.
     problems: Vec<String>,
     starting: bool,
     draining: bool,
@@ -53,10 +53,10 @@ pub struct Status {
     pools: Vec<PoolStatus>,
 }
 
-/// What became of configurations.
+/// State of configurations.
 #[derive(Debug, Serialize)]
 struct ConfigurationStatus {
-    /// Tables put in force so far: by the start, reloads and changes of names' addresses.
+    /// Tables activated so far: by the start, reloads and changes of names' addresses.
     generation: u64,
     in_force_since: String,
     last_reload_successful: bool,
@@ -64,13 +64,13 @@ struct ConfigurationStatus {
     reloads_failed: u64,
     /// The last one that was refused.
     last_reload_failure: Option<Failure>,
-    /// What is put in force when the first probes of its members are in.
+    /// The configuration that becomes active after the first probes of its members.
     waiting: Option<WaitingStatus>,
 }
 
 #[derive(Debug, Serialize)]
 struct WaitingStatus {
-    /// Then it is put in force in any case.
+    /// The time until it becomes active in any case.
     left_ms: u64,
     pools: Vec<WaitingPool>,
 }
@@ -94,7 +94,7 @@ struct LogStatus {
     lines: u64,
     lines_dropped: u64,
     lines_not_written: u64,
-    /// The same of the web application firewall's log.
+    /// Lines of the web application firewall's log.
     waf_lines: u64,
     waf_lines_dropped: u64,
     waf_lines_not_written: u64,
@@ -137,10 +137,10 @@ struct DisabledStatus {
     listen: Vec<String>,
 }
 
-/// What the web application firewall made of requests.
+/// Results of the web application firewall.
 #[derive(Debug, Serialize)]
 struct WafStatus {
-    /// What becomes of what rules find, unless a policy says otherwise: `off`, `detect` or `block`.
+    /// The mode, unless a policy sets another: `off`, `detect` or `block`.
     mode: &'static str,
     inspected: u64,
     blocked: u64,
@@ -148,18 +148,18 @@ struct WafStatus {
     unjudged: u64,
 }
 
-/// What passed a virtual server.
+/// Traffic of a virtual server.
 #[derive(Debug, Serialize)]
 struct Traffic {
     /// The virtual servers that its rules hand requests to.
     hands_over_to: Vec<String>,
     bytes_received: u64,
     bytes_sent: u64,
-    /// What it does per second; `null` until that can be said.
+    /// Rates per second; `null` until they are known.
     rates: Option<Rate>,
     /// `null` but of type udp.
     datagrams: Option<Datagrams>,
-    /// What the web application firewall made of requests; `null` without.
+    /// Results of the web application firewall; `null` without it.
     waf: Option<WafStatus>,
     /// Certificates that clients are shown; empty without TLS.
     certificates: Vec<CertificateStatus>,
@@ -186,9 +186,9 @@ pub(crate) struct MemberStatus {
     address: String,
     name: Option<String>,
     state: &'static str,
-    /// What the operator wants: `enabled`, `drain` or `disabled`.
+    /// The administrative state: `enabled`, `drain` or `disabled`.
     administrative: &'static str,
-    /// Who says so: `file`, or `runtime`, which holds until the process ends.
+    /// Its source: `file`, or `runtime`, which lasts until the process ends.
     administrative_source: &'static str,
     /// Requests under way on a member that is drained or disabled.
     draining_requests: Option<u32>,
@@ -217,7 +217,7 @@ pub(crate) struct MemberStatus {
 struct Ejected {
     /// Until it lets traffic through again.
     ejected_for_ms: Option<u64>,
-    /// What its last request failed by.
+    /// The failure of its last request.
     ejected_why: Option<String>,
 }
 
@@ -237,7 +237,7 @@ impl Ejected {
 struct Datagrams {
     received: u64,
     sent: u64,
-    /// Of clients without a session: above a limit, or no member.
+    /// From clients without a session: above a limit, or no member.
     refused: u64,
     /// At `amplification_max`.
     answers_dropped: u64,
@@ -267,7 +267,7 @@ struct MonitorStatus {
     failures: u64,
     last_probe: Option<String>,
     last_failure: Option<String>,
-    /// It is down, passes, and `up_delay` holds it up for so long; `null`: it does not.
+    /// It is down and passes its probes; the rest of `up_delay`. `null`: this is not the case.
     held_up_for_ms: Option<u64>,
 }
 

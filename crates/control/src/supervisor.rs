@@ -1,8 +1,8 @@
-//! The process as a whole: starts the parts, puts configurations in force, ends.
+//! The process as a whole: starts its parts, activates configurations, ends.
 //!
-//! | signal | what happens |
+//! | signal | effect |
 //! |---|---|
-//! | SIGHUP | the file is read again and put in force, or refused as a whole; logs are reopened |
+//! | SIGHUP | the file is read again and activated, or refused as a whole; logs are reopened |
 //! | SIGTERM, SIGINT | no new connections; ends with the last transaction, at the latest after `drain_timeout` |
 //! | a second of these | ends at once |
 
@@ -40,10 +40,10 @@ mod next;
 mod reading;
 mod worker_events;
 
-/// Events of workers that may wait to be told.
+/// Events of workers that may wait to be reported.
 const WORKER_EVENTS_WAITING_MAX: usize = 256;
 
-/// Changes of several names within this time are put in force together.
+/// Changes of several names within this time become active together.
 const NAMES_SETTLE: Duration = Duration::from_millis(100);
 
 /// How often a process that drains looks whether its workers have ended.
@@ -52,13 +52,13 @@ const DRAIN_POLL: Duration = Duration::from_millis(20);
 /// How often a process that serves looks whether its workers still do.
 const ALIVE_POLL: Duration = Duration::from_secs(1);
 
-/// Workers that were told to end at once get this long.
+/// The time for workers that were told to end at once.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What waits to be logged at the end gets this long.
+/// The time for waiting log lines at the end.
 const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What is told of a process that a signal ended before it served.
+/// The event of a process that a signal ended before it served.
 const STOPPED_DURING_STARTUP: &str = "stopped during startup";
 
 /// Why nothing is served.
@@ -68,7 +68,7 @@ pub enum Error {
     Configuration {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// Its mistakes.
         diagnostics: Vec<Diagnostic>,
     },
     /// The key of persistence cookies cannot be had.
@@ -83,7 +83,7 @@ pub enum Error {
     DataPlane(weir_dataplane::handle::StartError),
     /// Threads, signals or the runtime are not to be had.
     System(io::Error),
-    /// The workers ended without being told to.
+    /// The workers ended unexpectedly.
     WorkersEnded,
 }
 
@@ -116,7 +116,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Serves what the file says until a signal ends it. `key_log`: where the secrets of all TLS sessions are written.
+/// Serves the configuration file until a signal ends it. `key_log`: the file for the secrets of all TLS sessions.
 pub fn run(file: &Path, key_log: Option<&Path>, events: &Events) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -136,7 +136,7 @@ pub fn run(file: &Path, key_log: Option<&Path>, events: &Events) -> Result<(), E
         };
         supervisor.serve(signals).await
     });
-    // A thread that still writes an answer to an admin client is not waited for.
+    // weir does not wait for a thread that still answers an admin client.
     runtime.shutdown_background();
     result
 }
@@ -192,9 +192,9 @@ pub struct Supervisor {
     logs: Logs,
     observed: Arc<Observed>,
     key_log: Option<KeyLog>,
-    /// By what the file asked for: port 0 stays port 0 there.
+    /// By the address in the file: port 0 stays port 0 there.
     admins: Vec<(Address, Admin)>,
-    /// What is put in force when its first probes are in.
+    /// The configuration that becomes active after its first probes.
     next: Option<Next>,
     /// The file that is read again.
     reading: Option<Reading>,
@@ -284,12 +284,12 @@ impl Supervisor {
         Ok(supervisor)
     }
 
-    /// The table in force.
+    /// The active table.
     pub fn table(&self) -> &Arc<LiveTable> {
         &self.table
     }
 
-    /// What the admin listener shows.
+    /// The state for the admin listener.
     pub fn observed(&self) -> &Arc<Observed> {
         &self.observed
     }
@@ -356,15 +356,15 @@ impl Supervisor {
         }
     }
 
-    /// Reads the file again and puts it in force when its first probes are in, or tells why not and changes
-    /// nothing. Returns whether it is in force.
+    /// Reads the file again and activates it after its first probes, or reports the reason and changes nothing. Returns
+    /// whether it is active.
     pub async fn reload(&mut self) -> bool {
         let is_good = self.read_again().await;
         self.wait().await;
         is_good
     }
 
-    /// Prepares to put in force what the names' addresses are now. Returns whether that changed anything.
+    /// Prepares the current addresses of names. Returns whether anything changed.
     pub fn apply_names(&mut self) -> bool {
         let next = self.next.as_ref();
         let config = next.and_then(|next| next.config.as_ref()).unwrap_or(&self.config);
@@ -416,7 +416,7 @@ impl Supervisor {
         }
     }
 
-    /// Writes what waits to be logged.
+    /// Writes the waiting log lines.
     pub fn finish(self) {
         let Self { data_plane, logs, events, packets, .. } = self;
         drop(packets);
@@ -437,7 +437,7 @@ impl Supervisor {
         false
     }
 
-    /// Follows the names of the configuration in force, of the next one and of the one that is read; no others.
+    /// Follows the names of the active configuration, of the next one and of the one being read; no others.
     fn retain_names(&mut self) {
         let next = self.next.as_ref().and_then(|next| next.config.as_ref());
         let read = self.reading.as_ref().and_then(Reading::config);
@@ -446,7 +446,7 @@ impl Supervisor {
         self.names.hurry(self.next.is_some() || self.reading.is_some());
     }
 
-    /// A worker that has ended by itself is told; without any there is nothing left to do.
+    /// Reports workers that have ended unexpectedly; without any worker, weir must end.
     fn look_after_workers(&mut self) -> Result<(), Error> {
         self.data_plane.close_departed();
         for worker in self.data_plane.let_go_of_ended() {
@@ -457,8 +457,8 @@ impl Supervisor {
         if self.data_plane.is_finished() { Err(Error::WorkersEnded) } else { Ok(()) }
     }
 
-    /// Moves the admin listeners to where the configuration in force wants them. Where one cannot be, none is
-    /// taken away: what is left may be the only one that its users know.
+    /// Moves the admin listeners to the addresses of the active configuration. If one cannot be bound, none is removed: a
+    /// remaining one may be the only one that its users know.
     async fn move_admins(&mut self) {
         let wanted = self.table.snapshot.admin_listen.clone();
         let mut are_all_there = true;
@@ -493,7 +493,7 @@ impl Supervisor {
     }
 }
 
-/// Has what workers say told, and starts the admin listeners.
+/// Starts the reporting of workers' events, and the admin listeners.
 async fn open_outlets(
     of_workers: [Receiver<Event>; 2],
     observed: &Arc<Observed>,
@@ -512,8 +512,8 @@ async fn open_outlets(
     Ok(admins)
 }
 
-/// Reads the file; tells warnings. In a thread of its own: with many certificates, or a slow disk, it takes seconds
-/// in which monitors and the admin listener go on.
+/// Reads the file; reports warnings. In a separate thread: with many certificates, or a slow disk, it takes seconds, and
+/// monitors and the admin listener must continue.
 async fn load(file: &Path, events: &Events) -> Result<Config, Vec<Diagnostic>> {
     let path = file.to_owned();
     let loaded = tokio::task::spawn_blocking(move || weir_config::load(&path)).await;
@@ -562,7 +562,7 @@ impl fmt::Display for Summary<'_> {
 }
 
 impl Events {
-    /// Tells what was found in a configuration, each finding as the lines of `weir check`.
+    /// Reports the mistakes of a configuration, each in the lines of `weir check`.
     fn report(&self, diagnostics: &[Diagnostic]) {
         for diagnostic in diagnostics {
             let text = weir_config::render_text(std::slice::from_ref(diagnostic), Colour::Never);

@@ -1,4 +1,4 @@
-//! What several tests need: configurations in memory.
+//! Common helpers of tests: configurations in memory.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -53,7 +53,7 @@ pub fn observed_with(members: &[Address], workers: usize) -> Observed {
     observed_of(snapshot(vec![pool("web", members, &[])]), workers)
 }
 
-/// The same with a web application firewall of these rules, that blocks.
+/// The same, with a web application firewall of these rules in mode block.
 pub fn observed_with_waf(rules: &'static str) -> Observed {
     let rules = RuleSet::compile(&["rules.conf".into()], &mut Rules(rules)).expect("good rules");
     let view = View::new(Arc::new(rules), &Settings::default()).expect("a good view");

@@ -1,8 +1,8 @@
-//! Public keys of whoever issues tokens, fetched at the URLs that authentications name.
+//! Public keys of token issuers, fetched from the URLs in authentications.
 //!
-//! One task per URL: it fetches, reads the keys, hands them to all that verify with them, and fetches anew when `refresh` is over.
-//! What fails is told, leaves the keys that are there, and is tried again after pauses that grow. Keys outlast reloads, as
-//! long as their URL is in use.
+//! One task per URL: it fetches the keys, hands them to all verifiers, and fetches again after `refresh`. A failure is
+//! reported, leaves the previous keys in use, and is retried after growing pauses. Keys survive reloads as long as their
+//! URL is in use.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +25,7 @@ use crate::asking::{self, AskError, until_retry};
 use crate::events::Events;
 use crate::probe::{Failure, TlsClients};
 
-/// A server has so long for everything.
+/// The time for a whole fetch.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause after the first failure; it doubles with each further one.
 const RETRY_MIN: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ pub struct TokenKeys {
     tasks: BTreeMap<KeysUrl, Task>,
 }
 
-/// What became of fetching.
+/// Results of fetches.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Keys came.
@@ -63,10 +63,10 @@ impl Drop for Task {
 }
 
 struct Shared {
-    /// What verifies with the keys in the snapshot in force.
+    /// The verifiers in the active snapshot.
     readers: Vec<Arc<TokenReader>>,
     refresh: Duration,
-    /// What came last, and the keys in it.
+    /// The last response, and its keys.
     last: Option<(Bytes, Arc<Keys>)>,
 }
 
@@ -89,7 +89,7 @@ impl TokenKeys {
         Self { events, counters: Arc::default(), tls, tasks: BTreeMap::new() }
     }
 
-    /// What became of fetching.
+    /// Results of fetches.
     pub fn counters(&self) -> Arc<Counters> {
         Arc::clone(&self.counters)
     }
@@ -177,7 +177,7 @@ impl Fetching {
     async fn fetch(&self) -> Result<(), FetchError> {
         let text = get(&self.url, &self.tls).await?;
         let mut shared = lock(&self.shared);
-        // The same again: what was verified with these keys counts on.
+        // The same response again: cached signature checks stay valid.
         if shared.last.as_ref().is_none_or(|(before, _)| *before != text) {
             let keys = Keys::parse_published(&text).map_err(FetchError::Keys)?;
             shared.last = Some((text, Arc::new(keys)));

@@ -10,7 +10,7 @@ use crate::monitors::UnknownMembers;
 /// `pool images (2 of 3 members), pool web (1 of 1 member)`.
 pub(crate) struct Pools(pub(crate) Vec<UnknownMembers>);
 
-/// Names that are listed; of more, the number is told.
+/// Most names in a list; of more, the number is shown.
 const LISTED_MAX: usize = 5;
 
 impl fmt::Display for Pools {
@@ -60,7 +60,7 @@ impl fmt::Display for Seconds {
 /// Changes that an event names.
 const CHANGES_TOLD_MAX: usize = 5;
 
-/// What a reload has changed: `; changed pools.web, added pools.spare and 3 more`. Nothing, if that is nothing.
+/// The changes of a reload: `; changed pools.web, added pools.spare and 3 more`. Empty without changes.
 pub struct Changed<'a>(pub &'a [Change]);
 
 impl fmt::Display for Changed<'_> {

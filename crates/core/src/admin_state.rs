@@ -1,21 +1,21 @@
-//! What the operator wants of a member, and what follows from that and its health.
+//! The administrative state of a member, and its effect together with the member's health.
 
 use crate::monitor::Health;
 
-/// What the operator wants of a member: `state` in the configuration, or a command at run time.
+/// The administrative state of a member: `state` in the configuration, or a command at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AdminState {
     /// It takes traffic.
     #[default]
     Enabled,
-    /// Nothing new: it goes on with what is under way and with clients that persistence keeps on it.
-    /// What a maintenance begins with.
+    /// No new clients: the member finishes open requests and keeps clients that persistence sends to it. The first step of
+    /// a maintenance.
     Drain,
-    /// It goes on with what is under way only; its persistent clients go elsewhere.
+    /// The member finishes only open requests; its persistent clients go elsewhere.
     Disabled,
 }
 
-/// What a member takes.
+/// The requests that a member takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
     /// Any request.
@@ -36,8 +36,8 @@ impl AdminState {
         }
     }
 
-    /// What a member takes whose monitors and traffic say `health`: a member that is down takes nothing
-    /// whatever is wanted of it, and an answer of a monitor can drain it as the operator can.
+    /// The requests that a member with this `health` takes: a member that is down takes none in any state, and a monitor's
+    /// answer can drain it as the operator can.
     pub fn admission(self, health: Health) -> Admission {
         match (self, health) {
             (Self::Disabled, _) | (_, Health::Down | Health::Pending) => Admission::Nothing,

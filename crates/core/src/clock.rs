@@ -1,4 +1,4 @@
-//! The time of one turn of an event loop, as whoever reads clocks hands it in.
+//! The time of one turn of an event loop, as its reader passes it on.
 
 /// Monotonic time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,9 @@
-//! A keyed 64-bit hash of what clients send: SipHash-1-3 (Aumasson, Bernstein: "SipHash: a fast
+//! A keyed 64-bit hash for client data: SipHash-1-3 (Aumasson, Bernstein: "SipHash: a fast
 //! short-input PRF", 2012).
 //!
-//! Tables and rings that a client's bytes index must not let the client choose where it lands: with a
-//! key that it does not know it cannot make two of its keys meet, nor crowd one bucket. One round per
-//! block and three at the end are what Rust's and Python's own hash tables use for the same end.
+//! Clients must not be able to choose their place in tables and rings that are indexed by client data: with a secret hash
+//! key they can neither make two values collide nor crowd one bucket. Rust's and Python's own hash tables also use one
+//! round per block and three at the end.
 
 use std::net::IpAddr;
 
@@ -23,9 +23,9 @@ impl std::fmt::Debug for KeyedHash {
 /// How much of an address makes one client. Lengths in bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrefixLengths {
-    /// Of IPv4 addresses, up to 32.
+    /// For IPv4 addresses, up to 32.
     pub v4: u8,
-    /// Of IPv6 addresses, up to 128. A site has 64 bits and often 56 or fewer to itself.
+    /// For IPv6 addresses, up to 128. A site usually has a /64 or more.
     pub v6: u8,
 }
 
@@ -56,7 +56,7 @@ impl KeyedHash {
         Self { low: key as u64, high: (key >> 64) as u64 }
     }
 
-    /// The hash of bytes (a field's value, a cookie, what an expression gives).
+    /// The hash of bytes (a field's value, a cookie, the value of an expression).
     pub fn bytes(&self, bytes: &[u8]) -> u64 {
         sip::<1, 3>(self.low, self.high, bytes)
     }
@@ -86,7 +86,7 @@ fn sip<const BLOCK_ROUNDS: usize, const FINAL_ROUNDS: usize>(
     for block in blocks {
         absorb::<BLOCK_ROUNDS>(&mut state, u64::from_le_bytes(*block));
     }
-    // The last block: what is left, and the length's low byte on top.
+    // The last block: the rest, and the length's low byte on top.
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
     last[7] = bytes.len() as u8;
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// With a key of zeros it is what the standard library's `DefaultHasher` is today.
+    /// With a key of zeros it equals today's `DefaultHasher` of the standard library.
     #[test]
     fn siphash_1_3_of_the_standard_library() {
         let hash = KeyedHash::new([0; 16]);
@@ -195,7 +195,7 @@ mod tests {
         assert_ne!(of("0.0.0.0"), of("::"));
     }
 
-    /// What every weir has always answered: a change would move every client.
+    /// Fixed results for every weir: a change would move every client.
     #[test]
     fn keys_lead_where_they_always_led() {
         let hash = KeyedHash::new(std::array::from_fn(|index| index as u8));

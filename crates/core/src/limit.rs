@@ -28,14 +28,14 @@ pub const PERIOD_MS_MAX: u32 = 24 * 3_600 * 1_000;
 /// Longest time in which a burst comes in, and longest delay: 30 days.
 pub const TOLERANCE_US_MAX: u64 = 30 * 24 * 3_600 * 1_000_000;
 
-/// A word that is ahead by this beyond what its rate allows is of another rate.
+/// A word that is ahead by this much beyond its rate's maximum belongs to another rate.
 const STALE_US: u64 = 60_000_000;
 
 /// Resolution of a word; makes an interval exact to 2% at the highest rate, to 0.4% at a million
 /// per second. A word of 56 bits lasts 17 years.
 const TICKS_PER_US: u64 = 128;
 
-/// A limit: how many requests in what time, and how many at once.
+/// A limit: how many requests in a period, and how many at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     interval_ticks: u64,
@@ -96,7 +96,7 @@ impl Rate {
         })
     }
 
-    /// The same, where what comes too soon by no more than `delay_max_us` is let through in its time.
+    /// As above, but requests that come too soon by at most `delay_max_us` are delayed instead.
     pub fn delaying(self, delay_max_us: u64) -> Result<Self, RateError> {
         if delay_max_us > TOLERANCE_US_MAX {
             return Err(RateError::Delay);
@@ -110,22 +110,22 @@ impl Rate {
     }
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// It goes on, and the limit's word becomes this.
+    /// It continues, with this new word of the limit.
     Pass {
         /// The new word.
         word: u64,
     },
-    /// It goes on at a later time, and the limit's word becomes this now.
+    /// It continues later, with this new word of the limit.
     Delay {
         /// The new word.
         word: u64,
-        /// When it goes on.
+        /// The time when it continues.
         until_us: u64,
     },
-    /// It does not go on; the word stays.
+    /// It is refused; the word stays.
     Refuse {
         /// A request would pass after this time, should no other come.
         retry_after_us: u64,
@@ -142,15 +142,15 @@ impl Admission {
     }
 }
 
-/// Judges a request that comes now. A limit that was never used has the word 0.
+/// Decides about a request that comes now. A limit that was never used has the word 0.
 ///
-/// Cost: constant. `now_us` may be behind what another worker has judged with.
+/// Cost: constant. `now_us` may be behind the time of another worker's decision.
 pub fn admit(word: u64, now_us: u64, rate: &Rate) -> Admission {
     let now = now_us.saturating_mul(TICKS_PER_US);
     let allowed = rate.tolerance_ticks + rate.delay_max_ticks;
     let mut due = word.max(now);
     if due - now > allowed + rate.interval_ticks + STALE_US * TICKS_PER_US {
-        // Left by a slower rate before a reload: go on as if the burst were used up.
+        // Left by a slower rate before a reload: continue as if the burst were used up.
         due = now + rate.tolerance_ticks;
     }
     let early = due - now;
@@ -166,7 +166,7 @@ pub fn admit(word: u64, now_us: u64, rate: &Rate) -> Admission {
     }
 }
 
-/// When a limit's word is as good as 0: nothing needs to be kept for who was silent until then.
+/// The time when a limit's word equals 0 again: nothing must be kept for a client that is silent until then.
 pub fn forgotten_us(word: u64) -> u64 {
     word.div_ceil(TICKS_PER_US)
 }

@@ -4,12 +4,11 @@
 //! group. If fewer than `active_members_min` of its members are active, the next group's members take
 //! traffic *too*, and so on until enough are active together: the priority group activation of BIG-IP.
 //!
-//! Active is a member that takes new traffic in principle: enabled, up, not ejected. **A member that is full
-//! is active**: lower groups stand by for members that fail, not for load (which is what the queue of a pool
-//! and `connections_max` are for); and a group that came and went with every request at the limit would
-//! be no reserve.
+//! A member is active if it takes new traffic in principle: enabled, up, not ejected. **A member that is full
+//! is active**: lower groups replace members that fail, and are not for load (a pool's queue and `connections_max` are for
+//! load); and a group that came and went with every request at the limit would be no reserve.
 
-/// What decides whether a member takes part.
+/// Facts that decide whether a member takes part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     /// Higher is preferred.

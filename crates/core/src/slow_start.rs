@@ -18,7 +18,7 @@ pub const STEPS: u64 = 10;
 /// Where a member is in its slow start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ramp {
-    /// Its share, in percent of what its weight would give it.
+    /// Its share, in percent of the share by its weight.
     pub percent: u16,
     /// When it changes next, in milliseconds since the member came up; `None`: it has its full share.
     pub next_ms: Option<u64>,
@@ -41,12 +41,12 @@ impl Ramp {
     }
 }
 
-/// The weights to balance by: of each member its configured weight and its percentage.
+/// The weights for balancing, from each member's configured weight and its percentage.
 ///
-/// While nobody is in a slow start they are the configured ones. Otherwise all are multiplied by the same
-/// number first, so that a tenth of a weight of 1 can be told: the heaviest comes near [`WEIGHT_MAX`]. What
-/// rounds to less than [`WEIGHT_MIN`] is that: in a pool whose weights differ more than 25-fold the
-/// lightest members start with more than [`FLOOR_PERCENT`] of their small share.
+/// While no member is in a slow start, they are the configured ones. Otherwise all are first multiplied by the same
+/// number, so that a tenth of a weight of 1 can be expressed: the heaviest comes near [`WEIGHT_MAX`]. Results below
+/// [`WEIGHT_MIN`] become [`WEIGHT_MIN`]: in a pool whose weights differ more than 25-fold, the lightest members start with
+/// more than [`FLOOR_PERCENT`] of their small share.
 pub fn weights(members: impl Iterator<Item = (u16, u16)> + Clone) -> Vec<u16> {
     let clamp = |weight: u16| weight.clamp(WEIGHT_MIN, WEIGHT_MAX);
     let heaviest = members.clone().map(|(weight, _)| clamp(weight)).max().unwrap_or(WEIGHT_MAX);

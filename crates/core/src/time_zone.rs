@@ -33,9 +33,9 @@ pub enum ZoneError {
     NoZone,
     /// It is of the first version, which has no rule for later times.
     Old,
-    /// It is cut short, or says what cannot be.
+    /// It is truncated, or contains impossible values.
     Malformed,
-    /// The rule for later times is none.
+    /// The rule for later times is invalid.
     Rule,
 }
 
@@ -64,7 +64,7 @@ impl TimeZone {
         if version < b'2' {
             return Err(ZoneError::Old);
         }
-        // The first part has times of 32 bits; what is read comes behind it, with a header of its own.
+        // The first part has times of 32 bits; the second part behind it, with its own header, is read.
         let second = file.get(HEADER_BYTES + first.length(4)..).ok_or(ZoneError::Malformed)?;
         let (header, _) = Header::read(second)?;
         let data = &second[HEADER_BYTES..];
@@ -127,7 +127,7 @@ impl TimeZone {
     }
 }
 
-/// How much there is of what, in one part of a file.
+/// The counts of items in one part of a file.
 struct Header {
     utc_marks: usize,
     standard_marks: usize,
@@ -162,7 +162,7 @@ impl Header {
         Ok((header, bytes[4]))
     }
 
-    /// Bytes of what follows it, with times of so many bytes.
+    /// The length of the data behind it, with times of this many bytes.
     fn length(&self, time_bytes: usize) -> usize {
         // Each count is bounded, so that this does not overflow.
         self.times * (time_bytes + 1)
@@ -235,7 +235,7 @@ impl Rule {
     }
 }
 
-/// What is left of a rule.
+/// The rest of a rule.
 struct Text<'t>(&'t str);
 
 impl Text<'_> {

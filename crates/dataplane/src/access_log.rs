@@ -23,19 +23,19 @@ use crate::json::{SHOWN_BYTES_MAX, put, put_json_string, put_number, put_text_ke
 use crate::log_batch::Batcher;
 use crate::reports::{Log, LogBatch};
 
-/// What a line says besides the request itself.
+/// Contents of a line besides the request itself.
 pub struct Entry<'a> {
-    /// The form that was in force when the request came; `request` has it already.
+    /// The format that was active when the request came; `request` has it already.
     pub format: AccessFormat,
-    /// What tells the request from all others.
+    /// The id of the request.
     pub request_id: RequestId<'a>,
-    /// What [`AccessLog::request_part`] made of the request head; empty if there was none.
+    /// The output of [`AccessLog::request_part`] for the request head; empty if there was none.
     pub request: &'a [u8],
     /// The client by its connection; `request` may name another.
     pub client: Option<SocketAddr>,
     /// The other end of the connection.
     pub peer: Option<SocketAddr>,
-    /// What its TLS handshake has settled.
+    /// The results of its TLS handshake.
     pub tls: Option<TlsFacts<'a>>,
     /// Virtual server.
     pub server: &'a str,
@@ -49,7 +49,7 @@ pub struct Entry<'a> {
     pub bytes_received: u64,
     /// Bytes of the response, head included.
     pub bytes_sent: u64,
-    /// Those of its heads.
+    /// Bytes of its heads.
     pub head_bytes_sent: u64,
     /// Further members tried.
     pub retries: u32,
@@ -61,13 +61,13 @@ pub struct Entry<'a> {
     pub first_byte_us: u64,
     /// From the complete request head to the end.
     pub total_us: u64,
-    /// What policies and persistence did with it.
+    /// The decisions of policies and persistence.
     pub decided: Decided<'a>,
     /// How it ended.
     pub termination: Termination,
 }
 
-/// What tells a request from all others.
+/// The id of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum RequestId<'a> {
     /// The log gives it a number.
@@ -78,18 +78,18 @@ pub enum RequestId<'a> {
     Taken(&'a [u8]),
 }
 
-/// What policies and persistence did with a request.
+/// The decisions of policies and persistence about a request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Decided<'a> {
-    /// What policies marked it with.
+    /// Marks that policies added.
     pub marks: Option<&'a Lines>,
     /// Rules that were followed, by their numbers.
     pub rules: &'a [u32],
-    /// What rules are called.
+    /// The names of rules.
     pub rule_names: &'a [RuleName],
-    /// What came of keeping the client at its member.
+    /// The result of persistence.
     pub persistence: Option<Kept>,
-    /// Who was let in by name; empty: nobody.
+    /// The authenticated user; empty: none.
     pub user: &'a [u8],
     /// The virtual server that it entered, if that has handed it over.
     pub entered_at: Option<&'a str>,
@@ -150,7 +150,7 @@ impl AccessLog {
         self.format
     }
 
-    /// Whether lines tell which rules were followed.
+    /// Whether lines list the rules that were followed.
     pub fn notes_rules(&self) -> bool {
         match (self.format, &self.given) {
             (AccessFormat::Json, _) => true,
@@ -159,8 +159,8 @@ impl AccessLog {
         }
     }
 
-    /// Formats what a line will say of the request, while its bytes are at hand. `client` is whom it comes from, if that is not its
-    /// connection's matter.
+    /// Formats the request's part of a line while its bytes are available. `client` is the client's address, if it is not
+    /// the connection's peer.
     pub fn request_part(
         &self,
         client: Option<SocketAddr>,
@@ -213,8 +213,8 @@ impl AccessLog {
         }
     }
 
-    /// Formats what a line will say of a request that was refused before it was one. An operator wants to see
-    /// which path was refused; the head may be there in part.
+    /// Formats the request's part of a line for a malformed or refused request. Operators need to see which path was
+    /// refused; the head may be incomplete.
     pub fn refused_part(
         &self,
         why: Termination,
@@ -227,7 +227,7 @@ impl AccessLog {
         }
     }
 
-    /// Formats what a line will say of a connection that has no requests: the name that it asked for.
+    /// Formats the part of a line for a connection without requests: the server name.
     pub fn connection_part(&self, server_name: &str, out: &mut Vec<u8>) {
         if let Some(given) = self.given_now() {
             given.keep_server_name(server_name, out);
@@ -237,7 +237,7 @@ impl AccessLog {
         }
     }
 
-    /// Formats what a line will say of a session of datagrams: how many came of the client, and went to it.
+    /// Formats the part of a line for a session of datagrams: how many came from the client, and were sent to it.
     pub fn session_part(&self, (received, sent): (u64, u64), out: &mut Vec<u8>) {
         if let Some(given) = self.given_now() {
             given.keep_datagrams((received, sent), out);
@@ -362,7 +362,7 @@ fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64,
     out.extend_from_slice(b"\"}\n");
 }
 
-/// What rules have marked a request with, of which there is something.
+/// The marks of rules; there is at least one.
 fn put_marks(out: &mut Vec<u8>, marks: &Lines) {
     for (index, mark) in marks.iter().enumerate() {
         out.push(if index == 0 { b'[' } else { b',' });
@@ -413,10 +413,10 @@ fn put_combined(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date) {
     out.push(b'\n');
 }
 
-/// What a line has before its client.
+/// The text before the client.
 const CLIENT_KEY: &[u8] = b",\"client\":";
 
-/// An address, without a port that nobody has told.
+/// An address, without a port if the port is unknown.
 fn put_address(out: &mut Vec<u8>, key: &[u8], address: SocketAddr) {
     out.extend_from_slice(key);
     out.push(b'"');
@@ -431,7 +431,7 @@ fn put_address_text(out: &mut Vec<u8>, address: SocketAddr) {
     }
 }
 
-/// A name without what would be taken for the end of it.
+/// A name without characters that would end it.
 fn put_user(out: &mut Vec<u8>, user: &[u8]) {
     if user.is_empty() {
         out.push(b'-');

@@ -1,4 +1,4 @@
-//! What a snapshot wants of this host before it is put in force: addresses to listen on, and to connect from.
+//! Resources of this host that a snapshot needs before it becomes active: addresses to listen on and to connect from.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -14,13 +14,13 @@ use weir_event_loop::{ListenOptions, Source as SocketSource, sockets};
 use crate::endpoint::endpoint;
 use crate::error_text::io_error_text;
 
-/// Ports that the kernel gives to privileged processes only, unless told otherwise.
+/// Ports that only privileged processes may use, by the kernel's default.
 const PRIVILEGED_BELOW: u16 = 1024;
 
 /// Where the kernel says which ports it picks from.
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
-/// This host does not give what a snapshot wants.
+/// This host cannot provide what a snapshot needs.
 #[derive(Debug)]
 pub enum BindError {
     /// A virtual server's address cannot be listened on.
@@ -55,7 +55,7 @@ impl std::fmt::Display for BindError {
         let is = |errno: Errno| error.raw_os_error() == Some(errno.raw_os_error());
         match error.kind() {
             _ if is(Errno::NODEV) => {
-                formatter.write_str(": this host has no such network interface now")
+                formatter.write_str(": this host has no such network interface")
             }
             io::ErrorKind::PermissionDenied if privileged => {
                 formatter.write_str(": ports below 1024 need root or CAP_NET_BIND_SERVICE")
@@ -124,7 +124,7 @@ pub fn bind(
         }
         let options = options(virtual_server, address);
         let at = endpoint(&address.address);
-        // Our own listener on the port, perhaps of all addresses, would be taken for another's.
+        // Our own listener on the port, perhaps for all addresses, must not count as another's.
         let is_ours = port(address).is_some_and(|port| own_ports.contains(&port));
         let sockets = if !is_ours && sockets::is_taken(at, options) {
             Err(io::ErrorKind::AddrInUse.into())
@@ -146,7 +146,7 @@ pub fn bind(
     Ok(added)
 }
 
-/// Gives listeners that stay, or that were bound for another snapshot, what `next` says of how it listens.
+/// Applies the listening options of `next` to listeners that stay, or that were bound for another snapshot.
 pub fn adjust(
     kept: &HashMap<ListenPoint, Vec<Option<OwnedFd>>>,
     added: &HashMap<ListenPoint, Vec<OwnedFd>>,
@@ -197,7 +197,7 @@ fn look_at_source(pool: &Pool) -> Result<(), String> {
 }
 
 fn look_at_ports((first, last): (u16, u16)) -> Result<(), String> {
-    // What lies outside the kernel ignores without a word.
+    // The kernel silently ignores values outside this range.
     let system =
         system_ports().map_err(|error| format!("{PORT_RANGE}: {}", io_error_text(&error)))?;
     if !system.contains(&first) || !system.contains(&last) {
@@ -231,10 +231,10 @@ pub fn port(point: &ListenPoint) -> Option<u16> {
     point.address.socket().map(|address| address.port())
 }
 
-/// A unix socket that nobody serves any more leaves no file behind.
+/// Removes the file of a unix socket that is no longer served.
 pub fn remove_socket_file(point: &ListenPoint) {
     if let Address::Unix(path) = &point.address {
-        // Whoever removed it first did what was wanted.
+        // An error means that the file is gone already.
         let _ = std::fs::remove_file(path);
     }
 }

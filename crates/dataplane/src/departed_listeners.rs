@@ -1,9 +1,9 @@
-//! Listeners of datagrams that are not listened on any more, while sessions go on by them.
+//! Removed listeners of datagrams whose sessions still continue.
 //!
-//! The kernel spreads clients over the sockets of an address by a hash, and otherwise as soon as one of them is closed: what
-//! clients of sessions send would come to workers that know nothing of them. So no socket of an address is closed before
-//! the last session there is over, on whichever worker: workers close theirs when they have none, and the duplicates here
-//! keep the sockets where they are.
+//! The kernel distributes clients over the sockets of an address by a hash, and differently as soon as one of them is
+//! closed: datagrams of sessions would then reach workers without these sessions. So no socket of an address is closed
+//! before the last session there has ended, on any worker: a worker closes its descriptor when it has no more sessions,
+//! and the duplicates here keep the sockets open.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -22,7 +22,7 @@ const KEPT_MS_MIN: u64 = 1_000;
 struct Departed {
     /// In the workers' order; `None`: the worker has ended.
     sockets: Vec<Option<OwnedFd>>,
-    /// Whose sessions go on.
+    /// The virtual server of the sessions.
     server: Arc<LiveVirtualServer>,
     since_ms: u64,
     /// Then workers have ended those that are left.

@@ -1,4 +1,4 @@
-//! What an operating system error is called in the log: the short words that people search for.
+//! Short texts for errors of the operating system, in the words that people search for.
 
 use std::io::{self, ErrorKind};
 

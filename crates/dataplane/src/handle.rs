@@ -22,16 +22,16 @@ use crate::thread::{self, WorkerThread};
 use crate::waf_log::WafLog;
 use crate::worker::{Command, Setup};
 
-/// What the data path is started with.
+/// The inputs of the data path's start.
 #[derive(Debug)]
 pub struct Options {
     /// Threads; the table's counters must be laid out for as many.
     pub workers: usize,
-    /// Where access log batches go; never waited for.
+    /// The channel of access log batches; workers never wait for it.
     pub log: SyncSender<LogBatch>,
-    /// Where those of the web application firewall's log go; never waited for.
+    /// The channel of the web application firewall's log; workers never wait for it.
     pub waf_log: SyncSender<LogBatch>,
-    /// Where events go; never waited for.
+    /// The channel of events; workers never wait for it.
     pub events: SyncSender<Event>,
     /// Where the lines of policies go, which may come with every request: they must not displace events.
     pub policy_lines: SyncSender<Event>,
@@ -71,7 +71,7 @@ pub struct DataPlane {
     /// Duplicates of every listener, in the workers' order: they keep the kernel's queues alive
     /// through a worker's panic. `None`: the worker has ended.
     listeners: HashMap<ListenPoint, Vec<Option<OwnedFd>>>,
-    /// Listeners of what is put in force next, which no worker has yet: connections wait in them.
+    /// Listeners of the next configuration, which no worker has yet: connections wait in them.
     prepared: HashMap<ListenPoint, Vec<OwnedFd>>,
     /// Listeners of datagrams that are in no table any more, and have sessions.
     departed: DepartedListeners,
@@ -121,10 +121,9 @@ impl DataPlane {
         Ok(data_plane)
     }
 
-    /// Binds what a snapshot listens on and is not bound yet, and looks whether connections can come from where its
-    /// pools say. Connections to it wait until
-    /// [`Self::put_in_force`]; what was prepared before and is not wanted any more is let go. On error nothing
-    /// has changed.
+    /// Binds the listeners of a snapshot that are not bound yet, and checks that connections can come from its pools'
+    /// source addresses. Connections wait until [`Self::put_in_force`]. Listeners that were prepared before and are no
+    /// longer needed are closed. After an error nothing has changed.
     pub fn prepare(&mut self, snapshot: &Snapshot) -> Result<(), BindError> {
         let is_here =
             |address: &ListenPoint| self.listens(address) || self.prepared.contains_key(address);
@@ -150,14 +149,14 @@ impl DataPlane {
         are_on_interface(sockets.iter().flatten(), address)
     }
 
-    /// Lets go of what was prepared.
+    /// Closes the prepared listeners.
     pub fn abandon(&mut self) {
         for (address, _) in self.prepared.drain() {
             remove_socket_file(&address);
         }
     }
 
-    /// Hands a table, whose snapshot is prepared, to the workers with its listeners, and closes what is gone.
+    /// Hands a table, whose snapshot is prepared, to the workers with its listeners, and closes removed listeners.
     /// Listeners that are in both tables are not touched.
     pub fn put_in_force(&mut self, table: Arc<LiveTable>) {
         let added = std::mem::take(&mut self.prepared);
@@ -246,8 +245,8 @@ impl DataPlane {
         self.workers.iter().all(|worker| worker.thread.is_finished())
     }
 
-    /// The workers that have ended since this was asked last. The kernel is given no more connections for them:
-    /// nobody would accept those.
+    /// The workers that have ended since the last call. The kernel gives them no more connections: they would not be
+    /// accepted.
     pub fn let_go_of_ended(&mut self) -> Vec<usize> {
         let mut ended = Vec::new();
         for (index, worker) in self.workers.iter_mut().enumerate() {
@@ -273,7 +272,7 @@ impl DataPlane {
         &self.table
     }
 
-    /// What the worker threads did.
+    /// Counters of the worker threads.
     pub fn counters(&self) -> &Arc<PerWorker<WorkerCounters>> {
         &self.counters
     }
@@ -429,7 +428,7 @@ mod tests {
         assert_eq!(member.counters.totals().connections_idle, 1);
     }
 
-    /// A member that a reload took away may come back: what a worker had on it has to end with the worker.
+    /// A member that a reload removed may come back: requests of a worker on it must end with the worker.
     #[test]
     fn a_panic_leaves_no_request_on_a_member_that_has_gone() {
         let mut bed = Bed::new("gone");
@@ -490,7 +489,7 @@ mod tests {
         bed.data_plane.prepare(&both.snapshot).unwrap();
         let [mut first, mut dropped] = ["first", "second"].map(|socket| bed.client_of(socket));
         first.write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
-        // What is prepared instead keeps the one that both want.
+        // Preparing something else keeps the common listener.
         let one = table(&bed.directory, &names[..2], Some(bed.data_plane.table()), 1);
         bed.data_plane.prepare(&one.snapshot).unwrap();
         assert!(dropped.read(&mut [0; 1]).map_or(true, |length| length == 0));
@@ -504,7 +503,7 @@ mod tests {
         let mut answer = vec![0; ANSWER.len()];
         first.read_exact(&mut answer).unwrap();
         assert_eq!(answer, ANSWER.as_bytes());
-        // What is abandoned leaves nothing behind, and what is in force stays.
+        // Abandoned listeners leave nothing behind, and active ones stay.
         bed.data_plane.prepare(&both.snapshot).unwrap();
         bed.data_plane.abandon();
         assert!(!bed.directory.join("second").exists());

@@ -1,4 +1,4 @@
-//! JSON and text, piece by piece: what lines of logs are made of.
+//! JSON and text, piece by piece, for lines of logs.
 
 use std::io::Write as _;
 
@@ -52,7 +52,7 @@ pub fn put_whole_string(out: &mut Vec<u8>, shown: &[u8]) {
     out.push(b'"');
 }
 
-/// The same, cut at [`SHOWN_BYTES_MAX`].
+/// A JSON string, cut at [`SHOWN_BYTES_MAX`].
 pub fn put_json_string(out: &mut Vec<u8>, value: &[u8]) {
     put_whole_string(out, &value[..value.len().min(SHOWN_BYTES_MAX)]);
 }

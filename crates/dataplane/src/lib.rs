@@ -22,7 +22,7 @@ mod worker;
 use weir_event_loop::{clock, random};
 use weir_exchange::outside::Outside;
 
-/// What a live table needs and cannot make, of this host.
+/// Inputs from this host for a live table.
 pub fn outside() -> Outside {
     Outside { clock: clock::now(), fill_randomly: random::fill }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_exchange::shared::logins::Logins;
 
-/// Most threads: what they do is never worth more than the requests of those who are let in.
+/// Most threads: password checks must not take the CPU time of authenticated requests.
 const THREADS_MAX: usize = 4;
 /// They give way to workers.
 const NICENESS: i32 = 10;
@@ -24,10 +24,10 @@ pub fn start(logins: &Arc<Logins>, cores: usize) {
 }
 
 fn run(logins: &Logins) {
-    // Of this thread alone. Without it they are as nice as the workers.
+    // Only for this thread. If it fails, the thread has the workers' priority.
     let _ = rustix::process::nice(NICENESS);
     loop {
-        // A panic is told by the hook; whoever waits learns that the password was not found right.
+        // The hook logs a panic; the waiting request gets "wrong password".
         let _ = catch_unwind(AssertUnwindSafe(|| logins.check_one()));
     }
 }

@@ -1,13 +1,13 @@
-//! What no log may show: passwords, tokens, cookies.
+//! Removes secrets from logs: passwords, tokens, cookies.
 //!
-//! | what | is shown as |
+//! | text | shown as |
 //! |---|---|
-//! | a value whose name is that of a secret | `***` |
-//! | what was found in such a value | `***` |
+//! | a value with a secret name | `***` |
+//! | a match within such a value | `***` |
 //! | `name=value` with such a name inside another value, as in a referrer | `name=***` to its end |
 //! | a secret of the request anywhere else, 4 bytes or more, in any case | `***` |
 //!
-//! Where looking for secrets would take too long, nothing is shown.
+//! If the search for secrets would take too long, nothing is shown.
 
 pub mod message;
 
@@ -17,7 +17,7 @@ use std::cell::Cell;
 use weir_waf::inspection::{Inspection, MatchedValue};
 use weir_waf::seclang::Variable;
 
-/// What stands in place of a secret.
+/// The replacement of a secret.
 pub const MASK: &[u8] = b"***";
 
 /// Shorter secrets are not looked for in other texts: they would be found everywhere.
@@ -45,7 +45,7 @@ const SECRET_PARTS: [&[u8]; 12] = [
     b"ssn",
 ];
 
-/// The same as a word of its own.
+/// A secret name that counts only as a separate word.
 const SECRET_WORD: &[u8] = b"pin";
 
 /// Texts up to this length are searched byte by byte: that needs no preparation.
@@ -125,7 +125,7 @@ fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     (out.len() < text.len()).then_some(out)
 }
 
-/// The byte of an escape behind its `%`, as `70` or `u0070`, and what follows.
+/// The byte of an escape behind its `%`, such as `70` or `u0070`, and the text behind the escape.
 fn escape(text: &[u8]) -> Option<(u8, &[u8])> {
     let digits = match text.strip_prefix(b"u00").or_else(|| text.strip_prefix(b"U00")) {
         Some(digits) => digits,
@@ -140,12 +140,12 @@ fn is_secret_field(name: &[u8]) -> bool {
     SECRET_FIELDS.iter().any(|field| name.eq_ignore_ascii_case(field)) || is_secret_name(name)
 }
 
-/// Whether a variable's value is a secret; it is told with its member's name: `ARGS:password`.
+/// Whether a variable's value is a secret; its name includes the member's: `ARGS:password`.
 fn is_secret_variable(variable: &[u8]) -> bool {
     let Some(colon) = variable.iter().position(|byte| *byte == b':') else { return false };
     let name = &variable[colon + 1..];
     match &variable[..colon] {
-        // What stands between the tags of a document is told without their names.
+        // Text between the tags of a document comes without their names.
         b"REQUEST_COOKIES" | b"XML" => true,
         b"REQUEST_HEADERS" | b"RESPONSE_HEADERS" => is_secret_field(name),
         b"ARGS" | b"ARGS_GET" | b"ARGS_POST" | b"FILES" | b"MULTIPART_PART_HEADERS" => {
@@ -156,7 +156,7 @@ fn is_secret_variable(variable: &[u8]) -> bool {
     }
 }
 
-/// Whether a variable has what another was found to have.
+/// Whether a variable is derived from other variables.
 fn is_derived(variable: &[u8]) -> bool {
     variable.starts_with(b"TX:") || variable.starts_with(b"MATCHED_VAR")
 }
@@ -184,8 +184,8 @@ fn put_segments(out: &mut Vec<u8>, text: &[u8], separator: u8) {
     }
 }
 
-/// A text up to the first `name=value` in it whose name is that of a secret; `None`: it has no such. `name_in` has the
-/// name in what stands before `=`.
+/// The text up to the first `name=value` with a secret name; `None`: there is none. `name_in` finds the name in the text
+/// before `=`.
 fn without_pair(text: &[u8], name_in: fn(&[u8]) -> &[u8]) -> Option<Cow<'static, [u8]>> {
     let mut start = 0;
     for piece in text.split(|byte| matches!(byte, b'?' | b'&' | b';')) {
@@ -199,10 +199,10 @@ fn without_pair(text: &[u8], name_in: fn(&[u8]) -> &[u8]) -> Option<Cow<'static,
     None
 }
 
-/// What of a match may be shown.
+/// The part of a match that may be shown.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shown<'a> {
-    /// What the rule says of what it found.
+    /// The rule's text about its match.
     pub data: Cow<'a, [u8]>,
     /// The values that it was found in.
     pub values: Vec<Cow<'a, [u8]>>,
@@ -219,7 +219,7 @@ pub struct Secrets<'a> {
 }
 
 impl<'a> Secrets<'a> {
-    /// Those that an inspection has seen.
+    /// The secrets that an inspection has seen.
     pub fn of(inspection: &'a Inspection) -> Self {
         let named = |variable, is_secret: fn(&[u8]) -> bool| {
             let entries = inspection.entries(variable);
@@ -282,12 +282,12 @@ impl<'a> Secrets<'a> {
             let is_cut = same == text.len() && same >= SECRET_BYTES_MIN;
             (is_whole || is_cut).then_some(same)
         });
-        // What takes too long is not shown at all.
+        // A search that takes too long shows nothing.
         let mut lengths = lengths.take_while(|_| self.work.get() > 0);
         lengths.find_map(|length| length)
     }
 
-    /// What may be shown of a match: of what it says it found, and of the values that it was found in.
+    /// The part of a match that may be shown: of its text, and of the values that contain it.
     pub fn shown<'t>(&self, data: &'t [u8], values: &'t [MatchedValue]) -> Shown<'t> {
         let told: Vec<Option<Cow<'_, [u8]>>> =
             values.iter().map(|it| masked(&it.variable, &it.value)).collect();
@@ -309,7 +309,7 @@ impl<'a> Secrets<'a> {
 }
 
 impl Secrets<'_> {
-    /// What may be shown of what a check has found at a place: `parameter id`, `cookie a`, `header Host`, `query`.
+    /// The part of a check's finding that may be shown. Places are `parameter id`, `cookie a`, `header Host`, `query`.
     pub fn of_finding(&self, place: &str, detail: &[u8]) -> Vec<u8> {
         let (kind, name) = place.split_once(' ').unwrap_or((place, ""));
         let is_secret = match kind {
@@ -327,13 +327,13 @@ impl Secrets<'_> {
     }
 }
 
-/// A field's value, and what stands behind its scheme: `Bearer abc`.
+/// A field's value, and the credentials behind its scheme: `Bearer abc`.
 fn with_credentials(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let behind = value.iter().position(|byte| *byte == b' ').map(|at| &value[at + 1..]);
     std::iter::once(value).chain(behind)
 }
 
-/// What may be shown of a value that is a secret, or has one in it by a name; `None`: all.
+/// The masked form of a value that is a secret or contains one by name; `None`: nothing needs masking.
 fn masked(variable: &[u8], value: &[u8]) -> Option<Cow<'static, [u8]>> {
     if variable.starts_with(b"&") {
         return None;
@@ -341,7 +341,7 @@ fn masked(variable: &[u8], value: &[u8]) -> Option<Cow<'static, [u8]>> {
     if variable.split(|byte| *byte == b':').next()?.ends_with(b"_NAMES") {
         return is_document(value).then_some(Cow::Borrowed(MASK));
     }
-    // JSON, XML and what could not be read have names anywhere.
+    // JSON, XML and unreadable bodies may have names anywhere.
     let is_body = variable == b"REQUEST_BODY" && is_secret_name(value);
     if is_body || is_secret_variable(variable) {
         return Some(Cow::Borrowed(MASK));
@@ -349,7 +349,7 @@ fn masked(variable: &[u8], value: &[u8]) -> Option<Cow<'static, [u8]>> {
     without_pair(value, last_word)
 }
 
-/// Whether what is taken for a name is a document with a secret in it: JSON that was sent as a form is.
+/// Whether a supposed name is a document with a secret in it, such as JSON sent as a form.
 fn is_document(name: &[u8]) -> bool {
     const MARKS: &[u8] = b"\"'<>{}\r\n";
     name.iter().any(|byte| MARKS.contains(byte)) && is_secret_name(name)
@@ -382,13 +382,13 @@ fn last_word(text: &[u8]) -> &[u8] {
     &text[start..]
 }
 
-/// Whether a text tells of a variable that is a secret: `found within ARGS:password: x`.
+/// Whether a text names a secret variable: `found within ARGS:password: x`.
 fn names_secret(text: &[u8]) -> bool {
     let words = text.split(|byte| matches!(byte, b' ' | b'"' | b'\''));
     words.map(without_punctuation).any(is_secret_variable)
 }
 
-/// A word without what ends it.
+/// A word without the punctuation at its end.
 fn without_punctuation(word: &[u8]) -> &[u8] {
     let last = word.iter().rposition(|byte| !matches!(byte, b':' | b','));
     &word[..last.map_or(0, |last| last + 1)]

@@ -1,4 +1,4 @@
-//! What workers report over bounded channels that they never wait for.
+//! Reports of workers, over bounded channels. Workers never wait for them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use weir_exchange::parts::failure::Blame;
 pub enum Log {
     /// The access log.
     Access,
-    /// That of the web application firewall.
+    /// The log of the web application firewall.
     Waf,
 }
 
@@ -35,7 +35,7 @@ pub enum Event {
         member: Arc<str>,
         /// For how long.
         eject_ms: u32,
-        /// What it failed by, the last time.
+        /// The last failure.
         why: Blame,
     },
     /// A line that a policy wrote, or why one failed.
@@ -43,7 +43,7 @@ pub enum Event {
         /// It.
         text: String,
     },
-    /// The TLS of a member failed; at most one such event a second and worker.
+    /// A member's TLS failed; at most one such event per second and worker.
     MemberInsecure {
         /// Pool.
         pool: Arc<str>,
@@ -52,7 +52,7 @@ pub enum Event {
         /// Why.
         error: String,
     },
-    /// A WebSocket was asked for and the member, of HTTP/2, has not said that it takes such; at most one such event a
+    /// A WebSocket was requested, and the HTTP/2 member has not announced support for it; at most one such event per
     /// second and worker.
     MemberTakesNoTunnel {
         /// Pool.
@@ -60,7 +60,7 @@ pub enum Event {
         /// Member.
         member: Arc<str>,
     },
-    /// This host cannot provide a socket; at most one such event a second and worker.
+    /// This host cannot provide a socket; at most one such event per second and worker.
     SocketFailed {
         /// Why.
         error: String,

@@ -22,7 +22,7 @@ use crate::worker::{Command, Setup, Worker};
 /// Batches of log lines, and events, that wait to be looked at.
 const REPORTS_MAX: usize = 4_096;
 
-/// A worker, its loop, and what the control plane would hold.
+/// A worker, its loop, and the control plane's ends.
 pub struct SimulatedWorker {
     io: EventLoop,
     worker: Worker,
@@ -39,7 +39,7 @@ pub struct SimulatedWorker {
 }
 
 impl SimulatedWorker {
-    /// Serves what the snapshot says, with every member up.
+    /// Serves the snapshot, with every member up.
     pub fn new(network: &Network, snapshot: Snapshot) -> Self {
         let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, 1, &outside()));
         let counters = Arc::new(PerWorker::new(1));
@@ -109,7 +109,7 @@ impl SimulatedWorker {
         self.table = Arc::clone(&table);
         let command = Command::Apply { table, added, removed };
         self.worker.obey_in_simulation(&mut self.io, command, listeners);
-        // What follows from it has its turn at once.
+        // Consequences are processed at once.
         self.wanted_at_us = Some(0);
     }
 
@@ -126,7 +126,7 @@ impl SimulatedWorker {
         self.wanted_at_us = Some(0);
     }
 
-    /// Does what is done after a panic of the worker: all connections are gone, and it goes on.
+    /// Does the work after a panic of the worker: all connections are gone, and it continues.
     pub fn recover(&mut self) {
         self.io.close_streams();
         self.worker.forget_connections("as told");
@@ -186,12 +186,12 @@ impl SimulatedWorker {
         }
     }
 
-    /// What the worker wanted people to know.
+    /// The worker's events.
     pub fn take_events(&mut self) -> Vec<Event> {
         self.events.try_iter().collect()
     }
 
-    /// What is still there when no client is.
+    /// State that is left although no client is connected.
     pub fn remains(&self) -> Vec<String> {
         let mut remains = self.worker.remains();
         let (here, there) = (self.io.open_sockets(), self.network.descriptors_open());
@@ -201,7 +201,7 @@ impl SimulatedWorker {
         remains
     }
 
-    /// What connections to members have lost of their windows while nothing is on them.
+    /// Connections to members that have lost a part of their windows while they carry nothing.
     pub fn lost_windows(&self) -> Vec<String> {
         self.worker.lost_windows()
     }

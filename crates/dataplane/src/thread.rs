@@ -84,7 +84,7 @@ impl WorkerThread {
     }
 
     fn send(&self, kind: u8, ancillary: &mut SendAncillaryBuffer<'_, '_, '_>) {
-        // Fails only when the worker has ended, which `is_finished` tells.
+        // Fails only when the worker has ended, which `is_finished` reports.
         let _ =
             net::sendmsg(&self.control, &[IoSlice::new(&[kind])], ancillary, SendFlags::NOSIGNAL);
     }
@@ -117,13 +117,13 @@ fn serve(mut io: EventLoop, control: OwnedFd, setup: Setup) {
             worker.forget_connections(&message);
         }));
         if put_in_order.is_err() {
-            // Nobody knows what it would do next. The control plane notices its end and tells it.
+            // The state of the worker is unreliable. The control plane notices its end and reports it.
             return;
         }
     }
 }
 
-/// What a panic said, and where.
+/// The message and place of a panic.
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
@@ -139,9 +139,8 @@ thread_local! {
     static PLACE: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// Has the place of a worker's panic noted, for its event, in place of writing it to standard error: that may be a
-/// pipe that nobody reads, and a worker waits for nobody. With `RUST_BACKTRACE` it is written as well. Panics of
-/// other threads are told as before.
+/// Records the place of a worker's panic for its event, instead of writing it to standard error: that may be a full pipe,
+/// and workers never wait. With `RUST_BACKTRACE` it is also written. Panics of other threads are reported as before.
 pub fn note_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -23,7 +23,7 @@ use crate::reports::{Log, LogBatch};
 
 /// Bytes of a line, its line feed included and a recorded request not.
 const LINE_BYTES_MAX: usize = 64 * 1024;
-/// Of these, what ends a line behind its last rule.
+/// The part of it for the end of a line, behind its last rule.
 const END_BYTES_MAX: usize = 64;
 /// Bytes of one text of a line, before it is escaped.
 const TEXT_BYTES_MAX: usize = 1024;
@@ -108,7 +108,7 @@ fn put_request(out: &mut Vec<u8>, inspection: &Inspection) {
     put_text(out, "user_agent", inspection.header(b"user-agent").unwrap_or_default());
 }
 
-/// What was found, and what came of it.
+/// The findings, and the action.
 fn put_outcome(out: &mut Vec<u8>, inspected: &Inspected<'_>) {
     let Inspected { mode, outcome, status, inspection, .. } = *inspected;
     put_text(out, "mode", mode.name().as_bytes());
@@ -147,7 +147,7 @@ fn put_cause(out: &mut Vec<u8>, cause: Cause) {
     }
 }
 
-/// What checks without rules have found.
+/// Findings of checks without rules.
 fn put_findings(out: &mut Vec<u8>, findings: &[Finding], secrets: &Secrets<'_>) {
     if findings.is_empty() {
         return;

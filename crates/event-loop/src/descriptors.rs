@@ -17,8 +17,8 @@ const FIRST_BESIDE_STREAMS: u32 = 3;
 /// number names something else, or nothing.
 pub fn isolate(keep: Option<RawFd>) -> io::Result<()> {
     block_signals();
-    // SAFETY: this thread has touched no descriptor yet and will use none of other threads: what it
-    // needs from now on it opens itself or receives through `keep`.
+    // SAFETY: this thread has used no descriptor yet and will use none of other threads: it opens its own, or receives
+    // them through `keep`.
     unsafe { unshare_unsafe(UnshareFlags::FILES) }?;
     let kept = keep.map_or(FIRST_BESIDE_STREAMS - 1, |keep| keep as u32);
     for (first, last) in [(FIRST_BESIDE_STREAMS, kept.saturating_sub(1)), (kept + 1, u32::MAX)] {

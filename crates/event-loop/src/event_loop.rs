@@ -1,4 +1,4 @@
-//! The loop itself: its sockets, and what can be asked of them.
+//! The loop itself: its sockets, and operations on them.
 
 use std::io::{self, IoSlice};
 
@@ -36,12 +36,12 @@ pub struct EventLoop {
     pub(crate) clock: Clock,
     pub(crate) spares: Spares,
     pub(crate) pipes: Pipes,
-    /// What makes many bytes of some.
+    /// The amounts from which bytes count as bulk.
     pub(crate) bulk: Bulk,
     pub(crate) open_count: usize,
     pub(crate) room: Room,
     pub(crate) scratch: Box<[u8]>,
-    /// What secure sockets send; empty between two sends.
+    /// Encrypted data of secure sockets; empty between two sends.
     pub(crate) sealed: Sealed,
     /// Sockets to look at in the next turn without an event of the kernel.
     pub(crate) ready: Vec<Token>,
@@ -52,7 +52,7 @@ pub struct EventLoop {
     pub(crate) turns: u64,
     pub(crate) stopping: bool,
     pub(crate) is_precise: bool,
-    /// What datagrams need, once there is a socket of them.
+    /// State for datagrams, once there is such a socket.
     pub(crate) datagrams: Option<Box<datagrams::Desk>>,
 }
 
@@ -89,7 +89,7 @@ impl EventLoop {
         }
     }
 
-    /// Wakes when [`Handler::turn_ended`](crate::Handler::turn_ended) asked for it to the microsecond, not at the next millisecond.
+    /// Wakes for [`Handler::turn_ended`](crate::Handler::turn_ended) to the microsecond, not at the next millisecond.
     pub fn wake_precisely(&mut self) {
         self.is_precise = true;
     }
@@ -182,9 +182,8 @@ impl EventLoop {
         self.send_bytes(token, parts, SendFlags::empty());
     }
 
-    /// Sends the last of what a connection has to say. The caller closes or finishes it in the same
-    /// call: the end then travels with the data, in one segment that wakes the peer once, and without
-    /// it the data would wait.
+    /// Sends the last data of a connection. The caller closes or finishes it in the same call: the end then travels with
+    /// the data in one segment that wakes the peer once. Without a close, the data would wait.
     pub fn send_last(&mut self, token: Token, parts: &[IoSlice<'_>]) {
         if self.is_secure(token) {
             return self.send_sealed(token, parts, true);
@@ -198,7 +197,7 @@ impl EventLoop {
             return;
         };
         if socket.state == State::Connecting || socket.output.is_some() {
-            // One that is drained is told of as failed soon, and nothing that comes now goes anywhere.
+            // A drained socket will be reported as failed soon, so new data is dropped.
             if !socket.state.is_leaving() && !matches!(socket.state, State::Draining(_)) {
                 let output = socket.output.get_or_insert_with(|| self.spares.take_output());
                 output.append(parts, 0);
@@ -245,8 +244,8 @@ impl EventLoop {
         }
     }
 
-    /// Whether nothing is under way: nothing is queued, and no more was received than what is being delivered, be it part
-    /// of a record.
+    /// Whether nothing is pending: nothing is queued, and nothing was received beyond the data being delivered, not even a
+    /// part of a record.
     #[inline]
     pub fn is_quiet(&mut self, token: Token) -> bool {
         match self.sockets.get(token) {
@@ -258,8 +257,8 @@ impl EventLoop {
         }
     }
 
-    /// Takes the queued bytes away, to send them elsewhere: also those of which a write failed; of a secure socket what waits
-    /// for the handshake.
+    /// Takes the queued bytes away, to send them elsewhere: also those of a failed write; on a secure socket the data that
+    /// waits for the handshake.
     pub fn take_queued(&mut self, token: Token) -> Vec<u8> {
         let secure = self.sockets.get(token).and_then(|socket| socket.secure.as_mut());
         if let Some(secure) = secure {
@@ -289,14 +288,13 @@ impl EventLoop {
         socket.sent_bytes
     }
 
-    /// Until when a peer that has not taken everything may take its time: `timeout_ms` after it was
-    /// last seen to take some; 0 when that is not known to be.
+    /// The deadline of a peer that has not taken everything: `timeout_ms` after it was last seen to take some; 0 if it was
+    /// never seen to.
     ///
-    /// The kernel takes more for a full socket only when a good part of its buffer is free again,
-    /// which a slow peer needs minutes for. So what counts is what the peer acknowledged. Asking
-    /// costs a system call: it is done when a deadline has passed, not before. With nothing queued
-    /// here the kernel's time of taking says nothing either: then only what was acknowledged since the
-    /// last question counts.
+    /// The kernel accepts more data for a full socket only when a good part of its buffer is free again, which can take
+    /// minutes with a slow peer. Therefore the peer's acknowledgements count. Asking for them costs a system call, so it
+    /// is done only when a deadline has passed. If nothing is queued here, the kernel's acceptance says nothing either:
+    /// then only bytes acknowledged since the last query count.
     pub fn patience_until_ms(&mut self, token: Token, timeout_ms: u64) -> u64 {
         let now_ms = self.clock.now_ms();
         let Some(socket) = self.sockets.get(token) else {
@@ -315,7 +313,7 @@ impl EventLoop {
         }
     }
 
-    /// Stops delivering what the peer sends; the kernel's buffer fills and slows the peer down.
+    /// Stops delivering data of the peer; the kernel's buffer fills and slows the peer down.
     #[inline]
     pub fn pause(&mut self, token: Token) {
         if let Some(socket) = self.sockets.get(token) {
@@ -323,7 +321,7 @@ impl EventLoop {
         }
     }
 
-    /// Delivers again; what has arrived meanwhile comes in the next turn.
+    /// Delivers again; data that has arrived meanwhile comes in the next turn.
     #[inline]
     pub fn resume(&mut self, token: Token) {
         let Some(socket) = self.sockets.get(token) else {
@@ -348,8 +346,8 @@ impl EventLoop {
         }
     }
 
-    /// Whether the kernel has more of a plain socket than was read. Of a secure one nobody knows whether that would be
-    /// anything to deliver: false.
+    /// Whether the kernel has unread data of a plain socket. For a secure one it is unknown whether that would be data:
+    /// false.
     pub fn has_unread(&mut self, token: Token) -> bool {
         match self.sockets.get(token) {
             // The kernel is only asked where a read has filled its buffer.
@@ -405,7 +403,7 @@ impl EventLoop {
         }
     }
 
-    /// Sends our end (FIN) once nothing is queued: the caller sees to that.
+    /// Sends our end (FIN); the caller makes sure that nothing is queued.
     pub fn shut_write(&mut self, token: Token) {
         self.send_close_notify(token);
         let Some(socket) = self.sockets.get(token) else {
@@ -444,7 +442,7 @@ impl EventLoop {
         self.sockets.free.push(token.index);
     }
 
-    /// Closes at once with a reset, so that the peer cannot take what it has for the whole.
+    /// Closes at once with a reset, so that the peer cannot take a part for the whole.
     pub fn reset(&mut self, token: Token) {
         self.reset_on_close(token);
         self.close(token);
@@ -456,7 +454,7 @@ impl EventLoop {
             socket.secure = None;
         }
         if let Some(fd) = self.descriptor(token) {
-            // Without the option the close is a plain one; there is nobody to tell.
+            // If the option fails, the close is a plain one; there is no one to report it to.
             let _ = fd.reset_on_close();
         }
     }
@@ -480,8 +478,8 @@ impl EventLoop {
         self.spares.give(buffer);
     }
 
-    /// Closes every connection, keeping listeners and the control socket: what a worker does after
-    /// a panic, when nobody knows any more what the connections were about.
+    /// Closes every connection, but keeps listeners and the control socket: for a worker after a panic, when the state of
+    /// its connections is unreliable.
     pub fn close_streams(&mut self) {
         for index in 0..self.sockets.slots.len() {
             let socket = &mut self.sockets.slots[index];

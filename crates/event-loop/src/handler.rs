@@ -1,4 +1,4 @@
-//! What the loop tells.
+//! Events of the loop.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use crate::event_loop::EventLoop;
 use crate::kernel::Descriptor;
 use crate::token::{Owner, OwnerKey};
 
-/// What happens to sockets.
+/// Receives the events of sockets.
 pub trait Handler {
     /// A listener accepted a connection; unix sockets have no peer address.
     fn accepted(
@@ -26,8 +26,8 @@ pub trait Handler {
     fn connected(&mut self, io: &mut EventLoop, owner: Owner, result: Result<(), Errno>);
     /// Bytes arrived.
     fn received(&mut self, io: &mut EventLoop, owner: Owner, bytes: &mut [u8]);
-    /// So many bytes have come that were not told by [`Self::received`]: they went on to another socket, or wait for it
-    /// to take them, as its handler has allowed by [`Reading::Straight`](crate::Reading).
+    /// This many bytes have come that were not delivered by [`Self::received`]: they went on to another socket, or wait
+    /// for it, as the handler has allowed by [`Reading::Straight`](crate::Reading).
     fn passed(&mut self, _io: &mut EventLoop, _owner: Owner, _bytes: usize) {}
     /// The peer will send nothing more; all that it sent was delivered.
     fn ended(&mut self, io: &mut EventLoop, owner: Owner);
@@ -35,9 +35,9 @@ pub trait Handler {
     fn failed(&mut self, io: &mut EventLoop, owner: Owner, error: Errno);
     /// The handshake of a secure socket is done. Bytes may have come before, of a socket that was plain until then.
     fn secured(&mut self, _io: &mut EventLoop, _owner: Owner, _established: Established) {}
-    /// After [`Self::secured`] with early data: now the handshake is done, and what came before was no replay.
+    /// After [`Self::secured`] with early data: the handshake is complete, and the earlier data was no replay.
     fn confirmed(&mut self, _io: &mut EventLoop, _owner: Owner) {}
-    /// The TLS of a secure socket failed; the peer was told as far as it can be. The socket is the handler's to close.
+    /// The TLS of a secure socket failed; the peer got an alert if possible. The handler must close the socket.
     fn insecure(&mut self, io: &mut EventLoop, owner: Owner, _error: &TlsError) {
         self.failed(io, owner, Errno::PROTO);
     }

@@ -20,7 +20,7 @@ use crate::memory;
 use crate::sockets::{self, Endpoint, Source};
 use crate::wait;
 
-/// What tells of events, and opens connections.
+/// Reports events, and opens connections.
 #[derive(Debug)]
 pub enum Kernel {
     /// Linux, by an epoll instance.
@@ -77,7 +77,7 @@ impl Kernel {
         }
     }
 
-    /// Fills `events` with what happened, after at most `timeout_us`; see [`wait::wait`].
+    /// Fills `events` with new events, after at most `timeout_us`; see [`wait::wait`].
     #[inline(always)]
     pub fn wait(
         &self,
@@ -95,7 +95,7 @@ impl Kernel {
         }
     }
 
-    /// What makes many bytes of some.
+    /// The amounts from which bytes count as bulk.
     pub fn bulk(&self) -> Bulk {
         match self {
             Self::Linux(_) => Bulk {
@@ -113,8 +113,8 @@ impl Kernel {
         match self {
             Self::Linux(_) => {
                 let (read, write) = pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-                // A user without privilege may have so much memory in pipes, and pipes may be so large. Then a smaller one
-                // does, or it stays as it is.
+                // An unprivileged user may have a limited amount of memory in pipes, and pipes of a limited size. Then a
+                // smaller size is tried, or the pipe stays as it is.
                 let sized = PIPE_SIZES
                     .iter()
                     .find_map(|bytes| pipe::fcntl_setpipe_size(&write, *bytes).ok());
@@ -142,20 +142,20 @@ impl Kernel {
 /// A pipe.
 #[derive(Debug)]
 pub enum Pipe {
-    /// Of the real kernel: its two ends.
+    /// The real kernel's pipe: its two ends.
     Linux {
         /// Out of it.
         read: OwnedFd,
         /// Into it.
         write: OwnedFd,
     },
-    /// Of the kernel in memory.
+    /// A pipe of the kernel in memory.
     #[cfg(feature = "simulation")]
     Memory(memory::Conduit),
 }
 
 impl Pipe {
-    /// Moves what a socket has received into the pipe, but for what is above `bytes_max`.
+    /// Moves received data of a socket into the pipe, at most `bytes_max`.
     pub fn fill(&self, from: &Descriptor, bytes_max: usize) -> Result<usize, Errno> {
         match (self, from) {
             (Self::Linux { write, .. }, Descriptor::Socket(socket)) => {
@@ -168,8 +168,8 @@ impl Pipe {
         }
     }
 
-    /// Moves `bytes` of the pipe to a socket, or as many as it takes. Never with SPLICE_F_MORE: what has come goes out.
-    /// A broken socket raises SIGPIPE, for which this call has no flag; Rust programs ignore that signal.
+    /// Moves `bytes` of the pipe to a socket, or as many as it accepts. Never with SPLICE_F_MORE: received data is sent at
+    /// once. A broken socket raises SIGPIPE, for which this call has no flag; Rust programs ignore that signal.
     pub fn drain(&self, to: &Descriptor, bytes: usize) -> Result<usize, Errno> {
         match (self, to) {
             (Self::Linux { read, .. }, Descriptor::Socket(socket)) => {
@@ -235,7 +235,7 @@ impl Descriptor {
         }
     }
 
-    /// Throws away what is told of datagrams that were sent before.
+    /// Discards errors of earlier datagrams.
     pub(crate) fn forget_errors(&self) {
         match self {
             Self::Socket(socket) => datagrams::forget_errors(socket.as_fd()),
@@ -253,7 +253,7 @@ impl Descriptor {
         }
     }
 
-    /// Sends to whom the socket is connected to, at once: the whole of what is no more than the kernel takes, or nothing.
+    /// Sends to the connected address, at once: the whole train, if the kernel accepts its size, or nothing.
     pub(crate) fn send_train(&self, train: Train<'_>) -> Result<(), Errno> {
         match self {
             Self::Socket(socket) if train.count() == 1 => {
@@ -288,9 +288,9 @@ impl Descriptor {
 /// A socket.
 #[derive(Debug)]
 pub enum Descriptor {
-    /// Of the real kernel.
+    /// A socket of the real kernel.
     Socket(OwnedFd),
-    /// Of the kernel in memory.
+    /// An end of the kernel in memory.
     #[cfg(feature = "simulation")]
     Memory(memory::End),
 }

@@ -1,13 +1,13 @@
-//! Sockets that the handler is done with, until they are closed.
+//! Sockets that the handler has finished, until they are closed.
 //!
 //! | state | waits until | then |
 //! |---|---|---|
-//! | `Closing` | what is queued is sent | closed |
-//! | `Lingering` | what is queued and our end are sent, and the peer has ended | closed |
-//! | `Resetting` | what is queued is sent, and the peer has acknowledged everything | reset |
+//! | `Closing` | the queued data is sent | closed |
+//! | `Lingering` | the queued data and our end are sent, and the peer has ended | closed |
+//! | `Resetting` | the queued data is sent, and the peer has acknowledged everything | reset |
 //!
-//! What comes meanwhile is dropped. All of them are bounded in time. A peer that still takes what it was sent keeps its place; one that only sends
-//! has [`LINGER_MS`], and [`LINGER_SILENCE_MS`] between two reads.
+//! Data that arrives meanwhile is dropped. All states are bounded in time. A peer that still takes data may stay; a peer
+//! that only sends has [`LINGER_MS`], and [`LINGER_SILENCE_MS`] between two reads.
 
 use rustix::net::RecvFlags;
 
@@ -19,11 +19,11 @@ use crate::socket::{Leaving, Read, Socket, State};
 use crate::timers::TICK_MS;
 use crate::token::Token;
 
-/// What a lingering socket reads and drops at most; behind that the peer is stopped by its window.
+/// The most data that a lingering socket reads and drops; beyond it the window stops the peer.
 const LINGER_BYTES_MAX: u32 = 64 * 1024 * 1024;
-/// A lingering socket reads and drops for so long, whatever comes.
+/// The longest time that a lingering socket reads and drops data.
 const LINGER_MS: u64 = 30_000;
-/// A finished socket is closed when its peer has neither sent nor taken anything for so long.
+/// A finished socket is closed when its peer has neither sent nor taken anything for this long.
 const LINGER_SILENCE_MS: u64 = 5_000;
 /// Between two questions whether a peer has everything; at first they follow each other faster.
 const TAKEN_INTERVAL_MS_MAX: u64 = 500;
@@ -37,15 +37,15 @@ impl EventLoop {
         self.leave(token, State::Closing, timeout_ms);
     }
 
-    /// As [`Self::close_when_sent`], but for a peer that may still be sending: it would answer a
-    /// plain close with a reset that destroys what we have sent (RFC 9112 section 9.6). So our end
-    /// is sent, and what arrives is dropped for a bounded time and amount.
+    /// As [`Self::close_when_sent`], but for a peer that may still be sending: it would answer a plain close with a reset
+    /// that destroys our data (RFC 9112 section 9.6). So our end is sent, and arriving data is dropped for a bounded time
+    /// and amount.
     pub fn linger(&mut self, token: Token, timeout_ms: u64) {
         self.leave(token, State::Lingering, timeout_ms);
     }
 
-    /// As [`Self::reset`], but the peer gets first what was sent before: a reset destroys what is on its
-    /// way, be it a whole response before the one that is broken off. [`Handler::closed`] follows in any case.
+    /// As [`Self::reset`], but the peer gets the earlier data first: a reset destroys data on its way, even a whole
+    /// response before the broken one. [`Handler::closed`] follows in any case.
     pub fn reset_when_taken(&mut self, token: Token, timeout_ms: u64) {
         // However it is closed, be it by the end of the process.
         self.reset_on_close(token);
@@ -61,7 +61,7 @@ impl EventLoop {
         let is_broken = matches!(socket.state, State::Broken(_) | State::Draining(_));
         let is_queued = socket.output.is_some();
         socket.paused = false;
-        // What was received and not delivered is dropped like the rest.
+        // Received data that was not delivered is dropped, too.
         socket.secure = None;
         let leaving_ms = u32::try_from(timeout_ms).unwrap_or(u32::MAX);
         socket.leaving = Leaving { timeout_ms: leaving_ms, ..Leaving::default() };
@@ -89,7 +89,7 @@ impl EventLoop {
         self.look_at_leaving(handler, token);
     }
 
-    /// Does what is due on a finished socket without an event of the kernel.
+    /// Does the due work on a finished socket without an event of the kernel.
     pub(crate) fn look_at_leaving(&mut self, handler: &mut impl Handler, token: Token) {
         match self.sockets.get(token) {
             Some(Socket { state: State::Closing, output: None, .. }) => {
@@ -134,7 +134,7 @@ impl EventLoop {
             Read::Bytes(count) => {
                 socket.leaving.heard_ms = now_ms;
                 socket.leaving.dropped_bytes += count as u32;
-                // Who sends on is stopped by its window, and may still take what it was sent.
+                // A peer that continues to send is stopped by its window, and may still take its data.
                 socket.paused = socket.leaving.dropped_bytes > LINGER_BYTES_MAX;
             }
             Read::Nothing => {}
@@ -145,7 +145,7 @@ impl EventLoop {
         }
     }
 
-    /// The time of a finished socket is up; a peer that still takes what is left, or still sends, gets more.
+    /// The time of a finished socket is up; a peer that still takes data, or still sends, gets more time.
     pub(crate) fn expire_leaving(&mut self, handler: &mut impl Handler, token: Token) {
         let now_ms = self.now_ms();
         let Some(socket) = self.sockets.get(token) else {
@@ -175,7 +175,7 @@ impl EventLoop {
     }
 }
 
-/// What a finished socket waits for once everything is sent: a lingering one sends its end, or is closed if it cannot.
+/// Everything of a finished socket is sent: a lingering one sends its end, or is closed if that fails.
 fn all_sent(socket: &mut Socket, now_ms: u64) {
     socket.leaving.since_ms = now_ms;
     socket.progress_ms = now_ms;
@@ -184,7 +184,7 @@ fn all_sent(socket: &mut Socket, now_ms: u64) {
         if !matches!(sent, Some(Ok(()))) {
             socket.state = State::Closing;
         }
-        // What it takes from now on counts.
+        // Only data that it takes from now on counts.
         socket.note_taken();
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The contract is completion-shaped, so that a ring-based driver can replace epoll without a
 //! change above it: the loop reads into its own scratch buffer and hands the bytes over
-//! ([`Handler::received`]); whatever a socket does not take at once is queued and sent later
+//! ([`Handler::received`]); data that a socket does not accept at once is queued and sent later
 //! ([`EventLoop::send`], [`Handler::drained`]).
 //!
 //! Its users are the data path, the load generator and the origin.
@@ -10,8 +10,8 @@
 //! **Architecture invariant:** nothing above this crate makes a system call on a connection.
 //! Callbacks never nest: a call into the loop never calls the handler back.
 //!
-//! **Architecture invariant:** what the loop asks of the kernel stands in [`kernel`], and nowhere else. So the
-//! simulation can put a kernel of its own in its place ([`memory`]), with a time of its own.
+//! **Architecture invariant:** all system calls of the loop are in [`kernel`]. So the simulation can replace it by its own
+//! kernel ([`memory`]), with its own time.
 
 mod bounds;
 pub mod clock;

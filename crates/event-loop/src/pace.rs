@@ -26,12 +26,12 @@ impl Straight {
         Self { sink, pace: Pace::Copied }
     }
 
-    /// Whether its peer has ended, and was told of: it is read no more.
+    /// Whether its peer has ended, and that was reported: it is not read any more.
     pub fn has_ended(&self) -> bool {
         self.pace == Pace::Ended
     }
 
-    /// Chooses how the next bytes go, when so many have come at once.
+    /// Selects how the next bytes are moved, after this many came at once.
     pub fn note(&mut self, bytes: usize, bulk: Bulk) {
         self.pace = match self.pace {
             Pace::Copied if bytes < bulk.read_bytes => Pace::Copied,

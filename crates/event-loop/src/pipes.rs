@@ -1,13 +1,13 @@
-//! Pipes, by which bytes go from socket to socket without coming through this program (splice(2)).
+//! Pipes: bytes go from socket to socket without a copy through this program (splice(2)).
 //!
-//! | state | holds | what can be done with it |
+//! | state | holds | operations |
 //! |---|---|---|
 //! | [`Empty`] | nothing | filled from a socket, given back to the pool |
 //! | [`Filled`] | bytes of one connection | drained into a socket, dropped |
 //!
-//! Each step takes the pipe and returns it in the state that it has then. The pool takes [`Empty`] pipes alone, and a
-//! [`Filled`] one that is dropped is closed: no byte of one connection gets to another by a pipe that is used again.
-//! A pipe is filled only when it is empty. So EAGAIN says that the source has nothing, and never that the pipe is full.
+//! Each step takes the pipe and returns it in its new state. The pool takes only [`Empty`] pipes, and a dropped [`Filled`]
+//! one is closed: a reused pipe cannot carry bytes of one connection to another.
+//! A pipe is filled only when it is empty. So EAGAIN means that the source has no data, never that the pipe is full.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -18,16 +18,16 @@ use crate::kernel::{Descriptor, Kernel, Pipe};
 
 /// Pipes that a loop may have open, where its limit of descriptors is large.
 const PIPES_MAX: usize = 256;
-/// One pipe for so many descriptors, where it is not.
+/// One pipe per this many descriptors, unless configured otherwise.
 const DESCRIPTORS_PER_PIPE: usize = 64;
 /// Descriptors of a pipe.
 pub const DESCRIPTORS_OF_A_PIPE: usize = 2;
 /// Empty pipes that are kept open.
 const SPARES_MAX: usize = 16;
-/// When no pipe could be opened, it is not tried for so long.
+/// After a pipe could not be opened, no other is tried for this long.
 const REST_MS: u64 = 1_000;
 
-/// A pipe that is open, and counts as such until it is closed.
+/// An open pipe. It is counted until it is closed.
 #[derive(Debug)]
 struct Open {
     pipe: Pipe,
@@ -51,14 +51,14 @@ pub struct Filled {
     bytes: usize,
 }
 
-/// What came of filling a pipe.
+/// The result of filling a pipe.
 #[derive(Debug)]
 pub enum Fill {
     /// Bytes came.
     Bytes(Filled),
-    /// The socket has none now, or none before urgent data.
+    /// The socket has no data now, or none before urgent data.
     Nothing(Empty),
-    /// Its peer has ended, be it behind urgent data and what follows that.
+    /// Its peer has ended, perhaps behind urgent data.
     End(Empty),
     /// It is broken.
     Failure(Empty, Errno),
@@ -66,7 +66,7 @@ pub enum Fill {
     Unable(Empty),
 }
 
-/// What draining has left of a pipe.
+/// The state of a pipe after draining.
 #[derive(Debug)]
 pub enum Drain {
     /// Nothing is in it.
@@ -78,7 +78,7 @@ pub enum Drain {
 }
 
 impl Empty {
-    /// Moves what a socket has received, but for what is above `bytes_max`.
+    /// Moves received data of a socket, at most `bytes_max`.
     pub fn fill(self, from: &Descriptor, bytes_max: usize) -> Fill {
         loop {
             return match self.0.pipe.fill(from, bytes_max) {
@@ -102,8 +102,8 @@ impl Filled {
         self.bytes
     }
 
-    /// Moves as much as a socket takes: until nothing is left or the socket has said that it is full, for only then it
-    /// tells when it is not. How many bytes it took.
+    /// Moves data until the pipe is empty or the socket is full: only a full socket reports when it has room again.
+    /// Returns how many bytes it accepted.
     pub fn drain(mut self, to: &Descriptor) -> (usize, Drain) {
         let all = self.bytes;
         while self.bytes > 0 {
@@ -122,7 +122,7 @@ impl Filled {
 #[derive(Debug)]
 pub struct Pipes {
     spares: Vec<Empty>,
-    /// Those that are open, spares among them.
+    /// Open pipes, spares among them.
     open: Arc<AtomicUsize>,
     open_max: usize,
     /// None can be opened before.
@@ -140,7 +140,7 @@ impl Pipes {
         }
     }
 
-    /// A pipe; `None`: there are as many as may be, or the kernel has none, or only small ones.
+    /// A pipe; `None`: the limit is reached, or the kernel has none, or only small ones.
     pub fn take(&mut self, kernel: &Kernel, now_ms: u64) -> Option<Empty> {
         if let Some(spare) = self.spares.pop() {
             return Some(spare);
@@ -174,7 +174,7 @@ impl Pipes {
         self.open.load(Relaxed)
     }
 
-    /// No more than so many may be open.
+    /// Sets how many may be open.
     #[cfg(test)]
     pub fn limit(&mut self, open_max: usize) {
         self.open_max = open_max;

@@ -1,15 +1,15 @@
-//! Numbers that nobody can tell in advance.
+//! Unpredictable numbers.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Bytes that nobody can tell in advance: what keys are made of.
+/// Unpredictable bytes, for keys.
 pub fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     fill(&mut bytes);
     bytes
 }
 
-/// The same, as many as there is room for.
+/// Fills the buffer with unpredictable bytes.
 pub fn fill(bytes: &mut [u8]) {
     // Each state has keys of its own, made from the system's random numbers.
     let state = RandomState::new();

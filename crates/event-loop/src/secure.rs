@@ -1,15 +1,15 @@
-//! Sockets that speak TLS: between the bytes of the network and those of the handler stands a [`Session`].
+//! TLS sockets: a [`Session`] translates between network bytes and the handler's bytes.
 //!
-//! The handler sees plaintext, and otherwise nothing changes for it: what it sends is sealed in one pass into the
-//! loop's buffer and goes out with one system call, what comes is opened in the buffer that it was received into.
-//! Of a connection without traffic nothing is kept but its keys.
+//! The handler sees plaintext, and otherwise nothing changes for it. Its data is encrypted in one pass into the loop's
+//! buffer and sent with one system call; received data is decrypted in the receive buffer. An idle connection keeps only
+//! its keys.
 //!
-//! | what | plain socket | secure socket |
+//! | event or call | plain socket | secure socket |
 //! |---|---|---|
 //! | `received` | once per read | once per record |
 //! | `ended` | the peer's FIN | the peer's close_notify; a FIN without it is a failure of a member, an end of a client |
 //! | `shut_write`, `linger`, `close` | FIN | close_notify, then FIN |
-//! | `reset` | RST | RST: nothing says that this is the end |
+//! | `reset` | RST | RST without close_notify |
 
 use std::io::IoSlice;
 
@@ -24,12 +24,12 @@ use crate::handler::Handler;
 use crate::socket::{Read, Secure, State};
 use crate::token::{Owner, Token};
 
-/// What may be queued for a peer that asks for answers of the protocol itself and takes none of them.
+/// Limit of queued protocol replies for a peer that causes replies and does not take them.
 const REPLIES_QUEUED_BYTES_MAX: usize = 1024 * 1024;
 
 impl EventLoop {
-    /// From now on the socket speaks TLS. `received` is what of it has come already. What is sent before the
-    /// handshake is done waits for that; then comes [`Handler::secured`].
+    /// From now on the socket speaks TLS. `received` is its data so far. Data sent before the end of the handshake waits
+    /// for it; then comes [`Handler::secured`].
     pub fn secure(&mut self, token: Token, session: Session, received: &[u8]) {
         const { assert!(COLLECTED_BYTES_MAX + READ_BUFFER_BYTES <= SCRATCH_BYTES) };
         let Some(socket) = self.sockets.get(token) else {
@@ -103,7 +103,7 @@ impl EventLoop {
         self.sealed = sealed;
     }
 
-    /// Sends what was sealed and empties the buffer.
+    /// Sends the encrypted data and empties the buffer.
     fn send_away(&mut self, token: Token, sealed: &mut Sealed, flags: SendFlags) {
         if !sealed.is_empty() {
             self.send_bytes(token, &[IoSlice::new(sealed.as_slice())], flags);
@@ -130,7 +130,7 @@ impl EventLoop {
         self.scratch = scratch;
     }
 
-    /// Puts what was kept into `scratch`, and what can be read behind it. How much it is, and what came of reading.
+    /// Puts kept data into `scratch`, and reads more behind it. Returns its length, and the result of the read.
     fn fill(&mut self, token: Token, scratch: &mut [u8]) -> Option<(usize, Read)> {
         let socket = self.sockets.get(token)?;
         let bytes_max = socket.bytes_at_once();
@@ -141,7 +141,7 @@ impl EventLoop {
         scratch[..kept_bytes].copy_from_slice(&kept);
         self.spares.give(kept);
         if has_records {
-            // What waited for the handler comes first, and may stop it again.
+            // Data that waited for the handler comes first, and may pause it again.
             return Some((kept_bytes, Read::Bytes(0)));
         }
         let room = &mut scratch[kept_bytes..SCRATCH_BYTES.min(kept_bytes + bytes_max)];
@@ -153,7 +153,7 @@ impl EventLoop {
         Some((kept_bytes + more, read))
     }
 
-    /// Delivers the records in `input`; what is not used is kept.
+    /// Delivers the records in `input`; an incomplete rest is kept.
     fn deliver(
         &mut self,
         handler: &mut impl Handler,
@@ -164,7 +164,7 @@ impl EventLoop {
         let mut consumed = 0;
         let mut is_stopped = false;
         while let Some(socket) = self.sockets.get(token) {
-            // After a failed write the rest is looked at when the current event is done with.
+            // After a failed write the rest is processed after the current event.
             let is_broken = matches!(socket.state, State::Broken(_));
             is_stopped = socket.paused || is_broken;
             let Some(secure) = &mut socket.secure else { return };
@@ -220,14 +220,14 @@ impl EventLoop {
         }
     }
 
-    /// The kernel has nothing more. After a failed write nothing is waited for.
+    /// The kernel has no more data. After a failed write the socket does not wait for any.
     fn secure_pause(&mut self, handler: &mut impl Handler, token: Token, owner: Owner) {
         if let Some(State::Draining(error)) = self.sockets.get(token).map(|socket| socket.state) {
             handler.failed(self, owner, error);
         }
     }
 
-    /// The peer's FIN. Without a word before it a member's answer may have been cut by somebody else.
+    /// The peer's FIN. Without close_notify, an attacker may have truncated a member's response.
     fn secure_end(&mut self, handler: &mut impl Handler, token: Token, owner: Owner) {
         let Some(socket) = self.sockets.get(token).filter(|socket| socket.state.is_delivered())
         else {

@@ -1,4 +1,4 @@
-//! One socket: where it is in its life, and what it has.
+//! One socket: its state and its data.
 
 use std::io::IoSlice;
 
@@ -30,25 +30,25 @@ pub enum State {
     Connecting,
     /// Open.
     Open,
-    /// Sends what is queued, then closes.
+    /// Sends the queued data, then closes.
     Closing,
-    /// Sends what is queued, then its end, then drops what arrives until the peer's end.
+    /// Sends the queued data, then its end, then drops arriving data until the peer's end.
     Lingering,
-    /// Sends what is queued, then closes with a reset when the peer has everything.
+    /// Sends the queued data, then closes with a reset when the peer has everything.
     Resetting,
-    /// A write failed; that is looked at when the current event is done with.
+    /// A write failed; this is handled after the current event.
     Broken(Errno),
-    /// A write failed; what the peer had sent before is delivered, then the handler hears of it.
+    /// A write failed; earlier data of the peer is delivered, then the handler gets the error.
     Draining(Errno),
 }
 
 impl State {
-    /// Whether the handler is done with the socket.
+    /// Whether the handler has finished the socket.
     pub fn is_leaving(self) -> bool {
         matches!(self, Self::Closing | Self::Lingering | Self::Resetting)
     }
 
-    /// Whether the handler gets what comes.
+    /// Whether the handler gets arriving data.
     pub fn is_delivered(self) -> bool {
         matches!(self, Self::Open | Self::Draining(_))
     }
@@ -73,15 +73,15 @@ pub struct Socket {
     pub output: Option<Box<Output>>,
     /// It speaks TLS.
     pub secure: Option<Box<Secure>>,
-    /// What comes may go straight to another socket.
+    /// Arriving data may go directly to another socket.
     pub straight: Option<Box<Straight>>,
     /// Bytes that the kernel took so far; of a listener, the turn after the one in which a connection was last accepted.
     pub sent_bytes: u64,
-    /// Those of them that the peer had acknowledged when it was last looked at.
+    /// The part of them that the peer had acknowledged at the last query.
     pub taken_bytes: u64,
     /// When the peer was last seen to take bytes.
     pub progress_ms: u64,
-    /// What there is of a finished socket.
+    /// State of a finished socket.
     pub leaving: Leaving,
     pub timer: Entry,
 }
@@ -93,8 +93,8 @@ pub enum Reading {
     Usual,
     /// So many bytes at a time, and then others get their turn, because the handler takes its time with them.
     Slices(usize),
-    /// What comes may go straight to this socket: the handler only counts it. Bytes may still come to the handler, which
-    /// sends them there. Nothing else is sent there while it is so, and both sockets are plain.
+    /// Arriving data may go directly to this socket: the handler only counts it. The handler may still receive data, and
+    /// sends it there. Nothing else is sent there meanwhile, and both sockets are plain.
     Straight(Token),
 }
 
@@ -119,7 +119,7 @@ impl Socket {
         self.read_bytes_max as usize == READ_BUFFER_BYTES
     }
 
-    /// Whether nobody reads from it: it is stopped, or has ended.
+    /// Whether it is not read: it is paused, or has ended.
     pub fn is_not_read(&self) -> bool {
         self.paused
             || self.state == State::Open && self.straight.as_ref().is_some_and(|it| it.has_ended())
@@ -135,7 +135,7 @@ impl Socket {
         (self.read_bytes_max as usize).min(READ_BUFFER_BYTES)
     }
 
-    /// Whether it takes what comes from all clients of an address.
+    /// Whether it accepts data of all clients of an address.
     pub fn is_listener(&self) -> bool {
         self.state == State::Listening || matches!(self.owner, Owner::DatagramListener(_))
     }
@@ -149,13 +149,13 @@ impl Socket {
 /// A finished socket's part of [`Socket`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Leaving {
-    /// A peer with queued bytes that takes none for so long is given up.
+    /// A peer with queued bytes that takes none for this long is given up.
     pub timeout_ms: u32,
     /// When everything queued had been sent.
     pub since_ms: u64,
     /// When the peer last sent something.
     pub heard_ms: u64,
-    /// What it has sent.
+    /// The bytes that it has sent meanwhile.
     pub dropped_bytes: u32,
 }
 
@@ -163,11 +163,11 @@ pub struct Leaving {
 #[derive(Debug)]
 pub struct Secure {
     pub session: Session,
-    /// What was received and not used yet: part of a record, or what came before a pause.
+    /// Received data that was not used yet: part of a record, or data from before a pause.
     pub input: Vec<u8>,
     /// There may be whole records in `input`.
     pub has_records: bool,
-    /// More than what is being delivered was received.
+    /// More data was received than is being delivered.
     pub has_more: bool,
     /// The peer has said that it will send nothing more.
     pub has_ended: bool,
@@ -175,7 +175,7 @@ pub struct Secure {
     pub is_closed: bool,
 }
 
-/// What one read brought.
+/// The result of one read.
 pub enum Read {
     Bytes(usize),
     End,
@@ -184,7 +184,7 @@ pub enum Read {
 }
 
 impl Socket {
-    /// Notes what an event says there is to read.
+    /// Records readiness from an event.
     #[inline(always)]
     pub fn note(&mut self, flags: EventFlags) {
         let alerts = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR | EventFlags::PRI;
@@ -207,9 +207,9 @@ impl Socket {
         }
         match outcome {
             Ok(count) if count > 0 => {
-                // A short read emptied the socket and the next byte makes a new edge; but the
-                // peer's end, when it came together with the data, has made its edge already. So has what
-                // is behind urgent data, at which a read stops.
+                // A short read emptied the socket, and the next byte makes a new edge. But if the peer's end came together
+                // with the data, its edge has passed already; the same holds for data behind urgent data, at which a read
+                // stops.
                 self.readable = (count == scratch.len()) | self.alert;
                 Read::Bytes(count)
             }
@@ -217,7 +217,7 @@ impl Socket {
         }
     }
 
-    /// What it means that no byte came.
+    /// The meaning of a read without bytes.
     #[inline(never)]
     fn received_nothing(&mut self, outcome: Result<usize, Errno>) -> Read {
         self.readable = false;
@@ -243,7 +243,7 @@ impl Socket {
         }
     }
 
-    /// Sends what is queued, a pipe first, as far as the socket takes it. Whether it took any.
+    /// Sends the queued data, a pipe first, as far as the socket accepts it. Returns whether it accepted any.
     pub fn send_queued(&mut self, output: &mut Output, pipes: &mut Pipes) -> Result<bool, Errno> {
         let before_bytes = self.sent_bytes;
         if let (Some(pipe), Some(fd)) = (output.pipe.take(), &self.fd) {
@@ -269,8 +269,7 @@ impl Socket {
         Ok(self.sent_bytes > before_bytes)
     }
 
-    /// Asks the kernel what the peer has acknowledged: how much it has not, and whether it is more than
-    /// when this was last asked.
+    /// Asks the kernel how much the peer has not acknowledged, and whether it has acknowledged some since the last query.
     pub fn note_taken(&mut self) -> (u64, bool) {
         let waiting = self.fd.as_ref().map_or(0, Descriptor::unacknowledged_bytes);
         let taken = self.sent_bytes.saturating_sub(waiting);

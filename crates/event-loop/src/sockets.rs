@@ -1,4 +1,4 @@
-//! Making sockets: listeners, connections to members, and what is asked of accepted ones.
+//! Creation of sockets: listeners, connections to members, and options of accepted ones.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -43,22 +43,22 @@ impl From<IpAddr> for Source {
 pub struct ListenOptions<'a> {
     /// Also on an address that this host does not have yet.
     pub free_bind: bool,
-    /// The kernel keeps a connection back until data has come, or for so long; 0: it does not.
+    /// The kernel holds a connection back until data has come, or for this time; 0: not at all.
     pub defer_accept_s: u32,
-    /// What comes by this network interface alone.
+    /// Only traffic of this network interface.
     pub interface: Option<&'a str>,
 }
 
 /// Connections that the kernel completes before a worker accepts them (capped by `somaxconn`).
 const LISTEN_BACKLOG: i32 = 65_535;
 
-/// Of datagrams that wait at a listener, as far as `net.core.rmem_max` lets it: what comes while a worker is busy with
-/// something else is not lost.
+/// The queue of a datagram listener, as far as `net.core.rmem_max` allows it: datagrams must not be lost while a worker is
+/// busy.
 const DATAGRAM_QUEUE_BYTES: usize = 4 << 20;
 
-/// Listening sockets for one address: one per worker, so that the kernel spreads connections and
-/// no worker shares a queue. A unix socket knows no such groups: its workers share one queue. Datagrams of one client
-/// always come to the same of them, as long as there are as many.
+/// Listening sockets for one address: one per worker, so that the kernel distributes connections and no worker shares a
+/// queue. Unix sockets have no such groups: all workers share one queue. Datagrams of one client always go to the same
+/// socket, as long as their number stays the same.
 pub fn listen(
     address: Endpoint<'_>,
     workers: usize,
@@ -114,7 +114,7 @@ fn set_free_bind(socket: &OwnedFd, address: SocketAddr) -> Result<(), Errno> {
     }
 }
 
-/// Lets the kernel keep connections of a listener back until data has come, or for so many seconds; 0: not at all.
+/// Lets the kernel hold connections of a listener back until data has come, or for this many seconds; 0: not at all.
 pub fn defer_accept(listener: &impl AsFd, seconds: u32) -> Result<(), Errno> {
     let seconds = libc::c_int::try_from(seconds).unwrap_or(libc::c_int::MAX);
     set_option(listener.as_fd(), (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT), seconds)
@@ -145,7 +145,7 @@ fn listen_udp(address: SocketAddr, options: ListenOptions<'_>) -> io::Result<Own
     Ok(socket)
 }
 
-/// How much of what comes to a listener of datagrams the kernel keeps: much, or, where nobody reads it, next to nothing.
+/// The size of the kernel's queue of a datagram listener: large, or almost none if nothing reads it.
 pub fn set_datagram_queue(listener: &impl AsFd, is_read: bool) -> Result<(), Errno> {
     let bytes = if is_read { DATAGRAM_QUEUE_BYTES } else { 0 };
     sockopt::set_socket_recv_buffer_size(listener, bytes)
@@ -167,8 +167,8 @@ pub fn connect_datagrams(address: SocketAddr, source: Option<Source>) -> Result<
     Ok(socket)
 }
 
-/// What it means that a socket of datagrams cannot be connected: nothing is waited for, so that "try again" is of the port,
-/// which the kernel draws first, and none is free.
+/// The meaning of a failed connect of a datagram socket. Such a connect never waits, so "try again" means that the kernel
+/// found no free port.
 pub fn of_datagrams(error: Errno) -> Errno {
     if error == Errno::AGAIN { Errno::ADDRNOTAVAIL } else { error }
 }
@@ -176,7 +176,7 @@ pub fn of_datagrams(error: Errno) -> Errno {
 fn datagram_socket(address: SocketAddr) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = net::socket_with(family(address), SocketType::DGRAM, flags, None)?;
-    // The kernel joins what one sender sends (GRO). One that cannot hands over each datagram by itself.
+    // The kernel joins datagrams of one sender (GRO). A kernel without GRO delivers each separately.
     let _ = set_option(socket.as_fd(), (libc::SOL_UDP, UDP_GRO), 1);
     Ok(socket)
 }
@@ -193,7 +193,7 @@ pub fn is_taken(address: Endpoint<'_>, options: ListenOptions<'_>) -> bool {
             true => datagram_socket(address)?,
             false => new_socket(family(address))?,
         };
-        // Of datagrams it would share the port.
+        // A datagram socket would share the port.
         sockopt::set_socket_reuseaddr(&socket, !is_udp)?;
         if address.is_ipv6() {
             sockopt::set_ipv6_v6only(&socket, true)?;
@@ -210,7 +210,7 @@ pub fn is_taken(address: Endpoint<'_>, options: ListenOptions<'_>) -> bool {
     probe().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
 }
 
-/// A socket file that nobody answers on any more is removed; one in use is an error.
+/// Removes a socket file that no process serves any more; a file in use is an error.
 fn remove_stale_socket(path: &std::path::Path) -> io::Result<()> {
     use std::os::unix::fs::FileTypeExt;
     match std::fs::symlink_metadata(path) {
@@ -284,19 +284,19 @@ pub fn bind_source(socket: &impl AsFd, source: Source) -> Result<(), Errno> {
     net::bind(socket, &SocketAddr::new(source.address, 0))
 }
 
-/// Whether this process may connect from such a source, as far as the options of a socket tell: of foreign
-/// addresses and of ports. Binds nothing.
+/// Whether this process may connect from such a source, as far as socket options show: foreign addresses and ports. Binds
+/// nothing.
 pub fn may_use(source: Source) -> Result<(), Errno> {
     let any: IpAddr = match source.address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let any = SocketAddr::new(any, 0);
-    // Bound to every address, and without a port: nobody is in the way of anybody.
+    // Bound to every address, and without a port, so that it conflicts with nothing.
     bind_source(&new_socket(family(any))?, Source { address: any.ip(), ..source })
 }
 
-/// Has a socket take only what comes by a network interface; what it sends leaves by that, and so does what its connections send.
+/// Restricts a socket to the traffic of a network interface, including the traffic of its connections.
 fn bind_to_interface(socket: &impl AsFd, interface: &str) -> Result<(), Errno> {
     let socket = socket.as_fd();
     let length = libc::socklen_t::try_from(interface.len()).map_err(|_| Errno::INVAL)?;
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn an_address_that_the_host_lacks_is_listened_on_if_asked_for() {
-        // TEST-NET-1 and the documentation prefix: nobody has them.
+        // TEST-NET-1 and the documentation prefix: no host has these addresses.
         for address in ["192.0.2.77:0", "[2001:db8::77]:0"] {
             let address = Endpoint::Socket(address.parse().unwrap());
             let refused = listen(address, 1, PLAIN).unwrap_err();
@@ -413,7 +413,7 @@ mod tests {
         }
     }
 
-    /// A source with two ports that nobody has bound, at whatever address: others are given to no connection.
+    /// A source with two free ports at this address: no other connection gets them.
     fn two_ports(address: std::net::IpAddr) -> Option<(Source, u16)> {
         let is_free = |port: u16| {
             std::net::TcpListener::bind(("0.0.0.0", port)).is_ok()

@@ -1,21 +1,22 @@
-//! Bytes that go straight from one socket to another: those of a tunnel, at which nobody looks.
+//! Bytes that go directly from one socket to another: data of a tunnel, which weir does not inspect.
 //!
-//! The handler offers it once for each direction ([`Reading::Straight`](crate::Reading)). How the bytes go is chosen by
-//! how many there are:
+//! The handler allows it once for each direction ([`Reading::Straight`](crate::Reading)). The amount of data decides how
+//! it is moved:
 //!
-//! | pace | how they go | until |
+//! | pace | method | until |
 //! |---|---|---|
-//! | `Copied` | read and told as any ([`Handler::received`]), and the handler sends them | a read has filled the buffer |
-//! | `Spliced` | moved by a pipe (splice(2)), and the handler is told how many ([`Handler::passed`]) | [`SHORT_FILLS`](crate::pace::SHORT_FILLS) moves in a row were short |
-//! | `Ended` | nothing comes behind the peer's end | – |
+//! | `Copied` | read and delivered as usual ([`Handler::received`]), and sent by the handler | a read has filled the buffer |
+//! | `Spliced` | moved by a pipe (splice(2)); the handler gets the count ([`Handler::passed`]) | [`SHORT_FILLS`](crate::pace::SHORT_FILLS) moves in a row were short |
+//! | `Ended` | no data follows the peer's end | – |
 //!
-//! A few bytes are copied in fewer calls; of many, each copy costs more than the calls. Without a pipe, and to a socket for
-//! which something is queued, bytes are copied. What the other socket does not take stays in the pipe, which is queued for it
-//! ([`Output`](crate::output::Output)): the handler sees that in `queued` and stops the source, as with bytes.
+//! Copying a few bytes takes fewer calls; with many bytes, the copies cost more than the calls. Without a pipe, and to a
+//! socket with queued data, bytes are copied. Bytes that the other socket does not accept stay in the pipe, which is
+//! queued for it ([`Output`](crate::output::Output)): the handler sees them in `queued` and pauses the source, as with
+//! copied bytes.
 //!
-//! Urgent data (TCP's URG, MSG_OOB) is no part of the stream. A read passes over it; splice(2) stops there for good, and says
-//! that nothing is there, or the end when that has come too. So an end is one only where a read says so, and so is, of a
-//! socket that has had urgent data, that nothing is there.
+//! Urgent data (TCP's URG, MSG_OOB) is no part of the stream. A read skips it; splice(2) stops there permanently, and
+//! reports no data, or the end if that has come too. So only a read can confirm the end, and, on a socket that has had
+//! urgent data, that there is no data.
 
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
@@ -28,9 +29,9 @@ use crate::pipes::{Drain, Fill, Filled};
 use crate::socket::{Read, Reading, Socket, State};
 use crate::token::{Owner, Token};
 
-/// What one step has done.
+/// The result of one step.
 enum Step {
-    /// Nothing: bytes have to be copied, or only a read tells what there is.
+    /// Nothing was moved: bytes must be copied, or only a read shows the state.
     Copy,
     /// So many bytes went on, or none was there.
     Moved(usize),
@@ -40,7 +41,7 @@ enum Step {
     Failed(Errno),
 }
 
-/// Moves what there is to read, within the turn's share of this socket, and tells of it once.
+/// Moves the available data, within the turn's share of this socket, and reports it once.
 pub fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
     let mut moved = 0;
     for _ in 0..READS_IN_A_ROW_MAX {
@@ -48,13 +49,13 @@ pub fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
         let Some(socket) = io.sockets.get(token).filter(is_read) else { break };
         let owner = socket.owner;
         if socket.straight.as_ref().is_some_and(|it| it.has_ended()) {
-            // The kernel tells of the end when it comes, which may be after it was read.
+            // The kernel reports the end when it comes, which may be after this read.
             socket.readable = false;
             break;
         }
         match step(io, token) {
             Step::Copy => {
-                // What was moved is told before what comes behind it.
+                // Moved data is reported before the event behind it.
                 tell(io, handler, token, std::mem::take(&mut moved));
                 if io.sockets.get(token).is_some_and(|it| is_read(&it)) {
                     copy(io, handler, token, owner);
@@ -125,7 +126,7 @@ fn step(io: &mut EventLoop, token: Token) -> Step {
     let Some(fd) = &socket.fd else { return Step::Copy };
     let (pipe, step) = match pipe.fill(fd, bulk.fill_bytes_max) {
         Fill::Bytes(filled) => {
-            // How much is left nobody has said: it is looked again, until nothing is there.
+            // The amount left is unknown: it is read again until there is no data.
             if let Some(straight) = &mut socket.straight {
                 straight.note(filled.bytes(), bulk);
             }
@@ -153,20 +154,20 @@ fn step(io: &mut EventLoop, token: Token) -> Step {
     step
 }
 
-/// Nothing is read behind the peer's end, not even its reset. An event tells of a client's; a member's shows when more is
-/// sent to it.
+/// Nothing is read behind the peer's end, not even its reset. An event reports a client's reset; a member's reset shows
+/// with the next send.
 fn end(socket: &mut Socket) {
     if let Some(straight) = &mut socket.straight {
         straight.pace = Pace::Ended;
     }
 }
 
-/// Whether what comes for a socket may go there by a pipe: it is open and plain, and nothing is queued for it.
+/// Whether data for a socket may go there by a pipe: it is open and plain, and has no queued data.
 fn takes_pipes(socket: &Socket) -> bool {
     socket.state == State::Open && socket.secure.is_none() && socket.output.is_none()
 }
 
-/// Drains a pipe into a socket; what that does not take is queued for it. Whether it took all.
+/// Drains a pipe into a socket; the rest is queued for the socket. Returns whether it accepted everything.
 fn pass_on(io: &mut EventLoop, sink: Token, filled: Filled) -> bool {
     let now_ms = io.now_ms();
     let Some(socket) = io.sockets.get(sink) else { return false };

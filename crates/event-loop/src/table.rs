@@ -68,7 +68,7 @@ impl Sockets {
         debug_assert_ne!(slot.state, State::Free, "the generation of a free slot is nobody's yet");
         Some(slot)
     }
-    /// Whether what comes on it is delivered.
+    /// Whether its arriving data is delivered.
     pub fn is_read(&mut self, token: Token) -> bool {
         self.get(token).is_some_and(|socket| socket.state.is_delivered())
     }

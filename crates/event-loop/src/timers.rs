@@ -247,7 +247,7 @@ mod tests {
                     let deadline = now_ms + draw(spread);
                     let tick = table.entry(index).tick;
                     if table.entry(index).put_off(deadline) {
-                        // What `set` would have left on the wheel as well.
+                        // `set` would have left this on the wheel, too.
                         assert!(tick != 0 && timers.tick_of(deadline) >= tick);
                     } else {
                         assert!(tick == 0 || timers.tick_of(deadline) < tick);

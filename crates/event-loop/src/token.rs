@@ -1,4 +1,4 @@
-//! What sockets are called: by the loop, and by its handler.
+//! Names of sockets: of the loop, and of its handler.
 
 use rustix::event::epoll;
 
@@ -23,7 +23,7 @@ impl Token {
     }
 }
 
-/// What a handler calls a socket's owner by: 64 bits that mean nothing to the loop.
+/// The handler's name of a socket's owner: 64 bits that mean nothing to the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnerKey {
     // Two words, so that an `Owner` takes 12 bytes instead of 16.
@@ -45,7 +45,7 @@ impl OwnerKey {
     }
 }
 
-/// What a socket is to the handler.
+/// The role of a socket for the handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// The control plane's messages.

@@ -1,4 +1,4 @@
-//! One turn of the loop: wait, deadlines, events, what was left over.
+//! One turn of the loop: wait, deadlines, events, leftovers.
 
 use std::io;
 
@@ -23,8 +23,8 @@ use crate::token::{Owner, OwnerKey, Token};
 impl EventLoop {
     /// Turns until [`Self::stop`].
     pub fn run(&mut self, handler: &mut impl Handler) -> io::Result<()> {
-        // The first turn waits for nothing: only its end tells when the handler wants to be called, and a
-        // loop without a socket would never get there.
+        // The first turn does not wait: only its end shows when the handler wants to be called, and a loop without a
+        // socket would never get there.
         let mut wanted_at_us = Some(0);
         while !self.stopping {
             wanted_at_us = self.turn(handler, wanted_at_us)?;
@@ -32,7 +32,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// One turn, which begins with what happens until `wanted_at_us` at the latest. When the handler wants the next.
+    /// One turn, which waits until `wanted_at_us` at the latest. Returns when the handler wants the next.
     pub fn turn(
         &mut self,
         handler: &mut impl Handler,
@@ -131,8 +131,8 @@ impl EventLoop {
         };
         let owner = socket.owner;
         socket.note(flags);
-        // A client that reset its connection is not waited for, though nobody reads from it
-        // now. What a member sent before its reset is still to be read.
+        // weir does not wait for a client that reset its connection, even if it is paused. Data that a member sent before
+        // its reset must still be read.
         if flags.contains(EventFlags::ERR)
             && socket.is_not_read()
             && matches!(owner, Owner::Client(_))
@@ -163,7 +163,7 @@ impl EventLoop {
             return;
         };
         let owner = socket.owner;
-        // The question is a system call: it is asked where there is an error.
+        // The query is a system call: it is done only after an error.
         let has_failed = flags.contains(epoll::EventFlags::ERR);
         let error = socket.fd.as_ref().filter(|_| has_failed).map(Descriptor::take_error);
         let outcome = match error.or(socket.fd.as_ref().map(|_| Ok(()))) {
@@ -177,7 +177,7 @@ impl EventLoop {
         }
         handler.connected(self, owner, outcome);
         if outcome.is_ok() {
-            // What came before anything was asked is delivered before anything is asked.
+            // Data that came before a request was sent is delivered first.
             let asked = flags - epoll::EventFlags::OUT;
             self.handle_stream(handler, token, asked);
             self.flush(handler, token);
@@ -189,8 +189,8 @@ impl EventLoop {
         let Owner::Listener(listener) = owner else {
             return;
         };
-        // To be told that nobody else waits costs as much as to accept somebody. So others are looked for only where the
-        // turn before has accepted, too: connections come faster than turns then.
+        // A check that no other connection waits costs as much as an accept. So it is done only if the turn before has
+        // accepted, too: connections then come faster than turns.
         let turn = self.turns;
         let is_busy = self.sockets.get(token).is_some_and(|socket| socket.sent_bytes == turn);
         for _ in 0..if is_busy { ACCEPTS_IN_A_ROW_MAX } else { 1 } {
@@ -240,7 +240,7 @@ impl EventLoop {
         }
     }
 
-    /// Delivers what there is to read, within the turn's share of this socket.
+    /// Delivers the available data, within the turn's share of this socket.
     fn read(&mut self, handler: &mut impl Handler, token: Token) {
         for _ in 0..READS_IN_A_ROW_MAX {
             let Some(socket) = self.sockets.get(token) else {
@@ -284,7 +284,8 @@ impl EventLoop {
         }
     }
 
-    /// Reads once from a socket that the handler is done with, or that takes nothing more. Whether it may be read on.
+    /// Reads once from a socket that the handler has finished, or that takes nothing more. Returns whether it may be read
+    /// further.
     #[cold]
     fn read_finished(&mut self, handler: &mut impl Handler, token: Token) -> bool {
         let Some(socket) = self.sockets.get(token) else {
@@ -305,8 +306,9 @@ impl EventLoop {
         true
     }
 
-    /// Reads what had come before a write failed. Of a reset the write has told already, and the kernel tells it once:
-    /// what reads like the end behind it is none. Only behind the peer's own end (FIN) is its reset told as EPIPE.
+    /// Reads the data that came before a write failed. The write has already reported a reset, and the kernel reports it
+    /// only once: an end that is read behind it is not real. Only behind the peer's own end (FIN) is its reset reported as
+    /// EPIPE.
     fn read_broken(
         &mut self,
         handler: &mut impl Handler,
@@ -336,7 +338,7 @@ impl EventLoop {
         }
     }
 
-    /// Sends what is queued, as far as the socket takes it.
+    /// Sends the queued data, as far as the socket accepts it.
     fn flush(&mut self, handler: &mut impl Handler, token: Token) {
         let now_ms = self.now_ms();
         let Some(socket) = self.sockets.get(token) else {
@@ -370,7 +372,7 @@ impl EventLoop {
         if state.is_leaving() {
             self.sent_all(handler, token);
         } else if self.queued(token) == 0 {
-            // What waits for a handshake is not out.
+            // Data that waits for a handshake was not sent.
             handler.drained(self, owner);
         }
     }
@@ -405,8 +407,8 @@ impl EventLoop {
         }
     }
 
-    /// A write failed. A member that refused a request body may have said why before it closed
-    /// (RFC 9112 section 9.5), so what it sent is read first.
+    /// A write failed. A member that refused a request body may have sent the reason before it closed (RFC 9112 section
+    /// 9.5), so its data is read first.
     fn handle_broken(&mut self, handler: &mut impl Handler, token: Token, error: Errno) {
         let Some(socket) = self.sockets.get(token) else {
             return;
@@ -458,7 +460,7 @@ impl EventLoop {
     }
 }
 
-/// Accepts those who wait at a listener that is about to close: the kernel would reset them.
+/// Accepts the connections that wait at a listener which is about to close: the kernel would reset them.
 pub fn accept_before_close(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
     let Some(Owner::Listener(listener)) = io.sockets.get(token).map(|socket| socket.owner) else {
         return;
@@ -498,7 +500,8 @@ fn read_otherwise(io: &mut EventLoop, handler: &mut impl Handler, token: Token) 
     io.scratch = scratch;
 }
 
-/// What a member has said before it gets what waits is no answer to that: it is read first. A client is sent to first.
+/// Data that a member sent before it gets the waiting data is no response to it, so it is read first. To a client, the
+/// waiting data is sent first.
 #[inline(never)]
 fn flush_and_read(
     io: &mut EventLoop,
@@ -518,8 +521,8 @@ fn flush_and_read(
     }
 }
 
-/// What members say comes first: a connection that ended, or said something unasked, is not given to a request of the same
-/// turn. All of it is noted before the first of them is heard, for what one says may send a request to another.
+/// Events of members come first: a connection that has ended or sent unrequested data is not given to a request of the
+/// same turn. All of them are recorded before the first is handled, since handling one may send a request to another.
 fn put_members_first(events: &mut [epoll::Event], sockets: &mut Sockets) {
     let mut members = 0;
     for index in 0..events.len() {

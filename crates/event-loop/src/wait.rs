@@ -8,7 +8,7 @@ use rustix::io::Errno;
 const NANOSECONDS_PER_MICROSECOND: u64 = 1_000;
 const MICROSECONDS_PER_SECOND: u64 = 1_000_000;
 
-/// Fills `events` with what happened, after at most `timeout_us`.
+/// Fills `events` with new events, after at most `timeout_us`.
 ///
 /// `precise`: the timeout counts in microseconds and not in whole milliseconds, where the kernel can
 /// (`epoll_pwait2`, Linux 5.11).
@@ -57,7 +57,7 @@ fn wait_precisely(
         let error = std::io::Error::last_os_error();
         return Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL));
     };
-    // SAFETY: the kernel has written so many, and the vector was empty.
+    // SAFETY: the kernel has written this many, and the vector was empty.
     unsafe { events.set_len(count) };
     Ok(())
 }

@@ -46,7 +46,7 @@ impl WallClock {
 }
 
 impl Date {
-    /// The second that lies so many seconds after 1970-01-01 UTC.
+    /// The second at this many seconds after 1970-01-01 UTC.
     pub fn of(second: u64) -> Self {
         let mut date = Self::default();
         date.set(second);

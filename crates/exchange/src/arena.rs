@@ -1,27 +1,28 @@
-//! Things of one worker, and keys that name them.
+//! Storage for the objects of one worker, and keys that name them.
 //!
-//! A key has a type and a generation: it names the thing that it was given for, or nothing, never what took its place.
-//! There is no indexing: whoever has a key is told whether what it names is still there. So a key that is used after a
-//! call which may have removed what it names ends that piece of work, not the worker.
+//! A key has a type and a generation: it names the object that it was given for, or nothing, never a later object in the
+//! same slot.
+//! There is no indexing: each access returns whether the object still exists. A stale key therefore ends one piece of
+//! work, not the worker.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
-/// What [`ClientKey`]s name: client connections.
+/// Kind of [`ClientKey`]s: client connections.
 pub enum OfClient {}
-/// What [`ExchangeKey`]s name: exchanges.
+/// Kind of [`ExchangeKey`]s: exchanges.
 pub enum OfExchange {}
-/// What [`ConnectionKey`]s name: member connections.
+/// Kind of [`ConnectionKey`]s: member connections.
 pub enum OfConnection {}
-/// What [`ListenerKey`]s name: listeners.
+/// Kind of [`ListenerKey`]s: listeners.
 pub enum OfListener {}
-/// What [`SessionKey`]s name: sessions of datagrams.
+/// Kind of [`SessionKey`]s: sessions of datagrams.
 pub enum OfSession {}
 
-/// What [`StreamKey`]s name: streams of one client connection.
+/// Kind of [`StreamKey`]s: streams of one client connection.
 pub enum OfStream {}
-/// What [`MemberStreamKey`]s name: streams of one member connection.
+/// Kind of [`MemberStreamKey`]s: streams of one member connection.
 pub enum OfMemberStream {}
 
 /// Names a client connection.
@@ -113,7 +114,7 @@ const NO_SLOT: u32 = u32::MAX;
 
 /// Room for one thing.
 pub struct Slot<T> {
-    /// Of what is here, or of what will be here next; never 0.
+    /// The generation of the current object, or of the next one if the slot is free; never 0.
     generation: u32,
     /// The slot that is free after this one, if it is free.
     next_free: u32,
@@ -142,7 +143,7 @@ pub struct Arena<K, T> {
     slots: Vec<Slot<T>>,
     free: u32,
     count: usize,
-    /// Of what comes into a slot that is new.
+    /// The generation of the first object in a new slot.
     first_generation: u32,
     kind: PhantomData<fn() -> K>,
 }
@@ -154,7 +155,7 @@ impl<K, T> Default for Arena<K, T> {
 }
 
 impl<K, T> Arena<K, T> {
-    /// Whether there are none.
+    /// Whether the arena is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -198,33 +199,33 @@ impl<K, T> Arena<K, T> {
         &mut self.slots[place].content
     }
 
-    /// What the key names, if it is still there.
+    /// The object of this key, if it still exists.
     #[inline]
     pub fn get(&self, key: Key<K>) -> Option<&T> {
         let slot = self.slots.get(key.slot as usize)?;
         if slot.is_of(key) { slot.content.as_ref() } else { None }
     }
 
-    /// What the key names, if it is still there.
+    /// The object of this key, if it still exists.
     #[inline]
     pub fn get_mut(&mut self, key: Key<K>) -> Option<&mut T> {
         let slot = self.slots.get_mut(key.slot as usize)?;
         if slot.is_of(key) { slot.content.as_mut() } else { None }
     }
 
-    /// Whether what the key names is still there.
+    /// Whether the object of this key still exists.
     #[inline]
     pub fn contains(&self, key: Key<K>) -> bool {
         self.get(key).is_some()
     }
 
-    /// Takes out what the key names, if it is still there.
+    /// Removes and returns the object of this key, if it still exists.
     #[inline]
     pub fn remove(&mut self, key: Key<K>) -> Option<T> {
         self.leave(key)?.content.take()
     }
 
-    /// Drops what the key names, where it stands, if it is still there.
+    /// Drops the object of this key in place, if it still exists.
     #[inline]
     pub fn discard(&mut self, key: Key<K>) {
         if let Some(slot) = self.leave(key) {
@@ -232,7 +233,7 @@ impl<K, T> Arena<K, T> {
         }
     }
 
-    /// The slot of what the key names; it is free from now on.
+    /// Frees the slot of this key and returns it.
     #[inline]
     fn leave(&mut self, key: Key<K>) -> Option<&mut Slot<T>> {
         let slot = self.slots.get_mut(key.slot as usize)?;
@@ -246,7 +247,7 @@ impl<K, T> Arena<K, T> {
         Some(slot)
     }
 
-    /// Makes something else of what the key names, if it is still there. The key names that from now on.
+    /// Replaces the object of this key, if it still exists. The key then names the new object.
     pub fn replace(&mut self, key: Key<K>, make: impl FnOnce(T) -> T) {
         if let Some(slot) = self.slots.get_mut(key.slot as usize).filter(|slot| slot.is_of(key)) {
             slot.content = slot.content.take().map(make);
@@ -261,7 +262,7 @@ impl<K, T> Arena<K, T> {
         }
     }
 
-    /// Gives its memory away, if nothing is in it. Keys that were given go on naming nothing.
+    /// Releases the memory if the arena is empty. Old keys continue to name nothing.
     pub fn give_room(&mut self) -> Option<Room<T>> {
         if self.count > 0 {
             return None;
@@ -274,7 +275,7 @@ impl<K, T> Arena<K, T> {
         (slots.capacity() > 0).then_some(Room(slots))
     }
 
-    /// Takes memory for things, if it has none yet.
+    /// Allocates memory for objects, if there is none yet.
     pub fn take_room(&mut self, room: Room<T>) {
         if self.slots.capacity() == 0 {
             self.slots = room.0;

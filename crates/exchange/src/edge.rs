@@ -1,6 +1,6 @@
-//! What a transaction asks of all that is around it: its two connections, whichever versions they speak, lines to
-//! wait in, the log. It decides; this is where its decisions have effects. Nothing that is asked here calls the
-//! transaction back: what follows from it is an event of its own, after the call.
+//! The interface between a transaction and its surroundings: its two connections of any HTTP version, wait queues, the
+//! log. The transaction decides; the calls of this interface carry the decisions out. No call calls the transaction back:
+//! consequences come as separate events, after the call.
 //!
 //! The workers of the data path implement it with sockets (`Desk`), tests without.
 
@@ -17,7 +17,7 @@ use crate::parts::stream_end::StreamEnd;
 use crate::parts::tools::Tools;
 use crate::termination::Termination;
 
-/// What a transaction asks of all that is around it. A test keeps these few.
+/// The interface between a transaction and its surroundings. A test keeps the number of functions small.
 pub trait Edge {
     /// Begins a message to the client with a head; `is_end`: it is all of the message. Where the head goes out by
     /// itself nothing is returned, else the head, to go out with the first bytes of the body.
@@ -30,10 +30,11 @@ pub trait Edge {
     /// Sends a response that weir makes itself.
     fn answer(&mut self, ends: &mut Ends, answer: &OwnAnswer<'_>);
 
-    /// Keeps what the client has sent on its stream and has nowhere to go. The window bounds how much that is.
+    /// Holds back data from the client's stream that cannot be forwarded yet. The stream's window bounds its size.
     fn hold(&mut self, ends: &mut Ends, body: (&[u8], &Pieces), end: End<'_>);
 
-    /// Lets the client send on. What was held of its stream is returned; what else it has sent comes by itself.
+    /// Lets the client continue to send. Returns the data that was held back from its stream; further data comes as
+    /// events.
     fn let_on(&mut self, ends: &mut Ends) -> Option<(Vec<u8>, OwnedEnd)>;
 
     /// Gets a connection to this member, which the transaction has a place at. `is_again`: the one that it had before
@@ -52,7 +53,8 @@ pub trait Edge {
     /// Sends a request to another member than before: `unsent`, which was queued for that one, or all that there is.
     fn ask_again(&mut self, ends: &mut Ends, request: &mut Request, unsent: &[u8]);
 
-    /// How far the connection to the member is. `None`: there is none, or the request waits on it and is not sent yet.
+    /// The state of the connection to the member. `None`: there is no connection, or the request waits on it and is not
+    /// sent yet.
     fn reach(&mut self, ends: &Ends, request: &Request) -> Option<Reach>;
 
     /// Leaves the connection to the member. Whether something of the request was sent on its stream.
@@ -64,24 +66,25 @@ pub trait Edge {
     /// Sends bytes of a tunnel to a side, or takes note of those that went there by themselves.
     fn pass(&mut self, ends: &mut Ends, side: Side, bytes: Passing<'_>);
 
-    /// Tells one side of a tunnel that nothing follows: on a stream behind what it was sent, of a socket when it has
-    /// taken that. On a stream it is told once.
+    /// Half-closes one side of a tunnel: on a stream behind the data sent so far, on a socket when that data was taken. On
+    /// a stream this is sent only once.
     fn half_close(&mut self, ends: &mut Ends, side: Side);
 
-    /// Whether a side takes what it is sent.
+    /// Whether a side accepts the data that it was sent.
     fn lag(&mut self, ends: &Ends, side: Side) -> Lag;
 
-    /// How a side may go on sending. Clients are only stopped, and given window: they go on with [`Edge::let_on`].
+    /// Sets how a side may continue to send. Clients are only stopped, and given window: [`Edge::let_on`] lets them
+    /// continue.
     fn flow(&mut self, ends: &mut Ends, side: Side, flow: Flow);
 
     /// When a side must have done something; `None`: it need not.
     fn due(&mut self, ends: &mut Ends, side: Side, at_ms: Option<u64>);
 
-    /// Until when a side that takes a little now and then has time to take more of what it was sent; 0: nothing shows
-    /// that it takes anything.
+    /// The deadline of a side that accepts data slowly; 0: there is no sign that it accepts any.
     fn patience_until_ms(&mut self, ends: &Ends, side: Side, timeout_ms: u64) -> u64;
 
-    /// Lets the transaction wait in the line of its pool. False: there is none, or no room, or nobody who would wait.
+    /// Puts the transaction into the queue of its pool. False: there is no queue, it is full, or no member could serve
+    /// later.
     fn line_up(&mut self, ends: &mut Ends, is_sent: bool) -> bool;
 
     /// Lets the transaction wait for its time.
@@ -96,7 +99,7 @@ pub trait Edge {
     /// When this turn of the worker began, and whether the process stops.
     fn turn(&self) -> Turn;
 
-    /// What is used again by each.
+    /// Tools that all transactions share, one after another.
     fn tools(&mut self) -> &mut Tools;
 
     /// Takes a buffer that is not needed any more.
@@ -131,25 +134,25 @@ impl Passing<'_> {
     }
 }
 
-/// How a side may go on sending.
+/// How a side may continue to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// It has to wait. On a stream its window does that.
     Stop,
-    /// It may go on.
+    /// It may continue.
     Go,
-    /// What came of it was passed on: it may send as much, on a stream.
+    /// Its data was forwarded: return that much of the stream's window.
     Window,
-    /// It is read by so many bytes at a time at most, unless others share its connection.
+    /// Read at most this many bytes at a time, unless other streams share the connection.
     Slices(usize),
     /// It is read by as many at a time as there is room for.
     Bulk,
-    /// What it sends from now on is for the other side as it is, and may go there without coming here, where both are
-    /// plain connections.
+    /// From now on its data goes to the other side unchanged. If both are plain connections, it may bypass the
+    /// transaction.
     Straight,
 }
 
-/// Whether a side takes what it is sent.
+/// Whether a side accepts the data that it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lag {
     /// It has taken all.
@@ -169,7 +172,7 @@ pub struct Reach {
     pub awaits_settings: bool,
     /// It is not open yet.
     pub is_connecting: bool,
-    /// How long what is next may take.
+    /// The timeout of the next step.
     pub timeout_ms: u64,
 }
 
@@ -180,17 +183,17 @@ pub enum Release {
     Keep,
     /// It is not used any more; of one that others share its stream.
     Drop,
-    /// The same, with a reset, so that the member does not take the end for one of the client. `is_told`: the client
-    /// has ended, and a member that has taken everything is told of that in order.
+    /// As above, with a reset, so that the member does not mistake it for an orderly end of the client. `is_told`: the
+    /// client has ended, and a member that has taken everything gets an orderly end.
     Reset {
         /// The client has ended.
         is_told: bool,
     },
-    /// The same, once the member has taken what the client had sent before it ended, and then broke.
+    /// As above, once the member has taken everything that the client sent before its connection broke.
     ResetWhenTaken,
 }
 
-/// Whose turn it is.
+/// The phase of the turn.
 #[derive(Debug, Clone, Copy)]
 pub struct Turn {
     /// The worker.

@@ -1,9 +1,8 @@
-//! What becomes of a request: the decisions of the data path, without sockets, clock or chance.
+//! The decisions of the data path, without sockets, clock or randomness.
 //!
-//! [`transaction`] decides; what it asks of the world is one contract, [`edge::Edge`]; [`parts`] is the data that both
-//! speak of. [`session`] does the same for datagrams, over a contract of its own.
-//! [`shared`] is what all workers and the control plane know of the configuration in force, [`local`] what one
-//! worker has of it.
+//! [`transaction`] decides; it acts through one interface, [`edge::Edge`]; [`parts`] has the data that both use.
+//! [`session`] does the same for datagrams, with its own interface.
+//! [`shared`] is the state that all workers and the control plane share, [`local`] the state of one worker.
 
 #![forbid(unsafe_code)]
 

@@ -1,13 +1,13 @@
-//! What decisions need and cannot make: time, and bytes that nobody can tell in advance.
+//! Inputs from outside: time and unpredictable bytes.
 
 use weir_core::clock::Clock;
 
-/// What decisions need and cannot make.
+/// Inputs from outside.
 #[derive(Debug, Clone, Copy)]
 pub struct Outside {
     /// The time of this moment.
     pub clock: Clock,
-    /// Fills with bytes that nobody can tell in advance: what keys are made of.
+    /// Fills the buffer with unpredictable bytes, for keys.
     pub fill_randomly: fn(&mut [u8]),
 }
 
@@ -19,7 +19,7 @@ impl Outside {
         bytes
     }
 
-    /// For tests: time stands, and bytes can be told.
+    /// For tests: the time stands still, and the bytes are predictable.
     #[cfg(test)]
     pub fn known() -> Self {
         Self { clock: Clock::at_us(1_000_000_000), fill_randomly: |bytes| bytes.fill(7) }

@@ -19,11 +19,11 @@ pub enum Termination {
     ClientLimit,
     /// Its path is one that servers read differently, and the settings refuse such.
     PathRefused,
-    /// The client asked for a name on a connection that was made for another (TLS).
+    /// The client asked for a name that the connection's TLS handshake was not for.
     Misdirected,
     /// It came before its client's handshake was done, and must not be done twice.
     TooEarly,
-    /// The client did more of something than anybody needs (HTTP/2).
+    /// The client exceeded a flood limit (HTTP/2).
     ClientFlood,
     /// No member could take the request.
     NoMember,
@@ -37,7 +37,7 @@ pub enum Termination {
     MemberMalformed,
     /// The virtual server had no connection left.
     ConnectionLimit,
-    /// It waited for a member for too long.
+    /// Its wait in the queue timed out.
     QueueTimeout,
     /// It was above a limit on its rate.
     RateLimit,
@@ -53,9 +53,9 @@ pub enum Termination {
     TunnelTimeout,
     /// The relayed connection was idle for too long.
     IdleTimeout,
-    /// What a connection has to begin with did not come in time.
+    /// The required first data of a connection did not arrive in time.
     HelloTimeout,
-    /// It asked for no name that leads to a pool.
+    /// Its server name leads to no pool.
     UnknownServerName,
     /// The process stopped.
     Stopped,

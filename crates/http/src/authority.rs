@@ -1,4 +1,4 @@
-//! The authority of a request: the Host field, or what stands in its place in the target.
+//! The authority of a request: from the Host field or the target.
 
 use std::net::Ipv6Addr;
 
@@ -64,7 +64,7 @@ fn sound_literal_length(authority: &[u8]) -> Option<usize> {
     address.parse::<Ipv6Addr>().ok().map(|_| length)
 }
 
-/// The length of what may be a name or an IPv4 address at the start of `authority`.
+/// The length of a possible name or IPv4 address at the start of `authority`.
 #[inline(always)]
 fn name_length(authority: &[u8]) -> usize {
     run_length(authority, &NAME)

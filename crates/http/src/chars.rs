@@ -167,21 +167,21 @@ pub(crate) static FOLD: [u8; 256] = {
     table
 };
 
-/// Whether two names are one to those who fold them so.
+/// Whether two names are equal for servers that treat `-`, `_` and `.` alike and ignore case.
 pub(crate) fn is_alike(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len()
         && std::iter::zip(one, other)
             .all(|(one, other)| FOLD[usize::from(*one)] == FOLD[usize::from(*other)])
 }
 
-/// What a byte means inside the path of a request target.
+/// The meaning of a byte inside the path of a request target.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathByte {
     /// Stands for itself.
     Plain,
     /// `/` and `.`: right behind a slash they make an empty or a dot segment.
     Mark,
-    /// `%`, `;` and `\\`, and what clients send raw though RFC 3986 wants it encoded.
+    /// `%`, `;` and `\\`, and bytes that clients send raw although RFC 3986 requires them to be encoded.
     Special,
     /// `?` ends the path.
     Query,
@@ -224,12 +224,12 @@ pub(crate) fn push_escape(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'%', digits[0], digits[1]]);
 }
 
-/// Whether a byte may stand in the query as it is: what may stand in the path, and `?`.
+/// Whether a byte is allowed unencoded in the query: the bytes allowed in the path, and `?`.
 pub(crate) const fn is_query_byte(byte: u8) -> bool {
     !is_raw_byte(byte) && !matches!(PATH[byte as usize], PathByte::Refused | PathByte::End)
 }
 
-/// Length of what may stand in a query at the start of `bytes`.
+/// The length of the query bytes at the start of `bytes`.
 pub(crate) fn query_length(bytes: &[u8]) -> usize {
     static QUERY: [bool; 256] = {
         let mut table = [false; 256];
@@ -248,8 +248,8 @@ pub(crate) const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// What may stand in a segment of a path and is neither unreserved nor the semicolon: `sub-delims`, `:` and `@`
-/// (RFC 3986 section 3.3).
+/// Bytes allowed in a path segment that are neither unreserved nor the semicolon: `sub-delims`, `:` and `@` (RFC 3986
+/// section 3.3).
 pub(crate) const fn is_segment_delimiter(byte: u8) -> bool {
     matches!(
         byte,
@@ -303,8 +303,8 @@ pub(crate) fn byte_mask(word: u64, byte: u8) -> u64 {
     difference.wrapping_sub(ONES) & !difference & HIGH_BITS
 }
 
-/// The bytes of `word` with its letters in lower case. Digits, hyphens and control characters stay what they
-/// are; of the other bytes some become others, but none of those.
+/// The bytes of `word` with its letters in lower case. Digits, hyphens and control characters stay unchanged; some other
+/// bytes change, but never into one of those.
 #[inline(always)]
 pub(crate) const fn letters_to_lower(word: u64) -> u64 {
     word | ((word & (ONES * 0x40)) >> 1)
@@ -338,14 +338,14 @@ fn control_mask(word: u64) -> u64 {
     (below_space & HIGH_BITS) | byte_mask(word, 0x7f)
 }
 
-/// What follows the first CR LF, when no other control character and no byte beyond ASCII stands before that.
-/// `None` says nothing about the line.
+/// The bytes behind the first CR LF, if no other control character and no byte beyond ASCII precedes it. `None` says
+/// nothing about the line.
 #[inline(always)]
 pub(crate) fn behind_plain_line(bytes: &[u8]) -> Option<&[u8]> {
     let mut rest = bytes;
     let mask = loop {
         let Some((chunk, tail)) = rest.split_first_chunk::<8>() else {
-            // What is left is the end of the last eight bytes, and those before it are plain.
+            // The rest is the end of the last eight bytes; those before it are plain.
             let last = u64::from_le_bytes(*bytes.last_chunk::<8>()?);
             break unusual_mask(last).checked_shr(u64::BITS - 8 * rest.len() as u32)?;
         };
@@ -449,7 +449,7 @@ mod tests {
         }
     }
 
-    /// The same a byte at a time.
+    /// The same result, one byte at a time.
     fn plainly_scanned(path: &[u8]) -> (usize, bool) {
         let is_end = |byte: &u8| {
             matches!(PATH[usize::from(*byte)], PathByte::Query | PathByte::End | PathByte::Refused)

@@ -1,7 +1,7 @@
 //! Cookies: reading the Cookie field, taking cookies out of it, writing Set-Cookie (RFC 6265).
 //!
-//! Section 4.2.1 has user agents send `name=value` pairs joined by `; `; what arrives in practice is
-//! looser, and servers read it so. Here, as in nginx and HAProxy:
+//! By section 4.2.1 user agents send `name=value` pairs joined by `; `; real requests are looser, and servers accept them.
+//! Here, as in nginx and HAProxy:
 //! - a semicolon always ends a pair, within quotes too, and white space around names and values is
 //!   dropped;
 //! - the first equals sign divides name and value; later ones are the value's;
@@ -21,9 +21,9 @@ use crate::message::{Field, Span};
 /// One cookie, in the bytes received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cookie {
-    /// What stands before the first `=`; never empty.
+    /// The text before the first `=`; never empty.
     pub name: Span,
-    /// What follows it.
+    /// The text after it.
     pub value: Span,
 }
 
@@ -41,7 +41,7 @@ pub fn request_cookies<'a>(
         .flat_map(move |field| crumbs(field.value, input))
 }
 
-/// The cookies that a response sets, in their order: what stands before the first semicolon of each Set-Cookie field.
+/// The cookies that a response sets, in order: the text before the first semicolon of each Set-Cookie field.
 pub fn set_cookies<'a>(fields: &'a [Field], input: &'a [u8]) -> impl Iterator<Item = Cookie> + 'a {
     const NAME: &[u8] = b"set-cookie";
     fields
@@ -82,7 +82,7 @@ fn crumbs(value: Span, input: &[u8]) -> impl Iterator<Item = Cookie> {
     })
 }
 
-/// What semicolons divide.
+/// The pieces between semicolons.
 fn pieces(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(value);
     std::iter::from_fn(move || {
@@ -106,8 +106,8 @@ fn trim(mut start: usize, mut end: usize, input: &[u8]) -> Span {
     Span::new(start, end)
 }
 
-/// Makes what stands in `out` from `start` on fit for a cookie's value (RFC 6265 section 4.1.1): every
-/// other byte is percent-encoded, and `%` itself, so that decoding gives back what was there.
+/// Encodes the bytes of `out` from `start` on for a cookie's value (RFC 6265 section 4.1.1): other bytes are
+/// percent-encoded, and `%` itself, so that decoding restores them.
 pub fn encode_value(out: &mut Vec<u8>, start: usize) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let is_fit = |byte: u8| is_value_byte(byte) && byte != b'%';
@@ -128,12 +128,12 @@ pub fn encode_value(out: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// What is left of a Cookie field after a removal.
+/// The rest of a Cookie field after a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remaining {
     /// Nothing was to be removed: the field may travel as it is, nothing was written.
     Unchanged,
-    /// What remains was written.
+    /// The rest was written.
     Rewritten,
     /// Nothing remains: the field is to be left out, nothing was written.
     Nothing,
@@ -173,7 +173,7 @@ pub fn write_without(
     if out.len() > start { Remaining::Rewritten } else { Remaining::Nothing }
 }
 
-/// What other sites' requests carry a cookie (RFC 6265bis section 5.6.7).
+/// Which requests from other sites carry a cookie (RFC 6265bis section 5.6.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SameSite {
     /// Requests of the same site only.
@@ -271,8 +271,7 @@ impl SetCookie {
         self.check_prefix()
     }
 
-    /// RFC 6265bis section 4.1.3: what a name's prefix promises. User agents compare it without
-    /// regard to case.
+    /// RFC 6265bis section 4.1.3: requirements of a name's prefix. User agents compare it without regard to case.
     fn check_prefix(&self) -> Result<(), SetCookieError> {
         let starts_with = |prefix: &[u8]| {
             let start = self.name.as_bytes().get(..prefix.len());
@@ -303,7 +302,7 @@ impl SetCookie {
         Ok(out)
     }
 
-    /// What follows the value, such as `; Path=/; HttpOnly`.
+    /// The text behind the value, such as `; Path=/; HttpOnly`.
     pub fn attributes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.write_attributes(&mut out);

@@ -1,8 +1,8 @@
-//! What is changed in a head on its way: fields withheld, replaced and added, and another target.
+//! Changes to a head: fields withheld, replaced and added, and another target.
 //!
-//! The head itself stays as it was received, so that whoever reads it later (a condition, the access
-//! log) still sees what the peer said. Edits are collected while rules are followed and applied when
-//! the head is written; the buffers are reused, so nothing is allocated once they have grown.
+//! The head itself stays as it was received, so that later readers (conditions, the access log) see the original. Edits
+//! are collected while rules run and applied when the head is written; the buffers are reused, so nothing is allocated
+//! once they have grown.
 
 use crate::chars::is_alike;
 use crate::message::Span;
@@ -20,7 +20,7 @@ pub struct FieldEdits {
     added: Vec<Line>,
 }
 
-/// What became of a value.
+/// The result for a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// It stays as it is.
@@ -46,7 +46,7 @@ struct Withheld {
     name: Span,
     /// They are changed, and added anew.
     is_changed: bool,
-    /// It is what names begin with.
+    /// It is a prefix of names.
     is_prefix: bool,
 }
 
@@ -91,7 +91,7 @@ impl FieldEdits {
         self.added.retain(|line| !line.name.of(text).eq_ignore_ascii_case(name));
         let mut is_withheld = false;
         for withheld in self.withheld.iter_mut().filter(|it| it.has(text, name)) {
-            // What was made of its lines is gone for good, whichever message comes.
+            // Changes to its lines are dropped for good, also for later messages.
             (withheld.is_changed, is_withheld) = (false, true);
         }
         if !is_withheld {
@@ -100,7 +100,7 @@ impl FieldEdits {
         }
     }
 
-    /// The same with every line whose name begins so.
+    /// The same for every line with this prefix of its name.
     pub fn remove_prefix(&mut self, prefix: &[u8]) {
         let text = &self.text;
         self.added.retain(|line| !has_name(prefix, true, line.name.of(text)));
@@ -108,15 +108,15 @@ impl FieldEdits {
         self.withheld.push(Withheld { name, is_changed: false, is_prefix: true });
     }
 
-    /// Takes back what was made of received lines: another message takes their place.
+    /// Drops the changes to received lines: another message replaces them.
     pub fn forget_received(&mut self) {
         self.added.retain(|line| !line.is_received);
         self.withheld.retain(|withheld| !withheld.is_changed);
         self.changed.clear();
     }
 
-    /// Adds a line behind all others. The value is what `write` appends; it must be free of control
-    /// characters but the tab, which is for the caller to see to.
+    /// Adds a line behind all others. `write` appends the value; the caller makes sure that it has no control characters
+    /// but the tab.
     pub fn add(&mut self, name: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
         let name = self.push(name);
         let start = self.text.len();
@@ -135,8 +135,8 @@ impl FieldEdits {
         self.add(name, write);
     }
 
-    /// Changes the value of every line of this name that would travel on, those in `received` and those
-    /// added so far. `change` appends the new value; `scratch` is for its use of what it reads.
+    /// Changes the value of every line of this name that would be forwarded, received ones and those added so far.
+    /// `change` appends the new value; `scratch` is a buffer for it.
     pub fn change_each<'v>(
         &mut self,
         name: &[u8],
@@ -232,7 +232,7 @@ impl FieldEdits {
 #[derive(Debug, Clone, Default)]
 pub struct FieldNames {
     text: Vec<u8>,
-    /// Each with whether it is what names begin with.
+    /// Each with whether it is a prefix.
     names: Vec<(Span, bool)>,
 }
 
@@ -310,7 +310,7 @@ impl Given {
 /// Changes to one request head.
 #[derive(Debug, Clone, Default)]
 pub struct RequestEdits {
-    /// Of its fields.
+    /// Edits of its fields.
     pub fields: FieldEdits,
     path: Given,
     query: Given,
@@ -355,13 +355,13 @@ impl RequestEdits {
         self.authority.get()
     }
 
-    /// Asks for another path: what is written to the buffer, which must be canonical.
+    /// Sets another path: the contents of the returned buffer, which must be canonical.
     pub fn path_mut(&mut self) -> &mut Vec<u8> {
         self.path.give()
     }
 
-    /// Asks with another query: what is written to the buffer, without a question mark and free of
-    /// bytes that may not stand in a query.
+    /// Sets another query: the contents of the returned buffer, without a question mark and without bytes that are not
+    /// allowed in a query.
     pub fn query_mut(&mut self) -> &mut Vec<u8> {
         self.query.give()
     }
@@ -374,7 +374,7 @@ impl RequestEdits {
         }
     }
 
-    /// Asks for another host: what is written to the buffer, which must be one.
+    /// Sets another host: the contents of the returned buffer, which must be a valid host.
     pub fn authority_mut(&mut self) -> &mut Vec<u8> {
         self.authority.give()
     }

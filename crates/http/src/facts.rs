@@ -1,4 +1,4 @@
-//! What the fields of a head say about the message and the connection, requests and responses alike.
+//! Facts about the message and the connection from the fields of a head, for requests and responses.
 
 use crate::chars::{is_word, list, trim_ows};
 use crate::fields::{withhold, withhold_named};
@@ -18,8 +18,7 @@ pub const NOMINATIONS_MAX: u32 = 32;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FieldSummary {
     pub(crate) content_length: Option<u64>,
-    /// The body marks its end itself; told by Transfer-Encoding, or set for a body of HTTP/2 whose length is
-    /// not known.
+    /// The body marks its own end: by Transfer-Encoding, or a body of HTTP/2 without a known length.
     pub(crate) chunked: bool,
     pub(crate) close: bool,
     pub(crate) keep_alive: bool,
@@ -59,8 +58,8 @@ impl FieldSummary {
         }
     }
 
-    /// Takes in the value about which [`note`](Self::note) made an error, if it is clear what was meant and the flaw is
-    /// one of `taken`: then it is added to `flaws`. For responses of members alone.
+    /// Accepts the value that caused an error in [`note`](Self::note), if its meaning is clear and the flaw is in `taken`:
+    /// then it is added to `flaws`. Only for responses of members.
     #[cold]
     pub(crate) fn overlook(
         &mut self,
@@ -74,7 +73,7 @@ impl FieldSummary {
         Ok(())
     }
 
-    /// Takes it in if it is clear what was meant, and says what is wrong with it.
+    /// Accepts the value if its meaning is clear, and returns its flaw.
     fn read_flawed(&mut self, error: FramingError, value: &[u8]) -> Option<Flaw> {
         match error {
             FramingError::ContentLength => {
@@ -128,7 +127,7 @@ impl FieldSummary {
     }
 
     fn note_connection(&mut self, value: &[u8]) -> Result<(), FramingError> {
-        // What nearly all of them say.
+        // The value of nearly all messages.
         if is_word(value, b"keep-alive") {
             self.keep_alive = true;
             return Ok(());
@@ -159,7 +158,7 @@ impl FieldSummary {
         if self.chunked { Some(Framing::Chunked) } else { self.content_length.map(Framing::Length) }
     }
 
-    /// Whether a Trailer field says what may come behind the body.
+    /// Whether a Trailer field announces trailers.
     pub(crate) fn announces_trailers(&self) -> bool {
         self.trailer_seen
     }
@@ -210,7 +209,7 @@ pub(crate) fn parse_content_length(value: &[u8]) -> Option<u64> {
     (length <= CONTENT_LENGTH_MAX).then_some(length)
 }
 
-/// The same, or a list of the same number.
+/// A number, or a list that repeats the same number.
 fn parse_repeated_length(value: &[u8]) -> Option<u64> {
     let mut lengths =
         value.split(|byte| *byte == b',').map(|it| parse_content_length(trim_ows(it)));

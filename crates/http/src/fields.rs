@@ -3,7 +3,7 @@
 use crate::chars::{is_alike, is_word};
 use crate::message::{Field, FieldId};
 
-/// What a field's name says about it.
+/// Facts about a field from its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub(crate) id: FieldId,
@@ -12,7 +12,7 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
-    /// That of a field with this id.
+    /// The facts for this id.
     pub(crate) const fn of(id: FieldId) -> Self {
         let forward = matches!(
             id,
@@ -84,9 +84,9 @@ pub(crate) fn withhold(fields: &mut [Field], id: FieldId) {
     }
 }
 
-/// Whether a field may travel in a trailer section (RFC 9110 section 6.5.1): not when it frames,
-/// routes, controls, authenticates or describes the content, nor when it tells a member who the
-/// client is or what to ask through. Other signs count as hyphens, as in [`classify`].
+/// Whether a field is allowed in a trailer section (RFC 9110 section 6.5.1): not if it frames, routes, controls,
+/// authenticates or describes the content, nor if it names the client or a proxy. Other signs count as hyphens, as in
+/// [`classify`].
 pub(crate) fn may_be_trailer(name: &[u8]) -> bool {
     const REFUSED: [&str; 33] = [
         "accept-ranges",

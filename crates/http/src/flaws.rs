@@ -1,9 +1,9 @@
-//! What is wrong with a response, and is overlooked where it comes from a member that is trusted that far.
+//! Flaws of responses that are tolerated from members configured as lenient.
 //!
-//! Requests are read without any of this. Of a response whatever leaves is written anew, so that no flaw of a
-//! member reaches a client: the end of the body is found once, here, and told in weir's own framing.
+//! Requests are always read strictly. Responses are written anew, so that no flaw of a member reaches a client: the end of
+//! the body is determined once, here, and sent in weir's own framing.
 
-/// Something that a response must not have, though what is meant is clear.
+/// A flaw of a response whose meaning is clear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
     /// Content-Length that says the same number more than once, in several lines or as a list
@@ -16,10 +16,9 @@ pub enum Flaw {
     ChunkSizeSpace,
     /// LF without CR at the end of a line (RFC 9112 section 2.2). Of HTTP/1 alone.
     BareLineFeed,
-    /// A control character in a value or in the reason phrase; a space takes its place (RFC 9110 section 5.5).
-    /// Of HTTP/1 alone.
+    /// A control character in a value or in the reason phrase; a space replaces it (RFC 9110 section 5.5). Only in HTTP/1.
     ControlCharacter,
-    /// A status from 600 to 999, which goes on as it is and counts as 5xx (RFC 9110 section 15).
+    /// A status from 600 to 999, which is forwarded unchanged and counts as 5xx (RFC 9110 section 15).
     UnknownStatus,
 }
 
@@ -47,7 +46,7 @@ impl Flaws {
     /// None.
     pub const NONE: Self = Self(0);
 
-    /// Those that are common among members, and leave no doubt about where the body ends.
+    /// Flaws that are common among members, and leave no doubt about the end of the body.
     pub const USUAL: Self = Self::NONE
         .with(Flaw::RepeatedContentLength)
         .with(Flaw::BothFramings)
@@ -84,7 +83,7 @@ impl Flaws {
         self.0 & flaw.bit() != 0
     }
 
-    /// Whether there is none.
+    /// Whether there are no flaws.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }

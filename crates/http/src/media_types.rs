@@ -9,9 +9,9 @@ enum Pattern {
     Any,
     /// `application/json`: this one.
     Exact(Box<[u8]>),
-    /// `text/*`: what begins with `text/`.
+    /// `text/*`: types that begin with `text/`.
     Prefix(Box<[u8]>),
-    /// `+json` or `*+json`: what ends in `+json` (RFC 6839).
+    /// `+json` or `*+json`: types that end in `+json` (RFC 6839).
     Suffix(Box<[u8]>),
 }
 

@@ -1,9 +1,7 @@
-//! The version-neutral message: what a request or response head says, as ranges into the bytes
-//! that were received.
+//! The version-neutral message: a request or response head as ranges of the received bytes.
 //!
 //! A head is filled by a codec and reused for message after message; it keeps its capacity, so that
-//! nothing is allocated once it has grown. Spans are good only with the very bytes it was parsed
-//! from, called `input` here.
+//! nothing is allocated once it has grown. Spans are valid only with the very bytes it was parsed from, called `input` here.
 
 use crate::authority;
 use crate::flaws::Flaws;
@@ -106,8 +104,8 @@ pub enum Framing {
     None,
     /// Exactly this many bytes.
     Length(u64),
-    /// Of unknown length, and the message itself marks the end: by the last chunk in HTTP/1.1, by
-    /// END_STREAM in HTTP/2. A trailer section may follow.
+    /// Of unknown length; the message itself marks the end: by the last chunk in HTTP/1.1, by END_STREAM in HTTP/2. A
+    /// trailer section may follow.
     Chunked,
     /// Until the connection ends; responses only.
     UntilClose,
@@ -212,7 +210,7 @@ impl Scheme {
     }
 }
 
-/// What a request head says.
+/// A request head.
 #[derive(Debug, Clone)]
 pub struct RequestHead {
     /// The method.
@@ -221,13 +219,12 @@ pub struct RequestHead {
     pub method_text: Span,
     /// The client's version.
     pub version: Version,
-    /// The target as received, for logs; what is served is [`path`](Self::path) and [`query`](Self::query).
+    /// The received target, for logs; requests are served by [`path`](Self::path) and [`query`](Self::query).
     pub target: Span,
     /// The scheme, where the request names one: in absolute-form, and always in HTTP/2.
     pub scheme: Option<Scheme>,
-    /// From the absolute-form target or `:authority`, or else from the Host field; empty when a client
-    /// sent none.
-    /// Without the colon of an empty port.
+    /// From the absolute-form target or `:authority`, or else from the Host field; empty if the client sent none. Without
+    /// the colon of an empty port.
     pub authority: Span,
     /// In the order received.
     pub fields: Vec<Field>,
@@ -235,23 +232,22 @@ pub struct RequestHead {
     pub framing: Framing,
     /// Whether the client allows another request on the connection.
     pub keep_alive: bool,
-    /// The client holds back the body until it is told to go on. Its Expect field travels on.
+    /// The client waits for 100 (Continue) before it sends the body. Its Expect field is forwarded.
     pub expect_continue: bool,
     /// The protocols that the client offers to change to, when they may be offered to a member.
     pub upgrade: Option<Span>,
-    /// The client asked for that protocol by an extended CONNECT (RFC 8441), which is told here as the GET
-    /// with Upgrade that HTTP/1.1 has for it. HTTP/1.1 members want a Sec-WebSocket-Key, which the caller
-    /// adds; 200 answers where HTTP/1.1 says 101.
+    /// The client asked for that protocol by an extended CONNECT (RFC 8441), which appears here as GET with Upgrade, as in
+    /// HTTP/1.1. HTTP/1.1 members require a Sec-WebSocket-Key, which the caller adds; the response is 200 instead of 101.
     pub extended_connect: bool,
     /// The client takes a trailer section in the response.
     pub te_trailers: bool,
-    /// A Trailer field says what may come behind the body.
+    /// A Trailer field announces trailers.
     pub announces_trailers: bool,
     /// How many more intermediaries a TRACE or OPTIONS may pass, this one included; with 0 it is to
     /// be answered here. A larger number than fits counts as the largest. `None` with other methods.
     pub max_forwards: Option<u32>,
     pub(crate) path: Part,
-    /// What follows the `?` of the target; `Some` and empty for a `?` at the end.
+    /// The text after the `?` of the target; `Some` and empty for a `?` at the end.
     pub(crate) query: Option<Part>,
     /// The path that decisions read, when it is another one than the member gets; in `canonical`.
     pub(crate) decided_path: Option<Span>,
@@ -313,7 +309,7 @@ impl RequestHead {
         *self = Self { fields, canonical, ..Self::new() };
     }
 
-    /// Becomes what `other` is, with the capacity it has.
+    /// Copies `other`, and keeps its own capacity.
     pub fn copy_from(&mut self, other: &Self) {
         let mut fields = std::mem::take(&mut self.fields);
         let mut canonical = std::mem::take(&mut self.canonical);
@@ -359,7 +355,7 @@ impl RequestHead {
         span.of(text)
     }
 
-    /// The path as the client has spelled it; `/` where an absolute-form target has none.
+    /// The path as the client has written it; `/` if an absolute-form target has none.
     pub fn received_path<'a>(&self, input: &'a [u8]) -> &'a [u8] {
         let target = self.target.of(input);
         let target = memchr::memchr(b'?', target).map_or(target, |end| &target[..end]);
@@ -413,7 +409,7 @@ impl Default for RequestHead {
     }
 }
 
-/// What a response head says.
+/// A response head.
 #[derive(Debug, Clone)]
 pub struct ResponseHead {
     /// 100 to 599; to 999 where [an unknown one](crate::flaws::Flaw::UnknownStatus) is overlooked.
@@ -426,18 +422,18 @@ pub struct ResponseHead {
     pub fields: Vec<Field>,
     /// How the body ends.
     pub framing: Framing,
-    /// What Content-Length says. With [`Framing::None`] that is the length of the body that a GET
-    /// would have got (answers to HEAD, and 304).
+    /// The value of Content-Length. With [`Framing::None`] it is the length of the body that a GET would have got (answers
+    /// to HEAD, and 304).
     pub content_length: Option<u64>,
     /// Whether the member's connection can carry another request once this response has ended.
     pub keep_alive: bool,
     /// How long the member keeps its connection open unused, when it says so.
     pub keep_alive_timeout_s: Option<u32>,
-    /// The protocol changed to (101), or those asked for (426).
+    /// The new protocol (101), or the required ones (426).
     pub upgrade: Option<Span>,
     /// A Date field travels on.
     pub has_date: bool,
-    /// What was wrong with it and overlooked.
+    /// Its tolerated flaws.
     pub flaws: Flaws,
 }
 

@@ -14,7 +14,7 @@ pub struct Origin<'a> {
 }
 
 impl Origin<'_> {
-    /// Whether both are the same server to who knows the ports of the schemes.
+    /// Whether both are the same server, with the default ports of the schemes.
     pub fn is(self, other: Origin<'_>) -> bool {
         let port = self.scheme.default_port();
         self.scheme == other.scheme && authority::same(self.authority, other.authority, port)

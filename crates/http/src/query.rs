@@ -1,6 +1,6 @@
 //! Query parameters, as forms write them: `name=value` pairs between `&`, with `+` for a space and
 //! percent-encoding for the rest (WHATWG URL Standard, "application/x-www-form-urlencoded parsing").
-//! An escape that is none stays as it is.
+//! An invalid escape stays unchanged.
 
 use crate::chars::hex_value;
 use crate::message::Span;
@@ -8,13 +8,13 @@ use crate::message::Span;
 /// One parameter, in the bytes received; see [`decode`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameter {
-    /// What stands before the first `=`.
+    /// The text before the first `=`.
     pub name: Span,
-    /// What follows it; empty and at the name's end when there is none.
+    /// The text after it; empty and at the name's end if there is none.
     pub value: Span,
 }
 
-/// The parameters of a query, in order; what is empty between two `&` is none.
+/// The parameters of a query, in order; empty ones between two `&` are skipped.
 pub fn parameters(query: Span, input: &[u8]) -> impl Iterator<Item = Parameter> {
     let mut next = query.start as usize;
     query.of(input).split(|byte| *byte == b'&').filter_map(move |pair| {
@@ -37,7 +37,7 @@ pub fn is_encoded(text: &[u8]) -> bool {
     memchr::memchr2(b'%', b'+', text).is_some()
 }
 
-/// Appends what a name or value means.
+/// Appends a decoded name or value.
 pub fn decode(text: &[u8], out: &mut Vec<u8>) {
     out.extend(decoded(text));
 }

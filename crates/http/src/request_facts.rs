@@ -1,4 +1,4 @@
-//! What the fields of a request say, whatever version brought them.
+//! Facts from the fields of a request, for all versions.
 
 use crate::authority;
 use crate::chars::{is_token_byte, is_word, list};
@@ -7,7 +7,7 @@ use crate::fields::withhold;
 use crate::h1::RequestError;
 use crate::message::{Field, FieldId, Method, RequestHead, Span, Version};
 
-/// What a request's fields say beyond what every message's do.
+/// Facts from a request's fields, besides those of every message.
 #[derive(Default)]
 pub(crate) struct RequestSummary {
     pub(crate) common: FieldSummary,
@@ -106,7 +106,7 @@ fn settle_max_forwards(input: &[u8], head: &mut RequestHead) -> Result<(), Reque
     Ok(())
 }
 
-/// `1*DIGIT`; what is larger than the largest number counts as that.
+/// `1*DIGIT`; larger numbers count as the largest.
 fn parse_max_forwards(value: &[u8]) -> Option<u32> {
     let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     is_number.then(|| {

@@ -7,12 +7,12 @@ use crate::h1::RequestError;
 use crate::message::{Part, RequestHead, Span};
 use crate::path::{self, RawBytes, TargetForm};
 
-/// What one pass over the target has found.
+/// The result of one pass over the target.
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) span: Span,
-    /// Of an origin-form target: where the path ends, and whether it may differ from its canonical
-    /// form. Of any other, the end of the target.
+    /// In an origin-form target: the end of the path, and whether it may differ from its canonical form. In any other, the
+    /// end of the target.
     pub(crate) path_end: usize,
     pub(crate) needs_canonical: bool,
     /// Behind the path are bytes that are to be encoded.

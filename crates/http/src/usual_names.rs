@@ -8,8 +8,7 @@ use crate::message::FieldId;
 /// Bytes of a name that the table may have: its colon must come within two words.
 const NAME_LENGTH_MAX: usize = 15;
 
-/// Those that mean something to an intermediary. Whether a name is in the table changes nothing but the time that
-/// its line takes.
+/// Names with a meaning for an intermediary. Whether a name is in the table changes only the time that its line takes.
 const KNOWN: [(&str, FieldId); 12] = [
     ("connection", FieldId::Connection),
     ("content-length", FieldId::ContentLength),
@@ -81,7 +80,7 @@ const OTHERS: [&str; 50] = [
 
 /// A name in lower case and the colon behind it as two words: the first byte lowest, zeros behind the colon.
 ///
-/// The colon tells where the name ends: without it, a name with zeros at its end would be the one before them.
+/// The colon marks the end of the name: without it, a name with zeros at its end would equal a shorter one.
 type Words = [u64; 2];
 
 #[derive(Clone, Copy)]

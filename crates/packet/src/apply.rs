@@ -1,4 +1,4 @@
-//! Puts a plan into the maps: all of it beside the one in force, then one word says which holds.
+//! Writes a plan into the maps: all of it beside the active one, then one word switches over.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::plan::{Delivery, MemberName, Plan, Prefix, Protocol, Source, Ttl, Vir
 use crate::roster::{Roster, server_identity};
 use crate::{Applied, check};
 
-/// Writes into the maps what the plan says; `epoch` is the one that is not in force.
+/// Writes a plan into the maps; `epoch` is the inactive one.
 pub struct Writer<'a> {
     pub maps: &'a mut Maps,
     pub roster: &'a mut Roster,
@@ -33,7 +33,7 @@ fn protocol_number(protocol: Protocol) -> u8 {
 }
 
 impl Writer<'_> {
-    /// Writes it all and puts it in force.
+    /// Writes the whole plan and activates it.
     pub fn apply(&mut self, plan: &Plan) -> Result<Applied, Error> {
         self.clear()?;
         let mut planned = HashSet::new();
@@ -60,7 +60,7 @@ impl Writer<'_> {
         self.leave(&planned, &numbers)
     }
 
-    /// Removes what an older plan has left where this one goes.
+    /// Removes entries of an older plan from the places of this one.
     fn clear(&mut self) -> Result<(), Error> {
         let epoch = self.epoch;
         clear_hash(&mut self.maps.listeners, |key| layout::listener_epoch(key) == epoch)?;
@@ -178,7 +178,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// What the plan has no longer takes no new flows; without its virtual server it takes nothing.
+    /// Objects that the plan no longer has take no new flows; without their virtual server they take nothing.
     fn leave(&mut self, planned: &HashSet<u32>, numbers: &HashSet<u32>) -> Result<Applied, Error> {
         let mut applied = Applied::default();
         let mut servers = HashSet::new();

@@ -36,7 +36,7 @@ struct Device {
     sends: bool,
 }
 
-/// Interfaces as they were: what [`crate::PacketPath::attach`] depends on.
+/// The state of interfaces that [`crate::PacketPath::attach`] depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// `None`: it is not there, or it cannot be asked.
@@ -70,7 +70,7 @@ pub struct Links {
     held: BTreeMap<PathBuf, FdLink>,
 }
 
-/// What attaching works with.
+/// The tools for attaching.
 pub struct Attacher<'a> {
     pub object: &'a mut Ebpf,
     pub maps: &'a mut Maps,
@@ -171,7 +171,7 @@ impl Attacher<'_> {
                 rung = Some(Rung::Xdp);
                 sends_for_xdp = devices.last().is_some_and(|device| device.sends);
             }
-            // Below XDP it takes what that passes on: unresolved neighbours, other devices, VLANs.
+            // Below XDP it takes the packets that XDP passes on: unresolved neighbours, other devices, VLANs.
             let is_needed = allowed.tcx || rung.is_some();
             let result =
                 if is_needed { self.attach_tcx(name, index) } else { Err(NOT_ALLOWED.to_owned()) };
@@ -240,7 +240,7 @@ impl Attacher<'_> {
         Ok(path)
     }
 
-    /// What XDP has to know of devices: their hardware addresses, and which take packets from it.
+    /// Facts about devices for XDP: their hardware addresses, and which accept packets from it.
     fn write_devices(&mut self, devices: &[Device]) -> Result<(), Error> {
         let fail = map_error("writing the devices");
         let mut table = vec![layout::DeviceBytes::default(); layout::DEVICES as usize];
@@ -288,7 +288,7 @@ impl Attacher<'_> {
         Ok(())
     }
 
-    /// What comes with a tag comes to the tag's device, unless XDP has taken it.
+    /// A tagged packet arrives at the tag's device, unless XDP has taken it.
     fn attach_vlans(
         &mut self,
         attached: &[(String, u32)],
@@ -332,7 +332,7 @@ fn remove(path: &Path) -> Result<(), String> {
     std::fs::remove_file(path).map_err(|error| format!("removing {}: {error}", path.display()))
 }
 
-/// Detaches what is pinned in the folder and not wanted.
+/// Detaches pinned programs in the folder that are not wanted.
 fn remove_others(folder: &Path, wanted: &[PathBuf]) -> Result<(), Error> {
     for path in pinned_links(folder)? {
         if !wanted.contains(&path) {

@@ -29,7 +29,7 @@ pub struct Batch {
     pub keys: Vec<u8>,
     /// Values alike.
     pub values: Vec<u8>,
-    /// Where the walk goes on; `None`: it was the last part.
+    /// The place where the walk continues; `None`: it was the last part.
     pub next: Option<Place>,
 }
 
@@ -85,7 +85,7 @@ pub fn read(
 mod tests {
     use super::*;
 
-    /// What the kernel's header says: eight words, the fifth of two halves.
+    /// The layout in the kernel's header: eight words, the fifth of two halves.
     #[test]
     fn attributes_are_as_the_kernel_has_them() {
         assert_eq!(size_of::<Attributes>(), 56);

@@ -119,7 +119,7 @@ fn destination_is_sound(
         )));
     }
     if destination.port == Some(0) {
-        return Err(wrong(format!("{name}: no port is 0; any port is none")));
+        return Err(wrong(format!("{name}: 0 is not a port; for any port give none")));
     }
     if destination.port.is_some() && !matches!(server.protocol, Protocol::Tcp | Protocol::Udp) {
         return Err(wrong(format!("{name}: only TCP and UDP have ports")));
@@ -146,7 +146,7 @@ fn member_is_sound(server: &VirtualServer, member: &Member, is_v4: bool) -> Resu
     };
     if member.source.is_some_and(|own| !is_listed(own)) {
         return Err(wrong(format!(
-            "{}: the source address of its member {} is none of its source addresses",
+            "{}: the source address of its member {} is not among its source addresses",
             server.name, member.address
         )));
     }
@@ -215,7 +215,7 @@ mod tests {
         };
         refused(one(|server| server.destinations.clear()), "no destination");
         refused(one(|server| server.destinations[0].prefix.length = 33), "longer than 32 bits");
-        refused(one(|server| server.destinations[0].port = Some(0)), "no port is 0");
+        refused(one(|server| server.destinations[0].port = Some(0)), "0 is not a port");
         refused(one(|server| server.protocol = Protocol::Any), "only TCP and UDP have ports");
         refused(one(|server| server.members.push(server.members[0])), "twice");
         refused(one(|server| server.members[0].address = "::1".parse().unwrap()), "one family");
@@ -223,7 +223,7 @@ mod tests {
         let other = |server: &mut VirtualServer| {
             server.members[0].source = Some("10.0.0.9".parse().unwrap());
         };
-        refused(one(other), "none of its source addresses");
+        refused(one(other), "not among its source addresses");
         refused(one(|server| server.delivery = Delivery::Route), "no members");
         refused(one(|server| server.delivery = Delivery::Pass), "no members");
         refused(one(|server| server.ttl = Ttl::Set(0)), "TTL");

@@ -1,4 +1,4 @@
-//! What can go wrong, and how to mend it.
+//! Errors, and their fixes.
 
 use std::fmt;
 
@@ -7,34 +7,34 @@ use std::fmt;
 pub enum Error {
     /// This process may not load programs.
     NotPermitted {
-        /// What was refused.
+        /// The refused operation.
         what: String,
     },
     /// This kernel lacks something.
     Unsupported {
-        /// What it lacks.
+        /// The missing requirement.
         what: String,
     },
     /// A name or a path that cannot be used.
     Name {
-        /// What is wrong with it.
+        /// The mistake.
         what: String,
     },
     /// A plan that is not sound.
     Plan {
-        /// What is wrong with it, and where.
+        /// The mistake, and its place.
         what: String,
     },
-    /// There is no such thing.
+    /// There is no such object.
     Unknown {
-        /// What.
+        /// The object.
         what: String,
     },
     /// The kernel refused a call.
     Kernel {
-        /// What was to be done.
+        /// The failed operation.
         doing: String,
-        /// What it said.
+        /// The error.
         error: String,
     },
 }

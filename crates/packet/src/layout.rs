@@ -108,7 +108,7 @@ impl FlowKey {
     }
 }
 
-/// Of [`FlowEntry::flags`].
+/// A bit of [`FlowEntry::flags`].
 pub const FLOW_REVERSE: u16 = 1;
 
 /// Bits of [`FlowEntry::state`].
@@ -185,7 +185,7 @@ pub const HAS_RATE: u32 = 16;
 pub const HAS_ANY_PORT: u32 = 32;
 pub const HAS_ANY_PROTOCOL: u32 = 64;
 
-/// Of one plan.
+/// The counts of one plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Settings {
     pub flags: u32,
@@ -242,7 +242,7 @@ impl Server {
             .end()
     }
 
-    /// Says in what was encoded whether there is a ring. Whether that changed it.
+    /// Sets in an encoded server whether there is a ring. Returns whether that changed it.
     pub fn set_ring(bytes: &mut ServerBytes, has_ring: bool) -> bool {
         let flags = u32::from_ne_bytes(at(bytes, 16));
         let changed = if has_ring { flags | SERVER_RING } else { flags & !SERVER_RING };
@@ -250,7 +250,7 @@ impl Server {
         changed != flags
     }
 
-    /// Who it is, of what was encoded.
+    /// The identity of an encoded server.
     pub fn identity_of(bytes: &ServerBytes) -> u64 {
         u64::from_ne_bytes(at(bytes, 0))
     }
@@ -431,7 +431,7 @@ pub fn vlan_bytes(device: u32, tag: u32) -> VlanBytes {
 mod tests {
     use super::*;
 
-    /// What the maps were when the version was last raised.
+    /// The maps' layout when the version was last raised.
     const HEADER: (u32, u64) = (5, 17_438_015_332_107_307_857);
 
     /// The header without comments and space, by FNV-1a.

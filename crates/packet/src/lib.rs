@@ -1,13 +1,15 @@
-//! The packet path: eBPF programs that balance and translate packets in the kernel, and what loads and steers them.
+//! The packet path: eBPF programs that balance and translate packets in the kernel, and their loader and control.
 //!
-//! Two programs do the same to each packet, with the same maps: one for XDP, in the driver, and one for tcx, right
-//! above it. A [`plan::Plan`] says what; [`PacketPath`] is its handle.
+//! Two programs with the same behaviour and the same maps process packets: one for XDP, in the driver, and one for tcx,
+//! right above it. A [`plan::Plan`] is their configuration; [`PacketPath`] is the handle.
 //!
-//! What it needs: Linux 6.6 for tcx and its links (verified with 6.18), root or CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and, for resets, CAP_NET_RAW; forwarding
-//! switched on at the interfaces that packets come by (`net.ipv4.ip_forward`, `net.ipv6.conf.all.forwarding`). What it changes of the
-//! host: programs at the interfaces that are named, and files under the folder of pins.
+//! Requirements: Linux 6.6 for tcx and its links (verified with 6.18), root or CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and,
+//! for resets, CAP_NET_RAW; forwarding switched on at the interfaces where packets arrive (`net.ipv4.ip_forward`,
+//! `net.ipv6.conf.all.forwarding`). Changes to the host: programs at the named interfaces, and files under the folder of
+//! pins.
 //!
-//! What only XDP does: tags of VLANs are changed, SYNs get cookies. Devices that are not attached by XDP get their packets by tcx.
+//! Only XDP changes VLAN tags and answers SYNs with cookies. Devices that are not attached by XDP get their packets
+//! by tcx.
 //! Members on this host itself are not reached.
 
 mod apply;

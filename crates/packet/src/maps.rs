@@ -17,7 +17,7 @@ use crate::take;
 /// The programs and maps, compiled by `bpf/build`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/packet.bpf.o");
 
-/// Maps that are pinned: all but those in which a program makes things for itself, and what holds no longer than this process says.
+/// Pinned maps: all except those with temporary data of programs, and those that are only valid while this process runs.
 pub const PINNED: &[&str] = &[
     "flows",
     "direct",
@@ -271,10 +271,10 @@ impl Maps {
     }
 }
 
-/// Of an update: only if the key has no entry.
+/// A flag for updates: only if the key has no entry.
 const BPF_NOEXIST: u64 = 1;
 
-/// A bucket never has so many.
+/// A bucket never has this many entries.
 const BATCH_ENTRIES_LIMIT: u32 = 1 << 20;
 
 fn duplicate(map: Map) -> Result<MapData, Error> {
@@ -296,7 +296,7 @@ fn duplicate_data(data: &MapData) -> Result<MapData, Error> {
     MapData::from_fd(fd).map_err(map_error("opening a map"))
 }
 
-/// The key of a trie for so many bits.
+/// The key of a trie with this many bits.
 pub fn trie_key<const N: usize>(length: u32, data: [u8; N]) -> Key<[u8; N]> {
     Key::new(length, data)
 }

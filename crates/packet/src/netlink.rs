@@ -1,4 +1,4 @@
-//! The few questions to the kernel that have no file: what a device can do, where packets go, and which neighbours have rested.
+//! Netlink queries: capabilities of devices, routes of packets, and idle neighbours.
 //! `man 7 netlink`, `man 7 rtnetlink`.
 
 use std::collections::BTreeSet;
@@ -87,7 +87,7 @@ pub type Hardware = [u8; 6];
 /// Neighbours that one call has confirmed at most.
 const CONFIRMED_MAX: usize = 1_024;
 
-/// The hardware address of a device; `None`: it has none of Ethernet.
+/// The hardware address of a device; `None`: it is no Ethernet device.
 pub fn hardware_of(index: u32) -> Result<Option<Hardware>, Error> {
     let fail = |error: Errno| kernel("reading an interface's hardware address", error.to_string());
     let mut body = [0; LINK_BYTES];
@@ -100,7 +100,7 @@ pub fn hardware_of(index: u32) -> Result<Option<Hardware>, Error> {
     Ok(answers.iter().find_map(address))
 }
 
-/// Whether a device's driver sends packets that XDP hands to it. It may depend on what is attached, at its peer, too.
+/// Whether a device's driver sends packets that XDP hands to it. It may also depend on the programs attached at its peer.
 pub fn sends_for_xdp(index: u32) -> Result<bool, Error> {
     let fail = |error: Errno| kernel("reading what an interface can do", error.to_string());
     let features = || -> Result<u64, Errno> {
@@ -156,14 +156,14 @@ fn devices_of(attributes: &[u8]) -> Vec<u32> {
     devices
 }
 
-/// What a change of routes or rules says.
+/// The contents of a change of routes or rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {
-    /// Of something new, whose way depends on where a packet goes alone.
+    /// A new route or rule that depends only on the destination.
     Plain,
-    /// Of something new, whose way may depend on more.
+    /// A new route or rule that may depend on more.
     DependsOnMore,
-    /// Of something that is gone.
+    /// A removed route or rule.
     Gone,
 }
 
@@ -178,14 +178,14 @@ impl Notice {
     }
 }
 
-/// A socket that is told of changes of routes and rules of IPv4.
+/// A socket that receives changes of routes and rules of IPv4.
 pub fn route_notices() -> Result<OwnedFd, Errno> {
     let socket = Socket::open(None)?.0;
     rustix::net::bind(&socket, &SocketAddrNetlink::new(0, ROUTES_AND_RULES))?;
     Ok(socket)
 }
 
-/// What it has been told; `None`: there is no more. `NOBUFS`: there was more than it keeps.
+/// The received changes; `None`: there are no more. `NOBUFS`: some were lost.
 pub fn read_notices(socket: &OwnedFd) -> Result<Option<Vec<Notice>>, Errno> {
     let mut part = vec![0; PART_BYTES_MAX];
     let length = match recv(socket, part.as_mut_slice(), RecvFlags::DONTWAIT) {
@@ -293,7 +293,7 @@ fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     found
 }
 
-/// Whether it is so for all attributes, up to the first for which it is not; `None`: they are cut.
+/// Whether the condition holds for all attributes; `None`: they are truncated.
 fn all_attributes<'a>(
     mut bytes: &'a [u8],
     mut is_so: impl FnMut((u16, &'a [u8])) -> bool,
@@ -324,14 +324,14 @@ fn put_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
 struct Socket(OwnedFd);
 
 impl Socket {
-    /// Of routes and devices if no protocol is named.
+    /// A socket for routes and devices if no protocol is given.
     fn open(protocol: Option<Protocol>) -> Result<Self, Errno> {
         let socket = socket(AddressFamily::NETLINK, SocketType::DGRAM, protocol)?;
         set_socket_timeout(&socket, Timeout::Recv, Some(ANSWER_TIMEOUT))?;
         Ok(Self(socket))
     }
 
-    /// What the kernel answers, without headers.
+    /// The kernel's answers, without headers.
     fn ask(&self, kind: u16, flags: u16, body: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
         let mut answers = Vec::new();
         self.each(kind, flags, body, |_, answer| {
@@ -341,7 +341,7 @@ impl Socket {
         Ok(answers)
     }
 
-    /// Hands over what the kernel answers, as kind and body, until that is not wanted any more.
+    /// Passes the kernel's answers on, as kind and body, until the receiver stops.
     fn each(
         &self,
         kind: u16,
@@ -461,12 +461,12 @@ mod tests {
         ];
         assert_eq!(Notice::of(RTM_NEWRULE, &told(to_table, usual)), Notice::Plain);
         assert_eq!(Notice::of(RTM_NEWRULE, &told(changed(8, 1), usual)), Notice::Plain);
-        // Destination, source, type of service, an action that is none, "not".
+        // Destination, source, type of service, an action without effect, "not".
         for header in [(1, 24), (2, 24), (3, 16), (7, 6), (8, 2)] {
             let rule = told(changed(header.0, header.1), usual);
             assert_eq!(Notice::of(RTM_NEWRULE, &rule), Notice::DependsOnMore, "{header:?}");
         }
-        // A source, a mark, a device, tables of VRF, ports, and what later kernels have.
+        // A source, a mark, a device, tables of VRF, ports, and attributes of later kernels.
         for kind in [2, 10, 3, 19, 23, 24, 77] {
             let rule = told(to_table, &[(FRA_TABLE, &[254, 0, 0, 0]), (kind, &[0; 4])]);
             assert_eq!(Notice::of(RTM_NEWRULE, &rule), Notice::DependsOnMore, "{kind}");

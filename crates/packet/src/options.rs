@@ -25,7 +25,7 @@ pub struct Options {
 pub struct RungsAllowed {
     /// Native XDP.
     pub xdp: bool,
-    /// tcx. The same program stands below XDP in any case, for what that passes on.
+    /// tcx. The same program is also attached below XDP, for packets that XDP passes on.
     pub tcx: bool,
 }
 

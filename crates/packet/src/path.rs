@@ -26,7 +26,7 @@ use crate::{
 /// Entries of the flow table (two per flow) that one part of a sweep looks at, in some 10 ms.
 pub const SWEEP_ENTRIES_MAX: u32 = 32_768;
 
-/// What [`PacketPath::watch_routes`] has found holds so long: who watches may be gone.
+/// The result of [`PacketPath::watch_routes`] is valid for this time: the watching process may have ended.
 pub const ROUTES_HOLD: Duration = Duration::from_secs(1);
 
 /// Whole sweeps without a flow until the number of a member that left is used again.
@@ -44,7 +44,7 @@ pub struct PacketPath {
     progress: Progress,
     routing: Routing,
     epoch: u32,
-    /// That may ever be there: so many values have per-core maps.
+    /// Possible CPUs: the number of values in per-CPU maps.
     cpus: u32,
     taken_over: bool,
 }
@@ -68,10 +68,10 @@ pub struct TrialOptions<'a> {
     pub repeat: u32,
 }
 
-/// What a trial gave.
+/// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trial {
-    /// What the program returned: XDP_* or TCX_*.
+    /// The program's return value: XDP_* or TCX_*.
     pub verdict: u32,
     /// The packet afterwards.
     pub packet: Vec<u8>,
@@ -79,7 +79,7 @@ pub struct Trial {
     pub time: Duration,
 }
 
-/// The verifier gives up for a signal, which need not be for this thread's program; it is asked again as often (as libbpf does).
+/// The verifier stops at a signal, even one for another thread; loading is retried this often (as libbpf does).
 const LOAD_TRIES_MAX: u32 = 50;
 
 fn load(
@@ -196,7 +196,7 @@ impl PacketPath {
         attacher.attach(interfaces, allowed)
     }
 
-    /// Puts a plan in force in place of the one before, in one step.
+    /// Activates a plan in place of the one before, in one step.
     pub fn apply(&mut self, plan: &Plan) -> Result<Applied, Error> {
         check::check(plan)?;
         let epoch = 1 - self.epoch;
@@ -245,8 +245,8 @@ impl PacketPath {
         (walk, &mut self.progress)
     }
 
-    /// Ends flows that have rested too long, and those of members that are down and of virtual servers that are gone, in
-    /// one part of the table; the next call goes on behind it. `now` is [`now`].
+    /// Ends flows that have been idle too long, and those of members that are down and of removed virtual servers, in one
+    /// part of the table; the next call continues behind it. `now` is [`now`].
     pub fn sweep(&mut self, now: Duration) -> Result<Sweep, Error> {
         let (mut walk, progress) = self.walk(now);
         let sweep = walk.sweep(progress, SWEEP_ENTRIES_MAX)?;
@@ -261,7 +261,7 @@ impl PacketPath {
         self.progress.begin_anew();
     }
 
-    /// Numbers of members that have left and have no flows any more are free again; what they counted goes to their virtual server.
+    /// Frees the numbers of removed members without flows; their counts go to their virtual server.
     fn forget_members(&mut self) -> Result<(), Error> {
         let mut gone = Vec::new();
         for (number, known) in self.roster.all_mut().filter(|(_, known)| !known.is_planned) {
@@ -325,7 +325,7 @@ impl PacketPath {
         self.walk(now()).0.end_all(&filter)
     }
 
-    /// What a member has counted, on all cores.
+    /// The counts of a member, of all CPUs.
     fn member_count(&self, number: u32) -> Result<Totals, Error> {
         let cores = self.maps.member_totals.get(&number, 0).map_err(map_error("reading totals"))?;
         Ok(cores.iter().fold(Totals::default(), |sum, core| sum.plus(&layout::totals_of(core))))
@@ -427,7 +427,7 @@ impl PacketPath {
         looked
     }
 
-    /// Lets go of it for a restart: programs stay attached, maps stay pinned, packets go on.
+    /// Releases it for a restart: programs stay attached, maps stay pinned, packets are still forwarded.
     pub fn release(self) {
         drop(self);
     }
@@ -471,7 +471,7 @@ impl PacketPath {
     }
 }
 
-/// A packet may grow by so much.
+/// A packet may grow by this much.
 const TRIAL_HEADROOM: usize = 256;
 
 /// `struct xdp_md`.

@@ -1,4 +1,4 @@
-//! The folder of pins: what outlives the process, and how it is removed.
+//! The folder of pins: objects that outlive the process, and their removal.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub fn check_name(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the folder; mounts the BPF file system where none is, as bpftool does.
+/// Creates the folder; mounts the BPF file system if there is none, as bpftool does.
 pub fn prepare(options: &Options) -> Result<PathBuf, Error> {
     check_name(&options.name)?;
     let folder = options.pins.join(&options.name);
@@ -74,7 +74,7 @@ fn mount() -> Result<(), Error> {
     })
 }
 
-/// Whether the maps that are pinned are those that these options would make; what is there of others is removed, for flows of another
+/// Whether the pinned maps are those that these options would create. Other maps are removed, since flows of another
 /// layout or size cannot be read.
 pub fn can_take_over(folder: &Path, options: &Options) -> Result<bool, Error> {
     let mut is_whole = true;
@@ -129,8 +129,8 @@ pub fn remove_all(folder: &Path) -> Result<(), Error> {
         .map_err(|error| kernel(&format!("removing {}", folder.display()), error.to_string()))
 }
 
-/// Detaches and unpins what processes left under `pins`, that of `name` or all. Gives the names of what it removed. It must not run
-/// beside a process that uses them.
+/// Detaches and unpins objects that processes left under `pins`, of `name` or of all. Returns the removed names. It must
+/// not run beside a process that uses them.
 pub fn detach_leftovers(pins: &Path, name: Option<&str>) -> Result<Vec<String>, Error> {
     if let Some(name) = name {
         check_name(name)?;

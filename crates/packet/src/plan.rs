@@ -1,8 +1,7 @@
-//! What the packet path shall do: data, without I/O.
+//! The configuration of the packet path: data, without I/O.
 //!
-//! A [`Plan`] is whole: [`crate::PacketPath::apply`] puts it in force in place of the one before, in one step. What has
-//! the same name in both (virtual servers) or the same address and port (members of one virtual server) keeps its
-//! flows and counters.
+//! A [`Plan`] is complete: [`crate::PacketPath::apply`] replaces the previous one in one step. Virtual servers with the
+//! same name, and members of one virtual server with the same address and port, keep their flows and counters.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -69,7 +68,7 @@ pub struct Prefix {
 pub struct Destination {
     /// One address (all bits), a prefix, or 0.0.0.0/0 and ::/0. The longest prefix wins over the port.
     pub prefix: Prefix,
-    /// `None`: any port, and what has no ports. Ranges are several destinations.
+    /// `None`: any port, and protocols without ports. Ranges are several destinations.
     pub port: Option<u16>,
 }
 
@@ -89,19 +88,20 @@ pub enum Protocol {
 /// One virtual server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VirtualServer {
-    /// The same from plan to plan. One of both families is two with one name, which count as one.
+    /// Stable from plan to plan. A virtual server with both address families is two with one name, which count as one.
     pub name: String,
     /// Where it is reached, at least one.
     pub destinations: Vec<Destination>,
-    /// What it takes.
+    /// The protocol of its packets.
     pub protocol: Protocol,
-    /// What becomes of the destination of a packet.
+    /// The treatment of a packet's destination.
     pub delivery: Delivery,
     /// Which source the members see.
     pub source: Source,
-    /// Its members. With [`Delivery::Route`] and [`Delivery::Pass`] there are none; otherwise none means that nobody is served.
+    /// Its members. With [`Delivery::Route`] and [`Delivery::Pass`] there are none; otherwise an empty list means that no
+    /// client is served.
     pub members: Vec<Member>,
-    /// One source keeps its member for so long after its last new flow. `None`: each flow is spread by itself.
+    /// How long a source keeps its member after its last new flow. `None`: each flow is balanced separately.
     pub persistence: Option<Duration>,
     /// How long flows may rest.
     pub timeouts: Timeouts,
@@ -109,18 +109,19 @@ pub struct VirtualServer {
     pub reset_on_timeout: bool,
     /// Both ends of a TCP flow get a reset when it is ended because its member is down.
     pub reset_on_member_down: bool,
-    /// TCP flows may begin with any segment but a reset, not only a SYN. For forwarding, and for what was open before.
+    /// TCP flows may begin with any segment but a reset, not only a SYN. For routing, and for connections that were open
+    /// before.
     pub loose_initiation: bool,
     /// Largest MSS that SYNs may offer, at least 64; larger ones are lowered to it. `None`: left alone.
     pub mss_max: Option<u16>,
-    /// What becomes of TTL and hop limit.
+    /// The treatment of TTL and hop limit.
     pub ttl: Ttl,
     /// Type of service (IPv6: traffic class) of all packets toward members and clients. `None`: left alone.
     /// The two bits of ECN are always left alone.
     pub tos: Option<u8>,
 }
 
-/// What becomes of the destination of a packet.
+/// The treatment of a packet's destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Delivery {
     /// The member's address takes its place, and its port where the member has one. Answers have to come back through
@@ -165,7 +166,7 @@ pub struct SourceAddress {
 pub struct Member {
     /// Its address, of the family of the destinations.
     pub address: IpAddr,
-    /// Its port. `None`: the port that the client asked for. Ignored where the destination is not translated.
+    /// Its port. `None`: the client's destination port. Ignored if the destination is not translated.
     pub port: Option<u16>,
     /// Its share of new flows, against the others'. 0: no new flows.
     pub weight: u16,
@@ -206,7 +207,7 @@ impl Default for Timeouts {
     }
 }
 
-/// What becomes of TTL (IPv4) and hop limit (IPv6).
+/// The treatment of TTL (IPv4) and hop limit (IPv6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Ttl {
     /// One less, as by a router; a packet with none left is answered by the kernel with "time exceeded".
@@ -218,7 +219,7 @@ pub enum Ttl {
     Set(u8),
 }
 
-/// A member of a virtual server, by what stays the same from plan to plan.
+/// The identity of a virtual server's member, the same from plan to plan.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MemberName {
     /// Its virtual server.
@@ -254,7 +255,7 @@ impl VirtualServer {
         self.destinations.first().is_none_or(|first| first.prefix.address.is_ipv4())
     }
 
-    /// One with defaults, to change what is different: address and port, translated, no members yet.
+    /// A virtual server with defaults, to be adjusted: address and port translated, no members yet.
     pub fn new(name: &str, protocol: Protocol, destinations: Vec<Destination>) -> Self {
         Self {
             name: name.to_owned(),

@@ -16,7 +16,7 @@ macro_rules! reasons {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// What became of the packet.
+            /// The treatment of the packet.
             pub fn verdict(self) -> Verdict {
                 match self { $(Self::$name => Verdict::$verdict,)* }
             }
@@ -24,7 +24,7 @@ macro_rules! reasons {
     };
 }
 
-/// What became of a packet that was not forwarded.
+/// The treatment of a packet that was not forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// It went on to the kernel, unchanged.
@@ -64,7 +64,7 @@ reasons! {
     NoMember = "no_member", Dropped;
     /// Its member is down.
     MemberDown = "member_down", Dropped;
-    /// The flow table is full: new flows are dropped, those that are there go on.
+    /// The flow table is full: new flows are dropped, existing ones continue.
     FlowsFull = "flows_full", Dropped;
     /// No source port is free among those tried.
     SourcePortsExhausted = "source_ports_exhausted", Dropped;
@@ -76,7 +76,7 @@ reasons! {
     NoRoute = "no_route", Dropped;
     /// Forwarding is off at the interface: set `net.ipv4.ip_forward` or `net.ipv6.conf.all.forwarding`.
     ForwardingOff = "forwarding_off", Dropped;
-    /// Larger than the way out takes, and nobody is told so: a fragment other than the first.
+    /// Too large for the outgoing interface, without an ICMP error: a fragment other than the first.
     TooBig = "too_big", Dropped;
     /// An IPv4 source route, which is refused.
     SourceRoute = "source_route", Dropped;

@@ -1,4 +1,4 @@
-//! What the packet path tells: rungs, flows, counters.
+//! Reports of the packet path: forwarding paths, flows, counters.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl Rung {
     }
 }
 
-/// What became of an interface.
+/// The result for an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
     /// Its name.
@@ -38,7 +38,7 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Of an interface that gives no packets.
+    /// For an interface that delivers no packets.
     pub(crate) fn none(interface: &str, refused: Vec<Refused>) -> Self {
         Self { interface: interface.to_owned(), rung: None, sends_for_xdp: false, refused }
     }
@@ -53,7 +53,7 @@ pub struct Refused {
     pub why: String,
 }
 
-/// What [`crate::PacketPath::apply`] changed.
+/// The changes by [`crate::PacketPath::apply`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
     /// Virtual servers that are gone; the next sweeps end their flows.
@@ -62,7 +62,7 @@ pub struct Applied {
     pub removed_members: Vec<MemberName>,
 }
 
-/// What a sweep did. One call looks at [`crate::SWEEP_ENTRIES_MAX`] entries; the next goes on from there.
+/// The result of a sweep. One call examines [`crate::SWEEP_ENTRIES_MAX`] entries; the next continues from there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sweep {
     /// Flows that it ended.
@@ -71,7 +71,7 @@ pub struct Sweep {
     pub entries: u64,
     /// Flows that it looked at and left alone.
     pub flows: u64,
-    /// Those of them whose answers come by here, too: [`crate::Options::flows_max`] bounds them.
+    /// Those of them whose answers also pass here: [`crate::Options::flows_max`] limits them.
     pub followed: u64,
     /// It came to the end of the table; the next one begins anew.
     pub whole: bool,
@@ -86,7 +86,7 @@ pub struct Ended {
     pub why: EndedFor,
     /// Both ends shall get a TCP reset: hand it to [`crate::Resetter::reset`].
     pub reset: bool,
-    /// TCP: sequence numbers that the client takes a reset with: what it has acknowledged, and the end of what it was sent.
+    /// TCP: sequence numbers with which the client accepts a reset: the acknowledged one, and the end of the sent data.
     pub client_expects: [u32; 2],
     /// TCP: those of the member; `None`: it is not reached by its address, and gets none.
     pub member_expects: Option<[u32; 2]>,
@@ -107,7 +107,7 @@ pub enum EndedFor {
     Command,
 }
 
-/// What a flow is doing.
+/// The state of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FlowState {
     /// Only the client has sent.
@@ -132,11 +132,11 @@ pub struct End {
 pub struct Flow {
     /// The number of its protocol: 6 TCP, 17 UDP.
     pub protocol: u8,
-    /// Who began it.
+    /// The client.
     pub client: End,
-    /// What the client asked for.
+    /// The destination that the client used.
     pub destination: End,
-    /// What the member sees as its client.
+    /// The source that the member sees.
     pub source: End,
     /// Where the member gets it: its own address, or the client's destination where that is not translated.
     pub target: End,
@@ -144,7 +144,7 @@ pub struct Flow {
     pub virtual_server: Option<String>,
     /// Its member; `None` with [`crate::plan::Delivery::Route`], or when it is gone.
     pub member: Option<MemberName>,
-    /// What it is doing.
+    /// Its state.
     pub state: FlowState,
     /// Since when there is nothing of it.
     pub idle: Duration,
@@ -160,18 +160,18 @@ pub struct Flow {
     pub bytes_out: u64,
 }
 
-/// Which flows; what is `None` is any.
+/// Selects flows; `None` matches any value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FlowFilter {
-    /// Of this virtual server.
+    /// Flows of this virtual server.
     pub virtual_server: Option<String>,
     /// To a member with this address.
     pub member_address: Option<IpAddr>,
     /// To a member with this port.
     pub member_port: Option<u16>,
-    /// Of this client.
+    /// Flows of this client.
     pub client: Option<IpAddr>,
-    /// So many at most; 0 is none.
+    /// At most this many flows; 0 means none.
     pub flows_max: usize,
 }
 

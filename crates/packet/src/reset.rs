@@ -36,7 +36,7 @@ impl Resetter {
         Ok(Self { v4, v6: if_supported(raw(AddressFamily::INET6))? })
     }
 
-    /// Sends a reset to both ends where the flow asks for it. Returns how many ends got one.
+    /// Sends a reset to both ends if the flow's settings require it. Returns how many ends got one.
     pub fn reset(&mut self, ended: &Ended) -> Result<u32, Error> {
         if !ended.reset {
             return Ok(0);
@@ -48,7 +48,7 @@ impl Resetter {
         Ok(2)
     }
 
-    /// Whether the last bytes have arrived, nobody here knows: one of both numbers is the next that the end takes.
+    /// It is unknown whether the last bytes have arrived: one of both numbers is the next that the end accepts.
     fn send_all(&self, from: End, to: End, [first, second]: [u32; 2]) -> Result<(), Error> {
         self.send(from, to, first)?;
         if second == first { Ok(()) } else { self.send(from, to, second) }

@@ -9,10 +9,10 @@ use weir_core::keyed_hash::KeyedHash;
 use crate::layout;
 use crate::plan::{MEMBERS_MAX, Member, MemberName, Source, VIRTUAL_SERVERS_MAX, VirtualServer};
 
-/// Names are no secret; who has the pinned maps can write them anyway.
+/// Names are not secret; a process with access to the pinned maps can write them anyway.
 const IDENTITY_KEY: [u8; 16] = *b"weirgate members";
 
-/// What a number of a member stands for.
+/// The member of a number.
 #[derive(Debug, Clone)]
 pub struct Known {
     /// As it is in the map.
@@ -168,22 +168,22 @@ impl Roster {
         Some(number)
     }
 
-    /// What a number stands for.
+    /// The member of a number.
     pub fn get(&self, number: u32) -> Option<&Known> {
         self.known.get(&number)
     }
 
-    /// What a number stands for, to be changed.
+    /// The member of a number, for changes.
     pub fn get_mut(&mut self, number: u32) -> Option<&mut Known> {
         self.known.get_mut(&number)
     }
 
-    /// All numbers with what they stand for.
+    /// All numbers with their members.
     pub fn all(&self) -> impl Iterator<Item = (u32, &Known)> {
         self.known.iter().map(|(number, known)| (*number, known))
     }
 
-    /// All numbers with what they stand for, to be changed.
+    /// All numbers with their members, for changes.
     pub fn all_mut(&mut self) -> impl Iterator<Item = (u32, &mut Known)> {
         self.known.iter_mut().map(|(number, known)| (*number, known))
     }

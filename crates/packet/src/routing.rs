@@ -9,11 +9,11 @@ use rustix::io::Errno;
 use crate::error::{Error, kernel};
 use crate::netlink::{self, Notice};
 
-/// What the kernel has told of changes is read in so many parts at a time.
+/// Most messages about changes that are read at a time.
 const PARTS_MAX: usize = 64;
-/// Where ways depend on more, all routes are read again no sooner than so much later...
+/// If routes depend on more, all of them are read again at the earliest after this time...
 const READ_INTERVAL: Duration = Duration::from_secs(1);
-/// ...and than so many times the time that it takes.
+/// ...and after this multiple of the time that reading takes.
 const READ_REST: u32 = 39;
 
 /// Watches rules and routes.
@@ -27,13 +27,13 @@ pub struct Routing {
 }
 
 impl Routing {
-    /// Whether it depends on that alone, by all that the kernel has told until now.
+    /// Whether the route depends only on the destination, by all changes so far.
     pub fn look(&mut self, now: Instant) -> Result<bool, Error> {
         let fail = |error: Errno| kernel("watching routes", error.to_string());
         let notices = match &self.notices {
             Some(notices) => notices,
             None => {
-                // Before they are read: what changes meanwhile is told.
+                // Set before reading: changes meanwhile are reported.
                 self.has_changed = true;
                 self.notices.insert(netlink::route_notices().map_err(fail)?)
             }
@@ -41,7 +41,7 @@ impl Routing {
         let mut parts = 0;
         loop {
             if parts == PARTS_MAX {
-                // What is left is read the next time; until then nobody knows.
+                // The rest is read the next time; until then the answer is unknown.
                 return Ok(false);
             }
             parts += 1;

@@ -19,7 +19,7 @@ const CLOCKS_APART_NS: u64 = 10_000_000;
 
 const TCP: u8 = libc::IPPROTO_TCP as u8;
 
-/// What the sweep has to know of a virtual server.
+/// Facts about a virtual server for the sweep.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     pub timeouts: Timeouts,
@@ -50,7 +50,7 @@ impl Default for Rules {
     }
 }
 
-/// What a walk reads and changes.
+/// The data that a walk reads and changes.
 pub struct Walk<'a> {
     pub maps: &'a mut Maps,
     pub roster: &'a Roster,
@@ -101,7 +101,8 @@ impl Pair {
         }
     }
 
-    /// A reset is the end if nothing has come after it, of either side: what was not one for its receiver makes that go on.
+    /// A flow has ended by a reset if no packet of either side has come after it: a reset that its receiver ignores does
+    /// not end a flow.
     fn is_reset(&self) -> bool {
         let reverse = self.reverse.map_or((0, 0), |it| (it.state, it.seen_ns));
         let forward = (self.forward.state, self.forward.seen_ns);
@@ -137,7 +138,7 @@ fn entries(batch: &crate::batch::Batch) -> impl Iterator<Item = (FlowKey, FlowEn
 }
 
 impl Walk<'_> {
-    /// Goes on with the sweep for so many entries.
+    /// Continues the sweep for this many entries.
     pub fn sweep(&mut self, progress: &mut Progress, entries_max: u32) -> Result<Sweep, Error> {
         let mut sweep = Sweep::default();
         while sweep.entries < u64::from(entries_max) {
@@ -171,7 +172,7 @@ impl Walk<'_> {
         Ok(sweep)
     }
 
-    /// Flows that are answered directly are forgotten by age, but not kept to what is gone.
+    /// Flows with direct return are removed by age; the state of members does not matter.
     fn judge_direct(
         &mut self,
         key: FlowKey,
@@ -198,7 +199,7 @@ impl Walk<'_> {
         server.and_then(|server| self.rules.get(&server)).copied().unwrap_or_default()
     }
 
-    /// Why nobody serves it any more.
+    /// The reason why it is no longer served.
     fn is_unserved(&self, entry: &FlowEntry) -> Option<EndedFor> {
         let Some(known) = self.roster.get(entry.member) else { return Some(EndedFor::Removed) };
         if !known.has_server {
@@ -261,7 +262,7 @@ impl Walk<'_> {
             Some(other) if !entry.is_reverse() && other.is_reverse() => {
                 Ok(Some(pair(key, entry, other)))
             }
-            // Of a flow that is just being made, or unmade, one half may be there alone.
+            // A flow that is being created or removed may have only one half.
             _ => {
                 if self.resting(entry.created_ns) > ORPHAN_AGE {
                     self.maps.remove_flow(Table::Flows, &key, |it| it.is_same(&entry))?;
@@ -290,7 +291,7 @@ impl Walk<'_> {
 
     fn ended(&self, pair: &Pair, why: EndedFor) -> Ended {
         let rules = self.rules(&pair.forward);
-        // Packets that go by the routing table go on without weir.
+        // Routed packets are still forwarded without weir.
         let is_routed = self.roster.get(pair.forward.member).is_some_and(Known::is_route);
         let wanted = match why {
             EndedFor::Removed if is_routed => false,
@@ -315,7 +316,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A flow as it is told.
+    /// A flow for a report.
     fn describe(&self, pair: &Pair) -> Flow {
         let known = self.roster.get(pair.forward.member);
         let name = known.and_then(|known| known.name.clone());

@@ -17,7 +17,7 @@ struct Attributes {
     flags: u64,
 }
 
-/// Takes the entry of a key; `None`: there is none. Sizes are those that the map was made with.
+/// Removes and returns the entry of a key; `None`: there is none. Sizes are those of the map.
 pub fn take<const KEY: usize, const VALUE: usize>(
     map: BorrowedFd<'_>,
     key: &[u8; KEY],

@@ -1,4 +1,4 @@
-//! Bodies that a seed determines: what web pages, data and noise look like to an encoder.
+//! Bodies determined by a seed: similar to web pages, data and noise for an encoder.
 
 use crate::Random;
 
@@ -94,8 +94,8 @@ pub fn noise(random: &mut Random, bytes: usize) -> Vec<u8> {
     std::iter::repeat_with(|| random.next() as u8).take(bytes).collect()
 }
 
-/// Rows that are all alike with noise between them: what the benchmark's origin serves as HTML. Level 5 of zlib
-/// takes three quarters of it away, and nothing of it is like a language.
+/// Uniform rows with noise between them, as the benchmark's origin serves HTML. Level 5 of zlib removes three quarters of
+/// it; it does not resemble a language.
 pub fn rows(seed: u64, bytes: usize) -> Vec<u8> {
     const ROW: &[u8] = b"<tr class=\"row even\"><td class=\"name\">Item</td><td class=\"value\">\
         how much of it goes where, and why</td></tr>\n";

@@ -2,8 +2,8 @@
 
 use std::io::Read;
 
-/// What `encoded` stands for, up to its end or to where it is cut; and whether it ends well. `coding` is what
-/// Content-Encoding says.
+/// The decoded `encoded`, up to its end or to where it is truncated, and whether it ends properly. `coding` is the value
+/// of Content-Encoding.
 pub fn decode(coding: &str, encoded: &[u8]) -> (Vec<u8>, bool) {
     let mut out = Vec::new();
     let whole = match coding {

@@ -1,4 +1,4 @@
-//! Encoders of content codings, for what tests send.
+//! Encoders of content codings, for data that tests send.
 
 use std::io::Write;
 

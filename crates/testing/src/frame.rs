@@ -2,7 +2,7 @@
 
 use crate::hpack::write_line;
 
-/// What a client begins with (RFC 9113 section 3.4).
+/// The beginning of a client's connection (RFC 9113 section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Types of frames.
@@ -11,11 +11,11 @@ pub mod kind {
     pub const DATA: u8 = 0;
     /// A head, or trailers.
     pub const HEADERS: u8 = 1;
-    /// A dependency; nobody heeds it any more.
+    /// A dependency; it has no effect any more.
     pub const PRIORITY: u8 = 2;
     /// The end of a stream.
     pub const RST_STREAM: u8 = 3;
-    /// What its sender takes.
+    /// The settings of its sender.
     pub const SETTINGS: u8 = 4;
     /// Is answered.
     pub const PING: u8 = 6;
@@ -43,11 +43,11 @@ pub mod flag {
 
 /// Settings.
 pub mod setting {
-    /// Of HPACK.
+    /// Size of the HPACK table.
     pub const HEADER_TABLE_SIZE: u16 = 1;
     /// Streams at a time.
     pub const MAX_CONCURRENT_STREAMS: u16 = 3;
-    /// Of each stream.
+    /// Window of each stream.
     pub const INITIAL_WINDOW_SIZE: u16 = 4;
     /// Extended CONNECT (RFC 8441).
     pub const ENABLE_CONNECT_PROTOCOL: u16 = 8;
@@ -74,11 +74,11 @@ pub mod code {
 pub struct Frame {
     /// Its type, of [`kind`].
     pub kind: u8,
-    /// Of [`flag`].
+    /// The flags, of [`flag`].
     pub flags: u8,
     /// The stream; 0: the connection.
     pub stream: u32,
-    /// What is behind its header.
+    /// The data behind its header.
     pub payload: Vec<u8>,
 }
 

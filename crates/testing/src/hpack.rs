@@ -53,17 +53,17 @@ pub struct Decoder {
     size_max: Option<usize>,
 }
 
-/// What the size of the table is until something else is said (section 4.2).
+/// The default size of the table (section 4.2).
 const TABLE_BYTES_DEFAULT: usize = 4096;
 
 impl Decoder {
-    /// The lines of a header block; panics when it is none.
+    /// The lines of a header block; panics if it is invalid.
     #[track_caller]
     pub fn read(&mut self, block: &[u8]) -> Vec<Line> {
         self.try_read(block).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The lines of a header block, or why it is none.
+    /// The lines of a header block, or the error in it.
     pub fn try_read(&mut self, mut block: &[u8]) -> Result<Vec<Line>, String> {
         let mut lines = Vec::new();
         while let Some(&first) = block.first() {
@@ -153,8 +153,8 @@ fn take(block: &mut &[u8]) -> Result<u8, String> {
     Ok(*first)
 }
 
-/// The tree of Huffman's code of appendix B, which is canonical: shorter codes first, then by symbol. A node has what
-/// follows for either bit: another node, or a leaf, which is a symbol above [`LEAF`].
+/// The tree of Huffman's code of appendix B, which is canonical: shorter codes first, then by symbol. A node has for
+/// either bit: another node, or a leaf, which is a symbol above [`LEAF`].
 fn tree() -> &'static [[u16; 2]] {
     static TREE: OnceLock<Vec<[u16; 2]>> = OnceLock::new();
     TREE.get_or_init(|| {
@@ -186,8 +186,8 @@ const LEAF: u16 = 0x8000;
 /// The end of a string, which no string has.
 const END_SYMBOL: u16 = 256;
 
-/// Four bits on from a node of [`tree`]: the next node, and the symbol that ended on the way. No code is so short that
-/// there could be two.
+/// Four bits on from a node of [`tree`]: the next node, and the symbol that ended on the way. Codes are too long for two
+/// of them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stride {
     next: u8,

@@ -1,7 +1,7 @@
-//! What the tests of several crates make their cases of: numbers and bodies that a seed determines, decoders and encoders,
-//! HTTP/2 apart from the codec under test, and the way in which a test is skipped.
+//! Helpers for the tests of several crates: numbers and bodies determined by a seed, decoders and encoders, HTTP/2
+//! independent of the codec under test, and skipping of tests.
 //!
-//! Nothing but tests and benchmarks depends on it.
+//! Only tests and benchmarks depend on it.
 #![forbid(unsafe_code)]
 
 pub mod bodies;

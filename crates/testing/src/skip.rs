@@ -7,7 +7,7 @@ pub fn skip(reason: &str) {
     println!("SKIPPED {name}: {reason}");
 }
 
-/// The same for want of data that are no part of the project and that nothing installs: never a failure.
+/// Skips because data is missing that is no part of the project and that nothing installs: never a failure.
 pub fn skip_without_data(reason: &str) {
     let test = std::thread::current();
     println!("SKIPPED {}: {reason}", test.name().unwrap_or("?"));

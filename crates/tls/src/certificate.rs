@@ -1,4 +1,4 @@
-//! What a certificate says beside its subject.
+//! Further contents of a certificate, besides its subject.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-/// What a certificate says beside its subject. Of one that cannot be read there is the fingerprint alone.
+/// Further contents of a certificate, besides its subject. An unreadable one has only the fingerprint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Details {
     /// Its number, in hexadecimal digits, in lower case: whole bytes.
@@ -30,7 +30,7 @@ pub enum AlternativeName {
     Ip,
 }
 
-/// What a certificate says.
+/// Reads a certificate.
 pub fn details(certificate: &CertificateDer<'_>) -> Details {
     let fingerprint = hex(digest(&SHA256, certificate).as_ref());
     let Ok((_, found)) = X509Certificate::from_der(certificate) else {

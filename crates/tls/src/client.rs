@@ -1,4 +1,4 @@
-//! What a connection to a server over TLS needs: whom to trust, whom to be.
+//! Settings for TLS connections to servers: trusted authorities, and weir's own certificate.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::server::SettingsError;
 /// Servers whose sessions are remembered.
 const SESSIONS_MAX: usize = 1_024;
 
-/// What connections to servers need.
+/// Settings for connections to servers.
 #[derive(Debug, Clone, Default)]
 pub struct ClientSettings {
     /// The authorities that are trusted; `None`: whatever certificate a server shows is taken.
     pub authorities: Option<Vec<CertificateDer<'static>>>,
-    /// What is shown to a server that asks for a certificate.
+    /// The certificate for a server that asks for one.
     pub identity: Option<Arc<Identity>>,
     /// The application's protocols, the preferred first.
     pub alpn: Vec<Vec<u8>>,
@@ -39,7 +39,7 @@ pub fn client_config(settings: &ClientSettings) -> Result<Arc<ClientConfig>, Set
         }
         Some(authorities) => {
             let mut roots = RootCertStore::empty();
-            // The system's have some that nobody can read.
+            // The system's list has some unreadable ones.
             let (added, _) = roots.add_parsable_certificates(authorities.iter().cloned());
             if added == 0 {
                 return Err(SettingsError("there is no trusted authority".into()));
@@ -70,7 +70,7 @@ fn provider() -> Arc<CryptoProvider> {
 pub struct AnyCertificate(Arc<CryptoProvider>);
 
 impl AnyCertificate {
-    /// A verifier that asks for no authority and no name.
+    /// A verifier that checks neither authority nor name.
     pub fn new() -> Self {
         Self(provider())
     }

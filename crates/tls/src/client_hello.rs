@@ -1,8 +1,8 @@
-//! A look at a ClientHello before anybody answers it: which name is asked for, and which protocols.
+//! Reads a ClientHello before the handshake: the requested server name and protocols.
 //!
-//! From these the certificate and the settings are chosen before the handshake begins, or where the connection
-//! is passed on to without being decrypted. Only what is asked for is read; whether the rest is sound is judged
-//! by the handshake. Sources: RFC 8446 section 4.1.2 and 5.1, RFC 6066 section 3, RFC 7301 section 3.1.
+//! They select the certificate and the settings of the handshake, or the pool of a connection that is not decrypted. Only
+//! these parts are read; the handshake checks the rest. Sources: RFC 8446 section 4.1.2 and 5.1, RFC 6066 section 3, RFC
+//! 7301 section 3.1.
 
 use rustls::pki_types::ServerName;
 
@@ -13,10 +13,10 @@ use crate::record::{ContentType, Framed, HEADER_BYTES, PLAINTEXT_BYTES_MAX, read
 pub const CLIENT_HELLO_BYTES_MAX: usize = 32 * 1024;
 /// The records that one may be divided into.
 pub const CLIENT_HELLO_RECORDS_MAX: usize = 64;
-/// What may have to be collected before it is known whether it is one: all of it, and a record too much.
+/// The most bytes that may be needed to decide: a whole ClientHello, and one record more.
 pub const COLLECTED_BYTES_MAX: usize =
     CLIENT_HELLO_BYTES_MAX + CLIENT_HELLO_RECORDS_MAX * HEADER_BYTES + PLAINTEXT_BYTES_MAX;
-/// The longest name that can be asked for (RFC 1035 section 2.3.4, in text).
+/// The longest possible name (RFC 1035 section 2.3.4, in text).
 pub const SERVER_NAME_BYTES_MAX: usize = 253;
 
 const CLIENT_HELLO: u8 = 1;
@@ -28,12 +28,12 @@ const HOST_NAME: u8 = 0;
 /// The header of a handshake message: type and length.
 const MESSAGE_HEADER_BYTES: usize = 4;
 
-/// What a ClientHello says.
+/// The contents of a ClientHello.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientHello {
-    /// The name asked for, in lower case and without a port; empty: none, or none that is one.
+    /// The requested name, in lower case and without a port; empty: none, or an invalid one.
     pub server_name: String,
-    /// How it was asked for.
+    /// The form of the name.
     pub name_form: NameForm,
     /// The protocols offered, as they stand in the extension.
     pub alpn: Vec<u8>,
@@ -51,7 +51,7 @@ impl ClientHello {
     }
 }
 
-/// How a client asks for a name.
+/// The form in which a client sends a name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum NameForm {
     /// Not at all.
@@ -64,21 +64,20 @@ pub enum NameForm {
     Odd,
 }
 
-/// What came of looking.
+/// The result of reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Peek {
-    /// More has to come: looking again is worth it with so many bytes in all.
+    /// Incomplete: at least this many bytes are needed in total.
     Partial(usize),
     /// It is whole.
     Hello(ClientHello),
-    /// What comes is no ClientHello; why, and what the client is told.
+    /// It is no ClientHello: the reason, and the alert for the client.
     Malformed(&'static str, Alert),
 }
 
-/// Looks at what a connection began with.
+/// Reads the first bytes of a connection.
 ///
-/// Cost: O(input). A caller that looks again as [`Peek::Partial`] says does so [`CLIENT_HELLO_RECORDS_MAX`]
-/// times at most.
+/// Cost: O(input). A caller that follows [`Peek::Partial`] calls it at most [`CLIENT_HELLO_RECORDS_MAX`] times.
 pub fn peek(input: &[u8]) -> Peek {
     let mut message = Vec::new();
     let mut rest = input;
@@ -140,7 +139,7 @@ pub fn peek(input: &[u8]) -> Peek {
     Peek::Malformed("a ClientHello in too many records", Alert::DecodeError)
 }
 
-/// Whether somebody who sends this would know what an alert is.
+/// Whether a client with these first bytes understands alerts.
 pub fn begins_a_handshake(input: &[u8]) -> bool {
     input.first() == Some(&ContentType::Handshake.number())
 }
@@ -188,7 +187,7 @@ fn read(body: &[u8]) -> Option<ClientHello> {
     Some(hello)
 }
 
-/// The first host name of the list. One that is no name of DNS is as good as none: no certificate has it.
+/// The first host name of the list. An invalid DNS name counts as missing: no certificate has it.
 fn server_name(mut content: Reader<'_>) -> Option<(String, NameForm)> {
     let mut names = Reader(content.vector_16()?);
     if names.0.is_empty() {
@@ -201,7 +200,7 @@ fn server_name(mut content: Reader<'_>) -> Option<(String, NameForm)> {
             return None;
         }
         if kind == HOST_NAME {
-            // What rustls will say of it.
+            // rustls would refuse it.
             let is_sound = ServerName::try_from(name).is_ok();
             let form = if is_sound { NameForm::Sound } else { NameForm::Odd };
             let name = canonical_name(without_port(name)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A strict reader of DER (ITU-T X.690), for what is short and not worth a library: OCSP.
+//! A strict reader of DER (ITU-T X.690) for short structures that do not need a library: OCSP.
 
 /// Values one after the other.
 #[derive(Debug, Clone, Copy)]
@@ -20,17 +20,17 @@ pub const ENUMERATED: u8 = 0x0a;
 pub const GENERALIZED_TIME: u8 = 0x18;
 /// SEQUENCE
 pub const SEQUENCE: u8 = 0x30;
-/// What is tagged with this number, of a constructed type.
+/// The tag of a constructed, context-specific type with this number.
 pub const fn tagged(number: u8) -> u8 {
     0xa0 | number
 }
 
-/// A value: its tag, what it holds, and both with its length.
+/// A value: its tag, its contents, and the whole encoding.
 #[derive(Debug, Clone, Copy)]
 pub struct Value<'a> {
     /// The tag, a byte.
     pub tag: u8,
-    /// What it holds.
+    /// Its contents.
     pub content: &'a [u8],
     /// All of it.
     pub whole: &'a [u8],
@@ -42,7 +42,7 @@ impl<'a> Der<'a> {
         Self(bytes)
     }
 
-    /// Whether there is none left.
+    /// Whether there are no more values.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -50,7 +50,7 @@ impl<'a> Der<'a> {
     /// The next value.
     pub fn any(&mut self) -> Option<Value<'a>> {
         let (&[tag, first], rest) = self.0.split_first_chunk()?;
-        // Tags of several bytes are not used by what is read here.
+        // The structures read here have no tags of several bytes.
         if tag & 0x1f == 0x1f {
             return None;
         }
@@ -72,12 +72,12 @@ impl<'a> Der<'a> {
         Some(Value { tag, content, whole })
     }
 
-    /// What the next value holds, which is of this type.
+    /// The contents of the next value, which has this type.
     pub fn take(&mut self, tag: u8) -> Option<&'a [u8]> {
         self.any().filter(|value| value.tag == tag).map(|value| value.content)
     }
 
-    /// The same, if there is one of this type.
+    /// As above, if the next value has this type.
     pub fn optional(&mut self, tag: u8) -> Option<&'a [u8]> {
         let mut ahead = *self;
         let found = ahead.take(tag)?;

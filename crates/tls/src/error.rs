@@ -1,4 +1,4 @@
-//! What goes wrong, sorted by whose fault it is.
+//! TLS errors, by the side that caused them.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ const ALERT_RECORD_BYTES: usize = HEADER_BYTES + 2;
 /// Why a connection's TLS failed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TlsError {
-    /// The peer did what the protocol forbids.
+    /// The peer violated the protocol.
     PeerMisbehaved(&'static str),
     /// The peer ended the connection by an alert; its number.
     Alert(u8),
@@ -23,7 +23,7 @@ pub enum TlsError {
     Forged,
     /// The server does not agree to the protocol that it is to be asked by (RFC 7301).
     NotAgreed(Protocol),
-    /// Our own doing: what was asked for cannot be had.
+    /// An error of weir: the request cannot be fulfilled.
     Internal(&'static str),
 }
 
@@ -62,7 +62,7 @@ pub enum Alert {
     IllegalParameter,
     /// A version that is not spoken.
     ProtocolVersion,
-    /// Nobody here has the name that was asked for (RFC 6066 section 3).
+    /// The requested name is unknown here (RFC 6066 section 3).
     UnrecognizedName,
     /// TLS 1.2: there will be no further handshake (RFC 5246 section 7.2.2). A warning.
     NoRenegotiation,
@@ -125,7 +125,7 @@ fn alert_name(number: u8) -> Option<&'static str> {
     })
 }
 
-/// What went wrong in a handshake, in words that say what to do where that is known.
+/// The error of a handshake, with a fix if there is one.
 pub fn explain(error: &Error) -> String {
     let Error::InvalidCertificate(why) = error else {
         return error.to_string();
@@ -145,10 +145,10 @@ pub fn explain(error: &Error) -> String {
     }
 }
 
-/// What is wrong with a certificate in a way for which TLS has no word of its own.
+/// The error of a certificate for which TLS has no word of its own.
 fn explain_path(error: &(dyn std::error::Error + 'static)) -> String {
     match error.downcast_ref::<webpki::Error>() {
-        // What `openssl req -x509` makes unless told otherwise. It is refused even when trusted.
+        // `openssl req -x509` makes such certificates by default. They are refused even if trusted.
         Some(webpki::Error::CaUsedAsEndEntity) => {
             "the certificate is an authority's own, as self-signed ones often are: \
              make it with basicConstraints=CA:FALSE and trust it, or set `verify: false`"

@@ -20,27 +20,27 @@ pub const CHAIN_LENGTH_MAX: usize = 16;
 /// A certificate, its chain and its key.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// What handshakes use.
+    /// The certificate for handshakes.
     pub certified: Arc<CertifiedKey>,
-    /// What is sent along with it, and changes; `None`: what `certified` has, if anything.
+    /// Its changing OCSP response; `None`: `certified` has the one of a file, if any.
     pub staple: Option<Arc<Staple>>,
-    /// That is asked for at the authority, again and again.
+    /// Its OCSP response is fetched from the authority.
     pub fetches_ocsp: bool,
     /// The names that the certificate is for, in lower case; wildcards begin with `*.`.
     pub names: Vec<String>,
-    /// What signs.
+    /// The signature algorithm.
     pub algorithm: SignatureAlgorithm,
-    /// Who it is about, as text.
+    /// Its subject, as text.
     pub subject: String,
     /// When the first of the chain begins not to be valid any more, in seconds since 1970.
     pub not_after_unix_s: i64,
     /// When all of the chain have become valid.
     pub not_before_unix_s: i64,
-    /// What is odd about it.
+    /// Its oddities.
     pub oddities: Vec<Oddity>,
 }
 
-/// What clients may not like about a certificate that can be used.
+/// A property of a usable certificate that clients may refuse.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Oddity {
     /// The certificate at this place of the chain was not issued by the next one.
@@ -77,15 +77,15 @@ pub enum IdentityError {
     NotPem(String),
     /// It holds no certificate.
     NoCertificate,
-    /// It holds no list of revoked certificates. If it is PEM: what it holds.
+    /// It has no revocation list. For PEM: its contents.
     NoRevocations(Option<String>),
-    /// More certificates than anybody sends.
+    /// More certificates than any server sends.
     ChainTooLong,
     /// The certificate at this place cannot be read.
     BadCertificate {
         /// From 0.
         place: usize,
-        /// What is wrong with it.
+        /// The mistake.
         why: String,
     },
     /// The file holds no private key.
@@ -193,7 +193,7 @@ impl Identity {
     }
 }
 
-/// What stands in the certificates of a chain.
+/// Facts about the certificates of a chain.
 struct Facts {
     names: Vec<String>,
     subject: String,
@@ -277,7 +277,7 @@ fn unverified(chain: &[CertificateDer<'static>], at_unix_s: i64) -> Option<Oddit
     verified.err().and_then(failed)
 }
 
-/// What PEM says that it holds is shown when it is no longer than this.
+/// The label of PEM contents is shown up to this length.
 const LABEL_BYTES_MAX: usize = 40;
 
 /// Certificates that an authority has revoked, of a file in PEM or DER.
@@ -295,7 +295,7 @@ pub fn read_revocations(
     }
 }
 
-/// What the first section of a PEM file says it is.
+/// The label of the first section of a PEM file.
 fn first_label(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
     let label = text.lines().find_map(|line| line.strip_prefix("-----BEGIN "))?;
@@ -304,7 +304,7 @@ fn first_label(text: &[u8]) -> Option<String> {
     (label.len() <= LABEL_BYTES_MAX && label.bytes().all(is_plain)).then(|| label.to_owned())
 }
 
-/// Who a certificate is about, as text (RFC 4514 turned round, as OpenSSL writes it).
+/// The subject of a certificate, as text (RFC 4514 reversed, as OpenSSL writes it).
 pub fn subject_of(certificate: &CertificateDer<'_>) -> Option<String> {
     X509Certificate::from_der(certificate).ok().map(|(_, it)| it.subject().to_string())
 }

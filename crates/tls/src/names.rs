@@ -1,4 +1,4 @@
-//! What is found by the name that a client asks for: exact names before wildcards, the longer before the shorter.
+//! A map by server name: exact names before wildcards, longer ones before shorter ones.
 //!
 //! | operation | cost |
 //! |---|---|
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 #[derive(Debug, Clone, Default)]
 pub struct Names<T> {
     exact: HashMap<Box<str>, T>,
-    /// By what stands behind the `*.`.
+    /// By the text behind the `*.`.
     wildcards: HashMap<Box<str>, T>,
 }
 
@@ -21,7 +21,7 @@ impl<T> Names<T> {
         Self { exact: HashMap::new(), wildcards: HashMap::new() }
     }
 
-    /// What stands for this name, or a new one. The name is in lower case.
+    /// The entry of this name, or a new one. The name is in lower case.
     pub fn entry(&mut self, name: &str, new: impl FnOnce() -> T) -> &mut T {
         match name.strip_prefix("*.") {
             Some(parent) => self.wildcards.entry(parent.into()).or_insert_with(new),
@@ -29,7 +29,7 @@ impl<T> Names<T> {
         }
     }
 
-    /// What stands for the name that a client asks for, in lower case.
+    /// The entry for the name that a client asks for, in lower case.
     pub fn find(&self, name: &str) -> Option<&T> {
         self.exact.get(name).or_else(|| {
             let (_, parent) = name.split_once('.')?;

@@ -1,5 +1,4 @@
-//! What an authority says of a certificate (OCSP, RFC 6960): what to ask, whether the answer is good, and how it is
-//! sent along with the certificate (stapled) as long as it is in time.
+//! OCSP (RFC 6960): requests about a certificate's status, verification of responses, and stapling of valid responses.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,11 +13,11 @@ use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificat
 
 use crate::der::{self, Der};
 
-/// A longer answer is none.
+/// A longer response is invalid.
 pub const RESPONSE_BYTES_MAX: usize = 64 * 1024;
 /// Certificates of responders that an answer may bring along.
 const RESPONDERS_MAX: usize = 8;
-/// What a responder's clock may be ahead of ours.
+/// How far a responder's clock may be ahead of ours.
 const CLOCK_SKEW_S: i64 = 300;
 /// How long an answer counts that does not say when there will be another.
 const UNBOUNDED_S: i64 = 3_600;
@@ -85,7 +84,7 @@ impl CertId {
     }
 }
 
-/// What to ask a responder about a certificate, which `issuer` has signed.
+/// The request to a responder about a certificate, which `issuer` has signed.
 pub fn request(certificate: &CertificateDer<'_>, issuer: &CertificateDer<'_>) -> Option<Vec<u8>> {
     let id = CertId::of(certificate, issuer)?;
     let sequence = |parts: &[&[u8]]| der::value(der::SEQUENCE, parts);
@@ -109,9 +108,9 @@ pub enum OcspError {
     Refused(u8),
     /// It is about other certificates.
     OfAnother,
-    /// It was signed by nobody who may.
+    /// It was not signed by an authorised signer.
     Unsigned,
-    /// It is not in force yet, or no more.
+    /// It is not valid yet, or has expired.
     OutOfDate,
     /// The certificate is revoked.
     Revoked,
@@ -125,7 +124,7 @@ impl fmt::Display for OcspError {
             Self::Malformed => "it is no OCSP response",
             // RFC 6960 section 4.2.1.
             Self::Refused(1) => "the responder takes the request for malformed",
-            Self::Refused(2) => "the responder has an error of its own",
+            Self::Refused(2) => "the responder has an internal error",
             Self::Refused(3) => "the responder asks for a later try",
             Self::Refused(number) => return write!(f, "the responder refuses (status {number})"),
             Self::OfAnother => "it is about another certificate",
@@ -146,7 +145,7 @@ impl std::error::Error for OcspError {}
 pub struct Validity {
     /// When it was true.
     pub from_unix_s: i64,
-    /// When there is to be another.
+    /// The time when it expires.
     pub until_unix_s: i64,
 }
 
@@ -182,7 +181,7 @@ pub fn verify(
     Err(OcspError::OfAnother)
 }
 
-/// What is within an answer that says something: BasicOCSPResponse.
+/// The BasicOCSPResponse within a successful response.
 fn basic_response(response: &[u8]) -> Result<&[u8], OcspError> {
     let malformed = OcspError::Malformed;
     let mut all = Der::new(response);
@@ -202,7 +201,7 @@ fn basic_response(response: &[u8]) -> Result<&[u8], OcspError> {
 
 /// BasicOCSPResponse (RFC 6960 section 4.2.1).
 struct Basic<'a> {
-    /// What is signed.
+    /// The signed part.
     signed: &'a [u8],
     /// The signature's AlgorithmIdentifier, without its tag and length.
     algorithm: &'a [u8],
@@ -238,7 +237,8 @@ impl<'a> Basic<'a> {
         Some(Self { signed: signed.whole, algorithm, signature, certificates, responses })
     }
 
-    /// Whether the issuer signed it, or somebody whom it has given a certificate for this (RFC 6960 section 4.2.2.2).
+    /// Whether the issuer signed it, or a responder with a certificate of the issuer for this purpose (RFC 6960 section
+    /// 4.2.2.2).
     fn is_signed_for(&self, issuer: &CertificateDer<'_>, now_unix_s: i64) -> bool {
         if self.is_signed_by(issuer) {
             return true;
@@ -273,7 +273,7 @@ impl<'a> Basic<'a> {
     }
 }
 
-/// SingleResponse: what is said of one certificate.
+/// SingleResponse: the status of one certificate.
 struct Single<'a> {
     id: Der<'a>,
     status: Status,
@@ -306,7 +306,7 @@ impl<'a> Single<'a> {
     }
 }
 
-/// What is sent along with a certificate, which changes while it is in use.
+/// The OCSP response of a certificate, which changes while the certificate is in use.
 pub struct Staple {
     plain: Arc<CertifiedKey>,
     stapled: ArcSwapOption<Stapled>,
@@ -336,7 +336,7 @@ impl Staple {
         self.stapled.load().as_ref().map(|it| it.until_unix_s)
     }
 
-    /// What a handshake shows now.
+    /// The certificate with the current response.
     pub fn certified(&self) -> Arc<CertifiedKey> {
         let stapled = self.stapled.load();
         match &*stapled {

@@ -1,12 +1,12 @@
 //! A connection after its handshake: data both ways, keys renewed, and the end.
 //!
-//! | comes | TLS 1.2 | TLS 1.3 |
+//! | record | TLS 1.2 | TLS 1.3 |
 //! |---|---|---|
 //! | application data | data | data |
 //! | close_notify | the end | the end |
-//! | another alert | a warning: let pass, a few times; else the end | user_canceled: let pass; else the end |
-//! | KeyUpdate | – | the opener's key is renewed, and the sealer's if that is asked for |
-//! | NewSessionTicket | – | remembered, by who opened the connection |
+//! | another alert | a warning: ignored, a few times; else the end | user_canceled: ignored; else the end |
+//! | KeyUpdate | – | the opener's key is renewed, and the sealer's if requested |
+//! | NewSessionTicket | – | stored by the client side |
 //! | HelloRequest, ClientHello | refused by a warning (RFC 5746), a few times | an error |
 //! | anything else | an error | an error |
 
@@ -25,13 +25,13 @@ use crate::record::{
 use crate::sealed::Sealed;
 use crate::step::Step;
 
-/// Records that are no data, between two that are: nobody needs more.
+/// Most records without data between two with data: no peer needs more.
 const IDLE_RECORDS_MAX: u8 = 32;
 /// Requests for another handshake that are refused (TLS 1.2); one more ends the connection.
 const REFUSALS_MAX: u8 = 8;
 /// The longest message after the handshake: a ticket with everything that may be in it.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
-/// A key of TLS 1.3 is renewed when it may protect only so many more records: those of one answer.
+/// A key of TLS 1.3 is renewed when it may protect only this many more records: those of one response.
 const RENEW_RECORDS_LEFT: u64 = 1 << 12;
 
 const HELLO_REQUEST: u8 = 0;
@@ -40,7 +40,7 @@ const NEW_SESSION_TICKET: u8 = 4;
 const KEY_UPDATE: u8 = 24;
 const MESSAGE_HEADER_BYTES: usize = 4;
 
-/// What is left of rustls after the handshake.
+/// The part of rustls that remains after the handshake.
 pub(crate) enum Kernel {
     Server(KernelConnection<ServerConnectionData>),
     Client(KernelConnection<ClientConnectionData>),
@@ -128,7 +128,7 @@ impl Open {
         Ok(Step::More)
     }
 
-    /// The next record, once it is whole: what its header says, and its length.
+    /// The next complete record: its header, and its length.
     fn next_record(
         &mut self,
         input: &[u8],
@@ -144,7 +144,7 @@ impl Open {
                 return Err(TlsError::PeerMisbehaved("a record that is too long"));
             }
         };
-        // RFC 8446 section 5.2: what is protected says so.
+        // RFC 8446 section 5.2: protected records have this type.
         if self.is_13 && header.content != ContentType::ApplicationData {
             return Err(self.misbehaved("a record that is not protected", out));
         }
@@ -287,7 +287,7 @@ impl Open {
         Ok(())
     }
 
-    /// Seals what `parts` give, one after the other, in records as long as may be.
+    /// Encrypts `parts`, one after the other, in records of maximum length.
     pub fn seal(&mut self, parts: &[IoSlice<'_>], out: &mut Sealed) -> Result<(), TlsError> {
         if self.is_closed {
             return Ok(());

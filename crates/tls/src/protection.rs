@@ -1,9 +1,8 @@
-//! Records sealed and opened where they stand.
+//! Encryption and decryption of records in place.
 //!
 //! After the handshake a connection is a key, a number and a direction, twice. Keys come from
-//! [`rustls::ConnectionTrafficSecrets`]; what is done with them is that of rustls, without a copy and without an
-//! allocation: a record is opened in the buffer that it was received into, and sealed from where its
-//! plaintext is to where it is sent from.
+//! [`rustls::ConnectionTrafficSecrets`]. The algorithms are those of rustls, without a copy and without an allocation: a
+//! record is decrypted in its receive buffer, and encrypted from the plaintext's buffer into the send buffer.
 //!
 //! | | TLS 1.2 (RFC 5288, RFC 7905) | TLS 1.3 (RFC 8446 section 5) |
 //! |---|---|---|
@@ -26,9 +25,9 @@ use crate::record::{ContentType, HEADER_BYTES, LEGACY_VERSION, PLAINTEXT_BYTES_M
 pub const TAG_BYTES: usize = 16;
 /// Bytes of the nonce that stand in a record of TLS 1.2 with AES-GCM.
 const EXPLICIT_NONCE_BYTES: usize = 8;
-/// What a record is longer than its plaintext, at most.
+/// The overhead of a record beyond its plaintext, at most.
 pub const OVERHEAD_BYTES_MAX: usize = HEADER_BYTES + EXPLICIT_NONCE_BYTES + TAG_BYTES;
-/// With AES-GCM so many records of one key are safe: 2^24.5 of full size (RFC 8446 section 5.5).
+/// With AES-GCM this many records of one key are safe: 2^24.5 of full size (RFC 8446 section 5.5).
 const GCM_RECORDS_MAX: u64 = 1 << 24;
 
 /// How records are protected.
@@ -49,12 +48,12 @@ impl Scheme {
         matches!(self, Self::Gcm13 | Self::ChaCha13)
     }
 
-    /// Bytes between the header and what is sealed.
+    /// Bytes between the header and the encrypted part.
     fn explicit_bytes(self) -> usize {
         if self == Self::Gcm12 { EXPLICIT_NONCE_BYTES } else { 0 }
     }
 
-    /// Bytes of a record's type within what is sealed.
+    /// Bytes of a record's type within the encrypted part.
     fn type_bytes(self) -> usize {
         usize::from(self.is_13())
     }
@@ -156,7 +155,7 @@ pub enum OpenError {
 /// A record that was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
-    /// What it holds.
+    /// Its content type.
     pub content: ContentType,
     /// Where its plaintext starts, from the start of the record.
     pub start: usize,
@@ -165,7 +164,7 @@ pub struct Opened {
 }
 
 impl Opener {
-    /// Opens what was sealed with these secrets, the record numbered `sequence` first.
+    /// Decrypts records encrypted with these secrets, beginning with the record number `sequence`.
     pub fn new(
         secrets: ConnectionTrafficSecrets,
         sequence: u64,
@@ -174,7 +173,7 @@ impl Opener {
         Protection::new(secrets, sequence, is_13).map(Self)
     }
 
-    /// Opens `record`, a whole one with its header, in place. `content` is what its header says.
+    /// Decrypts the whole record `record`, including its header, in place. `content` is the type in its header.
     pub fn open(&mut self, content: ContentType, record: &mut [u8]) -> Result<Opened, OpenError> {
         let Self(protection) = self;
         let scheme = protection.scheme;
@@ -284,7 +283,7 @@ impl Sealer {
             seal_parts(&protection.key, nonce, data, parts, text, inner, tail)
         };
         protection.sequence += 1;
-        // What can fail is a length that does not fit, and these do.
+        // Only a wrong length could fail, and these are right.
         done.map(|()| record_bytes).map_err(|_| Exhausted)
     }
 }

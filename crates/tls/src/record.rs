@@ -4,14 +4,14 @@
 pub const HEADER_BYTES: usize = 5;
 /// The most plaintext that a record holds (RFC 8446 section 5.1).
 pub const PLAINTEXT_BYTES_MAX: usize = 1 << 14;
-/// What a record of TLS 1.3 may be longer than its plaintext (RFC 8446 section 5.2).
+/// The most bytes of a TLS 1.3 record beyond its plaintext (RFC 8446 section 5.2).
 pub const EXPANSION_BYTES_MAX_13: usize = 256;
-/// What a record of TLS 1.2 may be longer than its plaintext (RFC 5246 section 6.2.3).
+/// The most bytes of a TLS 1.2 record beyond its plaintext (RFC 5246 section 6.2.3).
 pub const EXPANSION_BYTES_MAX_12: usize = 2048;
 /// The version that records carry, of TLS 1.3 as well (RFC 8446 section 5.1).
 pub const LEGACY_VERSION: [u8; 2] = [3, 3];
 
-/// What a record holds.
+/// The content type of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentType {
     /// ChangeCipherSpec
@@ -50,13 +50,13 @@ impl ContentType {
 /// The header of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// What it holds; of TLS 1.3 what it claims to hold.
+    /// Its content type; in TLS 1.3 the outer one.
     pub content: ContentType,
     /// Bytes that follow.
     pub length: usize,
 }
 
-/// What the first bytes of a record say.
+/// The result of reading the first bytes of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framed {
     /// The header is not whole yet.

@@ -1,4 +1,4 @@
-//! A buffer for what goes out: filled from the front, sent, emptied, used again.
+//! An output buffer: filled from the front, sent, emptied, reused.
 
 /// Bytes in order, with room behind them that is not cleared anew for each record.
 #[derive(Debug, Default)]
@@ -13,7 +13,7 @@ impl Sealed {
         Self { bytes: Vec::new(), length: 0 }
     }
 
-    /// What was put in.
+    /// Its contents.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
@@ -23,12 +23,12 @@ impl Sealed {
         self.length == 0
     }
 
-    /// Forgets what was put in; the room stays.
+    /// Drops the contents; the capacity stays.
     pub fn clear(&mut self) {
         self.length = 0;
     }
 
-    /// Room for so many more bytes, which [`Self::filled`] makes part of it.
+    /// Room for this many more bytes, which [`Self::filled`] makes part of it.
     pub fn room(&mut self, bytes: usize) -> &mut [u8] {
         let end = self.length + bytes;
         if self.bytes.len() < end {

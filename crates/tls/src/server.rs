@@ -1,4 +1,4 @@
-//! What a virtual server needs to accept TLS: certificates by name, versions, suites, and how sessions go on.
+//! Settings of a virtual server for TLS: certificates by name, versions, suites, session resumption.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,8 +28,7 @@ use crate::tickets::TicketKeys;
 /// Tickets that a client of TLS 1.3 gets with a handshake: each opens one connection (RFC 8446 section C.4).
 const TICKETS: usize = 2;
 
-/// What a client that comes again may send with its first message, before the handshake is done: room for a few
-/// requests. More is refused.
+/// Limit of early data in a returning client's first message: room for a few requests. More is refused.
 pub const EARLY_DATA_BYTES_MAX: u32 = 16 * 1024;
 
 /// Versions of TLS.
@@ -94,15 +93,15 @@ pub const GROUPS: [(&str, &dyn SupportedKxGroup); 5] = [
 /// Whether a client shows a certificate.
 #[derive(Debug, Clone)]
 pub enum ClientCertificates {
-    /// It is not asked for one.
+    /// Clients are not asked for one.
     Off,
-    /// It is asked for one; a connection without one is served.
+    /// Clients are asked for one; a connection without one is served.
     Request(Trust),
     /// A connection without one fails.
     Require(Trust),
 }
 
-/// Whose certificates are good.
+/// Trust in client certificates.
 #[derive(Debug, Clone)]
 pub struct Trust {
     /// The authorities.
@@ -112,7 +111,7 @@ pub struct Trust {
 }
 
 impl ClientCertificates {
-    /// Stands for whom is let in. A session that another setting let in must not go on.
+    /// A digest of the accepted certificates. A session that began with other settings must not be resumed.
     pub fn digest(&self) -> [u8; 32] {
         let (mode, trust) = match self {
             Self::Off => (0, None),
@@ -134,7 +133,7 @@ impl ClientCertificates {
     }
 }
 
-/// What clients of some names get.
+/// Settings for clients of some names.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The oldest version.
@@ -145,7 +144,7 @@ pub struct Settings {
     pub suites: Vec<SupportedCipherSuite>,
     /// Groups, the preferred first.
     pub groups: Vec<&'static dyn SupportedKxGroup>,
-    /// The application's protocols, the preferred first; none: a client may offer what it likes.
+    /// The application's protocols, the preferred first; empty: a client may offer any.
     pub alpn: Vec<Vec<u8>>,
     /// Whether a client shows a certificate.
     pub client_certificates: ClientCertificates,
@@ -164,14 +163,14 @@ impl Default for Settings {
     }
 }
 
-/// How sessions go on.
+/// The way in which sessions are resumed.
 #[derive(Debug, Clone)]
 pub enum Sessions {
     /// Each connection has a handshake of its own.
     Off,
     /// By tickets.
     Tickets(Arc<TicketKeys>),
-    /// By what is remembered here.
+    /// By stored sessions.
     Stateful {
         /// Where. A session that is looked for is taken out: it opens one connection.
         cache: Arc<SessionCache>,
@@ -208,7 +207,7 @@ struct Choices {
     all: Vec<Shown>,
 }
 
-/// A certificate, and what is sent along with it if that changes.
+/// A certificate, and its OCSP response if that changes.
 #[derive(Debug, Clone)]
 struct Shown {
     certified: Arc<CertifiedKey>,
@@ -297,24 +296,24 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
-/// What accepts the connections of a virtual server.
+/// Accepts the connections of a virtual server.
 #[derive(Debug)]
 pub struct Acceptor {
     default: Offer,
     by_name: Names<Offer>,
 }
 
-/// What clients get, and the certificates in it.
+/// Settings for clients, with their certificates.
 #[derive(Debug, Clone)]
 pub struct Offer {
-    /// What [`server_config`] has made of these certificates.
+    /// The result of [`server_config`] for these certificates.
     pub config: Arc<ServerConfig>,
     /// Some, or all, of a virtual server's.
     pub certificates: Arc<Certificates>,
 }
 
 impl Offer {
-    /// The same, and clients go on with sessions in this way.
+    /// The same settings, with this kind of session resumption.
     pub fn with_sessions(&self, sessions: &Sessions) -> Self {
         let config = with_sessions(&self.config, sessions);
         Self { config, certificates: Arc::clone(&self.certificates) }
@@ -332,7 +331,7 @@ impl Acceptor {
         *self.by_name.entry(name, || offer.clone()) = offer.clone();
     }
 
-    /// What a client gets that says this, or the alert by which it is refused.
+    /// The settings for a client with this ClientHello, or the alert that refuses it.
     pub fn choose(&self, hello: &ClientHello) -> Result<&Arc<ServerConfig>, Alert> {
         let offer = self.of(&hello.server_name);
         // Where a certificate is missing, rustls speaks of denied access; of a name that it does not take, of an illegal
@@ -357,7 +356,7 @@ impl Acceptor {
     }
 }
 
-/// What clients with these settings get; each connection has a handshake of its own.
+/// The rustls configuration for these settings; each connection has its own handshake.
 pub fn server_config(
     settings: &Settings,
     certificates: Arc<Certificates>,
@@ -394,7 +393,7 @@ pub fn server_config(
     Ok(Arc::new(config))
 }
 
-/// The same, and clients go on with sessions in this way.
+/// The same configuration, with this kind of session resumption.
 pub fn with_sessions(config: &ServerConfig, sessions: &Sessions) -> Arc<ServerConfig> {
     let mut config = config.clone();
     match sessions {
@@ -404,7 +403,7 @@ pub fn with_sessions(config: &ServerConfig, sessions: &Sessions) -> Arc<ServerCo
             config.session_storage = Arc::clone(cache) as _;
             if *early_data {
                 config.max_early_data_size = EARLY_DATA_BYTES_MAX;
-                // Else what came early would be answered no earlier.
+                // Otherwise early requests would not be answered earlier.
                 config.send_half_rtt_data = true;
             }
         }

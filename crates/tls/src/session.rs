@@ -1,17 +1,17 @@
 //! One connection's TLS: bytes of the network in, plaintext out, and the other way round. No socket.
 //!
-//! | state | on | becomes |
+//! | state | event | next state |
 //! |---|---|---|
-//! | `Handshake` | a record | `Handshake`; what rustls answers is to be sent |
-//! | `Handshake` | early data that is accepted (0-RTT) | `Handshake`, and established already: data goes both ways by rustls |
+//! | `Handshake` | a record | `Handshake`; rustls's answer must be sent |
+//! | `Handshake` | accepted early data (0-RTT) | `Handshake`, already established: data goes both ways through rustls |
 //! | `Handshake` | the peer's Finished | `Open`: the keys leave rustls |
-//! | `Open` | a record | `Open`: data, or what concerns the keys |
+//! | `Open` | a record | `Open`: data, or a change of keys |
 //! | `Open` | close_notify | `Open`, and nothing more is read |
-//! | `Handshake` | a server that does not agree to the protocol that is required | `Failed`; nothing that waited is sent |
-//! | any | what is against the protocol | `Failed`: an alert is to be sent, then the end |
+//! | `Handshake` | a server that does not agree to the required protocol | `Failed`; waiting data is not sent |
+//! | any | a protocol violation | `Failed`: an alert must be sent, then the end |
 //!
-//! The handshake is rustls's, one record at a time. Data is sealed and opened here ([`crate::protection`]); of
-//! rustls only what renews keys and remembers sessions stays ([`rustls::kernel`]).
+//! rustls does the handshake, one record at a time. Data is encrypted and decrypted here ([`crate::protection`]); only the
+//! parts of rustls that renew keys and store sessions stay ([`rustls::kernel`]).
 
 use std::fmt;
 use std::io::IoSlice;
@@ -35,7 +35,7 @@ use crate::record::{
 use crate::sealed::Sealed;
 use crate::step::Step;
 
-/// What a handshake agreed on.
+/// The results of a handshake.
 #[derive(Debug, Clone)]
 pub struct Established {
     /// The version.
@@ -55,10 +55,10 @@ pub struct Established {
 /// One connection's TLS.
 pub struct Session {
     state: State,
-    /// What is to be sent once the handshake is done.
+    /// Data to send once the handshake is complete.
     waiting: Vec<u8>,
     established: Option<Box<Established>>,
-    /// What is sent is of this protocol: without the peer's agreement (ALPN) the handshake fails.
+    /// The protocol of sent data: without the peer's agreement (ALPN) the handshake fails.
     required: Option<Protocol>,
 }
 
@@ -74,7 +74,7 @@ struct Handshake {
     connection: Connection,
     /// Bytes at the front of the input that are of records which rustls has seen.
     seen_bytes: usize,
-    /// Early data is accepted, and established was what is known by then.
+    /// Early data is accepted, and the results so far were reported.
     is_early: bool,
     /// The front of the input is a record of early data that rustls has opened.
     early: Option<EarlyRecord>,
@@ -86,7 +86,7 @@ struct EarlyRecord {
     data_bytes: usize,
 }
 
-/// What came of showing rustls records.
+/// The result of passing records to rustls.
 enum Progress {
     /// It needs more.
     More,
@@ -101,7 +101,7 @@ enum Connection {
     Client(UnbufferedClientConnection),
 }
 
-/// What rustls wants, once it has seen a record.
+/// The next step that rustls needs after a record.
 enum Wants {
     /// Another record.
     Record,
@@ -120,7 +120,7 @@ impl Session {
         connection.map(|it| Self::begin(Connection::Server(it))).map_err(TlsError::Handshake)
     }
 
-    /// A connection to a server of this name. [`Self::step`] with nothing says what to send first.
+    /// A connection to a server of this name. [`Self::step`] without input returns the first message.
     pub fn client(config: &Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, TlsError> {
         let connection = UnbufferedClientConnection::new(Arc::clone(config), name);
         connection.map(|it| Self::begin(Connection::Client(it))).map_err(TlsError::Handshake)
@@ -144,7 +144,7 @@ impl Session {
         matches!(&self.state, State::Handshake(handshake) if !handshake.is_early)
     }
 
-    /// What the handshake agreed on; given once.
+    /// The results of the handshake; returned once.
     pub fn established(&mut self) -> Option<Box<Established>> {
         self.established.take()
     }
@@ -154,9 +154,9 @@ impl Session {
         self.waiting.len()
     }
 
-    /// Looks at `input[*consumed..]`, which are bytes of the peer in order, and moves `consumed` behind what is done
-    /// with. What has to be sent is appended to `out`. To be called again until it says [`Step::More`] or
-    /// [`Step::Failed`]; what is not consumed then comes again, before what arrives later.
+    /// Processes `input[*consumed..]`, the peer's bytes in order, and moves `consumed` behind the processed part. Output
+    /// is appended to `out`. To be called again until it returns [`Step::More`] or [`Step::Failed`]; the unconsumed rest
+    /// must be passed again, before later bytes.
     pub fn step(&mut self, input: &mut [u8], consumed: &mut usize, out: &mut Sealed) -> Step {
         let result = match &mut self.state {
             State::Handshake(handshake) => match handshake.step(input, consumed, out) {
@@ -175,7 +175,7 @@ impl Session {
         })
     }
 
-    /// Early data has come: what is known of the session first, then the data.
+    /// Early data has come: returns the session's facts first, then the data.
     fn early(&mut self, consumed: &mut usize) -> Result<Step, TlsError> {
         let State::Handshake(handshake) = &mut self.state else {
             return Err(TlsError::Internal("early data after the handshake"));
@@ -218,10 +218,10 @@ impl Session {
         Ok(if was_early { Step::Confirmed } else { Step::Established })
     }
 
-    /// Seals what `parts` give, one after the other, into `out`; until the handshake is done it is kept instead.
+    /// Encrypts `parts`, one after the other, into `out`; until the handshake is complete they are kept instead.
     pub fn seal(&mut self, parts: &[IoSlice<'_>], out: &mut Sealed) -> Result<(), TlsError> {
         match &mut self.state {
-            // What waits once waits to the end: nothing may overtake it.
+            // Waiting data waits to the end: nothing may overtake it.
             State::Handshake(handshake) if self.waiting.is_empty() && handshake.may_send() => {
                 handshake.seal(parts, out)
             }
@@ -234,7 +234,7 @@ impl Session {
         }
     }
 
-    /// Takes back what waits for the end of the handshake.
+    /// Takes back the data that waits for the end of the handshake.
     pub fn take_waiting(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.waiting)
     }
@@ -297,8 +297,7 @@ impl Handshake {
                     self.seen_bytes += bytes;
                 }
                 Err(error) => {
-                    // What it still has for the peer, the alert last. Asked again it would look at what it has
-                    // refused.
+                    // The rest of its output, the alert last. Asked again, it would process the refused input again.
                     while self.wants_write()
                         && matches!(self.advance(input, consumed, out), Ok(Wants::Again))
                     {
@@ -321,7 +320,7 @@ impl Handshake {
         Ok(())
     }
 
-    /// Whether rustls seals what is to be sent. Where part of a message has come, it would have to be shown that.
+    /// Whether rustls encrypts outgoing data. If a part of a message has come, rustls would have to see it again first.
     fn may_send(&self) -> bool {
         self.is_early && self.seen_bytes == 0
     }
@@ -364,8 +363,8 @@ impl Handshake {
         }
     }
 
-    /// Shows rustls what it has seen and not discarded, as it must be shown each time: it has noted where in it
-    /// the parts of a message are.
+    /// Passes rustls the bytes that it has seen and not discarded, as it requires each time: it has recorded the places of
+    /// message parts in them.
     fn advance(
         &mut self,
         input: &mut [u8],
@@ -375,7 +374,7 @@ impl Handshake {
         let seen = &mut input[*consumed..][..self.seen_bytes];
         let (discard, wants) = match &mut self.connection {
             Connection::Server(it) => advance(it.process_tls_records(seen), early_data, out),
-            // It sends such data, and gets none.
+            // A client sends early data, and receives none.
             Connection::Client(it) => advance(it.process_tls_records(seen), |_| Vec::new(), out),
         };
         if matches!(wants, Ok(Wants::Taken(_))) {
@@ -405,10 +404,10 @@ impl Handshake {
         }
     }
 
-    /// Whether `seen`, which rustls has kept, is a record that it dropped: early data that was not accepted. It would
-    /// look at it again with each further record, and count it again.
+    /// Whether `seen`, which rustls has kept, is a dropped record of refused early data. rustls would process and count it
+    /// again with each further record.
     ///
-    /// What aws-lc cannot open it clears. A record that it could open is never all zero: its type is in it.
+    /// aws-lc clears records that it cannot decrypt. A decrypted record is never all zero: it contains its type.
     fn was_dropped(&self, seen: &[u8]) -> bool {
         let Framed::Header(header) = read_header(seen, EXPANSION_BYTES_MAX_12) else {
             return false;
@@ -422,8 +421,8 @@ impl Handshake {
             && text.iter().all(|&byte| byte == 0)
     }
 
-    /// A record comes that is of no known type (RFC 8446 section 5). rustls would wait for all of it, and give another
-    /// alert: what it is shown instead, behind what it has seen, is out of place whatever comes.
+    /// A record of an unknown type has come (RFC 8446 section 5). rustls would wait for all of it, and send another alert.
+    /// Instead it gets a byte sequence behind the seen bytes that is invalid in any state.
     fn refuse_unknown_type(&mut self, seen: &[u8], out: &mut Sealed) -> TlsError {
         let misplaced: [u8; 6] = match self.version() {
             // Nothing was agreed on, so nothing is protected.
@@ -494,7 +493,7 @@ fn established<D>(
     })
 }
 
-/// Does what rustls wants done. How many bytes it is done with, and what it wants next.
+/// Does the step that rustls needs. Returns how many bytes are processed, and the next step.
 fn advance<D>(
     status: UnbufferedStatus<'_, '_, D>,
     take: impl FnOnce(ReadEarlyData<'_, '_, D>) -> Vec<u8>,
@@ -502,7 +501,7 @@ fn advance<D>(
 ) -> (usize, Result<Wants, rustls::Error>) {
     let wants = match status.state {
         Ok(ConnectionState::EncodeTlsData(mut data)) => {
-            // An empty room tells how much is needed.
+            // Encoding into an empty buffer returns the needed size.
             let bytes = match data.encode(&mut []) {
                 Err(EncodeError::InsufficientSize(size)) => size.required_size,
                 Ok(_) | Err(EncodeError::AlreadyEncoded) => 0,
@@ -524,7 +523,7 @@ fn advance<D>(
     (status.discard, wants)
 }
 
-/// What a record of early data holds.
+/// The contents of an early data record.
 fn early_data(mut early: ReadEarlyData<'_, '_, ServerConnectionData>) -> Vec<u8> {
     let mut data = Vec::new();
     while let Some(Ok(record)) = early.next_record() {
@@ -533,8 +532,8 @@ fn early_data(mut early: ReadEarlyData<'_, '_, ServerConnectionData>) -> Vec<u8>
     data
 }
 
-/// The length of the record at the front, once it is whole. What is no record is shown to rustls as it is, so that it
-/// says what is wrong with it.
+/// The length of the record at the front, if it is complete. Invalid records are passed to rustls unchanged, so that it
+/// reports the error.
 fn next_record(input: &[u8]) -> Option<usize> {
     match read_header(input, EXPANSION_BYTES_MAX_12) {
         Framed::Header(header) => {

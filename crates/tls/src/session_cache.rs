@@ -1,11 +1,11 @@
-//! Sessions that are remembered here, for clients that go on with one: `resumption: stateful`.
+//! Stored sessions for clients that resume one: `resumption: stateful`.
 //!
-//! A table in parts, each behind a lock of its own that is held for one look. Only handshakes come here. The bound
-//! is on bytes: a session with a client certificate holds its chain.
+//! A table in parts, each with its own lock that is held for one access. Only handshakes use it. Its size is limited in
+//! bytes, since a session with a client certificate contains its chain.
 //!
 //! | operation | cost |
 //! |---|---|
-//! | `put`, `get`, `take` | O(1), amortised: one look, and those who have to go |
+//! | `put`, `get`, `take` | O(1), amortised: one access, and removals |
 //! | memory | [`SessionCache::bytes_max`], keys and values counted, and 64 bytes for each |
 
 use std::collections::{HashMap, VecDeque};
@@ -20,10 +20,10 @@ use rustls::server::StoresServerSessions;
 pub const LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 
 const PARTS: usize = 64;
-/// What an entry costs beyond its bytes.
+/// The overhead of an entry beyond its bytes.
 const ENTRY_BYTES: usize = 64;
 
-/// Remembers sessions, the newest so many bytes of them.
+/// Stores sessions, the newest up to a limit in bytes.
 pub struct SessionCache {
     parts: Box<[Mutex<Part>]>,
     hash: RandomState,
@@ -51,7 +51,7 @@ fn cost(key: &[u8], value: &[u8]) -> usize {
 }
 
 impl SessionCache {
-    /// A cache of at most so many bytes.
+    /// A cache of at most this many bytes.
     pub fn new(bytes_max: usize) -> Self {
         let parts = (0..PARTS).map(|_| Mutex::default()).collect();
         Self { parts, hash: RandomState::new(), part_bytes_max: bytes_max / PARTS }

@@ -1,11 +1,11 @@
-//! What a session says of bytes.
+//! The results of a session's steps.
 
 use crate::error::TlsError;
 
-/// What came of looking at received bytes.
+/// The result of processing received bytes.
 #[derive(Debug, PartialEq)]
 pub enum Step {
-    /// Nothing more can be done with what is here.
+    /// More input is needed.
     More,
     /// Plaintext, in the bytes that were looked at.
     Data {
@@ -14,14 +14,14 @@ pub enum Step {
         /// One past its last.
         end: usize,
     },
-    /// The handshake is done, or as good as done where early data is accepted: [`crate::Session::established`] says with what.
-    /// What was to be sent until then is sealed.
+    /// The handshake is complete, or early data is accepted: [`crate::Session::established`] has the results. Data that
+    /// waited for it is encrypted.
     Established,
-    /// After [`Step::Established`] with early data: now the handshake is done. What came before may have been sent by
-    /// somebody else, who had recorded it; what comes from now on is the client's.
+    /// After [`Step::Established`] with early data: the handshake is complete. Earlier data may be a replay by an
+    /// attacker; data from now on is the client's.
     Confirmed,
     /// The peer will send nothing more.
     Ended,
-    /// It is over. An alert may be in what is to be sent.
+    /// The session has ended. The output may contain an alert.
     Failed(TlsError),
 }

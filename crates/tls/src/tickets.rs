@@ -1,12 +1,12 @@
-//! Session tickets: what a session needs to go on, sealed, in the client's hands (RFC 5077, RFC 8446 section 4.6.1).
+//! Session tickets: the encrypted state of a session, stored by the client (RFC 5077, RFC 8446 section 4.6.1).
 //!
-//! A ticket is `name (16) | nonce (12) | time and state, sealed with AES-256-GCM | tag (16)`. The name tells which key
-//! it was; the time, seconds since 1970, when it was made: a ticket is honoured for [`LIFETIME_S`], whatever its key.
+//! A ticket is `name (16) | nonce (12) | time and state, sealed with AES-256-GCM | tag (16)`. The name identifies the key;
+//! the time, in seconds since 1970, is when the ticket was made: it is accepted for [`LIFETIME_S`], whatever its key.
 //!
-//! Keys of our own are random, are changed every [`ROTATION_S`] and forgotten two changes later, so that what was
-//! recorded cannot be opened with what is stolen afterwards. Keys of a file are shared by whoever has the file, and
-//! changed by whoever writes it. Each is used for one purpose (a virtual server, and whom it lets in): where a client
-//! certificate is asked for, a ticket from elsewhere, or of before, is no way around it.
+//! weir's own keys are random, are changed every [`ROTATION_S`] and forgotten two changes later, so that recorded traffic
+//! cannot be decrypted with keys stolen later. Keys of a file are shared by all instances with the file, and changed with
+//! it. Each key is used for one purpose (a virtual server, and its accepted client certificates): a ticket from another
+//! server, or from before a change, cannot bypass a required client certificate.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub const SECRET_BYTES: usize = 32;
 const NAME_BYTES: usize = 16;
 const TIME_BYTES: usize = 8;
 const TAG_BYTES: usize = 16;
-/// A clock that is behind ours by so much may have made a ticket.
+/// A ticket may have been made with a clock that is this far ahead.
 const CLOCK_SKEW_S: u64 = 5 * 60;
 /// Own keys that are honoured: that of now, and those whose tickets may still live.
 const OWN_KEYS_MAX: usize = 1 + (LIFETIME_S / ROTATION_S) as usize;
@@ -90,7 +90,7 @@ impl TicketKey {
         Some(ticket)
     }
 
-    /// What is in a ticket of this key, and when it was made.
+    /// The contents of a ticket of this key, and its time.
     fn open(&self, ticket: &[u8]) -> Option<(u64, Vec<u8>)> {
         let (nonce, sealed) = ticket[NAME_BYTES..].split_first_chunk::<NONCE_LEN>()?;
         let mut sealed = sealed.to_vec();
@@ -131,7 +131,7 @@ impl TicketKeys {
     /// Puts a new key in front. Of several that do so at once one succeeds.
     fn rotate(&self, now_s: u64) {
         let ring = self.ring.load();
-        // Without random numbers the key of before goes on.
+        // Without random numbers the previous key stays in use.
         let Ok(key) = TicketKey::random(&self.purpose) else { return };
         let mut keys = vec![key];
         // After a long silence no ticket of theirs lives any more.

@@ -29,8 +29,8 @@ const EXIT_OUTPUT: u8 = 3;
 #[command(after_help = "Examples:\n  \
                         weir check weir.yaml\n  \
                         weir check --json weir.yaml | jq '.diagnostics[].message'\n  \
-                        sudo -u weir weir check --explain weir.yaml does this host support packets?\n  \
-                        weir check --schema > weir.schema.json    for completion in an editor")]
+                        sudo -u weir weir check --explain weir.yaml   # does this host support packets?\n  \
+                        weir check --schema > weir.schema.json        # for completion in an editor")]
 pub struct Arguments {
     /// The configuration file
     #[arg(required_unless_present = "schema")]
@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 /// The exit status that the file deserves, and whether the answer could be written.
 fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
     let mut loaded = weir_config::load(file);
-    // What the kernel's tables have no room for is not known there.
+    // The configuration crate does not know the limits of the kernel's tables.
     let wrong = loaded.config.as_ref().and_then(|it| weir_control::packets::check(it, file));
     if let Some(wrong) = wrong {
         loaded.diagnostics.push(wrong);

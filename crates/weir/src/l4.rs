@@ -1,4 +1,4 @@
-//! `weir l4`: what the kernel forwards for virtual servers of type fast_l4.
+//! `weir l4`: the packet forwarding of virtual servers of type fast_l4.
 
 use std::net::IpAddr;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ use crate::output;
                         weir l4 flows --virtual-server shop\n  \
                         weir l4 flows --client 192.0.2.7 --json\n  \
                         weir l4 end --member 10.0.0.11:80\n  \
-                        weir l4 detach    after `on_exit: keep`, or a crash")]
+                        weir l4 detach   # after `on_exit: keep`, or a crash")]
 pub struct Arguments {
     #[command(subcommand)]
     action: Action,
@@ -35,7 +35,7 @@ enum Action {
     Detach(DetachArguments),
 }
 
-/// Which flows are meant; what is not given is any.
+/// Selects flows; a missing option matches any value.
 #[derive(Debug, Args)]
 struct Filter {
     /// Flows of this virtual server
@@ -102,7 +102,7 @@ struct EndArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir l4 detach\n  \
-                        weir l4 detach edge only those of `packet_path: { name: edge }`")]
+                        weir l4 detach edge   # only those of `packet_path: { name: edge }`")]
 struct DetachArguments {
     /// The `packet_path.name` of its configuration [default: all]
     name: Option<String>,
@@ -216,7 +216,7 @@ fn detach(name: Option<&str>) -> ExitCode {
     }
 }
 
-/// What was removed, and what was not.
+/// The text about removed programs, and those that stayed.
 fn told(detached: &Detached) -> String {
     let Detached { removed, in_use } = detached;
     let mut text: String =

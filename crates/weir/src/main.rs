@@ -29,12 +29,12 @@ use clap::{Parser, Subcommand};
     ),
     arg_required_else_help = true,
     after_help = "Examples:\n  \
-                  weir run weir.yaml serve a configuration file\n  \
-                  weir check weir.yaml report every mistake in a configuration file\n  \
-                  weir status show state and problems of a running weir\n  \
-                  weir demo demonstrate weir with its own members and traffic\n  \
-                  weir bench run quick    compare it with HAProxy, nginx and Envoy on this machine\n  \
-                  weir help check show the help of a subcommand"
+                  weir run weir.yaml     # serve a configuration file\n  \
+                  weir check weir.yaml   # report every mistake in a configuration file\n  \
+                  weir status            # show state and problems of a running weir\n  \
+                  weir demo              # demonstrate weir with its own members and traffic\n  \
+                  weir bench run quick   # compare weir with HAProxy, nginx and Envoy on this machine\n  \
+                  weir help check        # show the help of a subcommand"
 )]
 struct CommandLine {
     #[command(subcommand)]

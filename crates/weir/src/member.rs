@@ -19,14 +19,14 @@ const COMMAND: &str = "weir member";
 /// Exit status when requests are still under way at the end of `--wait`.
 const EXIT_UNDER_WAY: u8 = 4;
 
-/// From one look at a member that is waited for to the next.
+/// The interval of checks while waiting for a member.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// From one line of progress to the next.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Looks in a row that must find nothing under way: a request that a worker was just giving to the
-/// member when it was told not to is seen by the second.
+/// Checks in a row that must find no open request: the second one sees a request that a worker was just giving to the
+/// member.
 const IDLE_LOOKS: u32 = 2;
 
 /// Take a member out of service while weir runs, or put it back
@@ -42,8 +42,8 @@ const IDLE_LOOKS: u32 = 2;
 #[command(after_help = "Examples:\n  \
                         weir member web 10.0.0.11:80 drain --wait 5m && ssh 10.0.0.11 reboot\n  \
                         weir member web 10.0.0.11:80 enable\n  \
-                        weir member 10.0.0.11:80 drain --wait in all its pools\n  \
-                        weir pool web show the members and their state")]
+                        weir member 10.0.0.11:80 drain --wait   # in all its pools\n  \
+                        weir pool web                           # show the members and their state")]
 #[command(override_usage = "weir member [OPTIONS] [POOL] <ADDRESS> <ACTION>")]
 pub struct Arguments {
     /// The pool (default: all pools), the member's address as shown by `weir pool POOL`, and an action: drain (only
@@ -153,7 +153,7 @@ fn path_of(pool: &str, address: &str) -> String {
     format!("/pools/{}/members/{}", segment(pool), segment(address))
 }
 
-/// What was done: `web/10.0.0.11:80 is drained: it gets nothing new; 3 requests under way`.
+/// The result: `web/10.0.0.11:80 is drained: it gets nothing new; 3 requests under way`.
 fn done_text(changed: &Changed) -> String {
     let Changed { pool, member, before, changed, .. } = changed;
     let was = match (changed, before == &member.administrative) {
@@ -183,7 +183,7 @@ fn source(member: &Member) -> &'static str {
     }
 }
 
-/// What whoever took a member out should know at once.
+/// A warning about the consequences of taking a member out.
 fn warning(changed: &Changed) -> Option<String> {
     let pool = &changed.pool;
     let nobody_left = changed.members_in_service == 0 && !changed.member.is_enabled();
@@ -235,7 +235,7 @@ impl Waited {
     }
 }
 
-/// Looks again and again until nothing is under way on the member, and tells how far that is.
+/// Checks repeatedly until the member has no open requests, and reports the progress.
 fn wait(client: &Client, path: &str, limit: Option<Duration>) -> Result<Waited, Error> {
     let began = Instant::now();
     let mut told: Option<Instant> = None;

@@ -1,4 +1,4 @@
-//! `weir pool`: the pools of a running weir, and what is the matter with their members.
+//! `weir pool`: the pools of a running weir, and the state of their members.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -142,7 +142,7 @@ fn heading(pool: &Pool, paint: Paint) -> String {
     text
 }
 
-/// Every member with all that is known of it.
+/// Every member with all details.
 fn detail(pool: &Pool, paint: Paint) -> String {
     let mut text = heading(pool, paint);
     text += &paint.line(

@@ -1,4 +1,4 @@
-//! `weir reload`: has a running weir read its configuration again, and says what that has changed, or why not.
+//! `weir reload`: reloads the configuration of a running weir, and reports the changes or the errors.
 
 use std::process::ExitCode;
 use std::thread;
@@ -15,7 +15,7 @@ use crate::values::parse_duration;
 
 const COMMAND: &str = "weir reload";
 
-/// Exit status when it is not in force at the end of `--wait`.
+/// Exit status if the configuration is not active at the end of `--wait`.
 const EXIT_UNDER_WAY: u8 = 4;
 
 /// From one look to the next.
@@ -63,7 +63,7 @@ struct Asked {
     number: u64,
 }
 
-/// What became of it, as weir tells it.
+/// The result, as weir reports it.
 #[derive(Debug, Deserialize)]
 struct Report {
     state: State,
@@ -157,7 +157,7 @@ fn tell(report: &Report, waited: Duration) -> ExitCode {
     }
 }
 
-/// `in force: 2 changes`, and what they are.
+/// `in force: 2 changes`, and the list of them.
 fn in_force_text(report: &Report) -> String {
     let count = report.changes.len() + report.changes_untold;
     if count == 0 {

@@ -1,4 +1,4 @@
-//! `weir run`: serves what a configuration file says.
+//! `weir run`: serves a configuration file.
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::output;
 /// Exit status when nothing was served, or no longer is.
 const EXIT_FAILED: u8 = 1;
 
-/// What waits to be told at the end gets this long.
+/// The time for writing the last events at the end.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serve a configuration file
@@ -29,7 +29,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir run weir.yaml\n  \
-                        kill -HUP $(pidof weir)    read weir.yaml again")]
+                        kill -HUP $(pidof weir)   # read weir.yaml again")]
 pub struct Arguments {
     /// The configuration file
     file: PathBuf,
@@ -82,7 +82,7 @@ fn serve(file: &Path, key_log: Option<&Path>) -> ExitCode {
     }
 }
 
-/// What the user reads: the findings of `weir check` if the file is to blame, else one line.
+/// The message for the user: the findings of `weir check` if the file is to blame, else one line.
 fn text_of(error: &Error) -> String {
     let colourful = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let colour = if colourful { Colour::Always } else { Colour::Never };

@@ -1,4 +1,4 @@
-//! `weir status`: what a running weir does, and what is wrong.
+//! `weir status`: the state of a running weir, and its problems.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
     let client = arguments.connection.client()?;
     let document = client.get("/status")?;
-    // What cannot be read is no status, in either form.
+    // An unreadable status is an error in both forms.
     let status: Status = client.read(&document)?;
     if arguments.json {
         return Ok(String::from_utf8_lossy(&document).into_owned());
@@ -171,7 +171,7 @@ fn listens_on(server: &VirtualServer, status: &Status) -> String {
     }
 }
 
-/// What a virtual server counts beside connections and bytes.
+/// The counted unit of a virtual server besides connections and bytes.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Http,
@@ -180,7 +180,7 @@ enum Kind {
     Packets,
 }
 
-/// What it does per second.
+/// Its rates per second.
 fn per_second(rates: &Rates, kind: Kind) -> String {
     let connections = amount(rates.connections_per_second);
     let begun = match kind {
@@ -207,7 +207,7 @@ const NAMES_SHOWN_MAX: usize = 3;
 /// A certificate with fewer days is one that should have been renewed.
 const DAYS_MIN: i64 = 30;
 
-/// Whom a certificate is for, and its days.
+/// The names of a certificate, and its remaining days.
 fn shown_certificate(certificate: &Certificate) -> (Tone, String) {
     let Certificate { names, subject, not_after, days_left } = certificate;
     let mut text = names.iter().take(NAMES_SHOWN_MAX).cloned().collect::<Vec<_>>().join(", ");
@@ -227,7 +227,8 @@ fn shown_certificate(certificate: &Certificate) -> (Tone, String) {
     (if *days_left < DAYS_MIN { Tone::Wrong } else { Tone::Plain }, text)
 }
 
-/// The pools of a virtual server. One whose members take no requests is marked; what is wrong is that of its own pool.
+/// The pools of a virtual server. A pool whose members take no requests is marked; the tone is that of the server's own
+/// pool.
 fn pools_of(server: &VirtualServer, known: &[Pool]) -> (Tone, String) {
     let is_out =
         |name: &String| known.iter().any(|pool| pool.name == *name && pool.members_in_service == 0);
@@ -321,7 +322,7 @@ fn shown(datagrams: &Datagrams) -> String {
     text
 }
 
-/// How relayed connections ended: those in order first, then what else there was, the most frequent first.
+/// The ends of relayed connections: normal ends first, then others, the most frequent first.
 fn ended(relayed: &BTreeMap<String, u64>) -> String {
     let complete = relayed.get("complete").copied().unwrap_or(0);
     let mut others: Vec<(&str, u64)> = relayed

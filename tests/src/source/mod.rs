@@ -1,4 +1,4 @@
-//! What the repository's Rust files define, read by a parser: functions, types, their members, and `unsafe`.
+//! The definitions in the repository's Rust files, read by a parser: functions, types, their members, and `unsafe`.
 
 mod reader;
 
@@ -21,7 +21,7 @@ pub struct File {
     pub unsafe_lines: Vec<usize>,
     /// Whether it forbids unsafe code.
     pub forbids_unsafe: bool,
-    /// What it defines.
+    /// Its definitions.
     pub items: Vec<Item>,
     /// Files that it declares as modules for tests only, each without its extension.
     pub test_modules: Vec<String>,
@@ -34,11 +34,11 @@ pub struct File {
 pub struct Item {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// The type or trait that it belongs to.
     pub of: Option<String>,
-    /// What a field is: the last word of its type's path, or nothing for a type without one. Not of other items.
+    /// The type of a field: the last word of the type's path, or nothing for a type without one. Only for fields.
     pub field_type: Option<String>,
     /// Where it begins; counted from 1.
     pub line: usize,
@@ -48,7 +48,7 @@ pub struct Item {
     pub is_test: bool,
 }
 
-/// What a name stands for.
+/// The kinds of items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A function with a body.
@@ -57,7 +57,7 @@ pub enum Kind {
     Method,
     /// A function of a trait, or a type's implementation of one.
     TraitMethod,
-    /// A struct with so many fields.
+    /// A struct with this number of fields.
     Struct(usize),
     /// An enum, a union, a trait, or another name of a type.
     Type,
@@ -87,7 +87,7 @@ impl Item {
 }
 
 impl File {
-    /// The crate's folder: what stands before `src`, `tests`, `benches` or a target's name.
+    /// The crate's folder: the path before `src`, `tests`, `benches` or the name of a target.
     pub fn package(&self) -> &str {
         let parts = ["/src/", "/tests/", "/benches/", "/fuzz_targets/", "/soak/", "/build.rs"];
         let ends = parts.iter().filter_map(|part| self.path.find(part));
@@ -109,7 +109,7 @@ pub fn files() -> &'static [File] {
 
 fn read_all() -> Vec<File> {
     let paths = repository::files("rs");
-    // Two threads: parsing is most of what tests on these files do.
+    // Two threads: parsing takes most of the time of tests on these files.
     let (one, other) = paths.split_at(paths.len() / 2);
     let all = |paths: &[String]| -> Vec<File> {
         paths.iter().map(|path| read(path, &repository::read(path))).collect()

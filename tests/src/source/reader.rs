@@ -1,4 +1,4 @@
-//! From a file's text to what it defines.
+//! From the text of a file to its definitions.
 
 use std::collections::BTreeSet;
 
@@ -103,7 +103,7 @@ fn path_attribute(attributes: &[Attribute]) -> Option<String> {
 
 struct Reader<'a> {
     file: &'a mut File,
-    /// What is read now is for tests only.
+    /// Whether the current item is for tests only.
     test: bool,
     /// The type or trait whose members are read now.
     of: Option<String>,
@@ -122,7 +122,7 @@ impl Reader<'_> {
         });
     }
 
-    /// Reads what is within an item with these attributes, and belongs to this type if it is one.
+    /// Reads the content of an item with these attributes; it belongs to this type, if the item is one.
     fn within(
         &mut self,
         attributes: &[Attribute],

@@ -1,6 +1,7 @@
 //! The project's documents name things that are there: files, headings, functions, dependencies.
 
 mod dependencies;
+mod equivalents;
 mod links;
 mod names;
 mod shown;

@@ -3,7 +3,7 @@
 use super::Axis;
 use crate::record::Point;
 
-/// Noise of what comes out the same again, whatever the rounds say: a fresh start lays memory out anew. See
+/// The assumed noise of repeatable counts, whatever the rounds show: a fresh start uses another memory layout. See
 /// [`Figure::is_repeatable`].
 pub const COUNTED_NOISE_SHARE: f64 = 0.01;
 
@@ -42,13 +42,13 @@ pub enum Figure {
     PacketRate,
     /// Busy time of the product's cores per packet that arrived.
     CpuPerPacket,
-    /// What a transaction costs all cores more than one between clients and servers that are joined directly.
+    /// The CPU time of all cores per transaction beyond that of directly connected clients and servers.
     AddedCpuPerRequest,
-    /// What a transaction costs the product's cores more than the same without its firewall.
+    /// The CPU time of the product's cores per transaction beyond that without its firewall.
     FirewallCpuPerRequest,
-    /// What it costs them without.
+    /// The CPU time of the product's cores per transaction without its firewall.
     UnguardedCpuPerRequest,
-    /// What many virtual servers with a firewall have in memory more than one.
+    /// The memory of many virtual servers with a firewall beyond that of one.
     FirewallMemory,
     /// Time to load a firewall's rules.
     RulesLoadTime,
@@ -58,7 +58,7 @@ pub enum Figure {
     SystemCallsPerRequest,
     /// Resident memory per client connection that rests.
     MemoryPerConnection,
-    /// What resident memory grew by over very many transactions.
+    /// The growth of resident memory over very many transactions.
     MemoryGrowth,
 }
 
@@ -69,7 +69,7 @@ pub enum Better {
     Higher,
     /// Less is better.
     Lower,
-    /// It tells how to read the others and is not judged.
+    /// It helps to read the others and is not judged.
     Neither,
 }
 
@@ -103,7 +103,7 @@ impl Figure {
         Self::RulesLoadTime,
     ];
 
-    /// What a chart or a table calls it.
+    /// Its name in charts and tables.
     pub fn title(self) -> &'static str {
         match self {
             Self::Rate => "requests per second",
@@ -157,9 +157,9 @@ impl Figure {
         }
     }
 
-    /// Whether it comes out the same again with the same load, so that a single round can be judged, see
-    /// [`COUNTED_NOISE_SHARE`]. With many connections the batches of events, and with them system calls,
-    /// depend on time; memory depends on what the allocator did before.
+    /// Whether the same load gives the same value again, so that a single round can be judged, see
+    /// [`COUNTED_NOISE_SHARE`]. With many connections, the batches of events, and with them the system calls, depend on
+    /// time; memory depends on earlier allocations.
     pub fn is_repeatable(self, axis: Axis, at: f64) -> bool {
         match self {
             Self::InstructionsPerRequest | Self::ResponseBytes => true,
@@ -176,7 +176,7 @@ impl Figure {
         )
     }
 
-    /// Whether it is a latency: of what a product failed to answer it tells nothing.
+    /// Whether it is a latency, which says nothing about failed requests.
     pub fn is_latency(self) -> bool {
         matches!(self, Self::LatencyP50 | Self::LatencyP99)
     }
@@ -195,7 +195,7 @@ impl Figure {
         }
     }
 
-    /// The figure of one measurement; `None` where it cannot be told (nothing counted, no meter).
+    /// The figure of one measurement; `None` if it is unknown (nothing counted, no meter).
     pub fn of(self, point: &Point) -> Option<f64> {
         let (load, cost) = (&point.load, &point.cost);
         let (requests, bytes) = while_metered(point);
@@ -248,7 +248,7 @@ impl Figure {
             }
             Self::MemoryGrowth => {
                 let memory = point.counts.memory?;
-                // What was given back is no growth.
+                // Released memory is no growth.
                 Some(memory.worn_bytes.saturating_sub(memory.warm_bytes) as f64 / 1024.0)
             }
         }
@@ -298,7 +298,7 @@ mod tests {
         point.cost.unguarded_s_per_request = Some(0.002);
         check(&point, Figure::FirewallCpuPerRequest, 3_000.0);
         check(&point, Figure::UnguardedCpuPerRequest, 2_000.0);
-        // What an earlier weir wrote has everything that was begun, and the wait for it.
+        // Records of earlier versions have only the requests that were begun, and the wait for them.
         point.load.window = None;
         point.load.elapsed_s = 3.0;
         check(&point, Figure::CpuPerRequest, 12_500.0);

@@ -18,7 +18,7 @@ pub struct Shape {
 const SIZES: [u64; 5] = [128, 5_120, 16_384, 32_768, 131_072];
 const REQUESTS: [u64; 3] = [1, 10, 100];
 
-/// What `l4-envelope` compares, in the order of its cases.
+/// The cases of `l4-envelope`, in order.
 pub const SHAPES: [Shape; SIZES.len() * REQUESTS.len()] = {
     let mut shapes = [Shape { bytes: 0, requests_per_connection: 0 }; SIZES.len() * REQUESTS.len()];
     let mut place = 0;
@@ -57,10 +57,10 @@ pub fn shape_of(test: &str, at: f64) -> Option<Shape> {
     (test == ENVELOPE.name).then(|| SHAPES.get(at as usize).copied()).flatten()
 }
 
-/// What the test `udp-queries` compares.
+/// The cases of the test `udp-queries`.
 pub const UDP_CASES: &[&str] = &["a flow for each query", "64 flows"];
 
-/// What the test `l4-packets` compares.
+/// The cases of the test `l4-packets`.
 pub const PACKET_CASES: &[&str] = &[
     "1,024 flows",
     "65,536 flows",
@@ -69,7 +69,7 @@ pub const PACKET_CASES: &[&str] = &[
     "65,536 flows, weir at tcx",
 ];
 
-/// What the test `fast-l4` compares.
+/// The cases of the test `fast-l4`.
 pub const FAST_CASES: &[&str] = &["128 B × 1", "128 KB × 100", "512 KB × 1"];
 
 /// Their shapes.
@@ -79,7 +79,7 @@ pub const FAST_SHAPES: [Shape; FAST_CASES.len()] = [
     Shape { bytes: 512 * 1_024, requests_per_connection: 1 },
 ];
 
-/// Of F5's report of 2013.
+/// F5's report of 2013.
 const F5_2013: &str = "F5's comparative report, 2013";
 
 pub(super) const CONNECTIONS: Test = Test {

@@ -1,6 +1,6 @@
-//! The tests of the report: what each is called, shows and measures, and whose report it comes from.
+//! The tests of the report: name, purpose and figures of each, and the report that it comes from.
 //!
-//! Runner, report and comparison read the same list; how a test is run stands in `run/`.
+//! Runner, report and comparison read the same list; the code that runs a test is in `run/`.
 
 mod figure;
 mod layer4;
@@ -10,14 +10,14 @@ pub use figure::{Better, COUNTED_NOISE_SHARE, Figure};
 pub use layer4::{FAST_CASES, FAST_SHAPES, PACKET_CASES, SHAPES, Shape, UDP_CASES, shape_of};
 pub use waf::WAF_CASES;
 
-/// What a test varies.
+/// The varied setting of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Axis {
     /// Nothing.
     Single,
     /// Concurrent connections.
     Connections,
-    /// Bytes of the object that is asked for.
+    /// Bytes of the requested object.
     ObjectBytes,
     /// Requests per second that are offered.
     OfferedRate,
@@ -55,7 +55,7 @@ pub enum Chapter {
     Compression,
     /// Web application firewalls.
     Firewall,
-    /// What is counted instead of timed.
+    /// The counted quantity, instead of time.
     Counted,
 }
 
@@ -83,36 +83,36 @@ pub struct Test {
     pub chapter: Chapter,
     /// Heading.
     pub title: &'static str,
-    /// What it does and what to look at, for the reader of the report.
+    /// Its procedure, and hints for the reader of the report.
     pub summary: &'static str,
     /// The reports that it stands up to.
     pub after: &'static str,
-    /// What it varies.
+    /// The varied setting.
     pub axis: Axis,
     /// How it is drawn.
     pub picture: Picture,
     /// Its figures, the most telling first; each gets a chart.
     pub figures: &'static [Figure],
-    /// Those of them by which products are judged.
+    /// The figures that products are judged by.
     pub judged: &'static [Figure],
-    /// What weir is meant to reach.
+    /// The goals of weir.
     pub goals: &'static [Goal],
 }
 
-/// What weir is meant to reach in a test.
+/// A goal of weir in a test.
 #[derive(Debug, Clone, Copy)]
 pub struct Goal {
-    /// Of which figure.
+    /// The figure.
     pub figure: Figure,
-    /// At which setting; 0 where the test has none.
+    /// The setting; 0 if the test has none.
     pub at: f64,
-    /// What of it.
+    /// The measure.
     pub measure: Measure,
     /// It must not be worse: of a figure that is better when it is higher, not less; of another, not more.
     pub bound: f64,
 }
 
-/// What a goal is about.
+/// The measure of a goal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Measure {
     /// weir's value.
@@ -136,11 +136,11 @@ pub struct Pending {
     pub name: &'static str,
     /// Heading.
     pub title: &'static str,
-    /// What it waits for.
+    /// The missing prerequisite.
     pub waits_for: &'static str,
 }
 
-/// Few and many, by pairs: what the test `growth` compares.
+/// The cases of the test `growth`: few and many, in pairs.
 pub const GROWTH_CASES: &[&str] = &[
     "24 virtual servers",
     "1,000 virtual servers",
@@ -152,40 +152,40 @@ pub const GROWTH_CASES: &[&str] = &[
     "10,000 rules",
 ];
 
-/// What the test `queue` compares.
+/// The cases of the test `queue`.
 pub const QUEUE_CASES: &[&str] =
     &["100% of what the members take", "200% of what the members take"];
 
-/// What the test `ssl-tps` compares.
+/// The cases of the test `ssl-tps`.
 pub const SSL_CASES: &[&str] =
     &["TLS 1.3, RSA-2048", "TLS 1.2, RSA-2048", "TLS 1.3, P-256", "TLS 1.2, P-256"];
 
-/// What the test `ssl-tps-resumed` compares.
+/// The cases of the test `ssl-tps-resumed`.
 pub const RESUMED_CASES: &[&str] = &["TLS 1.3", "TLS 1.2"];
 
-/// What the test `http2` compares.
+/// The cases of the test `http2`.
 pub const HTTP2_CASES: &[&str] = &["over TLS", "without TLS"];
 
-/// What the test `compression` compares.
+/// The cases of the test `compression`.
 pub const COMPRESSION_CASES: &[&str] = &["level 5", "the fastest level"];
 
-/// What the test `feature-instructions` compares.
+/// The cases of the test `feature-instructions`.
 pub const FEATURE_CASES: &[&str] = &["plain", "URI inspected", "advanced L7", "cookie persistence"];
 
 /// Begins the reason of an omission that only waits for a part of weir which is still to come.
 pub const PENDING_PREFIX: &str = "pending: ";
 
-/// What a run has beside weir and its peers for scale: what it costs is told, but nobody wins or loses
-/// against it.
+/// Yardsticks, measured beside weir and its peers: their costs are shown, but weir neither wins nor loses against them.
 pub const YARDSTICKS: [&str; 4] = [RELAY, PLAIN_WEIR, SIGNATURES, IP_FORWARD];
-/// A relay of bytes that knows no HTTP: what it costs is what the kernel costs.
+/// A byte relay without HTTP: its costs are the kernel's costs.
 pub const RELAY: &str = "relay";
 /// Weir without the features that a test is about, given the same requests.
 pub const PLAIN_WEIR: &str = "weir-plain";
 /// The signatures of the library that weir makes handshakes with, and nothing else of a handshake.
 pub const SIGNATURES: &str = "signatures";
 
-/// The kernel's own forwarding, which changes no address: what a packet costs any product that uses the kernel's stack.
+/// The kernel's own forwarding, without address translation: the cost of a packet for any product that uses the kernel's
+/// stack.
 pub const IP_FORWARD: &str = "ip-forward";
 /// The kernel's address translation by nftables: a peer of the packet path alone.
 pub const NFTABLES: &str = "nftables";
@@ -195,10 +195,10 @@ pub const NGINX_MODSECURITY: &str = "nginx-modsecurity";
 /// A proxy on Coraza 3, likewise.
 pub const CORAZA: &str = "coraza";
 
-/// What the name of a peer's second row ends with: its makers' name stands before.
+/// The suffix of a peer's second row, behind its maker's name.
 pub const SECOND: &str = "-2";
 
-/// The maker of a product, whichever of its rows: `nginx` of `nginx` and `nginx-2`.
+/// The maker of a product, for both rows: `nginx` of `nginx` and `nginx-2`.
 pub fn maker(name: &str) -> &str {
     name.strip_suffix(SECOND).unwrap_or(name)
 }
@@ -219,7 +219,7 @@ const CPU_PER_REQUEST_GOALS: &[Goal] = &[
     goal(CpuPerRequest, 0.0, Measure::RatioTo(RELAY), 1.2),
 ];
 
-/// CPU per request with a feature, beside those who have it, too, and beside weir without it.
+/// CPU per request with a feature, compared with peers that have it, too, and with weir without it.
 const FEATURE_GOALS: &[Goal] = &[
     goal(CpuPerRequest, 0.0, Measure::RatioToBest(&["nginx", "haproxy"]), 0.8),
     goal(CpuPerRequest, 0.0, Measure::RatioTo(PLAIN_WEIR), 1.1),

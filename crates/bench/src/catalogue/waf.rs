@@ -6,7 +6,7 @@ use super::Figure::{
 };
 use super::{Axis, CORAZA, Chapter, Figure, Goal, Measure, NGINX_MODSECURITY, Picture, Test, goal};
 
-/// What the tests `waf-2020-idle` and `waf-2020-stressed` compare.
+/// The cases of the tests `waf-2020-idle` and `waf-2020-stressed`.
 pub const WAF_CASES: &[&str] = &[
     "TLS 1.3, none inspected",
     "TLS 1.3, 33% inspected",
@@ -19,7 +19,7 @@ pub const WAF_CASES: &[&str] = &[
 /// The report of 2020.
 const CITRIX_2020: &str = "Citrix ADC VPX 13.0 and F5 BIG-IP VE 15.1, 2020";
 
-/// Of what either peer's firewall adds.
+/// The share of the CPU time that the better peer's firewall adds.
 const ADDED_SHARE: f64 = 0.1;
 
 const fn added_goals(added_us: f64) -> [Goal; 3] {
@@ -37,7 +37,7 @@ const LONG_BODY_GOALS: [Goal; 3] = added_goals(500.0);
 const ADDED_FIGURES: &[Figure] =
     &[FirewallCpuPerRequest, CpuPerRequest, UnguardedCpuPerRequest, Rate, LatencyP99, CoreBusy];
 
-/// A test of what a firewall adds to a request.
+/// A test of the CPU time that a firewall adds to a request.
 const fn added(
     name: &'static str,
     title: &'static str,

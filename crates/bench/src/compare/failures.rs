@@ -1,4 +1,4 @@
-//! What weir did in the first run and not in the second: it has no ratio and is the worst that can happen.
+//! Results of weir in the first run that are missing in the second: they have no ratio and are the worst change.
 
 use serde::Serialize;
 
@@ -17,11 +17,11 @@ pub struct Failure {
     pub test: String,
     /// The setting in words; empty where the test varies nothing.
     pub setting: String,
-    /// What, for the reader.
+    /// The failure, for the reader.
     pub what: String,
 }
 
-/// What weir had in a test of run A and lacks in B, where a peer shows that it was measured.
+/// Results that weir had in a test of run A and lacks in B, although a peer shows that the test was measured.
 pub(super) fn failures(
     (a, test_a): (&Report, &TestReport),
     (b, test_b): (&Report, &TestReport),
@@ -91,7 +91,7 @@ fn is_lacking(
     })
 }
 
-/// Of what weir was asked at a setting, the share that failed; `None` where it was asked nothing.
+/// The share of failed requests of weir at a setting; `None` if there were none.
 fn error_share(run: &Report, test: &TestReport, at: f64) -> Option<f64> {
     let own = || run.record(test).points.iter().filter(|p| p.product == WEIR && p.at == at);
     let sum = |count: fn(&Point) -> u64| own().map(count).fold(0, u64::saturating_add) as f64;
@@ -138,7 +138,7 @@ mod tests {
         let without_latency =
             "no P99 latency and CPU per request, core busy in B, where peers have it";
         check("basic-l7", dead_at_96k, &[("96,000 connections", without_latency)]);
-        // What nobody has was not measured; it says nothing of weir.
+        // A setting without any result was not measured; it says nothing about weir.
         check("basic-l7", |record| record.points.retain(|point| point.at != 96e3), &[]);
         let past_it = |record: &mut TestRecord| {
             record.points.iter_mut().for_each(|point| {

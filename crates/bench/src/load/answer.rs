@@ -1,4 +1,4 @@
-//! What of a response is kept to judge it by, whatever version of HTTP brought it.
+//! The parts of a response that are kept to judge it, for all versions of HTTP.
 
 use std::io::Read as _;
 
@@ -7,7 +7,7 @@ use weir_http::message::ResponseHead;
 use super::fault::Fault;
 use super::plan::{Checksum, Expectation, Gzip};
 
-/// Length of what stands at the end of a gzip stream (RFC 1952 section 2.3.1): CRC-32 and length of the contents.
+/// Length of the end of a gzip stream (RFC 1952 section 2.3.1): CRC-32 and length of the contents.
 const GZIP_TRAILER_BYTES: usize = 8;
 
 /// A response as far as it is here.
@@ -30,7 +30,7 @@ struct Coded {
     whole: Option<Vec<u8>>,
 }
 
-/// What is remembered of the first good response to a target.
+/// Facts about the first good response to a target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FirstSeen {
     /// Its checksum, where responses must be alike.
@@ -40,7 +40,7 @@ pub struct FirstSeen {
 }
 
 impl Answer {
-    /// Waits for the next response; `first` is what is known of others to the same request.
+    /// Waits for the next response; `first` has the facts about earlier responses to the same request.
     pub fn restart(&mut self, expect: &Expectation, first: &FirstSeen) {
         self.status = 0;
         self.body_bytes = 0;
@@ -84,8 +84,8 @@ impl Answer {
         self.body_bytes
     }
 
-    /// Why a complete response is not what was expected. `first` is what the first one to this request was like, and
-    /// is set by it.
+    /// The reason why a complete response is not as expected. `first` has the facts about the first response to this
+    /// request, and is set by it.
     pub fn judge(
         &self,
         expect: &Expectation,
@@ -135,7 +135,7 @@ impl Coded {
         }
     }
 
-    /// The trailer says what is in it, of every response; the first is unpacked.
+    /// The trailer of every response is compared with its contents' checksum; the first response is also decompressed.
     fn judge(&self, expected: &Gzip) -> Option<Fault> {
         if !self.is_gzip {
             return Some(Fault::NotCompressed);

@@ -1,4 +1,4 @@
-//! One thread of the load: its users, their connections, and what becomes of their requests.
+//! One thread of the load: its users, their connections, and their requests.
 //!
 //! A *user* is a place for one connection at a time. In a closed loop it sends its next request when
 //! the response is there; in an open loop the schedule takes the user that has been idle for longest.
@@ -32,14 +32,14 @@ use super::tls::Sessions;
 use super::under_way::Request;
 use super::user::{State, User};
 
-/// Connections that a thread opens at the same time: more would overflow a listener's queue, and what
-/// overflows is tried again a second later.
+/// Connections that a thread opens at the same time: more would overflow a listener's queue, and a dropped connection is
+/// retried only a second later.
 const CONNECTING_MAX: usize = 256;
 /// A user whose connection could not be opened, or failed, rests this long before the next attempt.
 const RETRY_REST_US: u64 = 100_000;
 /// How long a server may take to close a connection whose last response is complete.
 const ENDING_TIMEOUT_MS: u64 = 1_000;
-/// The loop turns at least this often, to see signals and to tell its progress.
+/// The loop turns at least this often, to see signals and to report progress.
 const TURN_US_MAX: u64 = 50_000;
 
 /// One thread's load.
@@ -113,13 +113,13 @@ impl Engine {
         }
     }
 
-    /// Runs until everything that the plan asks for was done and answered.
+    /// Runs until all requests of the plan were sent and answered.
     pub fn run(&mut self, io: &mut EventLoop) -> std::io::Result<()> {
         self.open_some(io, now_us());
         io.run(self)
     }
 
-    /// What it saw.
+    /// Its results.
     pub fn result(mut self) -> ThreadResult {
         self.note_unopened();
         let end_us = self.signals.end_us.load(Acquire);
@@ -127,7 +127,7 @@ impl Engine {
         let unsent = match (self.plan.extent, &self.pacer) {
             // A load that was stopped owes nothing of the time after.
             (Extent::Time(_), Some(pacer)) => pacer.left_between(begin_us, end_us.min(now_us())),
-            // All that were asked for are sent, however late.
+            // All requests are sent, however late.
             (Extent::Requests(_), _) | (_, None) => 0,
         };
         let cpu_at_end_s = self.cpu_at_end_s.unwrap_or_else(thread_cpu_s);
@@ -216,7 +216,7 @@ impl Engine {
     fn not_opened(&mut self, index: u32, now_us: u64, fault: Fault) {
         let is_measured = self.is_measuring(now_us);
         self.tally(is_measured).error(&fault);
-        // A load of so many transactions ends, too, when nobody answers.
+        // A load with a number of transactions also ends if the server does not answer.
         self.begun += u64::from(is_measured);
         self.count_first_attempt(index);
         self.resting.push_back((now_us + RETRY_REST_US, index));
@@ -265,7 +265,7 @@ impl Engine {
 
     // Requests.
 
-    /// What an idle user does: its next request, or nothing for now.
+    /// The next step of an idle user: its next request, or nothing for now.
     fn next(&mut self, io: &mut EventLoop, index: u32, now_us: u64) {
         if self.plan.rate.is_some() {
             self.idle.push_back(index);
@@ -290,7 +290,7 @@ impl Engine {
         }
     }
 
-    /// Sends what is due, as far as there are idle connections.
+    /// Sends the requests that are due, as far as there are idle connections.
     fn keep_schedule(&mut self, io: &mut EventLoop, now_us: u64) {
         while !self.idle.is_empty() && self.may_begin(now_us) {
             let end_us = self.signals.end_us.load(Relaxed);
@@ -335,7 +335,7 @@ impl Engine {
         let user = &mut self.users[index as usize];
         let request = match user.state {
             State::Busy(request) => request,
-            // Whatever it says was not asked for.
+            // Unrequested data.
             State::Idle => return self.leave_idle(io, index),
             _ => return,
         };
@@ -363,7 +363,7 @@ impl Engine {
         if !is_whole {
             self.reopen(io, index, false);
         } else if request.is_last || !keep_alive {
-            // The server closes; its end is waited for, so that no port is left behind on this side.
+            // The server closes first, so that no port is left in TIME-WAIT on this side.
             self.users[index as usize].state = State::Ending;
             io.set_deadline(token, now_us / 1_000 + ENDING_TIMEOUT_MS);
         } else {
@@ -403,7 +403,7 @@ impl Engine {
         self.reopen(io, index, true);
     }
 
-    /// An idle connection is gone: nobody's error, but it must not be used again.
+    /// An idle connection has ended: this is no error, but it must not be reused.
     fn leave_idle(&mut self, io: &mut EventLoop, index: u32) {
         self.idle.retain(|&other| other != index);
         // A server that accepts only to close would otherwise be asked as fast as it closes.
@@ -444,8 +444,8 @@ impl Engine {
         }
     }
 
-    /// Whether the end of the connection completes the response. Under TLS an end that was not announced
-    /// may be anybody's (RFC 9112 section 9.8), and is a failure to the event loop already.
+    /// Whether the end of the connection completes the response. With TLS, an end without close_notify may be caused by an
+    /// attacker (RFC 9112 section 9.8); the event loop already reports it as a failure.
     fn end_of_response(&mut self, index: u32) -> Result<(), Fault> {
         let user = &mut self.users[index as usize];
         if user.requests > 1 && user.reader.is_untouched() {

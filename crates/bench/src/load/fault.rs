@@ -1,4 +1,4 @@
-//! What went wrong with one transaction or connection.
+//! Faults of transactions or connections.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use weir_tls::TlsError;
 
 use super::outcome::ErrorKind;
 
-/// A fault, with what is known of it.
+/// A fault, with its details.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fault {
     /// The connection could not be opened.
@@ -35,39 +35,39 @@ pub enum Fault {
     Timeout,
     /// No answer came to a datagram within the time limit.
     Lost,
-    /// What came is no answer to the datagram that was sent.
+    /// The datagram is no answer to the query.
     NoAnswer,
-    /// What came is no response head.
+    /// The response head is malformed.
     Head(ResponseError),
-    /// What came is no body as the head announced it.
+    /// The body does not match its head.
     Body,
-    /// What came is not TLS.
+    /// The data is no TLS.
     Tls(TlsError),
     /// Another status than expected.
     Status(u16),
     /// Another body length than expected.
     Length {
-        /// What came.
+        /// The received value.
         found: u64,
-        /// What should have.
+        /// The expected value.
         expected: u64,
     },
     /// Another checksum than expected.
     Checksum {
-        /// What came.
+        /// The received value.
         found: u32,
-        /// What should have.
+        /// The expected value.
         expected: u32,
     },
-    /// What was to come compressed did not.
+    /// A response that should be compressed was not.
     NotCompressed,
     /// No stream could be opened.
     StreamNotOpened(OpenError),
     /// The server reset a stream, or did not take it when it announced its end.
     StreamReset(ErrorCode),
-    /// What came on a stream is no response head.
+    /// The response head on a stream is malformed.
     StreamHead(ReadError<ResponseError>),
-    /// What came is not HTTP/2.
+    /// The data is no HTTP/2.
     Http2(ConnectionError),
 }
 

@@ -11,7 +11,7 @@ use super::fault::Fault;
 use super::plan::{Expectation, RequestLines};
 use super::under_way::Request;
 
-/// What a generator takes at once: as much as it is sent.
+/// Window of a generator: as much as servers send.
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
@@ -22,7 +22,7 @@ pub struct Http2Client {
     /// Streams under way, beside the requests on them.
     ids: Vec<u32>,
     streams: Vec<Stream>,
-    /// What is to be sent.
+    /// Outgoing data.
     pub out: Vec<u8>,
     /// Whether it is in the engine's list of those that have something to send.
     pub is_listed: bool,
@@ -66,7 +66,7 @@ impl Scratch {
 }
 
 impl Http2Client {
-    /// A connection that may have so many streams at once.
+    /// A connection with at most this many open streams.
     pub fn new(streams: usize) -> Self {
         let limits = Limits {
             streams_max: streams as u32,
@@ -113,7 +113,7 @@ impl Http2Client {
         Ok(())
     }
 
-    /// Takes `input[*at..]` up to the first thing that is told, and moves `at` behind it. An error ends the connection.
+    /// Processes `input[*at..]` up to the first event, and moves `at` behind it. An error ends the connection.
     pub fn receive(
         &mut self,
         input: &[u8],
@@ -156,7 +156,7 @@ impl Http2Client {
         Some(self.take(place))
     }
 
-    /// A request under way, whichever.
+    /// Any open request.
     pub fn take_any(&mut self) -> Option<Stream> {
         let last = self.ids.len().checked_sub(1)?;
         Some(self.take(last))

@@ -1,17 +1,17 @@
-//! What a load saw: the JSON of `weir bench load --json`.
+//! The results of a load: the JSON of `weir bench load --json`.
 //!
-//! Two countings answer two questions, and differ by what is under way when the measurement begins and
+//! Two ways of counting answer two questions. They differ by the requests that are open when the measurement begins and
 //! when it ends:
 //!
-//! - *What became of what was asked?* [`Outcome::requests`], [`Outcome::errors`], [`Outcome::bytes`] and the
-//!   latencies are of the requests that were begun in the measurement (in an open loop: due in it), and all
-//!   of them are waited for. With those before the measurement they are what the server counts.
-//! - *How fast was it?* [`Outcome::requests_per_second`] and [`Outcome::window`] are of the good responses
-//!   that were complete within the measurement's time, whenever they were asked for. Counting only what is
-//!   both sent and answered in it would lose the requests under way at its beginning: as many as there are
-//!   connections, which is a greater share the slower the server is.
+//! - *What was the result of the requests?* [`Outcome::requests`], [`Outcome::errors`], [`Outcome::bytes`] and the
+//!   latencies refer to the requests that were begun in the measurement (in an open loop: due in it), and all of them are
+//!   awaited. Together with those before the measurement, they equal the server's count.
+//! - *How fast was it?* [`Outcome::requests_per_second`] and [`Outcome::window`] refer to the good responses that were
+//!   complete within the measurement's time, whenever they were requested. Counting only requests that are both sent and
+//!   answered in it would lose those that are open at its beginning: as many as there are connections, which is a greater
+//!   share with a slower server.
 //!
-//! What a server spent in that time belongs to the second.
+//! The CPU time of a server in that time belongs to the second.
 
 use std::collections::BTreeMap;
 
@@ -20,30 +20,29 @@ use serde::{Deserialize, Serialize};
 /// The result of a load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Good transactions that were begun in the measurement: a complete response, however late, that is what
-    /// was expected.
+    /// Good transactions that were begun in the measurement: a complete and expected response, however late.
     pub requests: u64,
     /// Everything that was begun in the measurement and did not become a good transaction, failed connections included.
     pub errors: u64,
-    /// The same by kind; kinds that did not happen are absent.
+    /// By kind; absent kinds did not occur.
     pub errors_by_kind: BTreeMap<ErrorKind, u64>,
     /// The first error of each kind, in words.
     pub error_examples: BTreeMap<ErrorKind, String>,
     /// Good responses per second: those of [`Self::window`] over its length.
     pub requests_per_second: f64,
-    /// What was complete within the measurement's time, whenever it was begun. Absent in what earlier weirs
-    /// wrote; [`Self::completed`] has what comes nearest.
+    /// Responses that were complete within the measurement's time, whenever they were begun. Missing in records of earlier
+    /// versions; [`Self::completed`] has the best substitute.
     #[serde(default)]
     pub window: Option<Window>,
-    /// The rate that was asked for; absent in a closed loop.
+    /// The requested rate; absent in a closed loop.
     pub offered_per_second: Option<f64>,
     /// Requests of an open loop whose time had come and that were never sent, because the load ended
     /// while all connections were busy: the offered rate was not reached.
     pub unsent: u64,
     /// From the intended send time (open loop) or the actual one (closed loop) to the last byte.
     pub latency_us: Latency,
-    /// Open loop only: from the actual send to the last byte, which hides stalls. The difference to
-    /// [`Self::latency_us`] is what coordinated omission would have hidden.
+    /// Open loop only: from the actual send to the last byte, which hides stalls. The difference to [`Self::latency_us`]
+    /// would be hidden by coordinated omission.
     pub service_time_us: Option<Latency>,
     /// From `connect` to the open connection, handshakes included.
     pub connect_us: Latency,
@@ -64,7 +63,7 @@ pub struct Outcome {
     pub elapsed_s: f64,
     /// CPU time of the load generator's threads within [`Self::window`].
     pub cpu_seconds: f64,
-    /// Good transactions of the measurement over its time, where that was asked for.
+    /// Good transactions over the measurement's time, if wanted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Moment>,
 }
@@ -90,8 +89,8 @@ pub struct Handshakes {
 /// The measurement's time and the good responses that were complete within it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
-    /// Its length: the time that was asked for; less where the load was stopped; with a number of requests
-    /// from the beginning until the last response.
+    /// Its length: the requested time; less if the load was stopped; with a number of requests from the beginning until
+    /// the last response.
     pub elapsed_s: f64,
     /// Good responses that were complete in it, those to requests of the warm-up included.
     pub requests: u64,
@@ -107,11 +106,10 @@ impl Outcome {
         self.window.unwrap_or(Window { elapsed_s, requests, bytes })
     }
 
-    /// Of an open loop: which share of the offered rate came through, at most 1; `None` of a closed loop.
+    /// The share of the offered rate that was kept, at most 1; `None` for a closed loop.
     ///
-    /// It is the share of the due requests that were answered, or, where the answers took longer than the
-    /// load, how much of that time was asked for. What is under way at the end is no backlog: it gets
-    /// [`DRAIN_GRACE_S`].
+    /// It is the share of the due requests that were answered, or, if the responses took longer than the load, the load's
+    /// share of that time. Open requests at the end are no backlog: they get [`DRAIN_GRACE_S`].
     pub fn kept_share(&self) -> Option<f64> {
         let offered_per_second = self.offered_per_second?;
         let due = self.requests as f64 + self.errors as f64 + self.unsent as f64;
@@ -127,7 +125,7 @@ impl Outcome {
 /// A rate was kept when this share of it came through.
 pub const KEPT_SHARE_MIN: f64 = 0.99;
 
-/// Responses may take so long after the end of a load without counting as a backlog.
+/// Responses that take at most this long after the end of a load do not count as a backlog.
 const DRAIN_GRACE_S: f64 = 0.1;
 
 /// Why a transaction is not a good one.
@@ -146,7 +144,7 @@ pub enum ErrorKind {
     Short,
     /// Nothing, or not everything, came within the time limit.
     Timeout,
-    /// What came is not HTTP.
+    /// The data is no HTTP.
     Malformed,
     /// Another status than expected.
     Status,
@@ -156,7 +154,7 @@ pub enum ErrorKind {
     Checksum,
     /// A stream of HTTP/2 was reset or not taken, or the connection's framing was against the protocol.
     Stream,
-    /// What was to come compressed did not.
+    /// A response that should be compressed was not.
     NotCompressed,
     /// No answer came to a datagram within the time limit.
     Lost,

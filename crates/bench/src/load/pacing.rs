@@ -1,8 +1,7 @@
-//! When the requests of an open loop are due.
+//! The schedule of an open loop.
 //!
-//! The schedule does not know how the server is doing: a request whose time comes while every
-//! connection is busy waits, and its latency counts from that time. That is what keeps a stall from
-//! hiding itself (Gil Tene, "How NOT to Measure Latency": coordinated omission).
+//! The schedule does not depend on the server: a request that is due while every connection is busy waits, and its latency
+//! counts from its due time. So a stall is not hidden (Gil Tene, "How NOT to Measure Latency": coordinated omission).
 
 /// The schedule of one thread: request `k` is due at `start + (k + offset) / rate`.
 #[derive(Debug, Clone)]

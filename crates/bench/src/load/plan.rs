@@ -1,4 +1,4 @@
-//! What a load is asked to do.
+//! The plan of a load.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub const CONNECTIONS_PER_THREAD_MAX: usize = 15_000;
 /// A load, complete and consistent.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What to ask for; connections and requests take turns over these, by weight.
+    /// The targets; connections and requests take turns over these, by weight.
     pub targets: Vec<Target>,
     /// Concurrent connections (simulated users).
     pub connections: usize,
@@ -37,13 +37,13 @@ pub struct Plan {
     pub timeout: Duration,
     /// Addresses to connect from, in turn; empty: the system chooses.
     pub sources: Vec<IpAddr>,
-    /// Threads; more are used where [`CONNECTIONS_PER_THREAD_MAX`] asks for it.
+    /// Threads; more are used if [`CONNECTIONS_PER_THREAD_MAX`] requires it.
     pub threads: usize,
     /// Cores to run on; empty: any.
     pub cores: Vec<usize>,
-    /// Network namespace to connect from (a file such as `/run/netns/client`).
+    /// Network namespace of the connections (a file such as `/run/netns/client`).
     pub network_namespace: Option<PathBuf>,
-    /// What a good response is.
+    /// The expected response.
     pub expect: Expectation,
     /// TLS on every connection.
     pub tls: Option<TlsPlan>,
@@ -51,16 +51,16 @@ pub struct Plan {
     pub http2: Option<Http2Plan>,
     /// Steps in which good transactions are counted over time; `None`: they are not.
     pub timeline_every: Option<Duration>,
-    /// Set by somebody else to end the load early: it then ends as if its time were up.
+    /// Set by another thread to end the load early: it then ends as if its time were up.
     pub stop: Arc<AtomicBool>,
 }
 
 /// When a load ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// After this time; what is under way then is waited for and counted.
+    /// After this time; requests that are then open are awaited and counted.
     Time(Duration),
-    /// After so many transactions, good or not.
+    /// After this many transactions, good or not.
     Requests(u64),
 }
 
@@ -71,7 +71,7 @@ pub struct Target {
     pub address: SocketAddr,
     /// The request as it goes over the wire, head and body.
     pub request: Vec<u8>,
-    /// The same with `Connection: close`, for the last request on a connection.
+    /// The request with `Connection: close`, for the last one on a connection.
     pub last_request: Vec<u8>,
     /// The request as HTTP/2 has it.
     pub lines: RequestLines,
@@ -81,21 +81,21 @@ pub struct Target {
     pub weight: u32,
 }
 
-/// What a good response is; anything else is an error.
+/// The expected response; any other is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expectation {
     /// Its status; `None`: any 2xx or 3xx.
     pub status: Option<u16>,
     /// Length of its body.
     pub body_bytes: Option<u64>,
-    /// What is asked of the body's bytes.
+    /// The check of the body's bytes.
     pub checksum: Checksum,
-    /// The body comes as gzip, with this in it; then nothing is asked of its own bytes.
+    /// The body comes as gzip, with these contents; then its own bytes are not checked.
     pub gzip: Option<Gzip>,
 }
 
-/// What is in a compressed body. Every response is judged by the trailer of its gzip stream, the first to each target
-/// within a thread is unpacked.
+/// The contents of a compressed body. Every response is checked by the trailer of its gzip stream; the first to each
+/// target within a thread is decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gzip {
     /// Length of the contents.
@@ -104,14 +104,14 @@ pub struct Gzip {
     pub crc32: u32,
 }
 
-/// What is asked of the bytes of a body.
+/// The check of a body's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksum {
     /// Nothing.
     Ignored,
     /// This CRC-32 (IEEE).
     Crc32(u32),
-    /// That of the first good response to the same target, within one thread.
+    /// Equal to the first good response to the same target, within one thread.
     AsFirst,
 }
 
@@ -143,13 +143,13 @@ pub struct TlsPlan {
     pub config: Arc<rustls::ClientConfig>,
     /// Whether a user that connects again resumes its session; otherwise every handshake is a full one.
     pub resume: bool,
-    /// The name that is asked for (SNI).
+    /// The server name (SNI).
     pub server_name: ServerName<'static>,
-    /// What a handshake must agree on; one that agrees on anything else has failed.
+    /// The required results of a handshake; a handshake with other results has failed.
     pub expect: Negotiated,
 }
 
-/// What a handshake agrees on; `None`: whatever it is.
+/// The results of a handshake; `None`: any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Negotiated {
     /// The version.

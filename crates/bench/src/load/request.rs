@@ -11,7 +11,7 @@ pub struct RequestSpec {
     pub address: SocketAddr,
     /// The method.
     pub method: String,
-    /// What Host says.
+    /// The value of Host.
     pub authority: String,
     /// Path and query.
     pub path: String,
@@ -34,7 +34,7 @@ impl RequestSpec {
         }
     }
 
-    /// The bytes, to be asked for by `weight`.
+    /// The bytes, as a target with `weight`.
     pub fn into_target(self, weight: u32) -> Target {
         Target {
             address: self.address,
@@ -55,7 +55,7 @@ impl RequestSpec {
         let ours = ours.into_iter().filter(|(name, _)| !self.is_given(name));
         let given = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let is_host = |name: &str| name.eq_ignore_ascii_case("host");
-        // RFC 9113 section 8.3.1: a client that knows what it asks for puts it into :authority.
+        // RFC 9113 section 8.3.1: a client that knows the authority puts it into :authority.
         let host = self.fields.iter().find(|(name, _)| is_host(name));
         let fields = ours.chain(given).filter(|(name, _)| !is_host(name));
         RequestLines {

@@ -104,7 +104,7 @@ impl ResponseReader {
         self.keep_alive
     }
 
-    /// What is here of the response.
+    /// The part of the response so far.
     pub fn answer(&self) -> &Answer {
         &self.answer
     }
@@ -156,7 +156,7 @@ impl ResponseReader {
         }
         self.answer.begin(head, text);
         self.keep_alive = head.keep_alive;
-        // What follows a change of protocol is not HTTP: the connection is of no further use.
+        // After a change of protocol the connection cannot be used for HTTP.
         self.keep_alive &= head.status != 101;
         self.phase = match head.framing {
             Framing::None => Phase::Done,
@@ -257,8 +257,8 @@ mod tests {
         check(as_first, Some(ErrorKind::Checksum));
     }
 
-    /// What a reader makes of a whole connection, cut where `cuts` says. A part of a head is parsed again
-    /// only when its end is here, so what is both malformed and short may count as either.
+    /// The result of reading a whole connection, cut at `cuts`. A part of a head is parsed again only when its end is
+    /// here, so input that is both malformed and truncated may count as either.
     fn outcome(wire: &[u8], mut cuts: impl FnMut(usize) -> usize) -> Option<(u16, u64, usize)> {
         let (mut reader, mut head) = (ResponseReader::new(), ResponseHead::new());
         let mut at = 0;

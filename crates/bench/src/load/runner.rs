@@ -27,14 +27,14 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 /// How often the starter looks whether all connections are open.
 const READY_POLL: Duration = Duration::from_millis(5);
 
-/// Hears what a load does, on the thread that runs it.
+/// Observes a load, on the thread that runs it.
 pub trait Observer {
     /// The measurement begins now: the warm-up is over.
     fn measurement_began(&mut self) {}
     /// The time of the measurement is over, as [`Outcome::window`] has it: responses may still be on their
     /// way, connections are open.
     fn measurement_ended(&mut self) {}
-    /// How far it is; told about twice a second.
+    /// The progress; called about twice a second.
     fn progress(&mut self, _progress: &Progress) {}
 }
 
@@ -90,7 +90,7 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Outcome, LoadErro
     let signals = Arc::new(Signals::new(shares.len()));
     let waits = plan.rate.is_some() || !plan.ramp_up.is_zero() || !plan.warm_up.is_zero();
     if !waits {
-        // First, so that what the observer does is not in it.
+        // First, so that the observer's work is not part of it.
         observer.measurement_began();
         begin(&plan, &signals, now_us());
     }
@@ -123,9 +123,9 @@ struct Crew {
     outcomes: Receiver<Result<ThreadResult, LoadError>>,
     /// Dropped to let the threads close their connections.
     hold: Vec<Sender<()>>,
-    /// What came while something else was waited for.
+    /// Results that came during another wait.
     arrived: Vec<Result<ThreadResult, LoadError>>,
-    /// Where one is asked for: what was done until when.
+    /// The timeline, if wanted: the work done by each time.
     timeline: Vec<Moment>,
 }
 
@@ -198,8 +198,8 @@ impl Crew {
         observer.measurement_began();
     }
 
-    /// Waits for all threads; says when the measurement is over, which is before the last responses are here
-    /// where a time was asked for.
+    /// Waits for all threads; reports the end of the measurement, which is before the last responses if the load has a
+    /// time.
     fn results(&mut self, observer: &mut dyn Observer) -> Result<Vec<ThreadResult>, LoadError> {
         let end_us = self.signals.end_us.load(Acquire);
         let mut is_measuring = true;
@@ -233,7 +233,7 @@ impl Crew {
         if joined.iter().any(Result::is_err) { Err(LoadError::Panicked) } else { Ok(()) }
     }
 
-    /// Waits so long; whether a thread has ended meanwhile.
+    /// Waits for this time; returns whether a thread has ended meanwhile.
     fn wait(&mut self, time: Duration) -> bool {
         match self.outcomes.recv_timeout(time) {
             Ok(result) => {
@@ -245,7 +245,7 @@ impl Crew {
         }
     }
 
-    /// Keeps how far the measurement is, where its course is asked for.
+    /// Records the progress of the measurement, if the timeline is wanted.
     fn note_moment(&mut self, progress: Progress, is_measuring: bool) {
         if let (Some(at_s), true, true) =
             (progress.measured_s, is_measuring, self.plan.timeline_every.is_some())
@@ -312,7 +312,7 @@ fn prepare(plan: &Plan, thread: usize) -> Result<EventLoop, LoadError> {
     Ok(io)
 }
 
-/// Adds up what the threads saw; they were done at `over_us`.
+/// Adds up the results of the threads; they were done at `over_us`.
 fn sum(plan: &Plan, signals: &Signals, results: &[ThreadResult], over_us: u64) -> Outcome {
     let (mut warm_up, mut measured) = (Tally::new(), Tally::new());
     let mut window = Window::default();
@@ -328,8 +328,8 @@ fn sum(plan: &Plan, signals: &Signals, results: &[ThreadResult], over_us: u64) -
     }
     let begin_us = signals.begin_us.load(Acquire);
     let end_us = signals.end_us.load(Acquire).min(over_us);
-    // What is under way at the end is waited for, and a single slow response must not make the rate of
-    // all others smaller: the window ends before.
+    // Open requests are awaited at the end, and a single slow response must not reduce the rate of all others: the window
+    // ends before.
     let (window_end_us, ended_us) = match plan.extent {
         Extent::Time(_) => (end_us, end_us.max(last_done_us)),
         Extent::Requests(_) => (last_done_us, last_done_us),
@@ -391,7 +391,7 @@ mod tests {
         }
     }
 
-    /// What an observer reads then belongs to the window; the wait for a server that does not answer does not.
+    /// Readings of an observer then belong to the window; the wait for a silent server does not.
     #[test]
     fn an_observer_hears_of_the_end_before_the_last_response() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");

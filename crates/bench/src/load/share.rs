@@ -1,4 +1,4 @@
-//! What one thread of a load does of the whole, and what the threads tell each other.
+//! The share of one thread of a load, and the signals between the threads.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -13,7 +13,7 @@ use super::tally::{Completed, Tally};
 pub struct Share {
     /// Which thread.
     pub thread: usize,
-    /// Of how many.
+    /// The number of threads.
     pub threads: usize,
     /// Its connections.
     pub connections: usize,
@@ -83,8 +83,8 @@ fn part(whole: u64, index: u64, parts: u64) -> u64 {
     each + rest * (index + 1) / parts - rest * index / parts
 }
 
-/// What the threads and their starter tell each other. Times are microseconds of the monotonic clock;
-/// `u64::MAX` means that it is not known yet.
+/// Signals between the threads and their starter. Times are microseconds of the monotonic clock; `u64::MAX` means unknown
+/// so far.
 #[derive(Debug)]
 pub struct Signals {
     /// When the schedule of an open loop starts.
@@ -109,7 +109,7 @@ pub struct ThreadProgress {
 }
 
 impl Signals {
-    /// Signals of so many threads that know nothing yet.
+    /// Initial signals for this many threads.
     pub fn new(threads: usize) -> Self {
         Self {
             start_us: AtomicU64::new(u64::MAX),
@@ -121,27 +121,27 @@ impl Signals {
     }
 }
 
-/// The time now on the clock of [`Signals`]; not that of an event loop's turn, which may take longer than what
-/// is measured.
+/// The current time on the clock of [`Signals`]; not the time of an event loop's turn, which may take longer than the
+/// measured interval.
 #[inline]
 pub fn now_us() -> u64 {
     clock::now().now_us()
 }
 
-/// What one thread saw.
+/// The results of one thread.
 #[derive(Debug)]
 pub struct ThreadResult {
     /// Before the measurement.
     pub warm_up: Tally,
     /// In it.
     pub measured: Tally,
-    /// What was complete within the time of the measurement, whenever it was begun.
+    /// Responses that were complete within the time of the measurement, whenever they were begun.
     pub completed: Completed,
     /// Requests of the schedule that were never sent.
     pub unsent: u64,
     /// CPU time within the time of the measurement.
     pub cpu_s: f64,
-    /// When the last response was complete, or failed; 0 when there was none.
+    /// The time when the last response was complete, or failed; 0 without any.
     pub last_done_us: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Counting what a load saw; one tally per thread, added up at the end.
+//! Counters of a load; one tally per thread, added up at the end.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use super::fault::Fault;
 use super::outcome::{ErrorKind, Latency};
 
-/// Longest time that a distribution tells apart from longer ones: an hour.
+/// Longest time that a distribution distinguishes: an hour.
 const LATENCY_US_MAX: u64 = 3_600_000_000;
 /// Values within a thousandth of each other may be counted as one.
 const SIGNIFICANT_DIGITS: u8 = 3;
@@ -42,7 +42,7 @@ impl Times {
         let _ = self.0.add(&other.0);
     }
 
-    /// What a report needs of it.
+    /// The values for a report.
     pub fn summary(&self) -> Latency {
         let histogram = &self.0;
         if histogram.is_empty() {
@@ -87,7 +87,7 @@ pub struct Tally {
     pub requests: u64,
     /// Body bytes of all good ones.
     pub bytes: u64,
-    /// What went wrong.
+    /// The faults.
     pub errors: BTreeMap<ErrorKind, u64>,
     /// The first error of each kind, in words.
     pub examples: BTreeMap<ErrorKind, String>,

@@ -1,10 +1,10 @@
-//! Who asks for what: users take turns over addresses, requests over the targets of an address.
+//! Assignment of targets: users take turns over addresses, requests over the targets of an address.
 
 use std::net::SocketAddr;
 
 use super::plan::Target;
 
-/// Targets by address, each address with the order in which its targets are asked for.
+/// Targets by address, each address with the order of its targets.
 #[derive(Debug)]
 pub struct Rotation {
     groups: Vec<Group>,

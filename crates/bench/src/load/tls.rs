@@ -1,5 +1,4 @@
-//! TLS of a thread's users: sessions to begin, what is remembered of earlier ones, and whether they agreed on what
-//! they were to.
+//! TLS of a thread's users: new sessions, stored sessions, and checks of the handshakes' results.
 
 use std::sync::Arc;
 
@@ -15,12 +14,12 @@ const TICKETS_MAX: usize = 8;
 /// Sessions of one thread.
 pub struct Sessions {
     plan: TlsPlan,
-    /// Where sessions go on, one for each user: a user resumes its own, and no one else's.
+    /// With resumption, one for each user: a user resumes only its own sessions.
     configs: Vec<Arc<ClientConfig>>,
 }
 
 impl Sessions {
-    /// For so many users.
+    /// For this many users.
     pub fn new(plan: &TlsPlan, users: usize) -> Self {
         let config = |resumption| {
             let mut config = (*plan.config).clone();
@@ -42,7 +41,7 @@ impl Sessions {
         Session::client(config, self.plan.server_name.clone())
     }
 
-    /// What a handshake agreed on that it was not to.
+    /// The unexpected result of a handshake.
     pub fn mismatch(&self, established: &Established) -> Option<String> {
         let expect = &self.plan.expect;
         let (version, suite) = (established.version, established.suite.suite());

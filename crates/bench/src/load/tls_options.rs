@@ -14,7 +14,7 @@ use rustls::{
 
 use super::plan::{Negotiated, TlsPlan};
 
-/// Cipher suites that can be asked for: OpenSSL's name and the registry's.
+/// Available cipher suites: OpenSSL's name and the registry's.
 pub const CIPHERS: &[(&str, CipherSuite)] = &[
     ("TLS_AES_128_GCM_SHA256", CipherSuite::TLS13_AES_128_GCM_SHA256),
     ("TLS_AES_256_GCM_SHA384", CipherSuite::TLS13_AES_256_GCM_SHA384),
@@ -27,7 +27,7 @@ pub const CIPHERS: &[(&str, CipherSuite)] = &[
     ("ECDHE-ECDSA-CHACHA20-POLY1305", CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256),
 ];
 
-/// Groups of the key exchange that can be asked for.
+/// Available groups of the key exchange.
 pub const CURVES: &[(&str, NamedGroup)] = &[
     ("X25519MLKEM768", NamedGroup::X25519MLKEM768),
     ("X25519", NamedGroup::X25519),
@@ -40,7 +40,7 @@ pub const CURVES: &[(&str, NamedGroup)] = &[
 static OF_CERTIFICATES: [OfCertificates; 2] =
     [OfCertificates(NamedGroup::secp256r1), OfCertificates(NamedGroup::secp384r1)];
 
-/// A group that is named and not taken for a key exchange.
+/// A group that is only announced and not used for the key exchange.
 #[derive(Debug)]
 struct OfCertificates(NamedGroup);
 
@@ -58,7 +58,7 @@ impl SupportedKxGroup for OfCertificates {
     }
 }
 
-/// What a user may ask for.
+/// Options of a user.
 #[derive(Debug, Clone, Default)]
 pub struct TlsOptions {
     /// `1.2` or `1.3`; `None`: both.
@@ -67,15 +67,15 @@ pub struct TlsOptions {
     pub cipher: Option<String>,
     /// A name of [`CURVES`]; `None`: all.
     pub curve: Option<String>,
-    /// The application's protocol (ALPN) that the server must agree on; `None`: none is offered.
+    /// The application protocol (ALPN) that the server must agree to; `None`: none is offered.
     pub protocol: Option<&'static str>,
-    /// Certificate authorities that the server must be vouched for by; `None`: anybody is believed, as
-    /// load generators do.
+    /// Certificate authorities that must have signed the server's certificate; `None`: any certificate is accepted, as
+    /// usual with load generators.
     pub authorities: Option<PathBuf>,
 }
 
 impl TlsOptions {
-    /// The plan, or what is wrong with the options.
+    /// The plan, or the mistake in the options.
     pub fn plan(&self, server_name: ServerName<'static>, resume: bool) -> Result<TlsPlan, String> {
         let config = self.build()?;
         let version = self.version.as_deref().map(|version| match version {
@@ -165,8 +165,7 @@ fn read_authorities(path: &PathBuf) -> Result<RootCertStore, String> {
     if roots.is_empty() { Err(failed(&"no certificate in it")) } else { Ok(roots) }
 }
 
-/// Believes every certificate; that the server has its key is still verified, as it costs what it costs
-/// every client.
+/// Accepts every certificate; the signature is still verified, as that costs what it costs every client.
 #[derive(Debug)]
 struct Believing(Arc<CryptoProvider>);
 

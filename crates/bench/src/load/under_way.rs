@@ -1,4 +1,4 @@
-//! What a user has asked for and not got yet.
+//! The open requests of a user.
 
 /// A request under way.
 #[derive(Debug, Clone, Copy)]

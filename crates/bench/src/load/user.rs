@@ -17,7 +17,7 @@ pub struct User {
     pub source: Option<IpAddr>,
     /// Its connection.
     pub token: Option<Token>,
-    /// What it is at.
+    /// Its state.
     pub state: State,
     /// Requests begun on the connection.
     pub requests: u64,
@@ -29,7 +29,7 @@ pub struct User {
     pub http2: Option<Box<Http2Client>>,
 }
 
-/// What a user is at.
+/// The state of a user.
 #[derive(Debug, Clone, Copy)]
 pub enum State {
     /// Without a connection; it waits for its turn to open one.
@@ -48,7 +48,7 @@ pub enum State {
     Idle,
     /// Waits for a response.
     Busy(Request),
-    /// Connected for HTTP/2; what is asked stands with its streams.
+    /// Connected by HTTP/2; the streams have the requests.
     Multiplexed,
     /// Its last response is there; the server is about to close.
     Ending,

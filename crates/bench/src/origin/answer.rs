@@ -1,4 +1,4 @@
-//! What a request orders, and the head of its answer.
+//! The request's orders, and the head of its response.
 
 use std::fmt::Write as _;
 
@@ -16,12 +16,12 @@ const DELAY_MS_MAX: u64 = 600_000;
 /// Size of the body of an answer that is no object.
 const APOLOGY_BYTES: u64 = 16;
 
-/// What a request asks for.
+/// The orders of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
     /// Its method.
     pub method: Method,
-    /// The object; `None`: there is none of that name.
+    /// The object; `None`: there is no object of that name.
     pub object: Option<Object>,
     /// Whether the client allows another request on the connection.
     pub keep_alive: bool,
@@ -34,8 +34,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// What `head`, parsed from `input`, asks for. Parts of its query that mean nothing are ignored, as
-    /// servers do.
+    /// The orders in `head`, parsed from `input`. Unknown parts of its query are ignored, as servers do.
     pub fn new(head: &RequestHead, input: &[u8]) -> Self {
         let path = head.path(input);
         let mut order = Self {
@@ -60,7 +59,7 @@ impl Order {
         order
     }
 
-    /// The answer to what cannot be read.
+    /// The response to a malformed request.
     pub fn refusal(status: u16) -> Self {
         Self {
             method: Method::Get,
@@ -78,7 +77,7 @@ impl Order {
 pub struct Answer {
     /// Its status.
     pub status: u16,
-    /// What its body is made of.
+    /// The object that its body consists of.
     pub object: Object,
     /// Body bytes handed over so far.
     pub sent: u64,
@@ -118,7 +117,7 @@ impl Answer {
         }
     }
 
-    /// Whether it is what was asked for.
+    /// Whether it is the requested response.
     pub fn is_good(&self) -> bool {
         self.status == 200 && !self.is_short
     }

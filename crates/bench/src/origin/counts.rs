@@ -1,4 +1,4 @@
-//! What the origin counts; each thread writes its own, readers add them up.
+//! Counters of the origin; each thread writes its own, readers add them up.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -25,7 +25,7 @@ pub struct ThreadCounts {
 }
 
 impl ThreadCounts {
-    /// Counts of a thread that serves so many servers.
+    /// Counters of a thread with this many servers.
     pub fn new(servers: usize) -> Self {
         Self {
             requests: (0..servers).map(|_| AtomicU64::new(0)).collect(),
@@ -53,7 +53,7 @@ pub fn add(counter: &AtomicU64, count: u64) {
 pub struct Counts {
     /// Whole requests.
     pub requests: u64,
-    /// The same by server, in the order of their addresses.
+    /// The counts by server, in the order of their addresses.
     pub requests_by_server: Vec<u64>,
     /// Whole, faultless responses that the kernel took.
     pub responses: u64,

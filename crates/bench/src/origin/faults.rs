@@ -1,4 +1,4 @@
-//! Faults that the origin makes on purpose, so that it can be shown who notices.
+//! Faults that the origin makes on purpose, to test their detection.
 
 use std::str::FromStr;
 
@@ -55,13 +55,13 @@ impl FromStr for FaultKind {
 /// A fault and how often it is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fault {
-    /// What.
+    /// The kind.
     pub kind: FaultKind,
     /// Share of the requests, from 0 to 1.
     pub share: f64,
 }
 
-/// Decides which requests get a fault: evenly spread and exactly as many as asked for.
+/// Decides which requests get a fault: evenly spread and exactly as many as configured.
 #[derive(Debug)]
 pub struct Schedule(Vec<Due>);
 

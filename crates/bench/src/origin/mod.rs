@@ -1,8 +1,8 @@
 //! The origin: the servers behind the products, as the reports had them behind theirs.
 //!
 //! It answers from memory, one thread per core with its own listeners, on the same event loop as the
-//! data path. A request may ask for trouble (`/128?delay_ms=20`, `/128?fault=reset`), or the origin is
-//! told to make some of its own ([`Settings::faults`]).
+//! data path. A request may order a fault (`/128?delay_ms=20`, `/128?fault=reset`), or the origin makes its own
+//! ([`Settings::faults`]).
 
 mod answer;
 mod counts;
@@ -37,11 +37,10 @@ use crate::pinning::{PinError, pin_thread};
 /// Servers that one origin plays at most.
 pub const SERVERS_MAX: usize = 1_024;
 
-/// How much shorter gzip makes `.html` objects, when nothing else is asked for: 75% compressible, as in the report
-/// of 2009.
+/// The default share that gzip saves of `.html` objects: 75% compressible, as in the report of 2009.
 pub const HTML_SAVING: f64 = 0.75;
 
-/// CRC-32 of an `.html` object of so many bytes, of an origin with [`HTML_SAVING`].
+/// CRC-32 of an `.html` object of this many bytes, of an origin with [`HTML_SAVING`].
 pub fn html_crc32(bytes: u64) -> u32 {
     let (blocks, object) = (Blocks::new(HTML_SAVING), Object { bytes, kind: Kind::Html });
     let mut checksum = crc32fast::Hasher::new();
@@ -54,7 +53,7 @@ pub fn html_crc32(bytes: u64) -> u32 {
     checksum.finalize()
 }
 
-/// What an origin is asked to be.
+/// The settings of an origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Address of the first server. With port 0 the system chooses one.
@@ -82,7 +81,7 @@ pub struct Origin {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What a thread says when it has begun: its addresses, or why it cannot serve.
+/// The report of a thread that has begun: its addresses, or why it cannot serve.
 type Begun = io::Result<Vec<SocketAddr>>;
 
 impl Origin {
@@ -126,7 +125,7 @@ impl Origin {
         &self.addresses
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         sum(&self.counts)
     }

@@ -1,22 +1,21 @@
-//! What the origin serves: objects of any size, made of blocks that are written once.
+//! The objects of the origin: of any size, made of blocks that are written once.
 //!
 //! The last segment of a path names the object: a size in bytes, `k` (1,024) or `m` (1,048,576), and
 //! optionally an ending that says the type: `/128`, `/5k`, `/pictures/16k.png`, `/128k.html`.
 
-/// Bytes of a block; longer than what gzip looks back over, so that objects larger than a block
-/// compress as well as one block does.
+/// Bytes of a block; longer than the window of gzip, so that objects larger than a block compress as well as one block.
 const BLOCK_BYTES: usize = 256 * 1024;
 /// The largest object.
 pub const OBJECT_BYTES_MAX: u64 = 1 << 40;
 
-/// What is compressible in [`html_block`]: markup as it stands between texts.
+/// The compressible part of [`html_block`]: markup between texts.
 const MARKUP: &[u8] =
     b"<tr class=\"row even\"><td class=\"name\">Weirgate</td><td class=\"value\">\
 decides how much water goes which way</td></tr>\n";
 /// Characters of the incompressible rest: six bits of information in eight.
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// The blocks that objects are made of.
+/// The blocks of objects.
 #[derive(Debug)]
 pub struct Blocks {
     plain: Vec<u8>,
@@ -37,7 +36,7 @@ pub struct Object {
 pub enum Kind {
     /// No ending, or another one.
     Plain,
-    /// `.html`: as compressible as the origin was asked for.
+    /// `.html`: with the configured compressibility.
     Html,
     /// `.png`
     Png,

@@ -24,15 +24,15 @@ use super::faults::{FaultKind, Schedule};
 use super::objects::Blocks;
 use crate::body_reader::{BodyReader, Fed, HEAD_LIMITS};
 
-/// Objects are named as they are asked for.
+/// Objects are named as requested.
 const PATHS: TargetForm = TargetForm { path: PathForm::Keep, raw_bytes: RawBytes::Encode };
 /// Bytes handed to the kernel at once.
 const SEND_BYTES_MAX: usize = 128 * 1024;
-/// A connection that nothing happens on for so long is closed.
+/// A connection that is idle for this long is closed.
 const IDLE_TIMEOUT_MS: u64 = 600_000;
-/// How long what is left of an answer may take to leave a connection that is closed behind it.
+/// The time for the rest of a response on a connection that is closed behind it.
 const LEAVE_TIMEOUT_MS: u64 = 10_000;
-/// That connections cannot be accepted is said once in so long.
+/// Failing accepts are reported at most once in this time.
 const REFUSAL_NOTE_INTERVAL_MS: u64 = 1_000;
 /// The loop turns at least this often, to see whether it shall end.
 const TURN_US_MAX: u64 = 50_000;
@@ -41,12 +41,12 @@ const TURN_US_MAX: u64 = 50_000;
 pub struct Server {
     clients: Slab<Client>,
     blocks: Arc<Blocks>,
-    /// Of all threads; the own ones are written.
+    /// The counts of all threads; this thread writes its own.
     counts: Vec<Arc<ThreadCounts>>,
     thread: usize,
     schedule: Schedule,
     delay_us: u64,
-    /// Answers whose time has not come: when, and to whom.
+    /// Delayed responses: their times and connections.
     delayed: BinaryHeap<Reverse<(u64, usize, Token)>>,
     stop: Arc<AtomicBool>,
     silent_until_ms: u64,
@@ -59,7 +59,7 @@ struct Client {
     token: Token,
     server: usize,
     phase: Phase,
-    /// What arrived and could not be used yet.
+    /// Received data that could not be used yet.
     input: Vec<u8>,
     scan: HeadScan,
 }
@@ -99,9 +99,9 @@ impl Server {
         }
     }
 
-    /// Says that the thread could not go on.
+    /// Reports that the thread had to stop.
     pub fn note_failure(&self, error: &io::Error) {
-        // If standard error is gone there is nobody left to tell.
+        // If standard error is gone, the message is lost.
         let _ = writeln!(io::stderr(), "weir bench origin: thread {}: {error}", self.thread);
     }
 
@@ -109,7 +109,7 @@ impl Server {
         &self.counts[self.thread]
     }
 
-    /// Uses what it can of `input`; returns how many bytes.
+    /// Processes as much of `input` as possible; returns how many bytes.
     fn advance(&mut self, io: &mut EventLoop, key: usize, input: &[u8]) -> usize {
         let mut at = 0;
         while let Some(client) = self.clients.get_mut(key) {
@@ -153,7 +153,7 @@ impl Server {
         at
     }
 
-    /// Keeps what could not be used.
+    /// Keeps the unused rest.
     fn keep(&mut self, key: usize, rest: &[u8]) {
         if let Some(client) = self.clients.get_mut(key)
             && !rest.is_empty()
@@ -164,7 +164,7 @@ impl Server {
         }
     }
 
-    /// Goes on with what was kept.
+    /// Continues with the kept data.
     fn go_on(&mut self, io: &mut EventLoop, key: usize) {
         let Some(client) = self.clients.get_mut(key) else {
             return;
@@ -243,7 +243,7 @@ impl Server {
             };
             answer.sent += sent;
             if io.queued(client.token) > 0 {
-                // Nothing more is read while the peer does not take what it asked for.
+                // A peer that does not take its responses is not read.
                 return io.pause(client.token);
             }
             let length = answer.bytes_left_max(SEND_BYTES_MAX);

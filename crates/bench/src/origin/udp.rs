@@ -1,4 +1,4 @@
-//! The origin over UDP: servers that answer each query with as many bytes as it asks for.
+//! The origin over UDP: servers that answer each query with the requested number of bytes.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -29,7 +29,7 @@ const TURN_MAX: Duration = Duration::from_millis(50);
 /// Room for queries that wait; the kernel may give less.
 const RECEIVE_BYTES: usize = 4 << 20;
 
-/// What an origin is asked to be.
+/// The settings of an origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UdpSettings {
     /// Address of the first server. With port 0 the system chooses one.
@@ -42,7 +42,7 @@ pub struct UdpSettings {
     pub cores: Vec<usize>,
 }
 
-/// What an origin counted.
+/// The counts of an origin.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct UdpCounts {
     /// Queries that were answered.
@@ -103,7 +103,7 @@ impl UdpOrigin {
         &self.addresses
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn counts(&self) -> UdpCounts {
         let of = |count: &AtomicU64| count.load(Relaxed);
         let Shared { queries, malformed, unsent, .. } = &*self.shared;
@@ -180,7 +180,7 @@ impl Server {
     }
 }
 
-/// Answers what waits at a server, up to a number; what is left makes the next event.
+/// Answers the waiting queries of a server, up to a number; the rest causes the next event.
 fn answer_all(socket: &UdpSocket, shared: &Shared) {
     let mut buffer = [0; DATAGRAM_BYTES_MAX];
     for _ in 0..QUERIES_PER_TURN_MAX {

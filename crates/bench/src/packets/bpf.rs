@@ -24,11 +24,11 @@ const LICENSE: &CStr = c"Dual MIT/GPL";
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Instruction {
-    /// What is done.
+    /// The operation.
     pub code: u8,
     /// Source register in the upper four bits, destination in the lower.
     pub registers: u8,
-    /// Of memory or of a jump.
+    /// The offset of memory or of a jump.
     pub offset: i16,
     /// Constant.
     pub immediate: i32,
@@ -89,7 +89,7 @@ struct Context {
 }
 
 fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<i32> {
-    // SAFETY: the attributes live through the call, are plain data laid out as the kernel's, and their length is told
+    // SAFETY: the attributes live through the call, are plain data laid out as the kernel's, and their length is passed
     // with them; every pointer in them is to a slice that the caller holds meanwhile, with its own length beside it.
     let result = unsafe {
         libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<T>())
@@ -101,7 +101,7 @@ fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<i32> {
 }
 
 fn owned(descriptor: i32) -> OwnedFd {
-    // SAFETY: the kernel has just made this descriptor for the caller, and nobody else knows of it.
+    // SAFETY: the kernel has just created this descriptor for the caller, and no other code knows it.
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
@@ -141,8 +141,8 @@ impl Program {
         Ok(Attached { _link: link, _program: self })
     }
 
-    /// Sends so many copies of a frame out of a device of the calling thread's network namespace, each as the program
-    /// leaves it (it ends with `XDP_TX`).
+    /// Sends this many copies of a frame out of a device of the calling thread's network namespace, each as modified by
+    /// the program (it ends with `XDP_TX`).
     pub fn send(&self, device: u32, frame: &[u8], count: u32, batch: u32) -> io::Result<()> {
         let context =
             Context { data_end: frame.len() as u32, ingress_device: device, ..Context::default() };

@@ -6,7 +6,7 @@ use super::bpf::Instruction;
 
 /// Ethernet, IPv4, UDP and 18 bytes: the shortest frame of Ethernet without its checksum.
 pub const FRAME_BYTES: usize = 60;
-/// Flows are told apart by the source port and the last byte of the source address, of which 4 bits are used.
+/// Flows differ by the source port and the last byte of the source address, of which 4 bits are used.
 pub const FLOWS_MAX: u32 = 1 << 20;
 
 const ETHERNET_BYTES: usize = 14;
@@ -26,8 +26,8 @@ pub type Mac = [u8; 6];
 
 /// A UDP frame. The last byte of `source` must be 0: the program counts it up to 15.
 ///
-/// The program also takes off the identification what it adds to the address, so that the checksum of the header holds
-/// for all copies. That of UDP is 0: none, as RFC 768 allows.
+/// The program also subtracts from the identification the value that it adds to the address, so that the header's checksum
+/// is right for all copies. The UDP checksum is 0: none, as RFC 768 allows.
 pub fn frame(
     (from, to): (Mac, Mac),
     source: Ipv4Addr,
@@ -95,7 +95,7 @@ const fn load_32(to: u8, from: u8, offset: i16) -> Instruction {
 }
 const EXIT: Instruction = op(0x95, 0, 0, 0, 0);
 
-/// Waits until so much time has gone since the program began.
+/// Waits until this much time has passed since the program began.
 fn wait(interval_ns: u32) -> [Instruction; 8] {
     debug_assert!(interval_ns <= INTERVAL_NS_MAX);
     [
@@ -111,10 +111,11 @@ fn wait(interval_ns: u32) -> [Instruction; 8] {
     ]
 }
 
-/// Makes a frame this one, gives it one of so many flows, a power of two, by chance, and sends it: after an interval, or at once.
+/// Turns a frame into this one, gives it a random flow out of this many, a power of two, and sends it: after an interval,
+/// or at once.
 ///
-/// The headers are written each time: the kernel uses the memory of a frame again as it comes back, which is with the
-/// addresses that those who passed it on have put there.
+/// The headers are written each time: the kernel reuses the memory of a returned frame, with the addresses that forwarders
+/// have written into it.
 pub fn sender(flows: u32, interval_ns: u32, frame: &[u8; FRAME_BYTES]) -> Vec<Instruction> {
     debug_assert!(flows.is_power_of_two() && flows <= FLOWS_MAX);
     let words = frame[..WRITTEN_UNTIL].chunks_exact(WORD_BYTES).enumerate();
@@ -179,7 +180,7 @@ pub fn sink() -> Vec<Instruction> {
 mod tests {
     use super::*;
 
-    /// What the program does to a frame.
+    /// The program's change to a frame.
     fn with_flow(frame: &mut [u8], flow: u32) {
         frame[SOURCE_PORT_AT as usize..][..2].copy_from_slice(&(flow as u16).to_ne_bytes());
         let upper = (flow >> 16) as u8;

@@ -24,7 +24,7 @@ const FRAMES_PER_CALL: u32 = 1 << 17;
 /// Frames that a call hands over at once.
 const BATCH: u32 = 64;
 
-/// What is sent, and from where.
+/// The packets, and their sender.
 #[derive(Debug, Clone)]
 pub struct Sending {
     /// Every packet is a copy of it, but for its flow.
@@ -47,7 +47,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Starts sending, where the thread has first done what `enter` does: it goes to a network namespace.
+    /// Starts sending, after the thread has called `enter`: it enters a network namespace.
     pub fn start(
         sending: Sending,
         enter: impl FnOnce() -> io::Result<()> + Send + 'static,
@@ -86,7 +86,7 @@ impl Drop for Sender {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Whoever drops it without asking does not want to know.
+            // A caller that drops it does not need the result.
             drop(thread.join());
         }
     }

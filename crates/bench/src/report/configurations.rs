@@ -40,7 +40,7 @@ pub struct Kept {
     pub left_out: usize,
 }
 
-/// Reads what the run kept; nothing, if it kept none. `rank` sorts tests and products.
+/// Reads the kept configurations of the run; empty if it kept none. `rank` sorts tests and products.
 pub fn read(run_folder: &Path, rank: impl Fn(&str) -> usize) -> io::Result<Kept> {
     let root = run_folder.join(FOLDER);
     let mut kept = Kept::default();
@@ -85,7 +85,7 @@ fn folders(path: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     entries(path, fs::FileType::is_dir)
 }
 
-/// Entries of one kind, by name. Links are not followed: a report must not publish what lies elsewhere.
+/// Entries of one kind, by name. Links are not followed: a report must not publish other files.
 fn entries(
     path: &Path,
     is_wanted: impl Fn(&fs::FileType) -> bool,

@@ -1,4 +1,4 @@
-//! What was thrown away, as the report tells it.
+//! Discarded measurements, for the report.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::record::Discard;
 use super::model::Report;
 use super::text;
 
-/// What was thrown away, by product and reason: `(product, reason, measurements, tests)`, the most first.
+/// Discarded measurements by product and reason: `(product, reason, measurements, tests)`, the most first.
 pub fn by_reason(report: &Report) -> Vec<(String, String, usize, String)> {
     let mut sums: BTreeMap<(String, String), (usize, Vec<&str>)> = BTreeMap::new();
     for test in &report.run.tests {
@@ -31,7 +31,7 @@ pub fn by_reason(report: &Report) -> Vec<(String, String, usize, String)> {
     rows
 }
 
-/// What failed and what was never sent in what was thrown away, as a sentence; nothing where nothing was.
+/// Failed and unsent requests of discarded measurements, as a sentence; `None` without any.
 pub fn errors(report: &Report) -> Option<String> {
     let discards = || report.run.tests.iter().flat_map(|test| &test.discarded);
     let sum = |count: fn(&Discard) -> Option<u64>| {
@@ -42,17 +42,15 @@ pub fn errors(report: &Report) -> Option<String> {
     let mut said = Vec::new();
     if known > 0 {
         said.push(format!(
-            "In {} thrown away {} requests failed and {} were never sent.",
-            text::counted(known, "measurement"),
+            "In {} {} requests failed and {} were never sent.",
+            text::counted(known, "discarded measurement"),
             text::count(sum(|discard| discard.errors)),
             text::count(sum(|discard| discard.unsent)),
         ));
     }
     if unknown > 0 {
-        let unknown = text::count(unknown as u64);
-        said.push(format!(
-            "Of {unknown} that were thrown away it is not known what failed in them."
-        ));
+        let unknown = text::counted(unknown, "discarded measurement");
+        said.push(format!("For {unknown} it is unknown how many requests failed."));
     }
     (!said.is_empty()).then(|| said.join(" "))
 }
@@ -145,16 +143,16 @@ mod tests {
             assert_eq!(errors(&Report::new(run)).as_deref(), expected);
         };
         check(&[], None);
-        check(&[None], Some("Of 1 that were thrown away it is not known what failed in them."));
+        check(&[None], Some("For 1 discarded measurement it is unknown how many requests failed."));
         check(
             &[Some(2), Some(0), Some(9)],
-            Some("In 3 measurements thrown away 11 requests failed and 1,100 were never sent."),
+            Some("In 3 discarded measurements 11 requests failed and 1,100 were never sent."),
         );
         check(
             &[Some(0), None],
             Some(
-                "In 1 measurement thrown away 0 requests failed and 0 were never sent. Of 1 that \
-                 were thrown away it is not known what failed in them.",
+                "In 1 discarded measurement 0 requests failed and 0 were never sent. For 1 discarded \
+                 measurement it is unknown how many requests failed.",
             ),
         );
     }

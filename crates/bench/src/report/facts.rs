@@ -1,4 +1,4 @@
-//! What a test found out before it measured: one sentence per look, not a line per number.
+//! Facts that a test found before it measured: one sentence per probe, not a line per number.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ const BUSY: &str = "_core_busy_percent";
 const CAPACITY: &str = "capacity_";
 const AT: &str = "_at_";
 
-/// What a report calls the product of a name.
+/// Gives the name of a product in a report.
 pub type Called<'a> = &'a dyn Fn(&str) -> String;
 
-/// What one look found.
+/// The results of one probe.
 #[derive(Default)]
 struct Look {
     /// Requests per second and busy percent of the core, by product.
     capacities: BTreeMap<String, (Option<f64>, Option<f64>)>,
-    /// Rates that follow from them, by what they are called.
+    /// Rates derived from them, by name.
     rates: BTreeMap<String, f64>,
 }
 
@@ -32,8 +32,8 @@ pub fn sentences(facts: &BTreeMap<String, f64>, called: Called<'_>) -> Vec<Strin
     told.chain(others).collect()
 }
 
-/// What the same rate for all was for each product, a sentence for each look that a rate followed from:
-/// `8,000/s were offered to all, of the capacity first found 95% of Envoy's and 17% of weir's.`
+/// The share of each product's capacity that a common rate was, one sentence per probe: `8,000/s were offered to all, of
+/// the capacity first found 95% of Envoy's and 17% of weir's.`
 pub fn loads(facts: &BTreeMap<String, f64>, called: Called<'_>) -> Vec<String> {
     let told = |(place, look): (String, Look)| {
         let offered = *look.rates.get(OFFERED)?;
@@ -59,10 +59,10 @@ pub fn loads(facts: &BTreeMap<String, f64>, called: Called<'_>) -> Vec<String> {
     looks(facts).0.into_iter().filter_map(told).collect()
 }
 
-/// What follows from a look is offered under this name.
+/// The name of the rate that is derived from a probe.
 const OFFERED: &str = "offered";
 
-/// Looks by their place, and what belongs to none.
+/// Probes by their place, and facts that belong to none.
 fn looks(facts: &BTreeMap<String, f64>) -> (BTreeMap<String, Look>, Vec<(&str, f64)>) {
     let mut looks: BTreeMap<String, Look> = BTreeMap::new();
     let mut others = Vec::new();

@@ -1,4 +1,4 @@
-//! What weir is meant to reach, and whether this run shows it.
+//! The goals of weir, and whether this run reaches them.
 
 use crate::catalogue::{self, Better, Goal, Measure};
 
@@ -18,7 +18,7 @@ pub enum Outcome {
     MissedByMedian,
     /// Not, as far as the noise goes.
     Missed,
-    /// There is a single round of what is timed.
+    /// There is a single round of timed figures.
     Untold,
 }
 
@@ -29,7 +29,7 @@ impl Outcome {
             Self::ReachedByMedian => "reached by the median, but not beyond noise",
             Self::MissedByMedian => "not reached by the median, but not beyond noise",
             Self::Missed => "not reached",
-            Self::Untold => "one round cannot tell",
+            Self::Untold => "one round cannot show it",
         }
     }
 }
@@ -40,7 +40,7 @@ pub fn told(report: &Report, test: &TestReport) -> Vec<String> {
     outcomes(report, test).into_iter().map(|(_, told)| told).collect()
 }
 
-/// The same with the outcome of each.
+/// The texts with the outcome of each.
 pub fn outcomes(report: &Report, test: &TestReport) -> Vec<(Outcome, String)> {
     test.test.goals.iter().filter_map(|goal| goal_told(report, test, goal)).collect()
 }
@@ -111,7 +111,7 @@ fn is_good(goal: &Goal, value: f64) -> bool {
     if is_higher_better(goal) { value >= goal.bound } else { value <= goal.bound }
 }
 
-/// Of these products the one that weir stands worst against, and the ratio.
+/// The product among these against which weir is worst, and the ratio.
 fn best<'a>(
     report: &'a Report,
     cell: &Cell,
@@ -119,7 +119,7 @@ fn best<'a>(
     names: &[&str],
 ) -> Option<(&'a str, Ratio)> {
     let is_meant = |name: &str| {
-        // Of a maker that has two rows either may be the better.
+        // If a maker has two rows, either may be the better one.
         if names.is_empty() { is_peer(name) } else { names.contains(&catalogue::maker(name)) }
     };
     (0..report.run.products.len())
@@ -142,13 +142,13 @@ fn best_told(names: &[&str]) -> String {
     }
 }
 
-/// Of what comes out the same again: the value says it.
+/// For repeatable counts: by the value.
 fn by_value(goal: &Goal, value: f64, told: String) -> Option<(Outcome, String)> {
     let outcome = if is_good(goal, value) { Outcome::Reached } else { Outcome::Missed };
     value.is_finite().then(|| (outcome, format!("{} ({told})", outcome.words())))
 }
 
-/// Of what is timed: reached, or not, only where all that the noise allows says so.
+/// For timed figures: reached, or not, only if the whole noise interval agrees.
 fn by_ratio(goal: &Goal, ratio: &Ratio, peer: Option<&str>) -> (Outcome, String) {
     let outcome = match ratio.interval {
         None => Outcome::Untold,
@@ -261,7 +261,7 @@ mod tests {
             let ratio = Ratio { median, interval, rounds: 5 };
             assert!(by_ratio(&goal, &ratio, None).1.starts_with(expected), "{ratio:?}");
         };
-        check(None, 0.5, "one round cannot tell (0.50 in 5 rounds)");
+        check(None, 0.5, "one round cannot show it (0.50 in 5 rounds)");
         check(Some((0.6, 0.8)), 0.7, "reached (0.70 (0.60–0.80) in 5 rounds)");
         check(Some((0.7, 0.9)), 0.75, "reached by the median, but not beyond noise");
         check(Some((0.7, 0.9)), 0.85, "not reached by the median, but not beyond noise");

@@ -25,7 +25,7 @@ pub fn told(report: &Report, test: &TestReport) -> Vec<String> {
             .collect();
         let setting = text::setting(test.test.axis, cell.at);
         let reached = if shares.is_empty() {
-            "nobody was measured beside them".to_owned()
+            "no product was measured at this setting".to_owned()
         } else {
             format!("of these, whole handshakes reach: {}", text::list(&shares))
         };

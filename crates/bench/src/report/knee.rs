@@ -20,18 +20,18 @@ const BELOW_FIRST_STEP_SHARE: f64 = 0.5;
 pub struct Knees {
     /// Per product; `None` where it did not keep the first step or was not measured.
     pub of: Vec<Option<Knee>>,
-    /// weir's knee over this product's, paired by round; the interval holds what the steps leave open, too,
-    /// and is open (0, infinity) where the ramp ends on that side.
+    /// weir's knee over this product's, paired by round; the interval includes the uncertainty of the steps, and is open
+    /// (0, infinity) if the ramp ends on that side.
     pub ratios: Vec<Option<Ratio>>,
 }
 
-/// The last step of the ramp that a product kept with a P99 below [`P99_MAX_MS`], before the first that it
-/// did not: a step that is kept above one that was not tells of noise and not of the product.
+/// The last step of the ramp that a product kept with a P99 below [`P99_MAX_MS`], before the first that it did not: a step
+/// that is kept above one that was not is noise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knee {
     /// By the medians over the rounds.
     pub at: f64,
-    /// What came next.
+    /// The reason of the end.
     pub end: End,
     /// Lowest and highest of single rounds; zero of one that kept no step.
     pub rounds: Spread,
@@ -70,7 +70,7 @@ fn climb(steps: impl IntoIterator<Item = (f64, Option<bool>)>) -> Climb {
 }
 
 impl Climb {
-    /// Between what the knee lies: zero and infinity where the ramp does not say.
+    /// The bounds of the knee: zero and infinity if the ramp does not show them.
     fn bounds(self) -> (f64, f64) {
         let high = match self.end {
             End::Failed(at) => at,
@@ -111,7 +111,7 @@ impl Knees {
         Self { of, ratios }
     }
 
-    /// [`Knees::told`] in the room of a chart: `10,000/s kept, 15,000/s not`.
+    /// [`Knees::told`] short enough for a chart: `10,000/s kept, 15,000/s not`.
     pub fn told_short(&self, product: usize) -> Option<String> {
         let knee = self.of.get(product).copied().flatten()?;
         let at = text::number(knee.at);
@@ -124,8 +124,8 @@ impl Knees {
         })
     }
 
-    /// A knee with what is known of it: it lies somewhere between a step that was kept and the next one,
-    /// and steps may be far apart. `None` where no rate was kept.
+    /// A knee as text: it lies somewhere between a kept step and the next one, and steps may be far apart. `None` if no
+    /// rate was kept.
     pub fn told(&self, product: usize) -> Option<String> {
         let knee = self.of.get(product).copied().flatten()?;
         let at = text::number(knee.at);
@@ -146,7 +146,7 @@ impl Knees {
         })
     }
 
-    /// Whether this rate is within what the product kept.
+    /// Whether the product kept this rate.
     pub fn holds(&self, product: usize, at: f64) -> bool {
         self.of.get(product).copied().flatten().is_some_and(|knee| at <= knee.at)
     }

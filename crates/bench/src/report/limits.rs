@@ -1,4 +1,4 @@
-//! Whose core was the limit of a test that goes as fast as answered.
+//! The limiting core of a test that goes as fast as answered.
 
 use crate::catalogue::{Axis, Figure, SIGNATURES};
 use crate::record::Point;
@@ -15,19 +15,19 @@ const PRODUCT_BUSY_PERCENT_MIN: f64 = 90.0;
 /// From this share of its cores on, the load was full.
 const LOAD_BUSY_PERCENT_MIN: f64 = 95.0;
 
-/// What held a rate down.
+/// The limit of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Limit {
     /// The product's core: the rate is the product's.
     Product,
     /// The load's cores: the product could have done more.
     Load,
-    /// Neither core was full, so somebody waited.
+    /// Neither core was full, so one side waited.
     Neither,
 }
 
-/// Busy percent of the product's core and of the load's cores (generator and origin; of the generator alone
-/// where the run does not tell the origin's), at one setting or all of them.
+/// Busy percent of the product's core and of the load's cores (generator and origin; only the generator if the run does
+/// not have the origin's), at one setting or all of them.
 pub fn core_shares(
     report: &Report,
     test: &TestReport,
@@ -48,7 +48,7 @@ pub fn core_shares(
     Some((busy.median, load.median))
 }
 
-/// Whether a test goes as fast as answered, so that somebody's core is the limit.
+/// Whether a test goes as fast as answered, so that a core is the limit.
 pub fn is_closed_loop(report: &Report, test: &TestReport) -> bool {
     let points = &report.record(test).points;
     let is_closed = |point: &Point| point.load.offered_per_second.is_none();
@@ -71,7 +71,7 @@ pub fn is_load_the_limit(report: &Report, test: &TestReport, product: usize, at:
     is_closed_loop(report, test) && limit(report, test, product, at) == Some(Limit::Load)
 }
 
-/// Who was not driven to its limit and why, as sentences.
+/// The products that were not driven to their limit, with reasons, as sentences.
 pub fn told(report: &Report, test: &TestReport) -> Vec<String> {
     if !is_closed_loop(report, test) {
         return Vec::new();
@@ -79,11 +79,11 @@ pub fn told(report: &Report, test: &TestReport) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(whom) = products_with(report, test, Limit::Load) {
         said.push(format!(
-            "The load's core was the limit for {whom}: such a rate is a lower bound and is not judged."
+            "The load generator's core was the limit for {whom}: these rates are lower bounds and are not judged."
         ));
     }
     if let Some(whom) = products_with(report, test, Limit::Neither) {
-        said.push(format!("Neither core was full for {whom}: somebody waited."));
+        said.push(format!("Neither core was full for {whom}: a part of the time both waited."));
     }
     said
 }
@@ -144,25 +144,29 @@ mod tests {
             }));
             assert_eq!(told(&report, &report.tests[0]), expected, "{weir:?} {haproxy:?}");
         };
-        const LOAD: &str = "such a rate is a lower bound and is not judged.";
+        const LOAD: &str = "these rates are lower bounds and are not judged.";
         check((0.97, 0.99), (0.97, 0.8), &[]);
         check(
             (0.8, 0.96),
             (0.97, 0.8),
-            &[&format!("The load's core was the limit for weir: {LOAD}")],
+            &[&format!("The load generator's core was the limit for weir: {LOAD}")],
         );
-        check((0.87, 0.83), (0.97, 0.8), &["Neither core was full for weir: somebody waited."]);
+        check(
+            (0.87, 0.83),
+            (0.97, 0.8),
+            &["Neither core was full for weir: a part of the time both waited."],
+        );
         check(
             (0.8, 0.96),
             (0.5, 0.97),
-            &[&format!("The load's core was the limit for weir and HAProxy: {LOAD}")],
+            &[&format!("The load generator's core was the limit for weir and HAProxy: {LOAD}")],
         );
         let open = Report::new(busy("p99-idle", |_| (0.5, 0.5)));
         assert_eq!(told(&open, &open.tests[0]), [""; 0]);
         let of_sizes = Report::new(busy("envelope", |point| {
             (if point.product == "weir" && point.at == 5120.0 { 0.5 } else { 0.97 }, 0.5)
         }));
-        let expected = ["Neither core was full for weir (5 KB): somebody waited."];
+        let expected = ["Neither core was full for weir (5 KB): a part of the time both waited."];
         assert_eq!(told(&of_sizes, &of_sizes.tests[0]), expected);
     }
 

@@ -17,7 +17,7 @@ use crate::catalogue::{Axis, PENDING};
 pub fn page(report: &Report, verdicts: &Verdicts) -> String {
     let mut page = Page::default();
     let run = &report.run;
-    page.line(&format!("# weir beside its peers, {}", escaped(&run.machine.host)));
+    page.line(&format!("# weir and its peers, {}", escaped(&run.machine.host)));
     page.paragraph(&format!(
         "{}, {}, {}; began {}, `{}`. Products: {}.",
         escaped(run.machine.cpu.trim()),
@@ -255,7 +255,7 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     }
 }
 
-/// What else is said of a test: its handshakes, and what others published.
+/// Further texts about a test: its handshakes, and published figures of others.
 fn told_beside(report: &Report, test: &TestReport) -> Vec<String> {
     [handshakes::told(report, test), published::told(report, test)].concat()
 }
@@ -300,7 +300,7 @@ fn remainder(page: &mut Page, report: &Report) {
         page.line(&format!("- **{name}**: {}", escaped(&explanation)));
     }
     page.paragraph(
-        "† fell behind the offered rate. Charts, spreads and every configuration: `report.html` beside this \
+        "† fell behind the offered rate. Charts, spreads and every configuration: `report.html` in the folder of this \
          file.",
     );
 }

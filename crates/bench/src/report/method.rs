@@ -1,4 +1,4 @@
-//! How it was measured and judged, so that a reader can object: one text for the page and the Markdown.
+//! The method of measurement and judgement, so that a reader can check it. The page and the Markdown share this text.
 
 use crate::catalogue::COUNTED_NOISE_SHARE;
 use crate::disturbance::{
@@ -19,7 +19,7 @@ use super::verdict::difference_told;
 pub fn terms(report: &Report) -> Vec<(&'static str, String)> {
     let mut terms = vec![
         ("Side by side", side_by_side(report)),
-        ("Thrown away", thrown_away()),
+        ("Discarded", discarded()),
         ("Placement", placement(report)),
         ("Noise", noise()),
         ("Won and lost", won_and_lost()),
@@ -30,17 +30,16 @@ pub fn terms(report: &Report) -> Vec<(&'static str, String)> {
 
 fn side_by_side(report: &Report) -> String {
     let order = if is_order_rotated(report) {
-        "the order changes from round to round, so that what comes of standing first or last falls on each of \
-         them"
+        "the order changes from round to round, so that every product is measured first and last at times"
     } else {
-        "in the same order in every round, so that what comes of standing first or last is in no range of \
+        "the order is the same in every round, so an effect of the position in that order is in no range of \
          noise"
     };
     format!(
-        "In every round each product is measured in turn at the same setting, on the same machine, with the \
-         same kernel, origin and load; {order}. A ratio is formed within one round only; the median of the \
-         rounds' ratios counts. Absolute figures of two runs must not be compared; ratios may be, where the \
-         same rate was offered."
+        "In every round the products are measured one after another at the same setting, on the same machine, \
+         with the same kernel, origin and load; {order}. A ratio is always computed within one round; the \
+         median of the rounds' ratios counts. Do not compare absolute figures of two runs. Ratios of two \
+         runs can be compared if the offered rate was the same."
     )
 }
 
@@ -61,19 +60,18 @@ fn is_order_rotated(report: &Report) -> bool {
     report.run.tests.iter().any(is_rotated)
 }
 
-fn thrown_away() -> String {
+fn discarded() -> String {
     let percent = |share: f64| text::number(share * 100.0);
     format!(
-        "A measurement is thrown away, with its reason and its product, when the hypervisor took more than \
-         {}% of the cores, when the product waited for its core for more than {}% of the time, or when \
-         something else had that core for more than {}% of it. Where the rate is one that every product can \
-         keep and less than {}% of it came through without an error, it is thrown away only if the load's \
-         cores were at least {}% busy or the hypervisor took more than {}%; else it is a result, because a \
-         product's own stall is its own. A measurement is made again at once, after a rest, up to \
-         {REPEATS_AT_ONCE_MAX} times in a round; then, or when the product's core is more than {}% busy at \
-         rest, the whole round is thrown away for all products and made again. What was thrown away is \
-         counted by product: one that is spoiled more often than the others has its figures from calmer \
-         moments.",
+        "A measurement is discarded, and its reason and product are recorded, when the hypervisor took more \
+         than {}% of the cores, when the product waited for its core for more than {}% of the time, or when \
+         another program used that core for more than {}% of the time. At a rate that every product can \
+         keep, a measurement in which less than {}% of the rate succeeded is discarded only if the load's \
+         cores were at least {}% busy or the hypervisor took more than {}%. Otherwise it counts, because the \
+         product itself caused the stall. After a rest, a discarded measurement is repeated, up to \
+         {REPEATS_AT_ONCE_MAX} times in a round. If that does not help, or if the product's core is more than {}% busy at \
+         rest, the whole round is discarded for all products and repeated. Discarded measurements are \
+         counted by product: a product with more of them than others was measured in calmer moments.",
         percent(STOLEN_SHARE_MAX),
         percent(WAITED_SHARE_MAX),
         percent(FOREIGN_SHARE_MAX),
@@ -95,8 +93,8 @@ fn placement(report: &Report) -> String {
     };
     let bed = &report.run.bed;
     format!(
-        "The product under test has {}, load and origin have {}; all is joined by {}. As many workers as \
-         cores, keep-alive to the members, no access log, in every product.{}",
+        "The product under test has {}, load and origin have {}; the network between them is {}. Every product \
+         runs one worker per core, keeps connections to the members open, and writes no access log.{}",
         cores(&bed.product_cores),
         cores(&bed.load_cores),
         bed.kind,
@@ -104,71 +102,70 @@ fn placement(report: &Report) -> String {
     )
 }
 
-/// Of a run whose cores did not halt.
-const POLLED: &str = " Cores without work do not halt but look for it (Linux's CPU latency request of 0), so \
-                      that no hypervisor gives them away: what it takes to get a core back is in no figure, \
-                      though products that sleep more often pay it more often.";
-/// Of one whose cores did.
-const HALTED: &str = " Cores without work halt: on a virtual machine, what the hypervisor takes to give one back is in \
-                      the latencies.";
+/// For a run with cores that did not halt.
+const POLLED: &str = " Idle cores poll and do not halt (Linux's CPU latency request of 0), so that the hypervisor \
+                      does not take them away. So no figure contains the time to get a core back, which \
+                      costs products more that sleep more often.";
+/// For a run with cores that did.
+const HALTED: &str = " Idle cores halt: on a virtual machine, the latencies contain the time that the hypervisor needs \
+                      to give a core back.";
 
 fn noise() -> String {
     format!(
-        "The range behind a ratio holds the true one in 95% of the cases, as far as the noise is random from \
-         round to round: what the order, this machine or one start of a process does to all rounds alike is \
-         not in it. From six rounds on it is the interval of the sign test, which assumes nothing about the \
-         noise. With fewer rounds no such interval exists (the range of three rounds holds the truth in 75% \
-         of the cases only), so the range of the rounds' ratios is widened, for three rounds to 1.35 times \
-         its width on either side of the median, which is right for noise that is normal in the logarithm. \
-         What is counted and comes out the same again (instructions, and system calls with one connection) \
-         can be judged after one round: its noise is taken as ±{}%, or more where several rounds show more. \
-         Of twenty comparisons between equals up to one will still be called a win or a loss.",
+        "The range after a ratio contains the true ratio in 95% of cases, as far as the noise is random from \
+         round to round. It does not contain effects that are the same in all rounds: of the order, of this \
+         machine, of one start of a process. From six rounds on, it is the interval of the sign test, which \
+         assumes nothing about the noise. With fewer rounds that interval does not exist (the range of three \
+         rounds contains the true ratio in only 75% of cases). So the range of the rounds' ratios is widened: \
+         for three rounds to 1.35 times its width on either side of the median, which is right for noise \
+         that is normal in the logarithm. Counts that repeat exactly (instructions, and system calls with one \
+         connection) can be judged after one round: their noise is taken as ±{}%, or more if several rounds \
+         show more. Of twenty comparisons between equal products, up to one is still called a win or a loss.",
         text::number(COUNTED_NOISE_SHARE * 100.0)
     )
 }
 
 fn won_and_lost() -> String {
     format!(
-        "weir is judged against every peer at every figure and setting; the relay is nobody's peer. Against a \
-     peer it has won or lost where the whole range of the ratio leaves out 1 and the ratio itself is at least {} \
-     away from 1. Else it is even where the whole range stays within about 10% of 1, and undecided where the noise \
-     allows more than that, or where a single round says nothing of noise. Undecided is not even: the run could \
-     not tell. A comparison is won when it is won against all peers, and lost when it is lost against one; the \
-     hardest peer, against which weir stands worst, is shown. Of two products the one that failed requests or \
-     fell behind the offered rate at a setting loses its latency there, because what it did not answer is in \
-     no percentile.",
+        "weir is judged against every peer at every figure and setting. The relay is not a peer. weir has won \
+     or lost against a peer if the whole range of the ratio excludes 1 and the ratio is at least {} away from 1. \
+     It is even if the whole range is within about 10% of 1. Otherwise it is undecided: the noise is too large, or \
+     there was only one round. Undecided does not mean even: the run could not decide. A comparison is won if it is \
+     won against all peers, and lost if it is lost against one; the report shows the peer with the worst result \
+     for weir. If one of two products failed requests or fell behind the offered rate at a setting, it \
+     loses the latency there, because percentiles do not contain requests without an answer.",
         difference_told()
     )
 }
 
 fn what_the_figures_mean() -> [(&'static str, String); 4] {
-    let core_busy = "Time that passed, less the time in which the product's cores were idle, waited for input \
-                     or output, or were taken by the hypervisor (steal), less the share that the core is \
+    let core_busy = "The elapsed time, minus the time in which the product's cores were idle, waited for input \
+                     or output, or were taken by the hypervisor (steal), minus the share that the core is \
                      busy while the test bed rests. So interrupt work for the product's packets counts as \
-                     the product's. Idle time is counted exactly by Linux, all other kinds by sampling, \
-                     which is why the rest is taken of the clock and not added up. Own threads is the \
-                     scheduler's account of the product's threads alone."
+                     the product's. Linux counts idle time exactly and samples all other kinds, so busy time \
+                     is computed from the clock and not by adding up samples. Own threads: the \
+                     scheduler's account of only the product's threads."
         .to_owned();
     let latency = format!(
-        "In an open loop requests have their times beforehand, and latency counts from that intended time to \
-         the last byte, whether or not a connection was free: a product that stalls is charged for everyone \
-         who waited. In a closed loop (as fast as answered) it counts from the actual send. Percentiles are \
-         of an HDR histogram; they are drawn as far out as {SLOWER_COUNT_MIN} transactions of a round were \
-         slower."
+        "In an open loop the send times are fixed beforehand. Latency counts from that time to the last byte, \
+         whether or not a connection was free: a stall counts for every request that it delayed. In a closed \
+         loop (the next request follows the answer) latency counts from the actual send. Percentiles come \
+         from an HDR histogram; they are drawn up to the percentile that at least {SLOWER_COUNT_MIN} \
+         transactions of a round exceeded."
     );
-    let errors = "A transaction is a complete response with the expected status and length, and checksum where \
-                  one is asked for. Everything else that was begun (not connected, reset, cut short, timed \
-                  out, not HTTP, wrong) is an error: counted, shown, and in no rate. A request of an open \
-                  loop that was never sent, because every connection was busy until the end, is no error: it \
-                  has no latency either, so it is counted and shown apart, and its product has not kept the \
+    let errors = "A transaction is a complete response with the expected status and length, and checksum if \
+                  the test asks for one. Everything else that was begun (not connected, reset, cut short, timed \
+                  out, not HTTP, wrong) is an error: it is counted and shown, and is in no rate. A request of an \
+                  open loop that was never sent, because every connection was busy until the end, is not an \
+                  error and has no latency. It is counted and shown separately, and its product has not kept the \
                   rate."
         .to_owned();
     let knee = format!(
         "The last step of the ramp at which at least {}% of the offered rate was achieved with a P99 below \
-         {P99_MAX_MS} ms, by the medians of the rounds, before the first step at which it was not or that was \
-         not measured. A knee may lie anywhere between these two, so the range of a ratio of knees holds \
-         that, too; a round without any step counts as below the first. Past a knee, latency tells how long \
-         the test lasted: there it is not judged, and the knees decide.",
+         {P99_MAX_MS} ms, by the medians of the rounds, before the first step that failed this or was not \
+         measured. The true knee may be anywhere between these two steps, so the range of a ratio of knees \
+         contains this uncertainty. A round without any good step counts as below the first. Beyond a knee, latency \
+         depends on the length of the test, so it is not judged there; the knees decide.",
         text::number(KEPT_SHARE_MIN * 100.0)
     );
     [("Core busy", core_busy), ("Latency", latency), ("Errors", errors), ("Knee", knee)]
@@ -178,8 +175,6 @@ fn what_the_figures_mean() -> [(&'static str, String); 4] {
 mod tests {
     use super::*;
     use crate::report::testing;
-
-    /// The runner's limits are its own; a text that tells others would be worse than none.
 
     #[test]
     fn the_order_is_told_as_it_was() {

@@ -1,7 +1,7 @@
 //! The report of a run: one HTML page and its Markdown.
 //!
-//! `source` reads and checks `run.json`, `model` brings it into figures by product and setting,
-//! `verdict` says what was won and lost, and the rest writes that down. Nothing is measured here.
+//! `source` reads and checks `run.json`, `model` computes figures by product and setting, `verdict` finds wins and losses,
+//! and the rest writes the report. Nothing is measured here.
 
 mod chart;
 mod configurations;
@@ -107,8 +107,8 @@ pub fn write(run_folder: &Path) -> Result<Written, ReportError> {
     Ok(written)
 }
 
-/// Puts a whole file in the place of whatever is there. A symbolic link is replaced and not followed: a
-/// run's folder may come from elsewhere, and a report must not overwrite what such a link points to.
+/// Replaces a file as a whole. A symbolic link is replaced and not followed: a run's folder may come from elsewhere, and a
+/// report must not overwrite the link's target.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
@@ -122,7 +122,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .and_then(|mut file| file.write_all(bytes))
         .and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
-        // The first error is what matters; a file that was never made cannot be removed either.
+        // The first error matters; a file that was never created cannot be removed either.
         let _ = fs::remove_file(&temporary);
     }
     written
@@ -151,7 +151,7 @@ mod tests {
             "something is left over"
         );
 
-        // What cannot be replaced leaves nothing behind.
+        // A failed replacement leaves nothing behind.
         fs::create_dir(place("taken")).expect("a folder");
         assert!(replace(&place("taken"), b"text").is_err());
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What a run says: figures by product and setting, and how weir stands in them.
+//! The model of a run: figures by product and setting, and weir's standing in them.
 
 use crate::catalogue::{self, Axis, COUNTED_NOISE_SHARE, Figure, Test, is_yardstick, maker};
 use crate::load::KEPT_SHARE_MIN;
@@ -16,7 +16,7 @@ pub const WEIR: &str = "weir";
 /// A run with everything that follows from it.
 #[derive(Debug)]
 pub struct Report {
-    /// What was read.
+    /// The record.
     pub run: Run,
     /// Place of weir among the products.
     pub weir: Option<usize>,
@@ -26,14 +26,14 @@ pub struct Report {
     pub unknown_tests: Vec<String>,
     /// Tests of the catalogue that the run does not have.
     pub tests_not_run: Vec<&'static Test>,
-    /// What each product is called, see [`Report::label`].
+    /// The label of each product, see [`Report::label`].
     labels: Vec<String>,
 }
 
 /// One test of the run.
 #[derive(Debug)]
 pub struct TestReport {
-    /// What it is.
+    /// The test.
     pub test: &'static Test,
     /// Its place in the run.
     pub record: usize,
@@ -92,7 +92,7 @@ impl Report {
         Self { run, weir, tests, unknown_tests, tests_not_run, labels }
     }
 
-    /// What was recorded for a test.
+    /// The record of a test.
     pub fn record(&self, test: &TestReport) -> &TestRecord {
         &self.run.tests[test.record]
     }
@@ -108,12 +108,12 @@ impl Report {
         &self.run.products[index].name
     }
 
-    /// What a product is called: by its makers' name, and by its version where two are of one maker.
+    /// The label of a product: its maker's name, with its version if there are two of one maker.
     pub fn label(&self, index: usize) -> &str {
         &self.labels[index]
     }
 
-    /// The same by its name; of one that took no part, its makers' name.
+    /// The label by the product's name; for an absent product, its maker's name.
     pub fn called<'a>(&'a self, name: &'a str) -> &'a str {
         let place = self.run.products.iter().position(|product| product.name == name);
         place.map_or_else(|| text::maker(name), |place| self.label(place))
@@ -134,7 +134,7 @@ fn labels(products: &[Product]) -> Vec<String> {
         let is_alone = products.iter().filter(|other| is_of(product, other)).count() == 1;
         let number = text::short_version_number(&product.version).filter(|_| !is_alone);
         let label = number.map_or_else(|| name.to_owned(), |number| format!("{name} {number}"));
-        // The same version twice, or none that is told.
+        // The same version twice, or an unknown version.
         let is_taken = labels.contains(&label);
         labels.push(if is_taken { format!("{label} (second)") } else { label });
     }

@@ -9,8 +9,8 @@ use super::stats::Spread;
 /// The percentiles that are drawn.
 const PERCENTILES: [f64; 11] = [50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.8, 99.9, 99.95, 99.99];
 
-/// A percentile is drawn where at least so many transactions of a round were slower: further out, one
-/// transaction alone would be the curve.
+/// A percentile is drawn only if at least this many transactions of a round were slower: beyond that, a single transaction
+/// would be the curve.
 pub const SLOWER_COUNT_MIN: f64 = 5.0;
 
 /// A product's curve at a setting: milliseconds, with the spread of the rounds.
@@ -30,7 +30,7 @@ pub fn over_rounds(record: &TestRecord, product: &str, at: f64) -> Vec<SeriesPoi
         .collect()
 }
 
-/// Whether so many transactions have this percentile: [`SLOWER_COUNT_MIN`] of them lie beyond it.
+/// Whether this many transactions have this percentile: [`SLOWER_COUNT_MIN`] of them are beyond it.
 pub fn is_told(count: u64, percentile: f64) -> bool {
     // The margin is for the rounding of the subtraction: P99 of 500 has its five.
     count as f64 * (1.0 - percentile / 100.0) >= SLOWER_COUNT_MIN - 1e-6

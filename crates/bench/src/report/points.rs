@@ -1,4 +1,4 @@
-//! The measurements of a test, and what a figure of one is worth.
+//! The measurements of a test, and the validity of their figures.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ pub struct Points<'a> {
 }
 
 impl<'a> Points<'a> {
-    /// Those of a test.
+    /// The points of a test.
     pub fn new(record: &'a TestRecord) -> Self {
         let mut by_setting: HashMap<u64, HashMap<&str, Vec<&Point>>> = HashMap::new();
         for point in &record.points {
@@ -25,7 +25,7 @@ impl<'a> Points<'a> {
         Self { by_setting }
     }
 
-    /// Of one product at one setting, one per round.
+    /// The points of one product at one setting, one per round.
     pub fn of(&self, at: f64, product: &str) -> &[&'a Point] {
         let products = self.by_setting.get(&key(at));
         products.and_then(|products| products.get(product)).map_or(&[], Vec::as_slice)
@@ -78,8 +78,7 @@ pub fn value_of(figure: Figure, point: &Point) -> Option<f64> {
     figure.of(point).filter(|value| is_told && value.is_finite() && *value >= 0.0)
 }
 
-/// Whether a ratio may be formed of a point's figure: a percentile of a handful of transactions is shown,
-/// and stands for nobody.
+/// Whether a point's figure may be used in a ratio: a percentile of a handful of transactions is shown, but not judged.
 pub fn is_judgeable(figure: Figure, point: &Point) -> bool {
     figure != Figure::LatencyP99 || percentiles::is_told(point.load.latency_us.count, 99.0)
 }

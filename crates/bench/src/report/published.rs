@@ -1,7 +1,7 @@
-//! What the reports of others published, beside what this run found.
+//! Published figures of others beside the figures of this run.
 //!
-//! A figure of another machine is no yardstick; it says what was shown. What ours means for a core behind a physical
-//! device is an estimate, and its arithmetic is told with it.
+//! A figure of another machine is no yardstick; it only shows what was published. The meaning of our figures for a core
+//! behind a physical device is an estimate, whose arithmetic is shown with it.
 
 use crate::catalogue::Figure;
 
@@ -18,7 +18,7 @@ const PACKETS_PER_SEGMENT: f64 = 1.5;
 const KATRAN_MPPS: f64 = 5.2;
 const IPVS_MPPS: f64 = 1.2;
 
-/// What stands beside the figures of a test, as sentences.
+/// The texts beside the figures of a test, as sentences.
 pub fn told(report: &Report, test: &TestReport) -> Vec<String> {
     let mut said: Vec<String> = published(test.test.name).into_iter().collect();
     said.extend(estimate(report, test));
@@ -46,7 +46,7 @@ fn published(test: &str) -> Option<String> {
     })
 }
 
-/// What a full core would carry by weir's CPU per gigabyte or per packet.
+/// The estimated capacity of a full core by weir's CPU time per gigabyte or per packet.
 fn estimate(report: &Report, test: &TestReport) -> Option<String> {
     let own = |wanted: Figure| {
         let figure = test.figures.iter().find(|figure| figure.figure == wanted)?;

@@ -62,7 +62,7 @@ fn is_same(a: &TestReport, b: &TestReport) -> bool {
     a.test.name == b.test.name
 }
 
-/// Which run it was, of what, on what.
+/// The identity of the run: its date, product versions and machine.
 fn heading(kept: &Kept) -> String {
     let Kept { folder, report, .. } = kept;
     let run = &report.run;
@@ -113,7 +113,7 @@ fn table(page: &mut Page, kept: &Kept, rows: &[(&Row, &TestReport)]) {
     }
 }
 
-/// `nginx 1.22.1`; of a yardstick what it is.
+/// `nginx 1.22.1`; for a yardstick its description.
 fn column(report: &Report, index: usize) -> String {
     let label = report.label(index);
     if is_yardstick(report.product(index)) {
@@ -125,7 +125,7 @@ fn column(report: &Report, index: usize) -> String {
     }
 }
 
-/// What each product showed; `None` where the run has nothing of the row.
+/// The value of each product; `None` if the run does not have the row.
 fn values(kept: &Kept, test: &TestReport, row: &Row) -> Option<Vec<Option<String>>> {
     let (report, figure) = (&kept.report, row.figure);
     let products = 0..report.run.products.len();
@@ -173,7 +173,7 @@ fn verdict(kept: &Kept, test: &TestReport, row: &Row) -> String {
     };
     let peer = escaped(kept.report.label(found.peer));
     let alone = match found.against {
-        1 if kept.report.peers().nth(1).is_some() => ", beside it alone",
+        1 if kept.report.peers().nth(1).is_some() => ", the only peer",
         _ => "",
     };
     format!("{} of {peer}, {}{alone}", story::ratio(&found.ratio), found.standing.word())
@@ -182,7 +182,7 @@ fn verdict(kept: &Kept, test: &TestReport, row: &Row) -> String {
 /// Outcomes of a goal that the README names.
 const MISSED: [Outcome; 2] = [Outcome::Missed, Outcome::MissedByMedian];
 
-/// What was won, lost and not decided in the run, and what of its goals was not reached.
+/// Wins, losses and undecided figures of the run, and its missed goals.
 fn remarks(page: &mut Page, kept: &Kept, told: &[&TestReport]) {
     let Kept { report, verdicts, .. } = kept;
     page.paragraph(&escaped(&story::tally(report, verdicts).join(" ")));
@@ -202,8 +202,8 @@ fn remarks(page: &mut Page, kept: &Kept, told: &[&TestReport]) {
         |wanted: &[Outcome]| outcomes.iter().filter(|(_, found, _)| wanted.contains(found)).count();
     let counts = [
         ("reached", count(&[Outcome::Reached])),
-        ("reached by the median alone", count(&[Outcome::ReachedByMedian])),
-        ("not told by a single round", count(&[Outcome::Untold])),
+        ("reached by the median only", count(&[Outcome::ReachedByMedian])),
+        ("undecided by a single round", count(&[Outcome::Untold])),
         ("missed", count(&MISSED)),
     ];
     let told = counts.iter().filter(|(_, count)| *count > 0);

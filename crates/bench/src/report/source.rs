@@ -1,4 +1,4 @@
-//! Reading `run.json`, and refusing what no figure may rest on.
+//! Reads `run.json`, and refuses invalid records.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -14,14 +14,14 @@ use crate::record::{FILE_NAME, FORMAT, Point, Run, TestRecord};
 /// A larger `run.json` is refused; a full run is a few megabytes.
 pub const RUN_BYTES_MAX: u64 = 512 << 20;
 
-/// Why a run cannot be read: what, where, and how to mend it.
+/// The reason why a run cannot be read: error, place and fix.
 #[derive(Debug)]
 pub enum ReadError {
     /// The file is missing or cannot be read.
     File {
         /// Which.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
     /// It is larger than [`RUN_BYTES_MAX`].
@@ -33,14 +33,14 @@ pub enum ReadError {
     Shape {
         /// Which.
         path: PathBuf,
-        /// Where and what.
+        /// The place and the error.
         error: serde_json::Error,
     },
     /// It is of another version.
     Format {
         /// Which.
         path: PathBuf,
-        /// Its version, if it tells one.
+        /// Its version, if it has one.
         found: Option<u64>,
     },
     /// It contradicts itself.
@@ -49,7 +49,7 @@ pub enum ReadError {
         path: PathBuf,
         /// Where in it (`tests[3].points[17]`).
         place: String,
-        /// What is wrong.
+        /// The mistake.
         what: String,
     },
 }
@@ -89,7 +89,7 @@ impl fmt::Display for ReadError {
                 path.display()
             ),
             Self::Format { path, found: None } => {
-                write!(f, "{}: no `format` in it, so it is not the record of a run", path.display())
+                write!(f, "{}: has no `format`, so it is not the record of a run", path.display())
             }
             Self::Contradiction { path, place, what } => write!(
                 f,
@@ -145,20 +145,23 @@ fn parse(bytes: &[u8], path: &Path) -> Result<Run, ReadError> {
     Ok(run)
 }
 
-/// What a check found: where, and what.
+/// A finding: place and mistake.
 type Finding = (String, String);
 
 fn check(run: &Run) -> Result<(), Finding> {
     let mut products = HashSet::new();
     for (index, product) in run.products.iter().enumerate() {
         if !products.insert(product.name.as_str()) {
-            return Err((format!("products[{index}]"), format!("{:?} stands twice", product.name)));
+            return Err((
+                format!("products[{index}]"),
+                format!("{:?} appears twice", product.name),
+            ));
         }
     }
     let mut tests = HashSet::new();
     for (index, test) in run.tests.iter().enumerate() {
         if !tests.insert(test.name.as_str()) {
-            return Err((format!("tests[{index}]"), format!("{:?} stands twice", test.name)));
+            return Err((format!("tests[{index}]"), format!("{:?} appears twice", test.name)));
         }
         check_points(test, &products)
             .map_err(|(place, what)| (format!("tests[{index}] ({}).{place}", test.name), what))?;
@@ -211,8 +214,8 @@ pub fn key(at: f64) -> u64 {
     (at + 0.0).to_bits()
 }
 
-/// Puts what is left free by the format into the one shape that the report works with: the setting of a
-/// test that varies nothing is 0, and text has no control characters (some are not even allowed in HTML).
+/// Normalises the record for the report: the setting of a test without an axis is 0, and text has no control characters
+/// (some are not even allowed in HTML).
 fn settle(run: &mut Run) {
     for test in &mut run.tests {
         if catalogue::test(&test.name).is_some_and(|test| test.axis == Axis::Single) {
@@ -344,7 +347,7 @@ mod tests {
             },
             &["points[3]", "a second measurement"],
         );
-        check(|json| json["tests"][1]["name"] = "basic-l7".into(), &["tests[1]", "stands twice"]);
+        check(|json| json["tests"][1]["name"] = "basic-l7".into(), &["tests[1]", "appears twice"]);
         check(|json| json["products"][1]["name"] = "weir".into(), &["products[1]", "twice"]);
     }
 

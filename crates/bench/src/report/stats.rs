@@ -1,11 +1,11 @@
-//! Medians, spreads, and what can honestly be said of a ratio after a few rounds.
+//! Medians, spreads, and the statistics of ratios from a few rounds.
 
 use serde::Serialize;
 
 /// Share of the cases in which an interval of [`Ratio`] holds the true ratio.
 pub const COVERAGE: f64 = 0.95;
 
-/// What one product showed at one setting over the rounds.
+/// The values of one product at one setting over the rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
     /// Middle value.
@@ -19,7 +19,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these values; what is not finite is left out. `None` where nothing is left.
+    /// For these values without infinite ones. `None` if none is left.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let values = sorted(values);
         let median = median(&values)?;
@@ -29,23 +29,23 @@ impl Spread {
 
 /// The ratio of two products, paired round by round.
 ///
-/// Only values of the same round and setting are divided by each other: they were taken within a minute
-/// of one another, so whatever slowed the machine down slowed both, and the ratio is free of it. All
+/// Only values of the same round and setting are divided by each other: they were measured within a minute, so a
+/// disturbance of the machine affected both, and cancels in the ratio. All
 /// arithmetic is on logarithms, so that a ratio and its inverse have the same noise.
 ///
-/// The interval holds the true ratio in [`COVERAGE`] of the cases:
+/// The interval contains the true ratio in [`COVERAGE`] of the cases:
 ///
 /// - From 6 rounds on it is the interval of the sign test: two order statistics of the ratios, chosen by
-///   the binomial distribution (9 rounds: the second smallest and the second largest). It assumes
-///   nothing about how the noise is distributed, and one bad round does not move it.
+///   the binomial distribution (9 rounds: the second smallest and the second largest). It assumes nothing about the
+///   distribution of the noise, and one bad round does not change it.
 /// - Below 6 rounds there is no such interval: the range from the smallest to the largest of 3 ratios
-///   holds the true median in 75% of the cases only, so that one of four equal products would be called
-///   better or worse; and a bootstrap of 3 values has but 10 different samples and cannot leave that
-///   range either. Here the range is widened by `RANGE_FACTORS`, which make it right for noise that is
-///   normal in the logarithm. For 3 rounds that is 1.35 times the range on either side of the median:
+///   contains the true median in only 75% of the cases, so that one of four equal products would be called better or
+///   worse; and a bootstrap of 3 values has only 10 different samples and cannot leave that range either. Here the range
+///   is widened by `RANGE_FACTORS`, which are right for noise that is normal in the logarithm. For 3 rounds that is 1.35
+///   times the range on either side of the median:
 ///   wide, because three rounds say little.
-/// - One round says nothing about noise, and no interval is given; but what is counted has a noise that is
-///   known beforehand, see [`Ratio::with_noise_of_at_least`].
+/// - One round says nothing about noise, and has no interval; but counts have a known noise, see
+///   [`Ratio::with_noise_of_at_least`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Ratio {
     /// Median of the rounds' ratios.
@@ -61,12 +61,12 @@ pub struct Ratio {
 /// test `intervals_hold_the_truth` repeats it).
 const RANGE_FACTORS: [f64; 4] = [6.35, 1.35, 0.74, 0.56];
 
-/// From so many rounds on, the interval of the sign test has the coverage.
+/// From this number of rounds on, the interval of the sign test has the coverage.
 const SIGN_TEST_ROUNDS_MIN: usize = 6;
 
 impl Ratio {
-    /// Of these pairs, one per round: `(value, value that it is divided by)`. Pairs without a ratio (zero,
-    /// negative, not finite) are left out; `None` where nothing is left.
+    /// The ratio of these pairs, one per round: `(value, divisor)`. Pairs without a ratio (zero, negative, not finite) are
+    /// left out; `None` if none is left.
     pub fn paired(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
         let is_usable = |value: f64| value.is_finite() && value > 0.0;
         let logs = sorted(
@@ -80,7 +80,7 @@ impl Ratio {
         Some(Self { median: middle.exp(), interval, rounds: logs.len() })
     }
 
-    /// With noise of at least this share to either side: for what is counted, also after one round.
+    /// With noise of at least this share to either side: for counts, also after one round.
     pub fn with_noise_of_at_least(self, share: f64) -> Self {
         let (low, high) = self.interval.unwrap_or((self.median, self.median));
         let factor = 1.0 + share;
@@ -191,11 +191,11 @@ mod tests {
         };
         check(&[0.5], None);
         check(&[0.80, 0.81, 0.79], Some(true));
-        // All three rounds agree that it is less; three rounds with such a scatter prove nothing.
+        // All three rounds agree that it is less; but three rounds with this scatter prove nothing.
         check(&[0.80, 0.95, 0.85], Some(false));
         check(&[0.80, 0.82, 0.81, 0.84, 0.79, 0.80], Some(true));
         check(&[0.80, 0.82, 0.81, 0.84, 0.79, 1.01], Some(false));
-        // Of nine rounds one may disagree.
+        // One of nine rounds may disagree.
         check(&[0.8, 0.82, 0.81, 0.84, 0.79, 1.4, 0.8, 0.8, 0.8], Some(true));
         check(&[0.8, 0.82, 0.81, 0.84, 0.79, 1.4, 1.2, 0.8, 0.8], Some(false));
     }

@@ -43,7 +43,7 @@ fn who(report: &Report) -> String {
         Some(made) => format!("{} to {} rounds", made.min, made.max),
     };
     format!(
-        "weir beside {against} on one machine ({}, {}), in {} of {rounds} at each setting, one product after \
+        "weir against {against} on one machine ({}, {}), in {} of {rounds} at each setting, one product after \
          the other in every round.",
         run.machine.cpu.trim(),
         text::counted(run.machine.cores, "core"),
@@ -51,7 +51,7 @@ fn who(report: &Report) -> String {
     )
 }
 
-/// Rounds that were made at the settings of a test that anybody has, by the product with the most.
+/// Rounds that were measured at the settings of a test, by the product with the most.
 fn rounds_made(report: &Report, test: &TestReport) -> impl Iterator<Item = f64> {
     let points = &report.record(test).points;
     let made = |at: f64, product: &str| {
@@ -62,7 +62,7 @@ fn rounds_made(report: &Report, test: &TestReport) -> impl Iterator<Item = f64> 
     test.settings.iter().filter_map(most).filter(|rounds| *rounds > 0).map(|rounds| rounds as f64)
 }
 
-/// Settings at which no product was measured, one for a test that has none; as `(settings, tests)`.
+/// Settings at which no product was measured, one for a test without settings; as `(settings, tests)`.
 fn measured_for_nobody(report: &Report) -> (usize, Vec<&'static str>) {
     let mut tests = Vec::new();
     let mut settings = 0;
@@ -105,7 +105,7 @@ pub fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
     let alone = verdicts.judgements.iter().filter(|found| is_one_of_many(report, found)).count();
     if alone > 0 {
         let alone = text::counted(alone, "comparison");
-        said.push(format!("In {alone} only one of the peers could be measured or judged."));
+        said.push(format!("{alone} had only one peer that could be measured and judged."));
     }
     if !verdicts.missing.is_empty() {
         let missing = text::counted(verdicts.missing.len(), "setting");
@@ -143,7 +143,7 @@ pub fn one_peer(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Opti
         .collect();
     (!places.is_empty()).then(|| {
         format!(
-            "Judged against one peer alone, because no other could be measured or judged there: {}.",
+            "Judged against a single peer, because no other could be measured or judged: {}.",
             places.join("; ")
         )
     })
@@ -169,7 +169,7 @@ fn undecided_told(verdicts: &Verdicts) -> String {
 /// From this share on of comparisons that could not be decided, a run says so before anything else.
 const UNDECIDED_SHARE_MAX: f64 = 0.5;
 
-/// Said above all else of a run that could not tell most of what it was made for.
+/// The first sentence about a run that could not decide most of its figures.
 pub fn too_noisy(verdicts: &Verdicts) -> Option<String> {
     let (undecided, all) = (verdicts.with(Standing::Undecided).len(), verdicts.judgements.len());
     (undecided > 0 && undecided as f64 >= all as f64 * UNDECIDED_SHARE_MAX).then(|| {
@@ -181,12 +181,13 @@ pub fn too_noisy(verdicts: &Verdicts) -> Option<String> {
     })
 }
 
-/// What stands where losses would, when there are none: what a run without losses does not say.
+/// The text in place of losses: a run without losses does not prove that there are none.
 pub fn nothing_lost(report: &Report, verdicts: &Verdicts) -> String {
     let mut said = format!("Lost: 0. Undecided: {}.", undecided_told(verdicts));
     let (settings, _) = measured_for_nobody(report);
     if settings > 0 {
-        said += &format!(" Measured for nobody: {}.", text::counted(settings, "setting"));
+        said +=
+            &format!(" No product could be measured in {}.", text::counted(settings, "setting"));
     }
     said
 }
@@ -241,7 +242,7 @@ fn knees(report: &Report) -> Option<String> {
     Some(format!("Highest rate kept with a P99 below {P99_MAX_MS} ms: {}.", said.join("; ")))
 }
 
-/// What became of all requests of the kept measurements, and which of an open loop were never sent.
+/// Results of all requests of the kept measurements, and unsent requests of open loops.
 fn errors(report: &Report) -> Vec<String> {
     let of = |count: fn(&Point) -> u64, is_meant: fn(&TestRecord) -> bool| -> Vec<u64> {
         let tests = || report.run.tests.iter().filter(|record| is_meant(record));
@@ -265,10 +266,10 @@ fn errors(report: &Report) -> Vec<String> {
     let sent = of(|point| point.load.requests.saturating_add(point.load.errors), |_| true);
     let sent = text::count(sum(&sent));
     let mut said = vec![if sum(&failed) == 0 {
-        format!("Of {sent} requests in kept measurements none failed.")
+        format!("None of {sent} requests in the kept measurements failed.")
     } else {
         format!(
-            "Of {sent} requests in kept measurements {} failed, which no figure counts as done: {} (by test \
+            "{} of {sent} requests in the kept measurements failed; no figure counts them as done: {} (by test \
              below).",
             text::count(sum(&failed)),
             by_product(&failed)
@@ -282,8 +283,8 @@ fn errors(report: &Report) -> Vec<String> {
         let unsent = of(|point| point.load.unsent, is_meant);
         if sum(&unsent) > 0 {
             said.push(format!(
-                "{} of {where_from} requests were never sent, because every connection waited for its answer \
-                 until the end: {}.",
+                "{} of {where_from} requests were never sent, because every connection still waited for \
+                 an answer: {}.",
                 text::count(sum(&unsent)),
                 by_product(&unsent)
             ));
@@ -305,7 +306,9 @@ pub fn unsent_of(report: &Report, test: &TestReport) -> Option<String> {
     let products = test.takers.iter().filter_map(|&index| told(report.product(index)));
     let told = products.collect::<Vec<_>>().join(", ");
     (!told.is_empty()).then(|| {
-        format!("Never sent, because the rate was beyond what came back in time: {told} requests.")
+        format!(
+            "Requests never sent, because answers came too slowly for the offered rate: {told}."
+        )
     })
 }
 
@@ -337,7 +340,7 @@ pub fn errors_of(report: &Report, test: &TestReport) -> Vec<String> {
             .map(|(kind, number)| format!("{} {}", text::count(number), kind_name(kind)))
             .collect();
         let mut sentence = format!(
-            "{name}: {} failed ({}) beside {} good",
+            "{name}: {} failed ({}), {} succeeded",
             text::count(errors),
             kinds.join(", "),
             text::count(good)
@@ -350,7 +353,7 @@ pub fn errors_of(report: &Report, test: &TestReport) -> Vec<String> {
     said
 }
 
-/// Whose P99 rests on too few requests to be judged, as a sentence.
+/// The products whose P99 has too few requests to be judged, as a sentence.
 pub fn few_requests(report: &Report, test: &TestReport) -> Option<String> {
     let is_shown = test.figures.iter().any(|figure| figure.figure == Figure::LatencyP99);
     let is_few = |point: &&Point| !is_judgeable(Figure::LatencyP99, point);
@@ -414,22 +417,22 @@ pub struct Row {
     pub subject: &'static str,
     /// weir's medians, smallest to largest.
     pub weir: String,
-    /// The hardest peers' medians, and who they are.
+    /// The medians of the hardest peers, with their names.
     pub best: String,
-    /// Who they are.
+    /// Their names.
     pub peers: String,
     /// weir over the hardest peer.
     pub ratio: String,
     /// `won`, or for several settings `won 4, even 1`.
     pub verdict: String,
-    /// `4 beside one peer alone`, where that is so of some settings of a run with several peers.
+    /// `4 beside one peer alone`, if some settings of a run with several peers have only one.
     pub alone: Option<String>,
     /// The worst that happened.
     pub standing: Standing,
 }
 
 impl Row {
-    /// Of a group.
+    /// The row of a group.
     pub fn new(report: &Report, group: &Group<'_>) -> Self {
         let subject = group.subject;
         let range = |value: fn(&Judgement) -> f64| {
@@ -493,12 +496,12 @@ fn alone_of(report: &Report, group: &Group<'_>) -> Option<String> {
     let alone = group.judgements.iter().filter(|found| is_one_of_many(report, found)).count();
     match group.judgements.len() {
         _ if alone == 0 => None,
-        all if all == alone => Some("beside one peer alone".to_owned()),
-        _ => Some(format!("{alone} beside one peer alone")),
+        all if all == alone => Some("one peer only".to_owned()),
+        _ => Some(format!("{alone} with one peer only")),
     }
 }
 
-/// One loss or win as a sentence without its test: what, weir, peer, ratio, and how sure.
+/// One loss or win as a sentence without its test: figure, weir, peer, ratio, and certainty.
 pub fn sentence(report: &Report, judgement: &Judgement) -> String {
     let name = report.label(judgement.peer);
     let sureness = match judgement.standing {
@@ -509,7 +512,7 @@ pub fn sentence(report: &Report, judgement: &Judgement) -> String {
         Standing::Won | Standing::Lost => "",
     };
     format!(
-        "{}: {} beside {} of {name}; paired by round {} (ratio {}{sureness}){}{}",
+        "{}: {} against {} of {name}; paired by round {} (ratio {}{sureness}){}{}",
         judgement.label(),
         value(report, judgement, judgement.weir, report.weir),
         value(report, judgement, judgement.best, Some(judgement.peer)),
@@ -520,7 +523,7 @@ pub fn sentence(report: &Report, judgement: &Judgement) -> String {
     )
 }
 
-/// What decided a latency, where it was not the ratio.
+/// The reason that decided a latency, if it was not the ratio.
 pub fn forfeit_told(report: &Report, judgement: &Judgement) -> Option<String> {
     let name = report.label(judgement.peer);
     let (who, outcome) = match judgement.forfeit? {
@@ -537,7 +540,7 @@ pub fn ratio_beside_medians(judgement: &Judgement) -> String {
     ratio(&judgement.ratio) + &said.unwrap_or_default()
 }
 
-/// weir's or the peer's side of a judgement with its unit; of a knee, what its steps leave open.
+/// weir's or the peer's value of a judgement with its unit; for a knee, the bounds of its steps.
 pub fn value(report: &Report, judged: &Judgement, value: f64, product: Option<usize>) -> String {
     let test = || report.tests.iter().find(|test| test.test.name == judged.test.name);
     let knee = || test()?.knees.as_ref()?.told(product?);
@@ -551,7 +554,7 @@ pub fn medians_say(judgement: &Judgement) -> Option<String> {
     Some(format!("the medians say {} times", text::ratio(quotient)))
 }
 
-/// `0.83 (0.78–0.88)`: the median and what the noise allows.
+/// `0.83 (0.78–0.88)`: the median and its noise interval.
 pub fn ratio(ratio: &Ratio) -> String {
     let median = text::ratio(ratio.median);
     match ratio.interval {
@@ -560,7 +563,7 @@ pub fn ratio(ratio: &Ratio) -> String {
     }
 }
 
-/// `0.78–0.88`; of an end that is open, what is known.
+/// `0.78–0.88`; for an open end, the known side.
 pub fn interval((low, high): (f64, f64)) -> String {
     match (low > 0.0, high.is_finite()) {
         (true, true) => format!("{}–{}", text::ratio(low), text::ratio(high)),
@@ -574,7 +577,7 @@ pub fn interval((low, high): (f64, f64)) -> String {
 pub fn versioned(report: &Report, index: usize) -> String {
     let (name, version) = (report.product(index), &*report.run.products[index].version);
     match name {
-        RELAY => return "relay (bytes alone, no HTTP)".to_owned(),
+        RELAY => return "relay (only bytes, no HTTP)".to_owned(),
         SIGNATURES => return "bare signatures (of weir's library, no handshake)".to_owned(),
         PLAIN_WEIR => return format!("{} (without a test's features)", text::maker(name)),
         _ => {}
@@ -612,8 +615,11 @@ mod tests {
         let report = Report::new(run);
         let errors = errors_of(&report, &report.tests[0]);
         assert_eq!(errors.len(), 1);
-        assert!(errors[0].starts_with("HAProxy: 7 failed (2 reset, 5 wrong status) beside "));
-        assert!(errors[0].ends_with(" good, and 3 before the measurement began"), "{errors:?}");
+        assert!(errors[0].starts_with("HAProxy: 7 failed (2 reset, 5 wrong status), "));
+        assert!(
+            errors[0].ends_with(" succeeded, and 3 before the measurement began"),
+            "{errors:?}"
+        );
         assert_eq!(short_of_rounds(&report, &report.tests[0]), ["nginx: 2 of 3 rounds"]);
     }
 
@@ -654,7 +660,10 @@ mod tests {
                 " rest on a single round)",
             ],
         );
-        check(&nothing_lost, &["Lost: 0. Undecided: ", "Measured for nobody: 1 setting."]);
+        check(
+            &nothing_lost,
+            &["Lost: 0. Undecided: ", "No product could be measured in 1 setting."],
+        );
     }
 
     #[test]
@@ -666,27 +675,28 @@ mod tests {
             point.load.requests = 10;
         }
         let requests = 10 * run.tests[0].points.len();
-        let of_all = format!("Of {} requests in kept measurements ", text::count(requests as u64));
+        let of_all =
+            format!("of {} requests in the kept measurements failed", text::count(requests as u64));
         let check = |run: &crate::record::Run, expected: &[String], of_test: Option<&str>| {
             let report = Report::new(run.clone());
             assert_eq!(errors(&report), expected);
             assert_eq!(unsent_of(&report, &report.tests[0]).as_deref(), of_test);
         };
-        check(&run, &[format!("{of_all}none failed.")], None);
+        check(&run, &[format!("None {of_all}.")], None);
         let points = &mut run.tests[0].points;
         for (product, unsent) in [("weir", 5), ("haproxy", 1_007)] {
             let point = points.iter_mut().find(|point| point.product == product);
             point.expect("a point").load.unsent = unsent;
         }
-        let never = "1,012 of the ramp's requests were never sent, because every connection waited for its \
-                     answer until the end: weir 5 and HAProxy 1,007.";
-        let of_test = "Never sent, because the rate was beyond what came back in time: weir 5 of 365, HAProxy \
-                       1,007 of 1,367 requests.";
-        check(&run, &[format!("{of_all}none failed."), never.to_owned()], Some(of_test));
+        let never = "1,012 of the ramp's requests were never sent, because every connection still \
+                     waited for an answer: weir 5 and HAProxy 1,007.";
+        let of_test = "Requests never sent, because answers came too slowly for the offered rate: weir 5 of 365, \
+                       HAProxy 1,007 of 1,367.";
+        check(&run, &[format!("None {of_all}."), never.to_owned()], Some(of_test));
         let point = &mut run.tests[0].points[0];
         (point.load.requests, point.load.errors) = (8, 2);
-        let failed = "2 failed, which no figure counts as done: weir 2 (by test below).";
-        check(&run, &[of_all + failed, never.to_owned()], Some(of_test));
+        let failed = format!("2 {of_all}; no figure counts them as done: weir 2 (by test below).");
+        check(&run, &[failed, never.to_owned()], Some(of_test));
     }
 
     #[test]
@@ -702,9 +712,9 @@ mod tests {
         assert!(told.contains("P99 latency, 96,000 connections (nginx); "), "{told}");
         assert!(!told.contains("48,000"), "{told}");
         let summary = sentences(&report, &verdicts).join("\n");
-        assert!(summary.contains("In 2 comparisons only one of the peers could be"), "{summary}");
+        assert!(summary.contains("2 comparisons had only one peer"), "{summary}");
         let row = Row::new(&report, &verdicts.groups()[0]);
-        assert_eq!(row.alone.as_deref(), Some("1 beside one peer alone"));
+        assert_eq!(row.alone.as_deref(), Some("1 with one peer only"));
     }
 
     #[test]
@@ -727,7 +737,7 @@ mod tests {
             sentence(&report, &judgement)
         };
         let apart = said([(2.7, 1.79), (2.7, 0.523), (0.4, 0.523)]);
-        let expected = "2.70 ms beside 0.523 ms of nginx; paired by round 51% more (ratio 1.51 (";
+        let expected = "2.70 ms against 0.523 ms of nginx; paired by round 51% more (ratio 1.51 (";
         assert!(apart.contains(expected), "{apart}");
         assert!(apart.ends_with(", undecided); the medians say 5.16 times"), "{apart}");
         let agreed = said([(1.1, 1.0), (1.2, 1.0), (1.3, 1.0)]);

@@ -141,7 +141,7 @@ fn record(test: &Test, noise: &mut Noise) -> TestRecord {
     TestRecord { name: test.name.to_owned(), rounds: ROUNDS, points, omissions, discarded, facts }
 }
 
-/// What a product is better or worse at than on the whole.
+/// A product's strength or weakness in a test, relative to its average.
 fn character(test: &str, product: &str) -> f64 {
     match (test, product) {
         ("l7-connections", "weir") => 1.42,
@@ -261,7 +261,7 @@ fn point(test: &Test, at: f64, product: &str, round: u32, speed: &Speed) -> Poin
     }
 }
 
-/// What a product of that cost was counted with.
+/// The counts of a product with that cost.
 fn counts(test: &str, product: &str, at: f64, cost_us: f64) -> Counts {
     let lengths = |per_request: f64| {
         let counted = [1_000.0, 6_000.0].map(|requests| (1e7 + per_request * requests) as u64);

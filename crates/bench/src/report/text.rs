@@ -125,7 +125,7 @@ fn count_of(value: f64) -> String {
     grouped(&format!("{value:.0}"))
 }
 
-/// What an axis is called.
+/// The name of an axis.
 pub fn axis(axis: Axis) -> &'static str {
     match axis {
         Axis::Single => "",
@@ -161,7 +161,7 @@ pub fn titled(figure: Figure) -> String {
     }
 }
 
-/// What stands beside an axis of that figure: its unit in words.
+/// The text beside an axis of that figure: its unit in words.
 pub fn axis_unit(figure: Figure) -> &'static str {
     match figure {
         Figure::Rate => "requests/s",
@@ -198,7 +198,7 @@ pub fn away_from_one(ratio: f64) -> String {
     }
 }
 
-/// The name of a product as its makers write it, whichever of their rows it is.
+/// The name of a product as its makers write it, for both of their rows.
 pub fn maker(name: &str) -> &str {
     match catalogue::maker(name) {
         "haproxy" => "HAProxy",
@@ -218,7 +218,7 @@ pub fn version_number(version: &str) -> Option<&str> {
         .find(|word| word.starts_with(|character: char| character.is_ascii_digit()))
 }
 
-/// `2.6.12` of that: without what the packager added.
+/// The bare number, such as `2.6.12`, without the packager's suffix.
 pub fn short_version_number(version: &str) -> Option<&str> {
     version_number(version)?.split(['-', '+']).next()
 }

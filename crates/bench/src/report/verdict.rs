@@ -1,4 +1,4 @@
-//! What weir won and lost.
+//! weir's wins and losses.
 
 use crate::catalogue::{Better, Figure, Test};
 
@@ -8,7 +8,7 @@ use super::model::{Cell, FigureReport, Report, TestReport};
 use super::stats::Ratio;
 use super::text;
 
-/// What is judged.
+/// The subject of a judgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// A figure of the catalogue.
@@ -18,7 +18,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// What a table calls it.
+    /// Its title in tables.
     pub fn title(self) -> &'static str {
         match self {
             Self::Figure(figure) => figure.title(),
@@ -47,8 +47,8 @@ impl Subject {
     }
 }
 
-/// Who is not better by so much has not won, however little the rounds scatter, and who is not worse by so much has
-/// not lost: a fresh start of the same program moves figures by a few hundredths.
+/// A smaller difference is neither won nor lost, however little the rounds scatter: a fresh start of the same program
+/// changes figures by a few hundredths.
 pub const DIFFERENCE_SHARE_MIN: f64 = 0.05;
 
 /// [`DIFFERENCE_SHARE_MIN`] for a reader: `5%`.
@@ -67,10 +67,10 @@ const DISAGREEMENT_SHARE_MAX: f64 = 0.2;
 pub enum Standing {
     /// Better by more than noise, and by [`DIFFERENCE_SHARE_MIN`].
     Won,
-    /// The same, as near as [`EVEN`] says: the noise of the rounds leaves nothing else.
+    /// Equal, within [`EVEN`]: the noise of the rounds allows nothing else.
     Even,
-    /// The noise allows more than a little, and what it allows is not enough to win or lose; or there is a single
-    /// round of what is timed, so that the noise is not known.
+    /// The noise allows more than a small difference, but not enough to win or lose; or there is a single round of timed
+    /// figures, so that the noise is unknown.
     Undecided,
     /// Worse by more than noise, and by [`DIFFERENCE_SHARE_MIN`].
     Lost,
@@ -88,14 +88,14 @@ impl Standing {
     }
 }
 
-/// One comparison with all peers, told by the hardest: the one against which weir stands worst.
+/// One comparison with all peers, represented by the hardest: the one against which weir is worst.
 #[derive(Debug)]
 pub struct Judgement {
     /// The test.
     pub test: &'static Test,
-    /// What of it.
+    /// The subject.
     pub subject: Subject,
-    /// The setting; 0 where there is none.
+    /// The setting; 0 if there is none.
     pub at: f64,
     /// Place of the hardest peer.
     pub peer: usize,
@@ -109,12 +109,12 @@ pub struct Judgement {
     pub standing: Standing,
     /// Peers that it was judged against.
     pub against: usize,
-    /// What decided a latency, where it was not the ratio.
+    /// The reason that decided a latency, if it was not the ratio.
     pub forfeit: Option<Forfeit>,
 }
 
-/// A product that failed requests or fell behind the offered rate has no latency to show at that setting:
-/// what it did not answer, or not in time, is not in it.
+/// A product that failed requests or fell behind the offered rate has no latency at that setting: its missing or late
+/// responses are not in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forfeit {
     /// weir did, and the peer did not: lost.
@@ -145,13 +145,13 @@ impl Forfeit {
 }
 
 impl Judgement {
-    /// weir's advantage: more than 1 where it is better, whichever way the figure counts.
+    /// weir's advantage: more than 1 if weir is better, for both directions of figures.
     pub fn advantage(&self) -> f64 {
         self.subject.advantage(self.ratio.median)
     }
 
-    /// weir's median over the peer's, where it disagrees with the ratio paired by round by more than
-    /// [`DISAGREEMENT_SHARE_MAX`]: the reader who divides the two medians must not be left to wonder.
+    /// weir's median over the peer's, if it differs from the ratio paired by round by more than
+    /// [`DISAGREEMENT_SHARE_MAX`]: a reader who divides the two medians needs an explanation.
     pub fn contradicting_medians(&self) -> Option<f64> {
         let quotient = self.weir / self.best;
         let apart = (quotient / self.ratio.median).ln().abs();
@@ -163,7 +163,7 @@ impl Judgement {
         self.advantage() < 1.0
     }
 
-    /// `12% more` (of what is asked for or of what it costs).
+    /// `12% more` (of the figure).
     pub fn distance(&self) -> String {
         text::away_from_one(self.ratio.median)
     }
@@ -190,7 +190,7 @@ impl Judgement {
 pub struct Missing {
     /// The test.
     pub test: &'static Test,
-    /// What is missing, for the reader.
+    /// The missing result, for the reader.
     pub what: String,
 }
 
@@ -199,7 +199,7 @@ pub struct Missing {
 pub struct Verdicts {
     /// In the order of the report.
     pub judgements: Vec<Judgement>,
-    /// What counts as lost without a number.
+    /// Results that count as lost without a number.
     pub missing: Vec<Missing>,
 }
 
@@ -215,7 +215,7 @@ pub struct Group<'a> {
 }
 
 impl Verdicts {
-    /// Of a report.
+    /// The verdicts of a report.
     pub fn new(report: &Report) -> Self {
         let mut verdicts = Self { judgements: Vec::new(), missing: Vec::new() };
         let Some(weir) = report.weir else { return verdicts };
@@ -237,8 +237,8 @@ impl Verdicts {
         found
     }
 
-    /// What is behind the hardest peer, the clearest first: what is lost, then what may be. One round says
-    /// nothing of who is behind, and what is even is not behind.
+    /// Figures behind the hardest peer, the clearest first: losses, then possible losses. One round does not show who is
+    /// behind, and even figures are not behind.
     pub fn behind(&self) -> Vec<&Judgement> {
         let is_behind = |found: &&Judgement| match found.standing {
             Standing::Lost => true,
@@ -253,7 +253,7 @@ impl Verdicts {
         found
     }
 
-    /// Of every test and subject the setting in which weir won most clearly, the clearest first.
+    /// For every test and subject, the setting in which weir won most clearly, the clearest first.
     pub fn clearest_wins(&self) -> Vec<&Judgement> {
         let mut wins: Vec<&Judgement> = Vec::new();
         for win in self.with(Standing::Won) {
@@ -348,9 +348,9 @@ impl Verdicts {
                 let is_its = point.product == report.product(weir) && point.at == cell.at;
                 is_its && point.load.requests > 0
             };
-            // Of a difference of two measurements nothing may be left.
+            // The difference of two measurements may be zero or negative.
             let unknown = if record.points.iter().any(has_answers) {
-                "what it took is too little to be told"
+                "the value is too small to be measured"
             } else {
                 "not one good transaction was recorded"
             };
@@ -379,14 +379,13 @@ fn judge_pair(
     (weir, peer): (usize, usize),
 ) -> Option<Judgement> {
     let cell = &figure.cells[setting];
-    // What the load could not ask for is no product's doing.
+    // A rate that the load could not offer is not the product's fault.
     let is_limited = |product| limits::is_load_the_limit(report, test, product, cell.at);
     let is_rate = matches!(figure.figure, Figure::Rate | Figure::Goodput);
     if is_rate && (is_limited(weir) || is_limited(peer)) {
         return None;
     }
-    // Past a knee, latency tells how long the test lasted and nothing of the product; who gets further is
-    // judged by the knees.
+    // Past a knee, latency depends on the length of the test and not on the product; the knees decide who gets further.
     let is_served = |knees: &Knees| knees.holds(weir, cell.at) && knees.holds(peer, cell.at);
     if test.knees.as_ref().is_some_and(|knees| !is_served(knees)) {
         return None;
@@ -409,8 +408,8 @@ fn judge_pair(
     })
 }
 
-/// Of the same comparison with several peers the one against which weir stands worst: it stands for all. So
-/// what is won is won against all of them, and one loss is a loss.
+/// Of several comparisons with peers, the one in which weir is worst represents all. So a win is a win against all of
+/// them, and one loss is a loss.
 fn hardest(pairs: impl Iterator<Item = Judgement>) -> Option<Judgement> {
     let pairs: Vec<Judgement> = pairs.collect();
     let against = pairs.len();
@@ -473,14 +472,14 @@ mod tests {
         check(&[120.0, 121.0, 119.0], &[100.0, 100.0, 100.0], Standing::Won);
         check(&[80.0, 81.0, 79.0], &[100.0, 100.0, 100.0], Standing::Lost);
         check(&[99.0, 101.0, 100.0], &[100.0, 100.0, 100.0], Standing::Even);
-        // Beyond noise, but by less than a twentieth: nobody has won or lost; and more is known of neither where the
-        // noise allows a difference that matters.
+        // Beyond noise, but less than a twentieth: neither won nor lost. If the noise also allows a difference that
+        // matters, it is undecided.
         check(&[104.0, 104.1, 103.9], &[100.0, 100.0, 100.0], Standing::Even);
         check(&[96.0, 96.1, 95.9], &[100.0, 100.0, 100.0], Standing::Even);
         check(&[101.0, 104.0, 101.5], &[97.0, 100.0, 97.5], Standing::Even);
         check(&[105.1, 105.0, 105.2], &[100.0, 100.0, 100.0], Standing::Won);
         check(&[95.1, 95.2, 95.0], &[100.0, 100.0, 100.0], Standing::Lost);
-        // Three rounds with such a scatter allow 13% either way; and a ratio of 4 with any scatter is no tie.
+        // Three rounds with this scatter allow 13% either way; and a ratio of 4 with any scatter is no tie.
         check(&[95.0, 105.0, 99.0], &[100.0, 100.0, 100.0], Standing::Undecided);
         check(&[400.0, 700.0, 120.0], &[100.0, 100.0, 100.0], Standing::Undecided);
         // Twice the load on the machine in one round: both have it, the ratio does not.
@@ -499,7 +498,7 @@ mod tests {
         };
         let scattered: &[f64] = &[40.0, 70.0, 120.0];
         check(&[80.0; 3], &[90.0; 3], &[10.0; 3], "haproxy", Standing::Won);
-        // One that cannot be told leaves all of it open, one loss loses it, however the medians stand.
+        // One undecided comparison leaves all of it undecided, one loss loses it, whatever the medians.
         check(scattered, &[90.0; 3], &[10.0; 3], "nginx", Standing::Undecided);
         check(&[150.0, 300.0, 60.0], &[110.0; 3], &[10.0; 3], "haproxy", Standing::Lost);
         check(&[100.0; 3], &[90.0; 3], &[10.0; 3], "nginx", Standing::Even);
@@ -559,7 +558,7 @@ mod tests {
         assert!(counted.iter().all(|found| found.standing != Standing::Undecided));
         assert!(
             verdicts.behind().iter().all(is_counted),
-            "one round says nothing of who is behind"
+            "one round cannot show which product is behind"
         );
     }
 

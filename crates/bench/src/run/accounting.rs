@@ -1,8 +1,8 @@
-//! What the kernel knows of cores and processes.
+//! The kernel's accounting of cores and processes.
 //!
 //! Linux counts the idle time of a core exactly (the tick stops there) and everything else by sampling at
-//! ticks, which misses work that begins and ends between two. So the busy time of a core is what idleness
-//! and the hypervisor leave of the clock, not a sum of samples (decision 0008).
+//! ticks, which misses work that begins and ends between two. So the busy time of a core is the elapsed time minus idle
+//! and stolen time, not a sum of samples (decision 0008).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::RunError;
 
-/// Ticks of one core since boot that tell when it was not busy.
+/// Ticks of one core since boot in which it was not busy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CoreTicks {
     /// Nothing to do; waiting for a disk is that too.
@@ -26,7 +26,7 @@ pub struct Cores {
     at: Instant,
 }
 
-/// What some cores did between two moments.
+/// The time use of some cores between two moments.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Spent {
     /// Length of the time between them.
@@ -87,7 +87,7 @@ impl Cores {
         Ok(Self { ticks, at: Instant::now() })
     }
 
-    /// What `cores` did since `earlier`.
+    /// The time use of `cores` since `earlier`.
     pub fn since(&self, earlier: &Self, cores: &[usize]) -> Result<Spent, RunError> {
         let elapsed = self.at - earlier.at;
         let mut spent = Spent { elapsed_s: elapsed.as_secs_f64(), ..Spent::default() };
@@ -159,8 +159,7 @@ pub fn account(root: u32) -> Account {
         })
 }
 
-/// Resident memory of a process and its descendants; what they share is counted once, where the kernel
-/// tells.
+/// Resident memory of a process and its descendants; shared memory is counted once, if the kernel shows it.
 pub fn resident_bytes(root: u32) -> u64 {
     family(root).into_iter().filter_map(resident_of_one).sum()
 }

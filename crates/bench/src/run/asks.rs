@@ -1,36 +1,36 @@
-//! Requests as browsers make them of a shop, with bodies: what a web application firewall is given to look at. None of
-//! them looks like an attack, at paranoia level 1.
+//! Browser requests to a shop, with bodies, for web application firewalls. None of them looks like an attack at paranoia
+//! level 1.
 
 use std::net::SocketAddr;
 
 use super::products::Guard;
 use crate::load::{RequestSpec, Target};
 
-/// What is asked of a firewall, and of which of its virtual servers.
+/// The requests to a firewall, and the virtual server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FirewallLoad {
     /// The virtual server.
     pub guard: Guard,
     /// The requests, by weight.
     pub asks: &'static [Ask],
-    /// Whether the same is asked of the virtual server without a firewall right before.
+    /// Whether the virtual server without a firewall gets the same request right before.
     pub is_beside_unguarded: bool,
 }
 
 /// A request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
-    /// What stands before the object's length, which ends the path.
+    /// The path before the object's length, which ends it.
     pub folder: &'static str,
     /// The query, with its question mark.
     pub query: &'static str,
-    /// What it brings.
+    /// Its contents.
     pub content: Content,
     /// Its share of the requests.
     pub weight: u32,
 }
 
-/// What a request brings; with a body, of so many bytes, it is a POST.
+/// The contents of a request; with a body, of this many bytes, it is a POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// Nothing: a GET.
@@ -55,7 +55,7 @@ const fn post(folder: &'static str, content: Content, weight: u32) -> Ask {
 pub const GET: &[Ask] = &[get("/shop/search/", SEARCH, 1)];
 /// Forms.
 pub const FORM_1K: &[Ask] = &[post("/shop/order/", Content::Form(1_024), 1)];
-/// The same, long.
+/// A long form.
 pub const FORM_8K: &[Ask] = &[post("/shop/order/", Content::Form(8_192), 1)];
 /// A basket.
 pub const JSON_8K: &[Ask] = &[post("/shop/basket/", Content::Json(8_192), 1)];
@@ -115,7 +115,7 @@ impl Content {
 
 const WORDS: &str = "please leave the parcel with the neighbour in number fourteen";
 
-/// An order: who, where to, and notes to its lines.
+/// An order: name, address, and notes to its lines.
 fn form(bytes: usize) -> String {
     let mut text = String::from(
         "first_name=Anna&last_name=Berger&email=anna.berger%40mail.example&street=12+Harbour+Road&city=Bristol\

@@ -1,4 +1,4 @@
-//! Whether a firewall does what it is measured for.
+//! Checks that a measured firewall works.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! The test bed: who runs on which cores, and over which network.
+//! The test bed: cores and networks of the participants.
 
 use std::ffi::OsString;
 use std::fs;
@@ -35,7 +35,7 @@ pub enum Network {
 }
 
 impl Network {
-    /// What the record calls it.
+    /// Its name in the record.
     pub fn name(self) -> &'static str {
         match self {
             Self::Loopback => "loopback",
@@ -44,7 +44,7 @@ impl Network {
     }
 }
 
-/// Who runs where.
+/// The cores of the roles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cores {
     /// The product under test.
@@ -91,7 +91,7 @@ impl Cores {
         }
         if let Some(core) = product.iter().find(|core| load.contains(core)) {
             return Err(RunError::Input(format!(
-                "core {core} cannot be both the product's and the load's: the load would be measured too"
+                "core {core} cannot be both the product's and the load's: the load would be measured, too"
             )));
         }
         Ok(Self { product, load })
@@ -119,7 +119,7 @@ fn rest(
     if far.is_empty() { others().collect() } else { far }
 }
 
-/// Whether nobody has the port there, of TCP or UDP.
+/// Whether the port is free there, for TCP and UDP.
 fn is_free_at(address: SocketAddr) -> bool {
     TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
 }
@@ -127,7 +127,7 @@ fn is_free_at(address: SocketAddr) -> bool {
 /// Cores that this process may use.
 pub fn allowed_cores() -> Result<Vec<usize>, RunError> {
     let set = rustix::thread::sched_getaffinity(None)
-        .map_err(|error| RunError::Bed(format!("the usable cores cannot be told: {error}")))?;
+        .map_err(|error| RunError::Bed(format!("cannot read which cores are usable: {error}")))?;
     Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect())
 }
 
@@ -149,7 +149,7 @@ pub fn parse_core_list(text: &str) -> Vec<usize> {
 /// The bed of a run. What it made is removed when it is dropped.
 #[derive(Debug)]
 pub struct Bed {
-    /// Who runs where.
+    /// The cores of the roles.
     pub cores: Cores,
     namespaces: Option<Namespaces>,
 }
@@ -166,7 +166,7 @@ impl Bed {
         Ok(Self { cores, namespaces })
     }
 
-    /// What the record says of it.
+    /// Its entry in the record.
     pub fn record(&self, idle: Idle) -> crate::record::Bed {
         let network =
             if self.namespaces.is_some() { Network::Namespaces } else { Network::Loopback };
@@ -195,7 +195,7 @@ impl Bed {
         words
     }
 
-    /// Addresses of so many virtual servers, all on one port that is free.
+    /// Addresses of this many virtual servers, all on one free port.
     pub fn virtual_servers(
         &self,
         count: usize,
@@ -204,7 +204,7 @@ impl Bed {
         self.addresses(Role::Product, LOOPBACK_SERVER_FIRST, count, taken)
     }
 
-    /// Addresses of so many servers of the origin, all on one port that is free.
+    /// Addresses of this many servers of the origin, all on one free port.
     pub fn servers(&self, count: usize) -> Result<Vec<SocketAddr>, RunError> {
         self.addresses(Role::Origin, LOOPBACK_ORIGIN_FIRST, count, &[])
     }
@@ -244,7 +244,7 @@ impl Bed {
         self.namespaces.as_ref().map(|namespaces| namespaces.path(Role::Client))
     }
 
-    /// Does something where the clients are: what it connects comes from there.
+    /// Runs a function in the clients' namespace: its connections come from there.
     pub fn as_client<T: Send>(&self, act: impl FnOnce() -> T + Send) -> Result<T, RunError> {
         self.within(Role::Client, act)
     }
@@ -254,7 +254,7 @@ impl Bed {
         self.namespaces.as_ref()
     }
 
-    /// What takes a thread to where that role is, for good.
+    /// Moves a thread to the namespace of that role, permanently.
     pub fn entering(&self, role: Role) -> impl FnOnce() -> std::io::Result<()> + Send + 'static {
         let path = self.namespaces.as_ref().map(|namespaces| namespaces.path(role));
         move || path.map_or(Ok(()), |path| enter_at(&path))

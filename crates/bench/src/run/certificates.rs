@@ -20,7 +20,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// What a folder is called.
+    /// The name of its folder.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rsa2048 => "rsa-2048",
@@ -70,7 +70,7 @@ impl Certificates {
         Ok(Self { rsa_2048: write(Key::Rsa2048, &rsa)?, p_256: write(Key::P256, &p_256)? })
     }
 
-    /// That of a kind of key.
+    /// The certificate of a kind of key.
     pub fn of(&self, key: Key) -> &Certificate {
         match key {
             Key::Rsa2048 => &self.rsa_2048,

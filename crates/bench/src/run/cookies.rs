@@ -1,4 +1,4 @@
-//! Cookies of a product: what a client has that was there before.
+//! Cookies of a product, as returning clients have them.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! Tools that count what a product does: callgrind its instructions, perf its system calls.
+//! Tools that count the work of a product: callgrind its instructions, perf its system calls.
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,7 +21,7 @@ pub struct Callgrind {
 }
 
 impl Callgrind {
-    /// Writes its counts to that folder; the error says what to install.
+    /// Writes its counts to that folder; the error names the package to install.
     pub fn find(folder: PathBuf) -> Result<Self, String> {
         let program = find_program("valgrind")
             .ok_or("valgrind is not in PATH; install it (apt-get install valgrind)")?;
@@ -39,7 +39,7 @@ impl Callgrind {
         std::iter::once(program).chain(options.map(OsString::from)).chain([out]).collect()
     }
 
-    /// What all processes together executed; to be asked when they have ended.
+    /// The instructions of all processes together; to be called when they have ended.
     pub fn total(&self) -> Result<u64, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.folder.display());
         let mut totals = Vec::new();
@@ -57,7 +57,7 @@ impl Callgrind {
     }
 }
 
-/// `summary: 8066` or `totals: 8066`, whichever the file has.
+/// `summary: 8066` or `totals: 8066`; files have one of them.
 fn parse_total(text: &str) -> Option<u64> {
     let value = |name| text.lines().find_map(|line| line.strip_prefix(name));
     value("totals:").or_else(|| value("summary:"))?.split_whitespace().next()?.parse().ok()
@@ -78,7 +78,7 @@ impl SystemCalls {
         let program = find_program("perf")
             .ok_or("perf is not in PATH; install it (apt-get install linux-perf)")?;
         let list: Vec<String> = processes.iter().map(u32::to_string).collect();
-        // perf starts the command when its counters run: what `cat` echoes proves that they do.
+        // perf starts the command when its counters run: the echo of `cat` proves that.
         let mut perf = Command::new(program)
             .args(["stat", "-x;", "-e", SYSTEM_CALLS_EVENT, "-p", &list.join(","), "--", "cat"])
             .stdin(Stdio::piped())
@@ -90,7 +90,7 @@ impl SystemCalls {
         let Some((mut gate, echo)) = pipes else { return Err("perf has no pipes".into()) };
         let mut echo = BufReader::new(echo);
         let mut line = String::new();
-        // Where perf ended at once both fail, and what it said tells more.
+        // If perf ended at once, both fail, and its message explains more.
         let is_counting = writeln!(gate, "counting").and_then(|()| echo.read_line(&mut line));
         let counting = Self { perf, gate, _echo: echo };
         match is_counting {

@@ -24,7 +24,7 @@ pub struct Crs {
 }
 
 impl Crs {
-    /// Those of the environment's folder, or Debian's; the error says what helps.
+    /// The rules in the environment's folder, or Debian's; the error has a fix.
     pub fn find() -> Result<Self, String> {
         Self::in_folder(std::env::var_os(VARIABLE))
     }
@@ -50,7 +50,7 @@ impl Crs {
         self.files.iter().any(|file| file.file_name().is_some_and(|name| name == DOS_PROTECTION))
     }
 
-    /// Their version, as they tell engines that ask.
+    /// Their version, as engines read it.
     pub fn version(&self) -> Option<String> {
         let is_first = |file: &&PathBuf| file.ends_with(INITIALIZATION);
         let text = std::fs::read_to_string(self.files.iter().find(is_first)?).ok()?;

@@ -1,7 +1,7 @@
-//! Network devices of the namespaces: which core does the kernel's work on what they receive.
+//! Network devices of the namespaces, and the cores that process their received packets.
 //!
-//! The kernel does its work on a packet of a virtual link on the core of whoever has sent it. A thread of the device's own
-//! (threaded NAPI) does it on the core where it belongs, as with a physical device.
+//! The kernel processes a packet of a virtual link on the core of its sender. With a thread of the device's own (threaded
+//! NAPI), it is processed on the receiver's core, as with a physical device.
 
 use std::ffi::OsString;
 use std::fs;
@@ -36,7 +36,7 @@ struct Device {
 }
 
 impl DeviceThreads {
-    /// Gives each of these devices a thread on its cores; the error says what is missing.
+    /// Gives each of these devices a thread on its cores; the error names the missing requirement.
     pub fn make(
         namespaces: &Namespaces,
         devices: &[(Role, &'static str, &[usize])],

@@ -1,5 +1,5 @@
-//! What a transaction costs when clients and servers are joined directly: what is left of the cost of all cores is what
-//! stands between them, wherever the kernel does its work.
+//! The cost of a transaction when clients and servers are connected directly: subtracting it from the cost of all cores
+//! leaves the cost of the product in between, wherever the kernel does its work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use super::origin::Origin;
 use super::rotation::{Failure, Sample, Stop};
 use super::workload::Workload;
 
-/// Those who meet there.
+/// The two sides.
 pub struct Ends<'a> {
     /// The clients.
     pub loader: &'a mut dyn Loader,
@@ -20,7 +20,7 @@ pub struct Ends<'a> {
     pub origin: &'a mut Origin,
     /// Where they are.
     pub bed: &'a Bed,
-    /// What they take is metered with this.
+    /// The meter of their energy.
     pub energy: &'a energy::Meter,
     /// SIGINT or SIGTERM came.
     pub interrupted: &'a Arc<AtomicBool>,
@@ -31,7 +31,7 @@ pub struct Ends<'a> {
 pub struct Direct {
     /// The time.
     pub s_per_request: f64,
-    /// What the hypervisor took meanwhile, as a share of a group of cores.
+    /// The time that the hypervisor stole meanwhile, as a share of a group of cores.
     pub stolen_share: f64,
 }
 
@@ -55,13 +55,15 @@ impl Direct {
         let window = load.completed();
         let requests = window.requests as f64 * cost.elapsed_s / window.elapsed_s;
         if requests <= 0.0 {
-            return Err(Failure::Unable("the servers answer nobody who asks them directly".into()));
+            return Err(Failure::Unable(
+                "the servers do not answer requests that are sent to them directly".into(),
+            ));
         }
         let busy_s = cost.busy_s + cost.load_busy_s.unwrap_or_default();
         Ok(Self { s_per_request: busy_s / requests, stolen_share: around.stolen_share })
     }
 
-    /// Beside what the product cost.
+    /// Adds it to the product's costs.
     pub fn stand_beside(self, sample: &mut Sample) {
         sample.cost.direct_s_per_request = Some(self.s_per_request);
         sample.around.stolen_share = sample.around.stolen_share.max(self.stolen_share);

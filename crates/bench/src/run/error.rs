@@ -4,30 +4,30 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a run did not come to its end; the text says what, where and how to mend it.
+/// The reason why a run failed; the text has the error, its place and a fix.
 #[derive(Debug)]
 pub enum RunError {
-    /// What was asked for cannot be done: another command line, another user or another machine helps.
+    /// The order is impossible: another command line, user or machine is needed.
     Input(String),
     /// The test bed could not be made or broke.
     Bed(String),
     /// A file or a counter of the system.
     Io {
-        /// What was to be done with it.
+        /// The failed action.
         action: &'static str,
         /// Which.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The run broke on the way; what was measured is kept.
+    /// The run failed on the way; its measurements are kept.
     Broken {
         /// The run's folder.
         folder: PathBuf,
         /// Why.
         source: Box<RunError>,
     },
-    /// SIGINT or SIGTERM; what was measured is kept.
+    /// SIGINT or SIGTERM; the measurements are kept.
     Interrupted {
         /// The run's folder.
         folder: PathBuf,
@@ -35,7 +35,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// For `map_err`: an error of the system with what it is about.
+    /// For `map_err`: a system error with its object.
     pub(crate) fn io(
         action: &'static str,
         path: impl AsRef<Path>,
@@ -53,10 +53,10 @@ impl fmt::Display for RunError {
                 write!(out, "cannot {action} {}: {source}", path.display())
             }
             Self::Broken { folder, source } => {
-                write!(out, "{source}; what was measured until then is in {}", folder.display())
+                write!(out, "{source}; the measurements so far are in {}", folder.display())
             }
             Self::Interrupted { folder } => {
-                write!(out, "interrupted; what was measured until then is in {}", folder.display())
+                write!(out, "interrupted; the measurements so far are in {}", folder.display())
             }
         }
     }

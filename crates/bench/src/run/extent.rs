@@ -18,7 +18,7 @@ pub enum Extent {
     Full,
 }
 
-/// What an extent gives one test.
+/// The budget of one test.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
     /// The test's name in the catalogue.
@@ -31,22 +31,22 @@ pub struct Budget {
     pub warm_up_ms: u64,
     /// Length of one measurement.
     pub measure_ms: u64,
-    /// Whether a yardstick takes part: the relay, or where a feature is asked for weir without it.
+    /// Whether a yardstick takes part: the relay, or in tests of a feature, weir without it.
     pub yardstick: bool,
     /// Whether it runs in this extent only when it is named.
     pub is_extra: bool,
 }
 
-/// What an extent gives to everything around the measurements.
+/// The pace of everything around the measurements.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Length of one look at what a product can do.
+    /// Length of one probe of a product's capacity.
     pub calibration_ms: u64,
     /// The resting machine is watched this long before each measurement.
     pub resting_ms: u64,
-    /// And so long before the first one of a test.
+    /// And this long before the first one of a test.
     pub first_rest_ms: u64,
-    /// A machine that does not come to rest is waited for this long.
+    /// The longest wait for a machine to come to rest.
     pub quiet_timeout_ms: u64,
     /// Disturbed rounds that are repeated, per good one that is wanted.
     pub repeats_per_round: u32,
@@ -54,7 +54,7 @@ pub struct Pace {
     pub connections_per_second: f64,
     /// Whether a rate that a test seeks is sought in every round, or once.
     pub seeks_each_round: bool,
-    /// What the tests that count send, of what they send in `full`.
+    /// The share of the requests in `full` that counting tests send.
     pub counting_share: f64,
 }
 
@@ -68,7 +68,7 @@ const fn budget(
     Budget { test, settings, rounds, warm_up_ms, measure_ms, yardstick, is_extra: false }
 }
 
-/// Of a test that runs only when it is named.
+/// The budget of a test that runs only if it is named.
 const fn extra(
     test: &'static str,
     settings: &'static [f64],
@@ -78,7 +78,7 @@ const fn extra(
     Budget { is_extra: true, ..budget(test, settings, rounds, times_ms, ALONE) }
 }
 
-/// Of a test that counts; how much it sends stands with the test.
+/// The budget of a counting test; the test has the number of its requests.
 const fn counting(
     test: &'static str,
     settings: &'static [f64],
@@ -270,17 +270,17 @@ const SMOKE: &[Budget] = &[
 
 /// A product's start and stop, once per test and configuration.
 const START_S: f64 = 0.25;
-/// What a measurement takes beyond warm-up and measurement: threads, connections, counters.
+/// The time of a measurement beyond warm-up and measurement: threads, connections, counters.
 const AROUND_MEASUREMENT_S: f64 = 0.12;
 /// Closing connections takes about this share of the time of opening them.
 const CLOSING_SHARE: f64 = 0.6;
-/// Looks that a rate near the limit takes, per product: what it can do, and whether it keeps that.
+/// Probes for a rate near the limit, per product: its capacity, and whether it keeps the rate.
 const CHECKING_LOOKS: f64 = 4.0;
 /// Looks that finding a rate takes, per product, where a test seeks one.
 const SEEKING_LOOKS: f64 = 9.0;
 
-/// What a test that counts takes for one product, round and setting in `full`: to start and end what runs
-/// under a tool, and to send what is counted. Envoy under callgrind takes several times the others' time.
+/// The time of a counting test for one product, round and setting in `full`: to start and end processes under a tool, and
+/// to send the requests. Envoy under callgrind takes several times the others' time.
 fn counting_s(test: &str) -> Option<(f64, f64)> {
     match test {
         "instructions" | "feature-instructions" => Some((12.0, 9.0)),
@@ -317,7 +317,7 @@ impl Extent {
         }
     }
 
-    /// What it gives to everything around the measurements.
+    /// Its pace around the measurements.
     pub fn pace(self) -> Pace {
         let pace = |[calibration_ms, resting_ms, first_rest_ms, quiet_timeout_ms]: [u64; 4],
                     repeats_per_round,
@@ -347,29 +347,29 @@ impl Extent {
         })
     }
 
-    /// What it gives that test.
+    /// Its budget for that test.
     pub fn budget(self, test: &str) -> Option<&'static Budget> {
         self.budgets().iter().find(|budget| budget.test == test)
     }
 
-    /// What running those budgets takes in all, if nothing disturbs it. `products` counts without yardsticks.
+    /// The total time of those budgets without disturbances. `products` counts without yardsticks.
     pub fn estimate(self, budgets: &[Budget], products: usize, has_yardsticks: bool) -> Duration {
         budgets.iter().map(|budget| budget.estimate(&self.pace(), products, has_yardsticks)).sum()
     }
 }
 
 impl Budget {
-    /// With so many rounds, where it is timed: what is counted comes out the same again.
+    /// With this many rounds of timed tests: counts are repeatable.
     pub fn with_rounds(self, rounds: Option<u32>) -> Self {
         let is_timed = counting_s(self.test).is_none();
         Self { rounds: rounds.filter(|_| is_timed).unwrap_or(self.rounds), ..self }
     }
 
-    /// What the test takes if nothing disturbs it.
+    /// The time of the test without disturbances.
     pub fn estimate(&self, pace: &Pace, products: usize, has_yardsticks: bool) -> Duration {
         let takers = products + usize::from(has_yardsticks && self.yardstick);
         if let Some((start_s, requests_s)) = counting_s(self.test) {
-            // Of growth weir is the only taker.
+            // The test of growth runs only weir.
             let takers = if self.test == "growth" { 1 } else { takers };
             let each_s = start_s + requests_s * pace.counting_share;
             let all_s = each_s * (takers * self.settings.len()) as f64 * f64::from(self.rounds);
@@ -394,7 +394,7 @@ impl Budget {
         };
         let look_ms = self.warm_up_ms + pace.calibration_ms + pace.resting_ms;
         let look_s = look_ms as f64 / 1e3 + AROUND_MEASUREMENT_S;
-        // Of some each setting is a start of its own: the configuration differs.
+        // In some tests each setting needs its own start: the configuration differs.
         let starts = match self.test {
             "basic-l7" | "envelope" | "l4-envelope" | "udp-queries" | "fast-l4" | "l4-packets"
             | "object-sizes" | "p99-idle" | "p99-stressed" | "p99-near-limit" | "ssl-tps"

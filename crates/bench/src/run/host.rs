@@ -7,7 +7,7 @@ use rustix::process::{Resource, getrlimit};
 use super::accounting::parse_kib;
 use crate::record::Machine;
 
-/// Describes this machine; what cannot be told is `unknown` or 0.
+/// Describes this machine; unknown values are `unknown` or 0.
 pub fn describe(cores: usize, energy_readable: bool) -> Machine {
     let name = rustix::system::uname();
     let part = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();

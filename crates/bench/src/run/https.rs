@@ -27,7 +27,7 @@ pub struct TlsLoad {
 }
 
 impl TlsLoad {
-    /// What keep-alive connections have: TLS 1.3 with a certificate of P-256.
+    /// TLS of keep-alive connections: TLS 1.3 with a P-256 certificate.
     pub const KEPT: Self = Self { version: Version::Tls13, key: Key::P256, resume: false };
 
     /// The suite that is offered, by OpenSSL's name.
@@ -59,7 +59,7 @@ impl TlsLoad {
         plan.unwrap_or_else(|error| unreachable!("constant options: {error}"))
     }
 
-    /// Why a load does not show what it was to: sessions were resumed, or were not.
+    /// The reason why a load is not as intended: sessions were resumed, or were not.
     pub fn contradicted(self, load: &Outcome) -> Option<String> {
         let made = load.handshakes.unwrap_or_default();
         let all = made.full + made.resumed;

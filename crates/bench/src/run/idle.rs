@@ -1,8 +1,8 @@
-//! What a core does that has nothing to do.
+//! The behaviour of idle cores.
 //!
-//! A virtual core that halts is given away by the hypervisor, and to get it back takes as long as the
-//! neighbours like. That is noise which belongs to no product, and it comes where products sleep, at the fixed
-//! rates: at 3,000 requests per second the hypervisor took 3.7 s of two cores that were busy for 3.4 s, and
+//! The hypervisor gives a halted virtual core to others, and the time to get it back depends on the neighbours. This noise
+//! belongs to no product, and appears where products sleep, at the fixed rates: at 3,000 requests per second the
+//! hypervisor took 3.7 s of two cores that were busy for 3.4 s, and
 //! 0.01 s when they did not halt (decision 0010).
 
 use std::fs::File;
@@ -11,14 +11,14 @@ use std::path::Path;
 
 use super::RunError;
 
-/// Who holds it open with a number of microseconds in it has no core sleep so deep that it would take longer to
-/// wake up; with 0 none sleeps at all (Linux, Documentation/power/pm_qos_interface.rst).
+/// While a process holds it open with a number of microseconds in it, no core enters a sleep state with a longer wake-up
+/// time; with 0 none sleeps at all (Linux, Documentation/power/pm_qos_interface.rst).
 const LATENCY_DEVICE: &str = "/dev/cpu_dma_latency";
 
-/// Says which driver lets cores rest; without one the request above is heard by nobody.
+/// Names the driver of idle states; without one the request above has no effect.
 const DRIVER_FILE: &str = "/sys/devices/system/cpu/cpuidle/current_driver";
 
-/// What a core does that has nothing to do.
+/// The behaviour of idle cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
     /// It halts: as on a machine in use.
@@ -28,7 +28,7 @@ pub enum Idle {
 }
 
 impl Idle {
-    /// What the command line and the record call it.
+    /// Its name on the command line and in the record.
     pub fn name(self) -> &'static str {
         match self {
             Self::Halt => "halt",
@@ -42,17 +42,17 @@ impl Idle {
     }
 }
 
-/// What the cores of this machine are kept to until it is dropped.
+/// Keeps the cores of this machine to a behaviour until it is dropped.
 #[derive(Debug)]
 pub struct Kept {
-    /// What they do.
+    /// The behaviour.
     pub idle: Idle,
     _device: Option<File>,
 }
 
 impl Kept {
-    /// Keeps them to what is wanted. Without a wish they poll where that helps and is allowed: on a virtual
-    /// machine whose energy is not counted, for root.
+    /// Sets the wanted behaviour. By default cores poll if that helps and is allowed: on a virtual machine whose energy is
+    /// not counted, for root.
     pub fn to(
         wanted: Option<Idle>,
         is_virtual: bool,
@@ -60,7 +60,7 @@ impl Kept {
     ) -> Result<Self, RunError> {
         let halting = Self { idle: Idle::Halt, _device: None };
         let device = Path::new(LATENCY_DEVICE);
-        // Where there is no such file there is no driver.
+        // Without the file there is no driver.
         let driver = std::fs::read_to_string(DRIVER_FILE).unwrap_or_default();
         match wanted {
             Some(Idle::Halt) => Ok(halting),
@@ -79,7 +79,7 @@ impl Kept {
 
     fn polling(device: &Path, driver: &str) -> io::Result<Self> {
         if matches!(driver.trim(), "" | "none") {
-            let text = "this kernel has no cpuidle driver, which would heed it";
+            let text = "this kernel has no cpuidle driver, so the request has no effect";
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         }
         let mut device = File::options().write(true).open(device)?;

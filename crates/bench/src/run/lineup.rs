@@ -24,7 +24,7 @@ pub struct Runner {
     pub workers: usize,
 }
 
-/// What the products of a test shall do.
+/// The orders for the products of a test.
 #[derive(Debug, Clone, Copy)]
 pub struct Scene<'a> {
     /// The folder of its configurations: the test, or a part of it.
@@ -33,7 +33,7 @@ pub struct Scene<'a> {
     pub virtual_servers: usize,
     /// Clients at once.
     pub clients: usize,
-    /// Length of the objects that are asked for: buffers are fitted to it.
+    /// Length of the requested objects: buffers fit it.
     pub object_bytes: u64,
     /// Which of the yardsticks takes part.
     pub yardstick: Option<&'static str>,
@@ -41,17 +41,17 @@ pub struct Scene<'a> {
     pub members: Option<&'a [SocketAddr]>,
     /// How the pool is balanced.
     pub balance: Balance,
-    /// What else is asked of the products.
+    /// Further features.
     pub feature: Feature,
-    /// What they relay.
+    /// The layer that they relay.
     pub layer: Layer,
-    /// What they speak with clients.
+    /// The protocol toward clients.
     pub front: Front,
     /// Words before a product's command, beside those of the bed: a tool that it runs under.
     pub under: &'a [OsString],
 }
 
-/// What became of starting a product.
+/// The result of starting a product.
 #[derive(Debug)]
 pub enum Start {
     /// It serves.
@@ -160,7 +160,7 @@ pub fn check(
     Ok(output_of(&check(place), place.directory))
 }
 
-/// What the product itself has against its configuration: more to the point than the end of its log.
+/// The product's own error about its configuration: clearer than the end of its log.
 fn refusal(found: &Found, place: Place<'_>) -> Option<String> {
     output_of(&found.definition.check?(place), place.directory).err()
 }

@@ -9,7 +9,7 @@ pub trait Loader {
     /// Runs it to its end; the meter hears when the measurement begins and ends.
     fn load(&mut self, plan: &Plan, meter: &mut Meter<'_>) -> Result<Outcome, String>;
 
-    /// The same over UDP.
+    /// A load over UDP.
     fn query(&mut self, plan: &UdpPlan, meter: &mut Meter<'_>) -> Result<Outcome, String> {
         udp::run(plan, meter).map_err(|error| error.to_string())
     }

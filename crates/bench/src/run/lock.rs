@@ -51,7 +51,7 @@ fn not_taken(path: &Path, error: Errno) -> RunError {
         return RunError::io("lock", path)(error.into());
     }
     RunError::Input(format!(
-        "another run is under way on this machine ({} is locked): two would measure each other",
+        "another run is under way on this machine ({} is locked): two runs would disturb each other",
         path.display()
     ))
 }

@@ -1,8 +1,8 @@
-//! Reads what a measurement costs between its beginning and its end, which is before the last responses
-//! are there: as the window of [`Outcome`](crate::load::Outcome) has it.
+//! Reads the costs of a measurement between its beginning and its end, which is before the last responses: as the window
+//! of [`Outcome`](crate::load::Outcome).
 //!
-//! The load may fill the core that the meter needs, so it reads a little late; [`Cost::elapsed_s`] is the time
-//! between its own readings, and what is told per request goes by shares of that time.
+//! The load may fill the core that the meter needs, so it reads a little late; [`Cost::elapsed_s`] is the time between its
+//! own readings, and values per request use shares of that time.
 
 use super::RunError;
 use super::accounting::{self, Account, Spent};
@@ -34,7 +34,7 @@ struct Reading {
     energy: Option<energy::Reading>,
 }
 
-/// What tells whether the machine was disturbed.
+/// Facts that show whether the machine was disturbed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Surroundings {
     /// The largest share of a group of cores that the hypervisor took.
@@ -43,10 +43,10 @@ pub struct Surroundings {
     pub product_busy_share: f64,
     /// Busy share of the cores of load and origin.
     pub load_busy_share: f64,
-    /// Share of the time in which the product was ready to run and something else was on its core; with
-    /// more workers than cores they wait for each other, and it tells nothing.
+    /// Share of the time in which the product was ready to run and another process was on its core; with more workers than
+    /// cores they wait for each other, and it means nothing.
     pub waited_share: f64,
-    /// Share of its cores that was busy beyond the product's own time: softirqs, and whoever disturbs.
+    /// Share of its cores that was busy beyond the product's own time: softirqs, and disturbances.
     pub foreign_share: f64,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Meter<'a> {
         Self { cores, process, origin, energy, began: None, ended: None }
     }
 
-    /// What was read; an error when the load never began or ended its measurement.
+    /// The readings; an error if the load never began or ended its measurement.
     pub fn finish(self, resting_share: f64) -> Result<(Cost, Surroundings), RunError> {
         let (Some(began), Some(ended)) = (self.began, self.ended) else {
             return Err(RunError::Bed("the load did not say when its measurement was".into()));

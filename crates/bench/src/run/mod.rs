@@ -1,8 +1,7 @@
-//! The engine of `weir bench run`: makes the bed, starts the products, measures them in turn, keeps
-//! everything.
+//! The engine of `weir bench run`: creates the bed, starts the products, measures them in turn, and records everything.
 //!
 //! Top down: [`run`] makes a `session`; `tests` turns each test of the catalogue into settings; `rotation`
-//! measures every product at a setting, round after round; `meter` reads what it cost; `store` keeps it.
+//! measures every product at a setting, round after round; `meter` reads its costs; `store` records them.
 
 mod accounting;
 mod asks;
@@ -155,7 +154,7 @@ fn recorded(products: &[Found], settings: &Settings) -> Vec<Product> {
     recorded
 }
 
-/// Who is there, and who was asked for but is not.
+/// The products that were found, and the requested ones that are missing.
 fn find_products(settings: &Settings) -> Result<(Vec<Found>, Vec<Absence>), RunError> {
     let (mut products, mut absent) = (Vec::new(), Vec::new());
     let asks_for = |firewalls: bool| {
@@ -218,10 +217,11 @@ fn rows(definition: &'static Definition, programs: &[PathBuf]) -> Result<Vec<Fou
     programs.iter().enumerate().map(find).collect()
 }
 
-/// Of its estimate a run may take so much for what is disturbed, where that is more than its extent allows.
+/// The share of its estimate that a run may spend on repeating disturbed measurements, if that is more than its extent
+/// allows.
 const REPEATS_SHARE: f64 = 1.25;
 
-/// Every test in turn; what an interrupted one measured is kept.
+/// Every test in turn; the measurements of an interrupted one are kept.
 fn run_tests(settings: &Settings, session: &mut Session<'_>) -> Result<(), Stop> {
     let selection = &settings.selection;
     let takers = session.products.iter().filter(|found| !is_yardstick(found.name())).count();

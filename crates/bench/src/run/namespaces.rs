@@ -5,9 +5,9 @@
 //!          + sources             + virtual servers                  + servers
 //! ```
 //!
-//! Client and origin are joined directly, too: what asks for a server's own address meets no product.
+//! Client and origin are also connected directly: requests to a server's own address bypass the product.
 //!
-//! The addresses are those that RFC 2544 keeps for benchmarks.
+//! RFC 2544 reserves the addresses for benchmarks.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -114,7 +114,7 @@ impl Namespaces {
         ["ip", "netns", "exec", &self.name(role)].map(OsString::from).into()
     }
 
-    /// The same with the /sys of everybody, which has the file system of BPF.
+    /// The same, with the shared /sys, which has the BPF file system.
     pub fn entering(&self, role: Role) -> Vec<OsString> {
         let mut net = OsString::from("--net=");
         net.push(self.path(role));
@@ -132,7 +132,7 @@ impl Namespaces {
         enter_at(&path).map_err(RunError::io("enter", &path))
     }
 
-    /// What `ip -batch` gets in each namespace, in order.
+    /// The input of `ip -batch` in each namespace, in order.
     fn batches(&self, sizes: Sizes) -> [(Role, String); 3] {
         let pair = |near: &str, far: &str, role: Role| {
             format!("link add {near} type veth peer name {far} netns {}\n", self.name(role))
@@ -180,7 +180,7 @@ impl Namespaces {
 impl Drop for Namespaces {
     fn drop(&mut self) {
         for role in Role::ALL {
-            // It may not have come to be; what cannot be removed, the next run removes.
+            // It may not exist; the next run removes any leftovers.
             let _ = ip(&["netns", "del", &self.name(role)]);
         }
     }
@@ -208,7 +208,7 @@ fn remove_abandoned() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(process) = maker_of(&name) else { continue };
         if !PathBuf::from(format!("/proc/{process}")).exists() {
-            // In use or gone: then it is none of our business.
+            // In use or gone: nothing to do.
             let _ = ip(&["netns", "del", &name]);
         }
     }

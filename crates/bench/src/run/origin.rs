@@ -9,7 +9,7 @@ use super::bed::Bed;
 use super::process::{DeathSignal, Launch, Server};
 use super::store::Store;
 
-/// What an origin answers.
+/// The responses of an origin.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Http,
@@ -25,12 +25,12 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Starts so many servers on the load's cores.
+    /// Starts this many servers on the load's cores.
     pub fn start(weir: &Path, servers: usize, bed: &Bed, store: &Store) -> Result<Self, RunError> {
         Self::start_for(Kind::Http, weir, servers, bed, store)
     }
 
-    /// The same for queries over UDP.
+    /// Starts servers for queries over UDP.
     pub fn start_udp(
         weir: &Path,
         servers: usize,

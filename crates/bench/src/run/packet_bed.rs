@@ -1,9 +1,9 @@
-//! The namespaces of a run, made ready for packets: who works on which core, what arrives where.
+//! The namespaces of a run, prepared for packets: cores and devices.
 //!
-//! Packets enter the product's namespace by its device `clients` and leave by `servers`. The kernel's work on `clients` is
-//! done by a thread of its own (threaded NAPI) on the product's core. What arrives at the servers' side is dropped there at
-//! once, which is a small part of every product's work: with a thread on another core, what is measured would be how many
-//! packets find room between the two.
+//! Packets enter the product's namespace by its device `clients` and leave by `servers`. The kernel processes `clients` in
+//! a thread of its own (threaded NAPI) on the product's core. Packets that arrive at the servers' side are dropped there
+//! at once, which is a small part of every product's work: with a thread on another core, the measured quantity would be
+//! the queue between the two.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -17,12 +17,12 @@ use super::namespaces::{Namespaces, Role};
 use super::process::{DeathSignal, Launch, Server, find_program};
 use crate::packets::{self, Attached, Mac, Sending};
 
-/// Sources of the packets: the last byte counts up. They need not be anybody's.
+/// Sources of the packets: the last byte counts up. No host needs to have them.
 const SOURCE: Ipv4Addr = Ipv4Addr::new(198, 18, 16, 0);
 /// Where packets go to.
 const PORT: u16 = 5_353;
 
-/// Who passes packets on.
+/// The forwarder of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Path4 {
     /// The kernel's routing, to a server whose address they have.
@@ -31,7 +31,7 @@ pub enum Path4 {
     Nftables,
     /// Weir's program in the device's driver, from a virtual server to all servers.
     WeirXdp,
-    /// The same program right above the driver.
+    /// weir's program right above the driver.
     WeirTcx,
 }
 
@@ -46,10 +46,10 @@ impl Path4 {
     }
 }
 
-/// What passes packets on, besides the kernel: ends when it is dropped.
+/// The forwarder besides the kernel: ends when it is dropped.
 pub type Passing = Option<Server>;
 
-/// What is needed to begin.
+/// Requirements of the bed.
 #[derive(Debug)]
 pub struct Means<'a> {
     /// The servers behind it.
@@ -62,7 +62,7 @@ pub struct Means<'a> {
     pub weir: Option<&'a Path>,
 }
 
-/// The bed, ready; what was changed is changed back when it is dropped.
+/// The prepared bed; all changes are reverted when it is dropped.
 #[derive(Debug)]
 pub struct PacketBed<'a> {
     bed: &'a Bed,
@@ -75,7 +75,7 @@ pub struct PacketBed<'a> {
 }
 
 impl<'a> PacketBed<'a> {
-    /// Makes it ready; the error says what is missing.
+    /// Prepares it; the error names the missing requirement.
     pub fn make(bed: &'a Bed) -> Result<Self, String> {
         let namespaces = bed
             .namespaces()
@@ -83,7 +83,7 @@ impl<'a> PacketBed<'a> {
         if find_program("nft").is_none() {
             return Err("the program nft is needed: apt-get install nftables".into());
         }
-        // Who cannot read it has no such switch.
+        // Kernels without the file have no such switch.
         if fs::read_to_string(PROGRAMS_TIMED).is_ok_and(|it| it.trim() != "0") {
             return Err("the kernel times all programs, which makes packets dearer: sysctl kernel.bpf_stats_enabled=0".into());
         }
@@ -93,7 +93,7 @@ impl<'a> PacketBed<'a> {
             .map_err(|error| format!("forwarding cannot be switched on: {error}"))?;
         let threads =
             DeviceThreads::make(namespaces, &[(Role::Product, FROM_CLIENTS, &bed.cores.product)])?;
-        // What leaves must do so frame by frame.
+        // Outgoing packets must leave frame by frame.
         run_in(namespaces, Role::Product, &["ethtool", "-K", TO_SERVERS, "tx", "off"])?;
         let index = |role| -> Result<u32, String> {
             let text = read_in(namespaces, role, &format!("/sys/class/net/{DEVICE}/ifindex"))?;
@@ -117,7 +117,7 @@ impl<'a> PacketBed<'a> {
         })
     }
 
-    /// What is sent for it.
+    /// The packets that are sent for it.
     pub fn sending(&self, path: Path4, flows: u32, interval_ns: u32) -> Sending {
         let destination = match path {
             Path4::Forwarding => Role::Origin.first_address(),
@@ -151,7 +151,7 @@ impl<'a> PacketBed<'a> {
     fn begin_weir(&self, configuration: &Path, means: &Means<'_>) -> Result<Server, String> {
         let weir = means.weir.ok_or("weir takes no part")?;
         let log = configuration.with_extension("log");
-        // That of a former start tells nothing of this one.
+        // The file of an earlier start says nothing about this one.
         let _ = fs::remove_file(&log);
         let launch = Launch {
             name: "weir",
@@ -179,7 +179,7 @@ impl<'a> PacketBed<'a> {
         }
     }
 
-    /// The kernel's thread for what comes from clients.
+    /// The kernel's thread for packets from clients.
     pub fn worker(&self) -> u32 {
         self.threads.threads[0]
     }
@@ -202,7 +202,7 @@ const TABLE: &str = "weir_bench";
 /// Whether the kernel reads the clock before and after each program.
 const PROGRAMS_TIMED: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
-/// What weir says when packets are its own.
+/// weir's message when packets are forwarded.
 const SERVED_BY_PACKETS: &str = "is served by packets";
 /// Removing tables of a million flows takes a while.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);

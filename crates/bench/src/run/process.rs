@@ -19,12 +19,12 @@ const ANSWER_WAIT: Duration = Duration::from_millis(200);
 const POLL: Duration = Duration::from_millis(5);
 /// A server that did not end this long after being asked to is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
-/// A server under a tool may lose the signal that asks it to end, and is asked again this often.
+/// A server under a tool may lose the signal to end; it is sent again this often.
 const STOP_AGAIN: Duration = Duration::from_secs(5);
 /// Lines of a log that an error message shows.
 const TAIL_LINES: usize = 15;
 
-/// What the kernel sends to the server when the run itself is killed.
+/// The kernel's signal to the server when the run itself is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeathSignal {
     /// Ends it at once.
@@ -33,10 +33,10 @@ pub enum DeathSignal {
     Term,
 }
 
-/// What to start, and how.
+/// The command to start, and its environment.
 #[derive(Debug)]
 pub struct Launch<'a> {
-    /// What the log and messages call it.
+    /// Its name in the log and in messages.
     pub name: &'a str,
     /// Words before the program: network namespace, cores.
     pub prefix: &'a [OsString],
@@ -97,7 +97,7 @@ impl Server {
         &self.log
     }
 
-    /// Waits until every address accepts a connection. The error says what the server did instead.
+    /// Waits until every address accepts a connection. The error describes the server's failure.
     pub fn wait_until_listening(&mut self, addresses: &[SocketAddr]) -> Result<(), String> {
         let deadline = Instant::now() + READY_TIMEOUT;
         for address in addresses {
@@ -113,7 +113,7 @@ impl Server {
                 std::thread::sleep(POLL);
             }
         }
-        // Otherwise somebody else serves there.
+        // Otherwise another process serves there.
         self.check()
     }
 
@@ -165,7 +165,7 @@ impl Server {
         lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
     }
 
-    /// Ends it and waits until it has, so that it can write down what it has to.
+    /// Ends it and waits for its end, so that it can write its results.
     pub fn end(mut self, timeout: Duration) -> Result<(), String> {
         let deadline = Instant::now() + timeout;
         while Instant::now() < deadline {
@@ -191,7 +191,7 @@ impl Server {
     fn wait(&mut self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         loop {
-            // An error means that there is no such child any more.
+            // An error means that the child is gone.
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return true;
             }
@@ -210,7 +210,7 @@ impl Drop for Server {
             self.ask_to_end();
             self.wait(STOP_TIMEOUT);
         }
-        // Whoever is left of it: the server itself, or children that outlived it. Fails if there is nobody.
+        // The rest of it: the server itself, or children that outlived it. Fails if there is none.
         let _ = kill_process_group(id, Signal::KILL);
         let _ = self.child.wait();
     }

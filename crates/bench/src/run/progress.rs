@@ -1,4 +1,4 @@
-//! What a run tells while it runs.
+//! Progress messages of a run.
 
 use std::io::Write;
 use std::path::Path;
@@ -7,20 +7,20 @@ use std::time::Duration;
 use crate::catalogue::Test;
 use crate::record::{Absence, Product, TestRecord};
 
-/// Something that a run tells.
+/// A progress message.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The bed is made; nothing is measured yet.
     Began {
         /// Where the results go.
         folder: &'a Path,
-        /// Who takes part.
+        /// The participants.
         products: &'a [Product],
-        /// Who does not, and why.
+        /// The absent ones, and the reasons.
         absent: &'a [Absence],
         /// Tests to come.
         tests: &'a [&'static Test],
-        /// What all of it will take.
+        /// The estimated time of the whole run.
         estimate: Duration,
     },
     /// A test begins.
@@ -29,25 +29,25 @@ pub enum Event<'a> {
         test: &'static Test,
         /// Its number, from 1.
         number: usize,
-        /// Of how many.
+        /// The number of tests.
         of: usize,
-        /// What is left of the whole run.
+        /// The remaining time of the whole run.
         remaining: Duration,
     },
     /// A measurement of the current test begins.
     Step {
         /// The test.
         test: &'static str,
-        /// What begins: `12,000 connections, round 2 of 3: nginx`.
+        /// The next measurement: `12,000 connections, round 2 of 3: nginx`.
         what: &'a str,
-        /// What is left of the whole run.
+        /// The remaining time of the whole run.
         remaining: Duration,
     },
     /// Something that the reader should know: an omission, a discarded round, a product that died.
     Note {
         /// The test, if it concerns one.
         test: Option<&'static str>,
-        /// What.
+        /// The text.
         text: &'a str,
     },
     /// A test ended and is kept.
@@ -70,7 +70,7 @@ pub struct Lines<W> {
 }
 
 impl<W: Write> Lines<W> {
-    /// Writes to `out`; what cannot be written is lost, the run goes on.
+    /// Writes to `out`; text that cannot be written is lost, and the run continues.
     pub fn new(out: W) -> Self {
         Self { out }
     }

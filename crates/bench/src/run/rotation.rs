@@ -1,13 +1,12 @@
-//! Rounds of A B C A B C: what makes products comparable on a machine that is not quiet.
+//! Rounds of A B C A B C, which make products comparable on a machine that is not quiet.
 //!
-//! In each round every product is measured in turn, each after a rest; who is first goes round with the
-//! rounds, so that no place in the order is anybody's. Ratios are paired within a round, and what the
-//! machine did then cancels. A measurement during which the machine was disturbed is thrown away and made
-//! again at once, a few times per round; when the machine does not come to rest, the whole round is thrown
-//! away, so that rounds stay paired.
+//! In each round every product is measured in turn, each after a rest; the first product changes with each round, so that
+//! no product has a fixed place. Ratios are paired within a round, so that the machine's state cancels. A disturbed
+//! measurement is discarded and repeated at once, a few times per round; if the machine does not come to rest, the whole
+//! round is discarded, so that rounds stay paired.
 //!
-//! What a product does itself is never a disturbance: a rate that it did not keep while the generator could
-//! offer it is a result.
+//! The product's own behaviour is never a disturbance: a rate that it did not keep although the generator could offer it
+//! is a result.
 
 use super::RunError;
 use super::meter::Surroundings;
@@ -19,14 +18,14 @@ use crate::disturbance::{
 use crate::load::{KEPT_SHARE_MIN, Outcome};
 use crate::record::{Cost, Counts, Discard, Omission, Point, TestRecord};
 
-/// What a measurement gave.
+/// The result of a measurement.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// What the load saw.
+    /// The results of the load.
     pub load: Outcome,
-    /// What the product cost.
+    /// The costs of the product.
     pub cost: Cost,
-    /// What else went on.
+    /// The surroundings.
     pub around: Surroundings,
 }
 
@@ -38,7 +37,7 @@ impl Sample {
         (requests > 0.0).then(|| self.cost.busy_s / requests)
     }
 
-    /// What disturbed another measurement that this one rests on disturbed this one.
+    /// A disturbance of a measurement that this one uses also disturbs this one.
     pub fn rest_on(&mut self, other: &Surroundings) {
         let around = &mut self.around;
         around.stolen_share = around.stolen_share.max(other.stolen_share);
@@ -50,11 +49,11 @@ impl Sample {
 /// Why a measurement gave nothing.
 #[derive(Debug)]
 pub enum Failure {
-    /// The product cannot go on with this test.
+    /// The product cannot continue this test.
     Dead(String),
     /// The product could not do this.
     Unable(String),
-    /// Nothing can go on.
+    /// The run cannot continue.
     Stop(Stop),
 }
 
@@ -85,7 +84,7 @@ impl From<Stop> for Failure {
     }
 }
 
-/// What a rotation needs of the bed.
+/// The bed's functions for a rotation.
 pub trait Stage {
     /// Waits until the machine is quiet; the share of a product's core that is busy then.
     fn rest(&mut self) -> Result<f64, Stop>;
@@ -100,16 +99,16 @@ pub trait Stage {
     fn may_repeat(&self) -> bool;
     /// Whether the product can still be measured.
     fn is_alive(&self, product: &str) -> bool;
-    /// Tells what is measured next.
+    /// Reports the next measurement.
     fn begin_step(&mut self, what: &str);
-    /// Tells what the reader should know.
+    /// Reports a note for the reader.
     fn note(&mut self, text: &str);
 }
 
 /// How a round at a setting is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judge {
-    /// As fast as answered, or beyond what can be answered: every rate is a result.
+    /// As fast as answered, or beyond the capacity: every rate is a result.
     AnyRate,
     /// The offered rate is one that every product can keep.
     OfferedRate,
@@ -122,11 +121,11 @@ pub enum Judge {
 pub struct Setting {
     /// The value.
     pub at: f64,
-    /// What progress calls it; may be empty.
+    /// Its label in progress messages; may be empty.
     pub label: String,
     /// How rounds are judged.
     pub judge: Judge,
-    /// The products, in turn, and what each is asked.
+    /// The products, in turn, and the workload of each.
     pub workloads: Vec<(String, Workload)>,
 }
 
@@ -144,13 +143,13 @@ pub struct Rounds {
 }
 
 impl Setting {
-    /// What progress says before a measurement.
+    /// The progress message before a measurement.
     fn step(&self, round: u32, rounds: Rounds, product: &str) -> String {
         let label = if self.label.is_empty() { String::new() } else { format!("{}, ", self.label) };
         format!("{label}round {} of {}: {product}", round + 1, rounds.of)
     }
 
-    /// Where something happened, and what.
+    /// The place of an event, and its text.
     fn place(&self, round: u32, product: &str, what: &str) -> String {
         let label = if self.label.is_empty() { String::new() } else { format!("{}, ", self.label) };
         format!("{label}round {}: {product}: {what}", round + 1)
@@ -192,7 +191,7 @@ pub fn rotate(
             }
             Err(spoiled) => {
                 let Spoiled { product, reason, .. } = &spoiled;
-                stage.note(&format!("thrown away: {}", setting.place(round, product, reason)));
+                stage.note(&format!("discarded: {}", setting.place(round, product, reason)));
                 last_reason = format!("{product}: {reason}");
                 record.discarded.push(setting.discard(round, spoiled));
                 disturbed += 1;
@@ -221,11 +220,11 @@ fn leave_out_the_dead(stage: &dyn Stage, setting: &mut Setting) {
     setting.workloads.retain(|(product, _)| stage.is_alive(product));
 }
 
-/// What the machine spoiled: a product's measurement, or the rest before it.
+/// A disturbed measurement of a product, or the rest before it.
 struct Spoiled {
     product: String,
     reason: String,
-    /// What the load saw of it, where it was measured.
+    /// The results of the load, if it was measured.
     load: Option<Box<Outcome>>,
 }
 
@@ -281,7 +280,7 @@ fn one_round(
     Ok(Ok(points))
 }
 
-/// Records that a product did not run a setting; `None`: the test, or what is left of it.
+/// Records that a product did not run a setting; `None`: the test, or the rest of it.
 pub fn omit(record: &mut TestRecord, product: &str, at: Option<f64>, reason: String) {
     let is_known = |known: &Omission| {
         known.product == product && at.map_or(known.at.is_none(), |at| known.covers(at))
@@ -334,7 +333,7 @@ mod tests {
     use crate::run::testing;
     use crate::run::workload::PLAIN_PATHS;
 
-    /// What the fake does for one measurement.
+    /// The fake's results for one measurement.
     #[derive(Debug, Clone, Copy)]
     enum Act {
         Well,

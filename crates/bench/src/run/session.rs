@@ -32,19 +32,19 @@ use crate::disturbance::RESTING_SHARE_MAX;
 use crate::load::Outcome;
 use crate::record::{Product, TestRecord};
 
-/// A run that will take this share of its time has none left to wait or repeat.
+/// A run that will take this share of its time has no time left to wait or repeat.
 const LATE_SHARE: f64 = 0.97;
 /// More connections than this only queue when all of them ask as fast as they can.
 const CALIBRATION_CONNECTIONS_MAX: usize = 256;
-/// Looks at what a product can do, while the machine is disturbed.
+/// Probes of a product's capacity while the machine is disturbed.
 const LOOKS_MAX: usize = 3;
 /// Cores busier than this are not quiet.
 const QUIET_SHARE_MAX: f64 = 0.05;
 /// A product that counts may take this long to end.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(60);
-/// After a load with so many connections the machine has closing to do, also between two products.
+/// After a load with this many connections the machine must close them, also between two products.
 const SETTLING_CONNECTIONS: usize = 4_000;
-/// How long that is waited for.
+/// The longest wait for that.
 const SETTLING_TIMEOUT: Duration = Duration::from_secs(20);
 /// How it is looked at.
 const SETTLING_LOOK: Duration = Duration::from_millis(100);
@@ -54,23 +54,23 @@ const SETTLED_SHARE_MAX: f64 = 0.2;
 /// A smoke in which nothing comes is made twice as long, up to this.
 const SMOKE_MEASURE_MAX: Duration = Duration::from_secs(10);
 
-/// Everything that the tests of a run share.
+/// The common state of a run's tests.
 ///
-/// Fields are dropped in this order: whoever runs ends before the bed is taken away.
+/// Fields are dropped in this order: the running processes end before the bed is removed.
 pub struct Session<'a> {
     /// The servers behind the products.
     pub origin: Origin,
-    /// Those that answer queries over UDP, where a test has any.
+    /// The servers for queries over UDP, if a test has any.
     pub udp_origin: Option<Origin>,
     /// Cores and network.
     pub bed: Bed,
-    /// What the cores do that have nothing to do.
+    /// The behaviour of idle cores.
     pub _idle: idle::Kept,
     /// The run's folder.
     pub store: Store,
     /// Certificates of the products.
     pub certificates: Certificates,
-    /// Who takes part.
+    /// The participants.
     pub products: Vec<Found>,
     /// How thoroughly.
     pub extent: Extent,
@@ -78,11 +78,11 @@ pub struct Session<'a> {
     pub energy: energy::Meter,
     /// The load generator.
     pub loader: Box<dyn Loader>,
-    /// Who listens.
+    /// The receiver of progress messages.
     pub progress: &'a mut dyn Progress,
     /// SIGINT or SIGTERM came.
     pub interrupted: Arc<AtomicBool>,
-    /// What is left.
+    /// The remaining time.
     pub countdown: Countdown,
     /// When it began.
     pub began: Instant,
@@ -90,7 +90,7 @@ pub struct Session<'a> {
     pub limit: Duration,
 }
 
-/// What is left of a run, by its estimates.
+/// The remaining time of a run, by its estimates.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Countdown {
     /// The tests after the current one.
@@ -99,19 +99,19 @@ pub struct Countdown {
     pub current: Duration,
     /// Its measurements.
     pub steps: usize,
-    /// Those of them that were begun.
+    /// The part of them that was begun.
     pub begun: usize,
 }
 
 impl Countdown {
-    /// What is left.
+    /// The remaining time.
     pub fn remaining(&self) -> Duration {
         let done = self.begun.min(self.steps) as f64 / self.steps.max(1) as f64;
         self.later + self.current.mul_f64(1.0 - done)
     }
 }
 
-/// What a product can do at most.
+/// The capacity of a product.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Capacity {
     /// Good transactions per second, as fast as answered.
@@ -152,7 +152,7 @@ impl<'a> Session<'a> {
         self.open_some(test, scene, &products, at, record)
     }
 
-    /// The same with these products only.
+    /// As above, with these products only.
     pub fn open_some<'s>(
         &'s mut self,
         test: &'static str,
@@ -199,7 +199,7 @@ impl<'a> Session<'a> {
         &udp.unwrap_or(&self.origin).members
     }
 
-    /// Records which program it is that serves, where what was named is a script that starts it.
+    /// Records the serving program, if the named one is a script that starts it.
     fn record_program(&mut self, runner: &Runner) -> Result<(), Stop> {
         let is_it = |product: &&mut Product| {
             product.name == runner.found.name() && product.sha256.is_none()
@@ -213,12 +213,12 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Ends everything when the user asked for it.
+    /// Ends everything if the user wants it.
     pub fn check_interrupt(&self) -> Result<(), Stop> {
         if self.interrupted.load(Ordering::Relaxed) { Err(Stop::Interrupted) } else { Ok(()) }
     }
 
-    /// Tells what the reader should know.
+    /// Reports a note for the reader.
     pub fn note(&mut self, test: Option<&'static str>, text: &str) {
         self.progress.report(&Event::Note { test, text });
     }
@@ -243,7 +243,7 @@ impl<'a> Session<'a> {
         if self.extent == Extent::Smoke { 32 } else { 512 }
     }
 
-    /// Waits until product and load cores are quiet; what they did in the last look.
+    /// Waits until product and load cores are quiet; returns their activity in the last check.
     fn wait_until_quiet(
         &self,
         look: Duration,
@@ -272,17 +272,17 @@ pub struct Live<'s, 'a> {
     runners: Vec<Runner>,
     test: &'static str,
     scene: String,
-    /// What the products' buffers are fitted to.
+    /// The object size that the products' buffers fit.
     object_bytes: u64,
     /// Whether the direct way is measured before each product.
     is_beside_direct: bool,
-    /// Who cannot go on with this test, and why.
+    /// Products that cannot continue this test, with reasons.
     dead: Vec<(String, String)>,
-    /// What the product's cores did whenever they were left alone: the longer it was watched, the finer.
+    /// The activity of the product's cores at rest: longer observation gives finer values.
     rested: Rested,
 }
 
-/// What cores did at rest.
+/// The activity of cores at rest.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rested {
     busy_s: f64,
@@ -302,7 +302,7 @@ impl Rested {
 }
 
 impl Live<'_, '_> {
-    /// Those that can be measured.
+    /// The products that can be measured.
     pub fn products(&self) -> Vec<String> {
         let names = self.runners.iter().map(|runner| runner.found.name().to_owned());
         names.filter(|name| self.is_alive(name)).collect()
@@ -314,7 +314,7 @@ impl Live<'_, '_> {
         Setting { at, label, judge: self.session.judge(judge), workloads }
     }
 
-    /// A setting that asks each product for its own rate; who has none is not asked.
+    /// A setting with a rate for each product; products without a rate are skipped.
     pub fn setting_at_rates(
         &self,
         at: f64,
@@ -357,8 +357,8 @@ impl Live<'_, '_> {
         rotate(self, &mut setting, rounds, record)
     }
 
-    /// What each product can do, as fast as answered, kept among the facts of the test; `of` tells apart
-    /// several looks. One that cannot be measured is left out: at `at`, or of the whole test.
+    /// The capacity of each product, as fast as answered, kept among the facts of the test; `of` names one of several
+    /// probes. A product that cannot be measured is omitted: at `at`, or in the whole test.
     pub fn capacities(
         &mut self,
         workload: &Workload,
@@ -391,7 +391,7 @@ impl Live<'_, '_> {
         Ok(capacities)
     }
 
-    /// Measures a product once, for what the test shall be; again while the machine is disturbed.
+    /// Measures a product once, to plan the test; again while the machine is disturbed.
     pub fn look(&mut self, product: &str, workload: &Workload) -> Result<Sample, Failure> {
         let judge = self.session.judge(Judge::AnyRate);
         let mut looks = 1;
@@ -407,14 +407,14 @@ impl Live<'_, '_> {
         }
     }
 
-    /// Records who cannot go on at a setting.
+    /// Records the products that cannot continue at a setting.
     fn omit_dead(&self, at: f64, record: &mut TestRecord) {
         for (product, reason) in &self.dead {
             omit(record, product, Some(at), reason.clone());
         }
     }
 
-    /// The cookies that a product sets for so many new clients, each once.
+    /// The cookies that a product sets for this many new clients, each once.
     pub fn learn_cookies(
         &mut self,
         product: &str,
@@ -454,7 +454,7 @@ impl Live<'_, '_> {
         self.runners.iter().find(is_it).map(|runner| runner.server.id())
     }
 
-    /// Ends all products and waits until they have, however long they take to write down what they counted.
+    /// Ends all products and waits for their ends, however long they take to write their counts.
     pub fn end(self) -> Result<(), String> {
         self.runners.into_iter().try_for_each(|runner| runner.server.end(ENDING_TIMEOUT))
     }
@@ -571,7 +571,7 @@ impl Stage for Live<'_, '_> {
         let timeout = if self.session.is_late() { Duration::ZERO } else { timeout };
         let cores = self.session.bed.cores.product.len();
         if self.rested.elapsed_s == 0.0 {
-            // The counters have steps of 10 ms, so that one short look tells little.
+            // The counters have steps of 10 ms, so that one short check says little.
             let first = Duration::from_millis(pace.first_rest_ms);
             let spent = self.session.wait_until_quiet(first, timeout, QUIET_SHARE_MAX)?;
             self.rested.add(&spent, cores);
@@ -644,7 +644,7 @@ fn nothing_good(load: &Outcome) -> String {
     format!("not one good response: {kinds}")
 }
 
-/// The capacity of the slowest and the best product; yardsticks are none of them.
+/// The capacity of the slowest and the best product, without yardsticks.
 pub fn slowest_and_best(capacities: &Capacities) -> Option<(f64, f64)> {
     let products = || capacities.iter().filter(|(name, _)| !is_yardstick(name));
     let rates = || products().map(|(_, capacity)| capacity.per_second);
@@ -652,7 +652,7 @@ pub fn slowest_and_best(capacities: &Capacities) -> Option<(f64, f64)> {
     Some((rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)))
 }
 
-/// What the slower of weir and its best peer can do; yardsticks are no peers.
+/// The capacity of the slower of weir and its best peer; yardsticks are no peers.
 pub fn slower_of_weir_and_best_peer(capacities: &Capacities) -> Option<f64> {
     let weir = capacities.get(WEIR)?.per_second;
     let peers = capacities.iter().filter(|(name, _)| *name != WEIR && !is_yardstick(name));

@@ -1,4 +1,4 @@
-//! What a run is asked to do.
+//! The settings of a run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use super::idle::Idle;
 use super::{RunError, products};
 use crate::catalogue::{PENDING, TESTS, Test};
 
-/// More rounds than this tell nothing that these would not have told.
+/// More rounds would not improve the results.
 pub const ROUNDS_MAX: u32 = 100;
 
-/// Rows of one product: as many as a chart tells apart.
+/// Rows of one product: as many as a chart can distinguish.
 pub const ROWS_MAX: usize = 2;
 
-/// What a run is asked to do.
+/// The settings of a run.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The command line, for the record.
@@ -41,7 +41,7 @@ pub struct Settings {
     pub product_cores: Option<Vec<usize>>,
     /// Cores of load and origin; `None`: all others.
     pub load_cores: Option<Vec<usize>>,
-    /// What cores do that have nothing to do; `None`: what suits the machine.
+    /// The behaviour of idle cores; `None`: the one that suits the machine.
     pub idle: Option<Idle>,
 }
 
@@ -78,7 +78,7 @@ impl Selection {
         Ok(Self { extent, tests: TESTS.iter().filter(is_wanted).collect(), is_chosen })
     }
 
-    /// What the record calls it.
+    /// Its name in the record.
     pub fn name(&self) -> &'static str {
         if self.is_chosen { "chosen" } else { self.extent.name() }
     }
@@ -91,7 +91,7 @@ impl Settings {
         for name in names.iter().map(AsRef::as_ref) {
             if !known.contains(&name) {
                 let advice = advice(name, &known);
-                return Err(RunError::Input(format!("there is no peer {name}; {advice}")));
+                return Err(RunError::Input(format!("no peer is called {name}; {advice}")));
             }
         }
         let is_wanted = |peer: &&'static str| {
@@ -113,10 +113,10 @@ fn known_test(word: &str) -> Result<&'static str, RunError> {
     }
     let mut known: Vec<&str> = vec!["quick", "full"];
     known.extend(TESTS.iter().map(|test| test.name));
-    Err(RunError::Input(format!("there is no test {word}; {}", advice(word, &known))))
+    Err(RunError::Input(format!("no test is called {word}; {}", advice(word, &known))))
 }
 
-/// What was probably meant, or all that there is.
+/// The probable meaning, or the list of all names.
 fn advice(word: &str, known: &[&str]) -> String {
     let distance = |candidate: &str| strsim::damerau_levenshtein(word, candidate);
     let nearest = known.iter().min_by_key(|candidate| distance(candidate));
@@ -124,7 +124,7 @@ fn advice(word: &str, known: &[&str]) -> String {
         Some(nearest) if distance(nearest) <= nearest.len() / 3 => {
             format!("did you mean {nearest}?")
         }
-        _ => format!("there are: {}", known.join(", ")),
+        _ => format!("the known names are: {}", known.join(", ")),
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
         check(&["ramps"], "did you mean ramp?");
         check(&["l7-request"], "did you mean l7-requests?");
         check(&["qick"], "did you mean quick?");
-        check(&["zzzzzz"], "there are: quick, full, basic-l7");
+        check(&["zzzzzz"], "the known names are: quick, full, basic-l7");
         check(&["waf-gett"], "did you mean waf-get?");
         check(&["quick", "full"], "not both");
     }
@@ -176,8 +176,8 @@ mod tests {
         check(&[], &["nginx", "haproxy", "envoy", "nginx-modsecurity", "coraza"]);
         check(&["envoy", "nginx"], &["nginx", "envoy"]);
         let error = Settings::peers_of(&["haprox"]).expect_err("unknown").to_string();
-        assert_eq!(error, "there is no peer haprox; did you mean haproxy?");
+        assert_eq!(error, "no peer is called haprox; did you mean haproxy?");
         let error = Settings::peers_of(&["weir"]).expect_err("no peer").to_string();
-        assert!(error.contains("there are: nginx, haproxy, envoy"), "{error}");
+        assert!(error.contains("the known names are: nginx, haproxy, envoy"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a signature costs with the library that weir makes handshakes with: the limit of full handshakes.
+//! The cost of a signature with weir's TLS library: the limit of full handshakes.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::load::{Outcome, Window};
 use crate::pinning::pin_thread;
 use crate::record::{Cost, Counts, Point};
 
-/// What is signed has this length in TLS 1.3: 64 spaces, a context, a hash (RFC 8446 section 4.4.3).
+/// The length of the signed content in TLS 1.3: 64 spaces, a context, a hash (RFC 8446 section 4.4.3).
 const MESSAGE_BYTES: usize = 64 + 34 + 48;
 /// The schemes that the clients of a run and a certificate's key come to.
 const SCHEMES: [SignatureScheme; 2] =
@@ -22,7 +22,7 @@ const SCHEMES: [SignatureScheme; 2] =
 /// Signatures between two looks at the clock.
 const BATCH: u64 = 8;
 
-/// What was signed.
+/// The measured signatures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Signed {
     /// Signatures.
@@ -33,7 +33,7 @@ pub struct Signed {
     pub cpu_s: f64,
 }
 
-/// Signs with the key in that file for so long, on the first of these cores.
+/// Signs with the key in that file for this time, on the first of these cores.
 pub fn measure(key: &Path, cores: &[usize], time: Duration) -> Result<Signed, String> {
     let key = PrivateKeyDer::from_pem_file(key).map_err(|error| error.to_string())?;
     std::thread::scope(|scope| {

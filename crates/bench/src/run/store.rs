@@ -14,9 +14,9 @@ use crate::record::{FILE_NAME, Run, TestRecord};
 const RUNS: &str = "bench/runs";
 const CONFIGURATIONS: &str = "configurations";
 const LOGS: &str = "logs";
-/// Stands for the run's folder in what is kept of it.
+/// The placeholder of the run's folder in kept files.
 const PLACE: &str = "$RUN";
-/// What the products write while they run; removed at the end.
+/// Working files of the products; removed at the end.
 const WORKING: &str = "working";
 
 /// A run that is being written.
@@ -24,7 +24,7 @@ const WORKING: &str = "working";
 pub struct Store {
     folder: PathBuf,
     began: Instant,
-    /// What is known so far.
+    /// The record so far.
     pub run: Run,
 }
 
@@ -52,7 +52,7 @@ impl Store {
         let is_taken = fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some());
         if is_taken {
             return Err(RunError::Input(format!(
-                "{} is not empty: name a folder that is, or none",
+                "{} is not empty: name an empty or a new folder",
                 folder.display()
             )));
         }
@@ -88,7 +88,7 @@ impl Store {
         self.folder.join(CONFIGURATIONS).join(scene).join(product).join(file)
     }
 
-    /// A folder for what a product writes while it runs.
+    /// A folder for the working files of a product.
     pub fn working(&self, scene: &str, product: &str) -> Result<PathBuf, RunError> {
         let folder = self.folder.join(WORKING).join(scene).join(product);
         fs::create_dir_all(&folder).map_err(RunError::io("make", &folder))?;
@@ -126,8 +126,7 @@ impl Store {
         write().map_err(RunError::io("write", &path))
     }
 
-    /// Removes what the products wrote while they ran, and takes out of what is kept where that was: whoever reads it has
-    /// it elsewhere.
+    /// Removes the working files of the products, and replaces the folder's path in kept files: readers have it elsewhere.
     pub fn tidy(&self) -> Result<(), RunError> {
         let working = self.folder.join(WORKING);
         fs::remove_dir_all(&working).map_err(RunError::io("remove", &working))?;
@@ -136,7 +135,7 @@ impl Store {
     }
 }
 
-/// Writes [`PLACE`] for `place` in all files of a folder, if there is such a folder.
+/// Writes [`PLACE`] for `place` in all files of a folder, if the folder exists.
 fn replace(folder: &Path, place: &str) -> Result<(), RunError> {
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.map_err(RunError::io("read", folder))?.path();
@@ -144,7 +143,7 @@ fn replace(folder: &Path, place: &str) -> Result<(), RunError> {
             replace(&path, place)?;
             continue;
         }
-        // What is no text has no paths to take out.
+        // Binary files have no paths to replace.
         let text = fs::read_to_string(&path).unwrap_or_default();
         if text.contains(place) {
             let text = text.replace(place, PLACE);

@@ -1,13 +1,13 @@
 //! Configurations from their templates in `bench/peers`.
 //!
-//! A word between at signs is replaced by its value. What stands between the lines `@EACH MEMBER@` and
-//! `@END@` is repeated for every member, likewise `SERVER` for every virtual server; within, `INDEX` counts
-//! from 1, and `ADDRESS`, `IP` and `PORT` are the address. What stands between `@IF A B@` and `@END IF@` is
-//! there only where one of these is among the features that are asked for; it may stand within what is repeated.
+//! A word between at signs is replaced by its value. The text between the lines `@EACH MEMBER@` and `@END@` is repeated
+//! for every member, likewise `SERVER` for every virtual server; within, `INDEX` counts from 1, and `ADDRESS`, `IP` and
+//! `PORT` are the address. The text between `@IF A B@` and `@END IF@` is kept only if one of these features is wanted; it
+//! may be within repeated text.
 
 use std::net::SocketAddr;
 
-/// What a template is filled with.
+/// The values for a template.
 #[derive(Debug)]
 pub struct Values<'a> {
     /// Word and value.
@@ -16,7 +16,7 @@ pub struct Values<'a> {
     pub servers: &'a [SocketAddr],
     /// The members.
     pub members: &'a [SocketAddr],
-    /// The features that are asked for.
+    /// The wanted features.
     pub features: &'a [&'a str],
 }
 
@@ -75,7 +75,7 @@ fn replaced(line: &str, words: &[(&str, String)]) -> String {
     })
 }
 
-/// The first `@WORD@` that nobody filled.
+/// The first `@WORD@` without a value.
 #[cfg(test)]
 pub fn unfilled(text: &str) -> Option<&str> {
     let is_word = |part: &&str| {

@@ -1,4 +1,4 @@
-//! What the tests of the runner share.
+//! Common helpers of the runner's tests.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ pub fn record(name: &str) -> TestRecord {
     }
 }
 
-/// What a load of that rate sees when everything is well.
+/// The result of a load at that rate without problems.
 pub fn sample(workload: &Workload, requests_per_second: f64, busy_share: f64) -> Sample {
     let elapsed_s = workload.measure.as_secs_f64();
     let requests = (requests_per_second * elapsed_s) as u64;

@@ -1,4 +1,4 @@
-//! What a test asks of every product, and the load plan that it becomes.
+//! The workload of a test for every product, and its load plan.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ pub const CONNECTIONS_OPENED_PER_SECOND: f64 = 10_000.0;
 /// How long a connection or a response may take before it is an error.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The same where a product runs under a tool that counts, which slows it down.
+/// The timeout if a product runs under a counting tool, which slows it down.
 const COUNTED_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A query without an answer for so long is lost: longer than any product's queue.
+/// A query without an answer for this long is lost: longer than any product's queue.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Steps in which transactions are counted over time.
 const TIMELINE_STEP: Duration = Duration::from_millis(100);
@@ -39,7 +39,7 @@ pub struct Count {
 pub struct Workload {
     /// Length of the object.
     pub body_bytes: u64,
-    /// What is asked for.
+    /// The requested paths.
     pub paths: &'static [Path],
     /// Cookies that requests bring, in turn; empty: one of no meaning to any product.
     pub cookies: Vec<String>,
@@ -53,11 +53,11 @@ pub struct Workload {
     pub warm_up: Duration,
     /// Length of the measurement.
     pub measure: Duration,
-    /// What is sent where that counts and not the time; then there is no warm-up.
+    /// The number of requests, if that counts and not the time; then there is no warm-up.
     pub count: Option<Count>,
     /// TLS on every connection.
     pub tls: Option<TlsLoad>,
-    /// HTTP/2 with so many streams on a connection.
+    /// HTTP/2 with this many streams on a connection.
     pub streams: Option<usize>,
     /// The responses come compressed, with this in them.
     pub gzip: Option<Gzip>,
@@ -69,12 +69,12 @@ pub struct Workload {
     pub firewall: Option<FirewallLoad>,
 }
 
-/// A path around the object's length, and how often it is asked for.
+/// A path around the object's length, and its weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
-    /// What stands before the length.
+    /// The text before the length.
     pub before: &'static str,
-    /// What stands behind it.
+    /// The text behind it.
     pub after: &'static str,
     /// Its share of the requests.
     pub weight: u32,
@@ -82,7 +82,7 @@ pub struct Path {
 
 /// Every request alike.
 pub const PLAIN_PATHS: &[Path] = &[Path { before: "/", after: "", weight: 1 }];
-/// What a request brings that has no cookie of a product's.
+/// The cookie of requests without a cookie of a product.
 const OWN_COOKIE: &str = "session=0123456789abcdef";
 
 impl Workload {
@@ -148,7 +148,7 @@ impl Workload {
         })
     }
 
-    /// The same of the virtual server without a firewall, where that is measured beside.
+    /// The workload of the virtual server without a firewall, if that is measured, too.
     pub fn unguarded(&self) -> Option<Self> {
         let load = self.firewall.filter(|load| load.is_beside_unguarded)?;
         let load = FirewallLoad { guard: Guard::Off, is_beside_unguarded: false, ..load };
@@ -164,7 +164,7 @@ impl Workload {
     /// The virtual servers that connections go to: all, or where there are fewer connections, one for each
     /// from first to last.
     fn spread(&self, listen: &[SocketAddr]) -> impl Iterator<Item = SocketAddr> {
-        // Those of a firewall differ.
+        // The addresses of a firewall differ.
         let one = self.firewall.and_then(|load| listen.get(load.guard as usize));
         let listen = one.map_or(listen, std::slice::from_ref);
         let count = listen.len().min(self.connections);

@@ -1,8 +1,8 @@
-//! How hard encoders may try while a worker has much to do.
+//! The compression level that a worker can afford under load.
 //!
-//! Compression is work that can be done less well. A worker tells its [`Budget`] how long it was busy, and how much
-//! of that it spent on encoders. When it is close to having no time left, the level of new responses falls, step by
-//! step, down to none at all; before requests have to wait for each other. When there is time again it rises.
+//! Compression can be reduced under load. A worker reports to its [`Budget`] how long it was busy, and how much of that
+//! was for encoders. When it has almost no idle time left, the level of new responses falls, step by step, down to no
+//! compression, before requests have to wait for each other. When there is idle time again, it rises.
 //!
 //! | step | level of a response that is configured with `n` |
 //! |---|---|
@@ -12,13 +12,13 @@
 //! | 4, 5, 6 | 1 for three, two, one of four responses, and none for the others |
 //! | 7 | none |
 //!
-//! Where a lowest level is set, no step goes below it: an operator whose line is shorter than his processors says so.
+//! If a lowest level is set, no step goes below it: for hosts whose bandwidth is scarcer than CPU time.
 //!
-//! **Falling** is quick: two steps after each window of [`WINDOW_US`] without idle time to speak of, from the third
-//! in a row on, for fewer happen by chance; and a step when the load, smoothed over some windows, is at
-//! [`BUSY_MAX_PERCENT`] or more. It ends where compression is no longer a part of the load worth the name.
+//! **Falling** is quick: two steps after each window of [`WINDOW_US`] with almost no idle time, from the third in a row
+//! on, since fewer happen by chance; and one step when the load, smoothed over some windows, is at [`BUSY_MAX_PERCENT`] or
+//! more. It ends when compression is no longer a significant part of the load.
 //!
-//! **Rising** is slow, since what a step up will cost is only known afterwards: a step after the smoothed load has
+//! **Rising** is slow, since the cost of a step up is only known afterwards: a step after the smoothed load has
 //! been below [`BUSY_LOW_PERCENT`] for a while. Where a rise is followed by a fall the next attempt waits twice as long,
 //! up to [`RISE_AFTER_US_MAX`]; so a constant load sees few changes, and ever fewer. When it has gone well for long,
 //! attempts come sooner again.
@@ -33,22 +33,22 @@ use crate::coding::Level;
 /// How long the load is looked at before a step.
 pub const WINDOW_US: u64 = 20_000;
 
-/// A smoothed load of so much makes the level fall.
+/// The level falls at this smoothed load.
 const BUSY_MAX_PERCENT: u64 = 85;
 
-/// A window that was busy for so much of its time had no idle time to speak of.
+/// A window that was busy for this share of its time had almost no idle time.
 const BUSY_FULL_PERCENT: u64 = 97;
 
-/// So many such windows in a row are no chance.
+/// This many such windows in a row are no coincidence.
 const FULL_WINDOWS_MIN: u32 = 3;
 
 /// A smoothed load of less than this lets the level rise.
 const BUSY_LOW_PERCENT: u64 = 65;
 
-/// A window counts for so much of the smoothed load: one part in eight.
+/// The weight of a window in the smoothed load: one part in eight.
 const SMOOTHING: u64 = 8;
 
-/// Windows that have to pass from a step for want of time to the next, for the smoothed load to show what it did.
+/// Windows that must pass between two steps due to load, for the smoothed load to show the effect of the first.
 const SETTLING_WINDOWS: u32 = 6;
 
 /// Less of a window than this is not worth taking from compression.
@@ -57,7 +57,7 @@ const SPENT_MIN_PERCENT: u64 = 2;
 /// How long the load has to be low before the level rises by a step, at first.
 const RISE_AFTER_US_MIN: u64 = 400_000;
 
-/// The same, after rises that did not last.
+/// The longest wait for a rise, after rises that did not last.
 const RISE_AFTER_US_MAX: u64 = 12_800_000;
 
 /// A fall so soon after a rise was its consequence.
@@ -66,7 +66,7 @@ const RISE_PROVES_AFTER_US: u64 = 1_000_000;
 /// The step at which nothing is compressed.
 const STEP_MAX: u8 = 7;
 
-/// What happened to responses for want of time.
+/// Counts of responses affected by load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BudgetCounters {
     /// Responses that were compressed with a lower level than configured.
@@ -82,7 +82,7 @@ pub struct Budget {
     window_start_us: u64,
     busy_us: u64,
     spent_us: u64,
-    /// Of the last windows, in thousandths of a percent.
+    /// The smoothed load, in thousandths of a percent.
     smoothed: u64,
     /// Windows in a row without idle time.
     full_windows: u32,
@@ -116,13 +116,13 @@ impl Budget {
         }
     }
 
-    /// An encoder took so long.
+    /// An encoder was busy for this long.
     pub fn note(&mut self, spent_us: u64) {
         self.spent_us += spent_us;
     }
 
-    /// The worker was busy for so long since the last call, encoders included; to be called once a turn of its
-    /// loop, and after it has waited.
+    /// The worker was busy for this long since the last call, including encoders; to be called once per turn of its loop,
+    /// and after it has waited.
     pub fn note_turn(&mut self, busy_us: u64, now_us: u64) {
         self.busy_us += busy_us;
         let elapsed_us = now_us.saturating_sub(self.window_start_us);
@@ -163,7 +163,7 @@ impl Budget {
         self.step
     }
 
-    /// What happened so far.
+    /// The counts so far.
     pub fn counters(&self) -> BudgetCounters {
         self.counters
     }
@@ -201,7 +201,7 @@ impl Budget {
 
     fn rise(&mut self, smoothed_percent: u64, now_us: u64) {
         if self.risen_us.is_some_and(|at| now_us.saturating_sub(at) >= 2 * RISE_AFTER_US_MAX) {
-            // It has lasted; what was learnt about the load is old.
+            // It has lasted; the knowledge about the load is outdated.
             self.risen_us = None;
             self.rise_after_us = RISE_AFTER_US_MIN;
         }
@@ -226,7 +226,7 @@ mod tests {
         Level::new(level).unwrap()
     }
 
-    /// A budget after windows that were busy for so much of their time, mostly with encoders.
+    /// A budget after windows that were busy for these shares of their time, mostly with encoders.
     fn after(windows: &[u64]) -> (Budget, u64) {
         let mut budget = Budget::new(0);
         let mut now_us = 0;

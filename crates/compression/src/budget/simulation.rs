@@ -11,10 +11,10 @@ fn interval_us(random: &mut Random, mean_us: f64) -> f64 {
     -mean_us * (1.0 - uniform).ln()
 }
 
-/// What a request takes without compression.
+/// The time of a request without compression.
 const PLAIN_US: f64 = 60.0;
 
-/// What compression of a response adds, by level: about that of 128 KiB with gzip.
+/// The additional time of compression, by level: about that of 128 KiB with gzip.
 const LEVEL_US: [f64; Level::COUNT] =
     [470.0, 780.0, 780.0, 970.0, 1_130.0, 1_280.0, 1_400.0, 1_890.0, 2_250.0];
 
@@ -24,12 +24,12 @@ struct Worker {
     configured: Level,
     now_us: f64,
     next_arrival_us: f64,
-    /// When those came who wait.
+    /// The arrival times of waiting requests.
     waiting: std::collections::VecDeque<f64>,
     is_budgeted: bool,
 }
 
-/// What was seen in a run.
+/// The observations of a run.
 #[derive(Debug, Default)]
 struct Seen {
     waiting_max: usize,
@@ -72,7 +72,7 @@ impl Worker {
         seen
     }
 
-    /// Serves the first, or waits for one. How long it was busy.
+    /// Serves the first request, or waits for one. Returns how long it was busy.
     fn turn(&mut self, seen: &mut Seen) -> f64 {
         let Some(came_us) = self.waiting.pop_front() else {
             self.now_us = self.next_arrival_us;
@@ -121,7 +121,7 @@ fn under_overload_the_level_falls_and_nobody_waits_long() {
                 "seed {seed}, level {configured}: {later:?}",
                 later = Seen { steps: Vec::new(), ..later }
             );
-            // Falling takes some windows; what has piled up by then is worked off.
+            // Falling takes some windows; the backlog of that time is worked off.
             assert!(first.wait_us_max < 0.2 * SECOND_US, "{about}: {}", first.wait_us_max);
             assert!(later.wait_us_max < 0.1 * SECOND_US, "{about}");
             assert!(worker.budget.counters().reduced + worker.budget.counters().skipped > 0);

@@ -2,9 +2,9 @@
 
 use weir_http::media_types::MediaTypes;
 
-/// What people expect to be compressed: texts, data formats that are texts, and the few binary formats
-/// that are not compressed in themselves. Event streams are among `text/*`: they are flushed after every event
-/// (see [`super::FlushWhen`]), so nothing waits in an encoder.
+/// Types that people expect to be compressed: texts, text-based data formats, and the few binary formats that are not
+/// compressed themselves. Event streams are among `text/*`: they are flushed after every event (see [`super::FlushWhen`]),
+/// so nothing waits in an encoder.
 pub const DEFAULT_TYPES: [&str; 20] = [
     "text/*",
     "+json",

@@ -1,4 +1,4 @@
-//! What a decision is made of: what the request and the response say about being transformed.
+//! Facts for the decision: about the request and the response.
 
 use weir_http::edits::FieldEdits;
 use weir_http::fields::values;
@@ -9,7 +9,7 @@ use super::Rules;
 use crate::entity_tags;
 use crate::negotiation::Choice;
 
-/// What counts of a request; small, to be kept until its response comes.
+/// Facts about a request; small, to be kept until its response comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestTraits {
     /// The coding that the client wants.
@@ -25,7 +25,7 @@ pub struct RequestTraits {
 }
 
 impl RequestTraits {
-    /// What a request says, as the client sent it.
+    /// Reads the facts of a request, as the client sent it.
     pub fn read(rules: &Rules, head: &RequestHead, input: &[u8]) -> Self {
         let fields = &head.fields;
         Self {
@@ -40,14 +40,14 @@ impl RequestTraits {
     }
 }
 
-/// What counts of a response.
+/// Facts about a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseTraits<'r> {
     /// 100 to 599.
     pub status: u16,
     /// The value of Content-Type; `None` also when there are several.
     pub content_type: Option<&'r [u8]>,
-    /// Bytes of content, or with HEAD those that GET would have got; `None` when nobody knows yet.
+    /// Bytes of content, or with HEAD those that GET would have got; `None` if unknown so far.
     pub length_bytes: Option<u64>,
     /// It has a content coding already.
     pub is_encoded: bool,
@@ -60,7 +60,7 @@ pub struct ResponseTraits<'r> {
 }
 
 impl<'r> ResponseTraits<'r> {
-    /// What a response says with the changes that were made to it so far.
+    /// Reads the facts of a response, with the changes that were made to it so far.
     pub fn read(
         head: &'r ResponseHead,
         input: &'r [u8],
@@ -119,8 +119,8 @@ fn is_told(name: &[u8]) -> bool {
     matches!(name.len(), 6 | 7 | 11..=14 | 16)
 }
 
-/// A digest of the content as it was sent (Content-MD5, RFC 9530's Content-Digest), or of the representation
-/// with its codings (RFC 9530's Repr-Digest, RFC 3230's Digest): none of them survives an encoder.
+/// A digest of the sent content (Content-MD5, RFC 9530's Content-Digest), or of the representation with its codings (RFC
+/// 9530's Repr-Digest, RFC 3230's Digest): compression makes all of them wrong.
 fn is_digest(name: &[u8]) -> bool {
     ["digest", "content-md5", "repr-digest", "content-digest"]
         .iter()

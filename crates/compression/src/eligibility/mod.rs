@@ -1,19 +1,19 @@
 //! Whether a response is to be compressed.
 //!
-//! | what | becomes of it |
+//! | property of the response | result |
 //! |---|---|
-//! | status | 200 to 203, 207, 4xx and 5xx but 416; nothing without content (1xx, 204, 304), no part (206), no redirection |
-//! | 206, 304 | they say what 200 would have said (RFC 9110 sections 15.3.7 and 15.4.5), as far as that can be told: 304 has no Content-Type, mostly |
+//! | status | compressed: 200 to 203, 207, 4xx and 5xx but 416; not without content (1xx, 204, 304), not partial (206), no redirection |
+//! | 206, 304 | the fields that 200 would have (RFC 9110 sections 15.3.7 and 15.4.5), as far as they are known: 304 mostly has no Content-Type |
 //! | method | any; a response to HEAD gets the fields that GET would have got, and no length |
-//! | client of HTTP/1.0 | as it is: without chunks only the end of the connection would mark the end |
-//! | Content-Encoding (but `identity`) | as it is: no coding upon another |
-//! | Cache-Control: no-transform, of either side | as it is |
-//! | Content-Range | as it is |
-//! | a digest: Content-MD5, Content-Digest, Repr-Digest, Digest, in the head or announced as a trailer | as it is: the member asked for proof of these bytes, and to drop the proof is not ours |
-//! | Content-Type not in [`Rules::types`], missing or there twice | as it is |
-//! | length known and less than [`Rules::min_size_bytes`] | as it is; an unknown one counts as large enough |
+//! | client of HTTP/1.0 | unchanged: without chunks only the end of the connection would mark the end |
+//! | Content-Encoding (but `identity`) | unchanged: no second coding |
+//! | Cache-Control: no-transform, of either side | unchanged |
+//! | Content-Range | unchanged |
+//! | a digest: Content-MD5, Content-Digest, Repr-Digest, Digest, in the head or announced as a trailer | unchanged: the digest proves these bytes, and weir must not drop it |
+//! | Content-Type not in [`Rules::types`], missing or duplicate | unchanged |
+//! | length known and less than [`Rules::min_size_bytes`] | unchanged; an unknown length counts as large enough |
 //!
-//! A response that another client would have got compressed says so: `Vary: Accept-Encoding`.
+//! A response that another client would have got compressed has `Vary: Accept-Encoding`.
 
 mod default_types;
 mod facts;
@@ -29,8 +29,7 @@ pub use default_types::{DEFAULT_TYPES, default_types};
 pub use facts::{RequestTraits, ResponseTraits};
 pub use weir_http::media_types::{BadPattern, MediaTypes};
 
-/// What is compressed, and how. What is on offer by default, and from which size on, is in
-/// [`Rules::default`].
+/// Which responses are compressed, and how. [`Rules::default`] has the default codings and the default minimum size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     /// Codings on offer, best first, each once. With the same weight in Accept-Encoding the first wins.
@@ -63,7 +62,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// What this client is to get of what is on offer.
+    /// The coding for this client among those on offer.
     fn choose<'v>(&self, values: impl Iterator<Item = &'v [u8]>) -> Choice {
         let mut codings = [Coding::Gzip; Coding::COUNT];
         let count = self.offered.len().min(Coding::COUNT);
@@ -79,7 +78,7 @@ impl Rules {
     }
 }
 
-/// What becomes of a response.
+/// The decision about a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// It is compressed.
@@ -88,7 +87,7 @@ pub enum Decision {
         coding: Coding,
         /// As configured; [`crate::Budget`] may lower it.
         level: Level,
-        /// When the encoder has to give out what it has.
+        /// When the encoder must output its data.
         flush: FlushWhen,
     },
     /// It goes as it is.
@@ -98,7 +97,7 @@ pub enum Decision {
     },
 }
 
-/// When an encoder has to give out what it has taken in ([`crate::Flush::Sync`]).
+/// When an encoder must output the data that it has taken ([`crate::Flush::Sync`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlushWhen {
     /// At the end only: the length is known, so the member is not waiting for anything.
@@ -108,7 +107,7 @@ pub enum FlushWhen {
     Dry,
 }
 
-/// What becomes of a response to a request.
+/// Decides about the response to a request.
 pub fn decide(rules: &Rules, request: &RequestTraits, response: &ResponseTraits<'_>) -> Decision {
     if rules.offered.is_empty() || !may_compress(rules, response) {
         return Decision::Identity { vary: false };

@@ -14,7 +14,7 @@ const QUALITIES: [u8; Level::COUNT] = [1, 2, 3, 4, 5, 6, 6, 6, 6];
 /// 128 KiB, as with zstd.
 const WINDOW_LOG: u8 = 17;
 
-/// What brotli is told of the content's length: that it is not long enough for the large tables.
+/// The content's length for brotli: too short for the large tables.
 const SIZE_HINT_BYTES: u32 = 1 << 17;
 
 /// From this level on the library collects 64 KiB before it works, and then works through all of it. It is made to work
@@ -23,7 +23,7 @@ const COLLECTS_FROM: u8 = 4;
 
 pub(super) struct Brotli {
     encoder: BrotliEncoder,
-    /// It works after so many bytes; `None`: when it likes.
+    /// It works after this many bytes; `None`: whenever it decides to.
     slice_bytes: Option<usize>,
     /// Bytes that it has collected since.
     held_bytes: usize,
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::encoder::memory_bytes_max;
 
-    /// What is freed before a call returns counts as well, and only the library knows of it.
+    /// Memory that is freed before a call returns counts as well, and only the library knows it.
     #[test]
     fn memory_is_no_more_than_the_library_expects() {
         for level in Level::all() {

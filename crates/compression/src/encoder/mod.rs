@@ -1,7 +1,6 @@
 //! Encoders of streams: a closed set, one way to drive them.
 //!
-//! What the levels mean; what they cost, in time and in size, is measured in
-//! `docs/decisions/0012-compression-encoders.md`:
+//! The levels; `docs/decisions/0012-compression-encoders.md` has their measured time and size:
 //!
 //! | level | gzip, streams: zlib-rs | gzip, whole bodies: libdeflate | zstd | brotli |
 //! |---|---|---|---|---|
@@ -15,12 +14,12 @@
 //! | 8 | 7 | 7 | 8 | 6 |
 //! | 9 | 8 | 8 | 9 | 6 |
 //!
-//! zlib-rs's levels 1 and 2 make more than our own encoder does, and 2 takes longer, too. gzip's level 5 is the one that
-//! comes next to zlib's level 5 in size, and the others are laid out around it. zstd's level 4 is its level 3 at this
+//! zlib-rs's levels 1 and 2 produce larger output than our own encoder, and 2 is also slower. gzip's level 5 is closest to
+//! zlib's level 5 in size, and the others are arranged around it. zstd's level 4 is its level 3 at this
 //! window. Above 6 brotli would take more than 9 MiB per response.
 //!
-//! **Work per call.** A call works through what it is given and does not stop before. [`slice_bytes_max`] says how
-//! much to give for a call of about [`CALL_TARGET_US`]; the caller looks after others in between.
+//! **Work per call.** A call processes its whole input. [`slice_bytes_max`] is the input for a call of about
+//! [`CALL_TARGET_US`]; the caller serves others in between.
 
 mod brotli;
 mod gzip;
@@ -32,7 +31,7 @@ use std::fmt;
 
 use crate::coding::{Coding, Level};
 
-/// What becomes of what an encoder still holds when a call returns.
+/// The treatment of data that an encoder still holds when a call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flush {
     /// It may be held until more comes.
@@ -43,7 +42,7 @@ pub enum Flush {
     Finish,
 }
 
-/// Why nothing was encoded. Neither comes from what was to be encoded.
+/// The reason why nothing was encoded. Neither depends on the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EncodeError {
     /// The content had ended, or an earlier call failed: [`Encoder::reset`] comes first.
@@ -80,11 +79,11 @@ pub const fn slice_bytes_max(coding: Coding, level: Level) -> usize {
     }
 }
 
-/// Bytes of content that are worth being collected, to be encoded by [`crate::Pool::encode_whole`].
+/// The size up to which content is collected, to be encoded by [`crate::Pool::encode_whole`].
 ///
 /// gzip's encoder of whole bodies takes a quarter to a third less time than that of streams, but a call cannot be divided:
-/// bodies are short enough for one of about 0.8 ms, three times [`CALL_TARGET_US`]. The others have one encoder for
-/// both; with them what one call takes is encoded at once for the sake of its length, which is known then.
+/// the limit is a call of about 0.8 ms, three times [`CALL_TARGET_US`]. The others have one encoder for both; content for
+/// one call is encoded at once, because its length is then known.
 pub const fn whole_bytes_max(coding: Coding, level: Level) -> usize {
     const KIB: usize = 1024;
     const GZIP: [usize; Level::COUNT] = [16, 16, 128, 128, 128, 112, 88, 64, 48];
@@ -147,7 +146,7 @@ impl Encoder {
         Ok(Self { state, coding, level, has_ended: false, is_within: false })
     }
 
-    /// What it encodes to.
+    /// Its coding.
     pub fn coding(&self) -> Coding {
         self.coding
     }
@@ -157,7 +156,7 @@ impl Encoder {
         self.level
     }
 
-    /// Takes `input`, and appends to `out` what there is to send.
+    /// Takes `input`, and appends output to `out`.
     ///
     /// With [`Flush::Sync`] and no new input since the last one nothing is appended, or next to nothing. After
     /// [`Flush::Finish`] only [`Self::reset`] helps; an error ends the content too.
@@ -188,8 +187,8 @@ impl Encoder {
         self.has_ended = true;
         match &mut self.state {
             State::QuickGzip(quick) => quick.reset(),
-            // After a content that was cut off zlib-rs 0.6.8 does not reset all of its state: at its level 1 it believes
-            // that a block is open still, and what it makes then cannot be decoded.
+            // After truncated content, zlib-rs 0.6.8 does not reset all of its state: at its level 1 it assumes that a
+            // block is still open, and its output then cannot be decoded.
             State::Gzip(gzip) if self.is_within => *gzip = gzip::Gzip::new(self.level),
             State::Gzip(gzip) => gzip.reset(),
             State::Zstd(zstd) => zstd.reset()?,

@@ -12,7 +12,7 @@ const LEVELS: [i32; Level::COUNT] = [1, 1, 2, 3, 4, 5, 6, 7, 8];
 #[derive(Default)]
 pub(crate) struct WholeGzip {
     compressors: [Option<Compressor>; Level::COUNT],
-    /// As long as the longest output could have been so far; what is in it means nothing.
+    /// As long as the longest possible output so far; its contents mean nothing.
     buffer: Vec<u8>,
 }
 

@@ -9,11 +9,11 @@ use crate::coding::Level;
 /// 128 KiB: RFC 9659 allows 8 MiB, but a window of that size is memory of every response.
 const WINDOW_LOG: u32 = 17;
 
-/// What the tables take of memory. By default they are made for files of any length, and take up to ten times that.
+/// The memory of the tables. By default they suit files of any length, and take up to ten times that.
 const TABLE_LOGS: [u32; Level::COUNT] = [15, 15, 15, 15, 16, 16, 16, 16, 16];
 
-/// zstd collects a block and then works through it at once, so a block is what one call may take. By default it is
-/// as long as the window, which takes 1.7 ms at the upper levels, and twice the memory.
+/// zstd collects a block and then processes it at once, so a call may take one block. By default it is as long as the
+/// window, which takes 1.7 ms at the upper levels, and twice the memory.
 const BLOCK_BYTES: [u32; Level::COUNT] =
     [32_768, 32_768, 32_768, 32_768, 16_384, 16_384, 16_384, 16_384, 16_384];
 

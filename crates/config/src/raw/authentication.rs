@@ -30,7 +30,7 @@ section! {
         default leeway: Duration<0, LEEWAY_MS_MAX> = Duration(30 * SECOND);
         /// For `jwt`: the field with the token, with or without the prefix `Bearer`. Default: `Authorization: Bearer TOKEN`.
         optional header: FieldName;
-        /// For `jwt`: the cookie with the token, instead of a field.
+        /// For `jwt`: the cookie with the token, instead of a field. Default: none.
         optional cookie: FieldName;
         /// For `external`, required: the pool of the authorisation service. weir asks it about each request.
         optional pool: Name;
@@ -38,11 +38,11 @@ section! {
         default path: ProbePath = ProbePath("/".into());
         /// For `external`: the fields of the client's request that the service gets. Default: all, except fields about the body (`Content-…`, `Expect`), conditions and ranges (`If-…`, `Range`), `Accept-Encoding`, and fields by which clients could deceive it (those of `add_headers` and `user_header`, `Forwarded`, `X-Real-IP`, `X-Original-…`, `X-Rewrite-URL`).
         optional request_headers: OneOrMany<Spanned<FieldName>>;
-        /// For `external`: fields of the service's response that the member gets after the request was accepted. Client fields with these names are always removed.
+        /// For `external`: fields of the service's response that the member gets after the request was accepted. Client fields with these names are always removed. Default: none.
         optional add_headers: OneOrMany<Spanned<FieldName>>;
         /// For `external`: fields of the service's response that the client gets after the request was refused. Default: `Location`, `Set-Cookie`, `WWW-Authenticate`, `Content-Type`, `Cache-Control` and `Retry-After`.
         optional answer_headers: OneOrMany<Spanned<FieldName>>;
-        /// For `external`: the field of the service's response with the user's name, for the access log and for `request.user` in rules that read the response.
+        /// For `external`: the field of the service's response with the user's name, for the access log and for `request.user` in rules that read the response. Default: none.
         optional user_header: FieldName;
         /// For `external`: the time for the complete response of the service, including the wait in its pool's queue.
         default timeout: Duration<10, { 10 * MINUTE }> = Duration(5 * SECOND);

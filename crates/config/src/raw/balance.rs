@@ -11,13 +11,13 @@ choice! {
     Balance {
         /// In turn, by weight.
         RoundRobin = "round_robin",
-        /// The fewest open requests relative to the weight.
+        /// The member with the fewest open requests relative to its weight.
         LeastConnections = "least_connections",
-        /// The shortest response times, in proportion to open requests and weight.
+        /// The member with the shortest response times, in proportion to open requests and weight.
         LeastResponseTime = "least_response_time",
         /// The less loaded of two random members, drawn by weight.
         RandomTwo = "random_two",
-        /// By the client's address: the same address gets the same member while it is up.
+        /// The same client address gets the same member while it is up.
         SourceAddress = "source_address",
     }
     later [] maps []

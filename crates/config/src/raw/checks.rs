@@ -14,13 +14,13 @@ const BODY_BYTES_MAX: u64 = 64 * GIB;
 section! {
     /// Checks that need no rules: encoding of targets, HTTP compliance of heads, sizes, methods, file types, cookies, the form of bodies. [waf.md](waf.md#checks) has a table of all checks.
     Checks at "virtual_servers.NAME.waf.checks" {
-        /// Actions by the name of a check: `off`, `alarm` (log and count) or `block`. Other checks use the action of the table in waf.md.
+        /// Actions by the name of a check. Other checks use the action of the table in waf.md.
         optional actions: CheckActions;
         /// Allowed methods (`method`). Default: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS.
         optional methods: Vec<Spanned<Text>>;
         /// Forbidden extensions of paths (`file_type`), without the dot. Default: extensions of copies, sources, keys and databases.
         optional extensions_refused: Vec<Spanned<Text>>;
-        /// The only allowed extensions, instead of `extensions_refused`; an empty one stands for paths without an extension.
+        /// The only allowed extensions, instead of `extensions_refused`; an empty one stands for paths without an extension. Default: all, except `extensions_refused`.
         optional extensions: Vec<Spanned<FileType>>;
         /// How many times a target may be encoded (`multiple_decoding`).
         default decodings_max: Whole<u8, 1, 5> = Whole(2);
@@ -42,7 +42,7 @@ section! {
         default parameter_name_size_max: Size<1, MIB> = Size(256);
         /// Most parameters (`parameter_count`).
         default parameters_max: Whole<u32, 0, COUNT_MAX> = Whole(500);
-        /// Parameters with their own limits on the length of values.
+        /// Parameters with their own limits on the length of values. Default: none.
         optional parameters: Vec<Spanned<ParameterLimit>>;
         /// Longest cookie, name and value (`cookie_length`).
         default cookie_size_max: Size<1, MIB> = Size(4 * KIB);

@@ -5,11 +5,11 @@ use crate::scalar::{GIB, KIB, Off, Size, Text, Whole, WordOr};
 section! {
     /// Which responses are compressed for clients that accept it, and at which level.
     Compression at "virtual_servers.NAME.compression" {
-        /// gzip, or `off`. Default level: 5.
+        /// gzip. `off`: not used. Default level: 5.
         optional gzip: WordOr<Off, CodingSettings>;
-        /// Zstandard, or `off`. Default level: 3.
+        /// Zstandard. `off`: not used. Default level: 3.
         optional zstd: WordOr<Off, CodingSettings>;
-        /// Brotli, or `off`. Default level: 3.
+        /// Brotli. `off`: not used. Default level: 3.
         optional brotli: WordOr<Off, CodingSettings>;
         /// Shorter responses are not compressed.
         default min_size: Size<0, GIB> = Size(KIB);
@@ -24,7 +24,7 @@ section! {
 section! {
     /// The level of an encoder.
     CodingSettings at "virtual_servers.NAME.compression.gzip" {
-        /// From 1 (fast) to 9 (small). If a worker is overloaded, the level falls before requests have to wait.
+        /// From 1 (fast) to 9 (small). If a worker is overloaded, the level falls before requests have to wait. Default: 5 for gzip, 3 for Zstandard and Brotli.
         optional level: Whole<u8, 1, 9>;
     }
     later []

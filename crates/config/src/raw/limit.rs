@@ -25,7 +25,7 @@ section! {
         optional requests_per_second: Rate;
         /// Requests that may arrive at once after a pause (bucket size). Default: a tenth of `requests_per_second`, at least 1; for a rate over a longer time, its whole number (10 for `10/5m`).
         optional burst: Burst;
-        /// Limits per client, or per value of another key.
+        /// Limits per client, or per value of another key. Default: none.
         optional per_key: Vec<Spanned<RateLimit>>;
     }
     later []
@@ -40,17 +40,17 @@ section! {
         default prefix_v4: Whole<u8, 0, 32> = Whole(32);
         /// The same for IPv6.
         default prefix_v6: Whole<u8, 0, 128> = Whole(64);
-        /// Requests per second; `5/m` and `10/5m` are rates over other times.
+        /// Requests per second; `5/m` and `10/5m` are rates over other times. Default: no limit.
         optional requests_per_second: Rate;
-        /// Most open requests.
+        /// Most open requests. Default: no limit.
         optional requests: Connections;
-        /// New client connections per second; `30/m` is a rate per minute. Further ones are closed. In `limits`, it cannot be combined with `key`. In rules, it is allowed only if they run for connections.
+        /// New client connections per second; `30/m` is a rate per minute. Further ones are closed. In `limits`, it cannot be combined with `key`. In rules, it is allowed only if they run for connections. Default: no limit.
         optional connections_per_second: Rate;
-        /// Most open client connections. Further ones are closed. In `limits`, it cannot be combined with `key`. In rules, it is allowed only if they run for connections.
+        /// Most open client connections. Further ones are closed. In `limits`, it cannot be combined with `key`. In rules, it is allowed only if they run for connections. Default: no limit.
         optional connections: Connections;
         /// Requests that may arrive at once after a pause (bucket size). Default: a tenth of `requests_per_second`, at least 1; for a rate over a longer time, its whole number (10 for `10/5m`).
         optional burst: Burst;
-        /// What happens to a request above the limit. `reject`: it gets 429. `delay`: it waits until the limit allows it; this needs `requests_per_second`. `close`: its connection is closed.
+        /// What happens to a request above the limit.
         default exceed: Exceed = Exceed::Reject;
         /// With `exceed: delay`: how long a request may be delayed; if it would take longer, it is rejected.
         default delay_max: Timeout = Duration(SECOND);
@@ -65,7 +65,7 @@ choice! {
     Exceed {
         /// It gets 429 with Retry-After.
         Reject = "reject",
-        /// It waits until the limit allows it.
+        /// It waits until the limit allows it; this needs `requests_per_second`.
         Delay = "delay",
         /// Its connection is closed.
         Close = "close",

@@ -23,7 +23,7 @@ section! {
     AccessLog at "log.access" {
         /// `stdout`, a file (weir appends to it and reopens it at a reload), or a syslog server: `{ syslog: unix:/dev/log }`.
         default to: LogPath = LogPath::Stdout;
-        /// `json`: one object per line with timers and the termination reason. `combined`: Apache's format. `off`: no access log. Or your own format: `{ json: [ time, client, status ] }`, `{ text: "${client} ${status}" }`.
+        /// The format of a line: a word, or your own format: `{ json: [ time, client, status ] }`, `{ text: "${client} ${status}" }`.
         default format: LogFormatOr = LogFormatOr::Word(AccessLogFormat::Json);
     }
     later []
@@ -53,7 +53,7 @@ choice! {
         Udp = "udp",
         /// One connection; each message is preceded by its length (RFC 6587).
         Tcp = "tcp",
-        /// The same within TLS (RFC 5425).
+        /// As `tcp`, within TLS (RFC 5425).
         Tls = "tls",
     }
     later [] maps []
@@ -62,31 +62,31 @@ choice! {
 choice! {
     /// Syslog facilities.
     SyslogFacility {
-        /// Facility 1.
+        /// Facility 1: messages of users.
         User = "user",
-        /// Facility 3.
+        /// Facility 3: system services.
         Daemon = "daemon",
-        /// Facility 4.
+        /// Facility 4: security and authorisation.
         Auth = "auth",
-        /// Facility 10.
+        /// Facility 10: security and authorisation, private.
         Authpriv = "authpriv",
-        /// Facility 13.
+        /// Facility 13: audit.
         Audit = "audit",
-        /// Facility 16.
+        /// Facility 16: local use.
         Local0 = "local0",
-        /// Facility 17.
+        /// Facility 17: local use.
         Local1 = "local1",
-        /// Facility 18.
+        /// Facility 18: local use.
         Local2 = "local2",
-        /// Facility 19.
+        /// Facility 19: local use.
         Local3 = "local3",
-        /// Facility 20.
+        /// Facility 20: local use.
         Local4 = "local4",
-        /// Facility 21.
+        /// Facility 21: local use.
         Local5 = "local5",
-        /// Facility 22.
+        /// Facility 22: local use.
         Local6 = "local6",
-        /// Facility 23.
+        /// Facility 23: local use.
         Local7 = "local7",
     }
     later [] maps []
@@ -116,9 +116,9 @@ impl SyslogFacility {
 choice! {
     /// Format of an access log line.
     AccessLogFormat {
-        /// One JSON object per line.
+        /// One JSON object per line, with timers and the termination reason.
         Json = "json",
-        /// The Apache combined format.
+        /// Apache's combined format.
         Combined = "combined",
         /// No access log.
         Off = "off",

@@ -22,7 +22,7 @@ section! {
         optional requests_per_second_max: Connections;
         /// Members of the highest priority get the traffic while enough of them are up, see `priority` of the pool.
         default priority: Whole<u16, 0, 65_535> = Whole(0);
-        /// `drain`: no new clients; clients with persistence stay. `disabled`: no new requests at all.
+        /// The traffic of the member.
         default state: MemberState = MemberState::Enabled;
         /// Health checks of this member, instead of the pool's. `[]`: no checks; the member always counts as up. `monitors_min` applies to them; if there are fewer, all must pass.
         optional monitors: List<Spanned<Monitor>>;
@@ -33,11 +33,11 @@ section! {
 choice! {
     /// The traffic that a member gets.
     MemberState {
-        /// Its share.
+        /// It gets its share.
         Enabled = "enabled",
-        /// Only its persistent clients.
+        /// It gets no new clients; clients with persistence stay.
         Drain = "drain",
-        /// None.
+        /// It gets no new requests.
         Disabled = "disabled",
     }
     later [] maps []

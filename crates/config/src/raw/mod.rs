@@ -141,7 +141,7 @@ section! {
     Admin at "admin" {
         /// One or several addresses that serve `/metrics` and `/status`. A unix socket also serves `weir member`, which changes the state of members; a TCP address is read-only, for example for Prometheus. Use loopback or a unix socket: everyone with access can read everything.
         required listen: OneOrMany<crate::decode::Spanned<ListenAddress>>;
-        /// One or several host names that are allowed in the `Host` field over TCP, in addition to addresses and `localhost`. Other names get 421: otherwise a web page could point its own name at this address (DNS rebinding).
+        /// One or several host names that are allowed in the `Host` field over TCP, in addition to addresses and `localhost`. Other names get 421: otherwise a web page could point its own name at this address (DNS rebinding). Default: none.
         optional host_names: OneOrMany<crate::decode::Spanned<AdminName>>;
     }
     later []
@@ -163,7 +163,7 @@ section! {
     FirstProbes at "first_probes" {
         /// The longest wait. weir waits the full time if all members of a new pool are down. `0s`: no wait.
         default wait: Duration<0, FIRST_PROBES_WAIT_MS_MAX> = Duration(5 * SECOND);
-        /// After `wait`, if a pool has no usable member: `serve` sends requests to members that have not answered a probe, until their probes fail. With `refuse`, they get no requests before a probe has passed, and clients get 503.
+        /// Treatment of members that have not answered a probe, if a pool has no usable member after `wait`.
         default then: AfterFirstProbes = AfterFirstProbes::Serve;
     }
     later []
@@ -172,9 +172,9 @@ section! {
 choice! {
     /// How a pool treats members that have not answered a probe in time.
     AfterFirstProbes {
-        /// They get traffic until their probes fail.
+        /// They get requests until their probes fail.
         Serve = "serve",
-        /// They get no traffic before a probe has passed; clients get 503.
+        /// They get no requests before a probe has passed; clients get 503.
         Refuse = "refuse",
     }
     later [] maps []
@@ -206,7 +206,7 @@ section! {
     VirtualServer at "virtual_servers.NAME" {
         /// The addresses to listen on, each with a port or a range of ports (`10.0.0.1:8000-8100`), at most 1024 ports in total. With `type: fast_l4` also networks, and any port: `10.0.0.0/24:*`, `[2001:db8::]/64:443`, `0.0.0.0/0:*`; the longest prefix wins. Two virtual servers cannot share an address, except one for UDP and one for TCP. Required, unless rules of other virtual servers hand requests to this one (action `virtual_server`).
         optional listen: Tried<OneOrMany<crate::decode::Spanned<ListenOn>>>;
-        /// `disabled`: the virtual server is checked and keeps its addresses, but does not listen. `weir status` shows it.
+        /// Whether the virtual server serves.
         default state: VirtualServerState = VirtualServerState::Enabled;
         /// Network interfaces, VLAN devices included, on which clients can connect. On other interfaces the virtual server does not listen. Virtual servers with different `interfaces` can have the same address and port. Responses leave by the interface on which the client connected. Default: all interfaces.
         optional interfaces: Vec<crate::decode::Spanned<packet::InterfaceName>>;
@@ -214,23 +214,23 @@ section! {
         default free_bind: bool = false;
         /// The kernel holds a new connection until the client has sent data, or until this time has passed (in whole seconds, rounded up; the connection is then accepted as usual). This saves CPU per connection. Do not use it for protocols in which the server speaks first. Default: connections are accepted at once.
         optional defer_accept: Duration<SECOND, DEFER_ACCEPT_MS_MAX>;
-        /// The protocol. `http`: requests. `tcp`: connections, whose bytes are relayed unchanged. `udp`: datagrams, which are relayed unchanged. `fast_l4`: packets, which the kernel forwards by an eBPF program of weir; where that is impossible, TCP connections are relayed as with `tcp`.
+        /// The protocol.
         default kind as "type": VirtualServerType = VirtualServerType::Http;
         /// The pool for requests (with `type: tcp` for connections, with `type: udp` for datagrams). With `by_server_name`, it serves clients that send no server name or an unlisted one; without `pool`, these clients are refused. A virtual server needs no pool if it only redirects (`https_redirect`), or if rules (`policies`) answer, refuse or select a pool. Requests that no rule handles then get 503; connections with `type: tcp` are reset.
         either pool: Name = "by_server_name|forward|policies|connection_policies|https_redirect";
-        /// `fast_l4` only, instead of a pool: `route` sends packets along the routing table of this host.
+        /// `fast_l4` only, instead of a pool: the way of the packets.
         optional forward: Forward;
-        /// `fast_l4` only: the IP protocol of the packets. `any` and numbers need any port (`*`). A virtual server for a specific protocol takes precedence over `any`.
+        /// `fast_l4` only: the IP protocol of the packets. A number needs any port (`*`). A virtual server for a specific protocol takes precedence over `any`.
         default protocol: packet::PacketProtocol = packet::PacketProtocol::Tcp;
-        /// `fast_l4` only: how packets are forwarded. A profile's name, or the settings inline.
+        /// `fast_l4` only: how packets are forwarded. A profile's name, or the settings inline. Default: the defaults of each setting.
         optional fast_l4: ProfileOr<packet::FastL4Profile>;
         /// `tcp` only: pools by the server name in the client's first TLS message (SNI). An exact name takes precedence over a wildcard. Without `tls`, nothing is decrypted: the members terminate TLS.
         optional by_server_name: Vec<crate::decode::Spanned<tcp::ServerNamePool>>;
-        /// `tcp` only: timeouts. A profile's name, or the settings inline.
+        /// `tcp` only: timeouts. A profile's name, or the settings inline. Default: the defaults of each setting.
         optional tcp: ProfileOr<tcp::TcpProfile>;
-        /// `udp` only: which datagrams form a session. A profile's name, or the settings inline.
+        /// `udp` only: which datagrams form a session. A profile's name, or the settings inline. Default: the defaults of each setting.
         optional udp: ProfileOr<udp::UdpProfile>;
-        /// HTTP limits and timeouts. A profile's name, or the settings inline.
+        /// HTTP limits and timeouts. A profile's name, or the settings inline. Default: the defaults of each setting.
         optional http: ProfileOr<HttpProfile>;
         /// TLS toward clients. A profile's name, or the settings inline. Default: no TLS.
         optional tls: ProfileOr<tls::Tls>;
@@ -244,19 +244,19 @@ section! {
         default https_redirect: HttpsRedirect = HttpsRedirect::Plainly(false);
         /// Limits on connections and requests.
         optional limits: limit::Limits;
-        /// Policies, by name, in the order in which they run. With `type: tcp`, they run once per connection, before the pool is selected. They can then read `client`, `server` and `tls`; without `tls` on the virtual server only `tls.sni`.
+        /// Policies, by name, in the order in which they run. With `type: tcp`, they run once per connection, before the pool is selected. They can then read `client`, `server` and `tls`; without `tls` on the virtual server only `tls.sni`. Default: none.
         optional policies: Vec<crate::decode::Spanned<Name>>;
-        /// For `type: http` and `tcp`: policies, by name, that allow or refuse connections. They run once per connection, before the handshake and any request: when the connection is accepted (and the PROXY header has been read), or, if they read `tls.sni`, when the client has sent the server name. They can read `client`, `server` and, if the virtual server has `tls`, `tls.sni`. Their actions are `rate_limit` (`connections`, `connections_per_second`), `log`, `close` and `reset`.
+        /// For `type: http` and `tcp`: policies, by name, that allow or refuse connections. They run once per connection, before the handshake and any request: when the connection is accepted (and the PROXY header has been read), or, if they read `tls.sni`, when the client has sent the server name. They can read `client`, `server` and, if the virtual server has `tls`, `tls.sni`. Their actions are `rate_limit` (`connections`, `connections_per_second`), `log`, `close` and `reset`. Default: none.
         optional connection_policies: Vec<crate::decode::Spanned<Name>>;
-        /// The authentication that clients need, by name. It runs before the rules of `policies`. A request without valid credentials gets 401. To authenticate only some paths, use the action `authenticate`.
+        /// The authentication that clients need, by name. It runs before the rules of `policies`. A request without valid credentials gets 401. To authenticate only some paths, use the action `authenticate`. Default: clients need none.
         optional authenticate: Name;
-        /// Persistence: keeps a client on one member. The name of a persistence, or the settings inline.
+        /// Persistence: keeps a client on one member. The name of a persistence, or the settings inline. Default: none.
         optional persistence: ProfileOr<persistence::Persistence>;
         /// Finds the client's address behind proxies, and sends it to members.
         optional client_address: ClientAddress;
         /// An id of each request, for members, clients and logs: `{}` for the defaults. Default: only the logs have an id.
         optional request_id: request_id::RequestId;
-        /// Pages that replace weir's own short responses, by status (`503`) or class (`5xx`).
+        /// Pages that replace weir's own short responses, by status (`503`) or class (`5xx`). Default: none.
         optional error_pages: ByStatus<Page>;
         /// Whether responses have a `Server-Timing` field with their duration.
         default server_timing: bool = false;
@@ -275,9 +275,9 @@ impl VirtualServer {
 choice! {
     /// Whether a virtual server serves.
     VirtualServerState {
-        /// It serves.
+        /// It listens and serves.
         Enabled = "enabled",
-        /// It does not listen.
+        /// It is checked and keeps its addresses, but does not listen. `weir status` shows it.
         Disabled = "disabled",
     }
     later [] maps []
@@ -286,13 +286,13 @@ choice! {
 choice! {
     /// Protocol of a virtual server.
     VirtualServerType {
-        /// HTTP/1.0, HTTP/1.1, HTTP/2.
+        /// Requests by HTTP/1.0, HTTP/1.1 or HTTP/2.
         Http = "http",
-        /// Any protocol over TCP, or over TLS.
+        /// Connections of any protocol over TCP or TLS. Their bytes are relayed unchanged.
         Tcp = "tcp",
-        /// Any protocol over UDP.
+        /// Datagrams of any protocol. They are relayed unchanged.
         Udp = "udp",
-        /// Packets of any protocol.
+        /// Packets of any protocol. The kernel forwards them by an eBPF program of weir. Where that is impossible, TCP connections are relayed as with `tcp`.
         FastL4 = "fast_l4",
     }
     later [] maps []
@@ -301,7 +301,7 @@ choice! {
 choice! {
     /// Where packets go without a pool.
     Forward {
-        /// Along the routing table.
+        /// Along the routing table of this host.
         Route = "route",
     }
     later [] maps []
@@ -316,11 +316,11 @@ section! {
         default header: FieldName = FieldName("X-Forwarded-For".into());
         /// Whether trusted proxies begin each connection with a PROXY header (version 1 or 2). A connection of a trusted proxy without it is closed. From other addresses, the header is not accepted: over HTTP, it is a malformed request.
         default proxy_protocol: bool = false;
-        /// `X-Forwarded-For` for members. `append`: weir adds the address of the connection's peer. `replace`: weir sends only the client's address. `off`: the field stays unchanged.
+        /// `X-Forwarded-For` for members.
         default x_forwarded_for: Forwarding = Forwarding::Off;
         /// `X-Forwarded-Proto` and `X-Forwarded-Host` for members. They replace fields of the same name; `X-Forwarded-Proto` from an address in `trust` stays.
         default x_forwarded_proto: bool = false;
-        /// `Forwarded` (RFC 7239) for members. `append`, `replace` and `off` have the same meaning as in `x_forwarded_for`.
+        /// `Forwarded` (RFC 7239) for members.
         default forwarded: Forwarding = Forwarding::Off;
     }
     later []
@@ -329,11 +329,11 @@ section! {
 choice! {
     /// What happens to a list of client addresses.
     Forwarding {
-        /// The address is added at its end.
+        /// weir adds the address of the connection's peer at the end.
         Append = "append",
-        /// The list contains only the client's address.
+        /// weir sends only the client's address.
         Replace = "replace",
-        /// The list stays unchanged.
+        /// The field stays unchanged.
         Off = "off",
     }
     later [] maps []
@@ -346,7 +346,7 @@ section! {
         default head_size_max: Size<KIB, HEAD_SIZE_BYTES_MAX> = Size(32 * KIB);
         /// Most fields in one head or trailer section. A request with more gets 431.
         default headers_max: Whole<u16, 1, HEADERS_MAX> = Whole(128);
-        /// Largest request body; a larger one gets 413. Bodies are streamed, so `off` costs no memory.
+        /// Largest request body; a larger one gets 413. `off`: no limit; as bodies are streamed, this costs no memory.
         default body_size_max: WordOr<Off, Size<0, BODY_SIZE_BYTES_MAX>> = WordOr::Word(Off);
         /// The time for a request head, from its first byte to its last.
         default header_timeout: Timeout = Duration(10 * SECOND);
@@ -362,7 +362,7 @@ section! {
         optional http2: bool;
         /// Most open requests of an HTTP/2 client on one connection.
         default http2_streams_max: Whole<u32, 1, HTTP2_STREAMS_MAX> = Whole(100);
-        /// Fields after a request body (trailers). `drop`: members do not get them. `forward`: members get them, except fields for framing, routing and authentication, and fields that a rule sets, removes or replaces in the head.
+        /// Fields after a request body (trailers).
         default request_trailers: RequestTrailers = RequestTrailers::Drop;
         /// How the path of a request is normalised for members and rules. `keep`: members get the original path, rules see the path as servers resolve it. Or settings for parts of the path. Default: members and rules get one path that all common servers resolve alike.
         optional path: path::PathOr;
@@ -377,9 +377,9 @@ section! {
 choice! {
     /// What happens to trailers of requests.
     RequestTrailers {
-        /// weir drops them.
+        /// Members do not get them.
         Drop = "drop",
-        /// Members get them, with the exceptions above.
+        /// Members get them, except fields for framing, routing and authentication, and fields that a rule sets, removes or replaces in the head.
         Forward = "forward",
     }
     later [] maps []
@@ -388,7 +388,7 @@ choice! {
 section! {
     /// A pool of equivalent members.
     Pool at "pools.NAME" {
-        /// How a member is selected for a request. `round_robin`: in turn, by weight. `least_connections`: the member with the fewest open requests relative to its weight. `least_response_time`: the member with the shortest response times, in proportion to open requests and weight. `random_two`: the less loaded of two random members, drawn by weight. `source_address`: the same client address gets the same member while it is up.
+        /// How a member is selected for a request.
         default balance: BalanceOr = BalanceOr::Method(Balance::RoundRobin);
         /// The servers. The list may be empty, for a pool that is filled later.
         required members: crate::decode::List<crate::decode::Spanned<member::MemberEntry>>;
@@ -400,7 +400,7 @@ section! {
         optional reuse: Reuse;
         /// How many further members a request may try if a member cannot be reached. Only for requests that are safe to repeat.
         default retries: Whole<u8, 0, RETRIES_MAX> = Whole(1);
-        /// Response statuses from 400 to 599 that count as a failure, for example 502 and 503. weir then tries another member, within `retries` and `retry_budget`. This applies only to requests that are safe to repeat, if weir still has the whole request, and before any part of a response has been sent. If no other member can serve, the client gets the response.
+        /// Response statuses from 400 to 599 that count as a failure, for example 502 and 503. weir then tries another member, within `retries` and `retry_budget`. This applies only to requests that are safe to repeat, if weir still has the whole request, and before any part of a response has been sent. If no other member can serve, the client gets the response. Default: none.
         optional retry_on: Vec<crate::decode::Spanned<StatusCode>>;
         /// Whether `retry_on` also repeats requests that are not safe to repeat (POST, PATCH). The first member may already have executed such a request.
         default retry_non_idempotent: bool = false;
@@ -416,11 +416,11 @@ section! {
         optional source: source::SourceOr;
         /// When members of lower priority get traffic.
         optional priority: Priority;
-        /// How long a member takes to reach its full share of the traffic after it has come up.
+        /// How long a member takes to reach its full share of the traffic after it has come up. Default: it gets its full share at once.
         optional slow_start: Timeout;
         /// Requests wait here while all members have reached their connection limit. Default: such requests get 503.
         optional queue: Queue;
-        /// The pool that serves while no member of this pool is up.
+        /// The pool that serves while no member of this pool is up. Default: none: clients get the page of `maintenance`, or 503.
         optional fallback: Name;
         /// The pool that serves requests for which this pool has no room. Clients with persistence stay at their member.
         optional spillover: Spillover;
@@ -432,7 +432,7 @@ section! {
         optional maintenance: Maintenance;
         /// Whether members get the client's address by the PROXY protocol. If they do, each connection to a member serves only one client.
         default proxy_protocol: ProxyProtocol = ProxyProtocol::Off;
-        /// Malformed responses that are accepted from members. Some are always accepted: the same Content-Length several times, Content-Length together with chunks, spaces after the size of a chunk. Default: no others; the client gets 502. weir always sends well-formed responses; only a status accepted by `unknown_status` is passed on unchanged. `bare_line_feeds` and `control_characters` apply to HTTP/1.
+        /// Malformed responses that are accepted from members. Some are always accepted: the same Content-Length several times, Content-Length together with chunks, spaces after the size of a chunk. Default: no others; the client gets 502. weir always sends well-formed responses; only a status accepted by `unknown_status` is passed on unchanged.
         optional lenient: Vec<crate::decode::Spanned<Leniency>>;
     }
     later []
@@ -441,9 +441,9 @@ section! {
 choice! {
     /// A flaw of responses that is accepted.
     Leniency {
-        /// Lines that end in LF without CR.
+        /// Lines that end in LF without CR (HTTP/1).
         BareLineFeeds = "bare_line_feeds",
-        /// Control characters in values and in the reason phrase; they become spaces.
+        /// Control characters in values and in the reason phrase; they become spaces (HTTP/1).
         ControlCharacters = "control_characters",
         /// A status from 600 to 999; it is passed on unchanged, and counts as 5xx.
         UnknownStatus = "unknown_status",
@@ -467,7 +467,7 @@ section! {
         default length_max: Whole<u32, 1, QUEUE_LENGTH_MAX> = Whole(1_000);
         /// How long a request may wait; then it gets 503.
         default timeout: Timeout = Duration(5 * SECOND);
-        /// What happens to a waiting request whose client half-closes the connection. `wait`: it keeps its place and is answered. `leave`: it loses its place. A browser half-closes when its page is closed; other clients half-close and wait for the response.
+        /// What happens to a waiting request whose client half-closes the connection. A browser half-closes when its page is closed; other clients half-close and wait for the response.
         default half_closed: HalfClosed = HalfClosed::Wait;
     }
     later []
@@ -537,7 +537,7 @@ section! {
 choice! {
     /// How members get the client's address.
     ProxyProtocol {
-        /// Not at all.
+        /// Members do not get the address.
         Off = "off",
         /// Version 1, a line of text.
         V1 = "v1",

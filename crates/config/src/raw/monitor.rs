@@ -22,7 +22,7 @@ pub(crate) type Probes = Whole<u32, 1, PROBES_MAX>;
 section! {
     /// An active health check.
     Monitor at "pools.NAME.monitors[]" {
-        /// The kind of probe, and when it passes. `tcp`: the connection is accepted, and the answer contains `receive`. `http`, `https`: a request gets the expected response. `grpc`, `grpcs`: the gRPC health service answers SERVING. `script`: a command exits with 0. `udp`: a datagram is answered as set by `receive` and `answer`. `dns`: a query is answered with `rcode`. `icmp`: the host answers an echo request. `redis`: PING is answered, by a server of `role`. `smtp`: EHLO is answered with 250. `ldap`: a bind is accepted, and the entry `base` exists. `mysql`: the server sends its greeting; with `user`, the login succeeds and `query` is answered. `postgresql`: the server asks for authentication; with `user`, as for mysql. `radius`: an Access-Request is answered as set by `reply`.
+        /// The kind of probe.
         required kind as "type": MonitorType;
         /// The path of the request (http and https), optionally with a query.
         default path: ProbePath = ProbePath("/".into());
@@ -30,7 +30,7 @@ section! {
         default method: ProbeMethod = ProbeMethod::Get;
         /// Fields of the request (http and https). They replace the default fields (`User-Agent`, `Accept`). Fields that frame the request cannot be set; `Host` is set by `host`.
         optional headers: FieldTexts;
-        /// The body of the request (http and https; with POST, PUT, PATCH and DELETE): text, or `{ hex: … }`.
+        /// The body of the request (http and https; with POST, PUT, PATCH and DELETE): text, or `{ hex: … }`. Default: none.
         optional body: Payload;
         /// The user of the probe's login (http and https, with Basic authentication; redis, ldap, mysql, postgresql and radius). For ldap: the bind DN, for example `cn=probe,dc=example`. Without it, redis uses its default user, ldap binds anonymously, and mysql and postgresql do not log in.
         optional user: Text;
@@ -44,7 +44,7 @@ section! {
         default starttls: bool = false;
         /// The `Host` field of the request (http, https, grpc and grpcs). Over TLS, it is also the server name (SNI), and the certificate must be valid for it. Default: the member's name or address.
         optional host: HostName;
-        /// A port other than the member's. Not for icmp.
+        /// A port other than the member's. Not for icmp. Default: the member's port.
         optional port: Port;
         /// Whether the member's certificate must be valid, over TLS.
         default verify: bool = true;
@@ -128,35 +128,35 @@ choice! {
 choice! {
     /// The kind of probe.
     MonitorType {
-        /// An HTTP request without TLS.
+        /// Passes if an HTTP request gets the expected response.
         Http = "http",
-        /// An HTTP request over TLS.
+        /// As `http`, over TLS.
         Https = "https",
-        /// A TCP connection, and an optional exchange of text.
+        /// Passes if the connection is accepted, and the answer contains `receive`.
         Tcp = "tcp",
-        /// The gRPC health service, without TLS.
+        /// Passes if the gRPC health service answers SERVING.
         Grpc = "grpc",
-        /// The gRPC health service, over TLS.
+        /// As `grpc`, over TLS.
         Grpcs = "grpcs",
-        /// Your own program.
+        /// Passes if your own program exits with 0.
         Script = "script",
-        /// A datagram and its answer.
+        /// Passes if a datagram is answered as set by `receive` and `answer`.
         Udp = "udp",
-        /// A DNS query over UDP.
+        /// Passes if a DNS query over UDP is answered with `rcode`.
         Dns = "dns",
-        /// An ICMP echo request.
+        /// Passes if the host answers an ICMP echo request.
         Icmp = "icmp",
-        /// Redis, or another server with its protocol.
+        /// Passes if Redis answers PING, and has the role `role`.
         Redis = "redis",
-        /// A mail server.
+        /// Passes if a mail server answers EHLO with 250.
         Smtp = "smtp",
-        /// An LDAP directory.
+        /// Passes if a directory accepts a bind, and the entry `base` exists.
         Ldap = "ldap",
-        /// MySQL or MariaDB.
+        /// Passes if MySQL or MariaDB sends its greeting; with `user`, if the login succeeds and `query` is answered.
         Mysql = "mysql",
-        /// PostgreSQL.
+        /// Passes if PostgreSQL asks for authentication; with `user`, if the login succeeds and `query` is answered.
         Postgresql = "postgresql",
-        /// A RADIUS server.
+        /// Passes if a RADIUS server answers an Access-Request as set by `reply`.
         Radius = "radius",
     }
     later [] maps []
@@ -204,17 +204,17 @@ choice! {
         A = "A",
         /// IPv6 addresses.
         Aaaa = "AAAA",
-        /// Alias (CNAME).
+        /// Alias.
         Cname = "CNAME",
         /// Mail servers.
         Mx = "MX",
         /// Name servers.
         Ns = "NS",
-        /// Name of an address (PTR).
+        /// Name of an address.
         Ptr = "PTR",
         /// Start of authority.
         Soa = "SOA",
-        /// Servers of a service (SRV).
+        /// Servers of a service.
         Srv = "SRV",
         /// Text.
         Txt = "TXT",
@@ -255,7 +255,7 @@ section! {
     DrainOn at "pools.NAME.monitors[].drain_on" {
         /// Status codes: one, a range in quotes, or a list of both (http and https).
         optional status: StatusExpectation;
-        /// What the first 64 KiB of the body (tcp and udp: of the answer) must contain: text, or `{ regex: … }`.
+        /// What the first 64 KiB of the body (tcp and udp: of the answer) must contain: text, or `{ regex: … }`. Default: not checked.
         optional body: BodyExpectation;
     }
     later []

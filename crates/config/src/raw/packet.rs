@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::address::{ListenAddress, PortRange, SourceAddress};
 use crate::decode::{
     Context, Decode, Invalid, OneOrMany, Registry, ScalarKind, Shown, Spanned, decode_scalar,
-    decode_text,
+    decode_text, words_schema,
 };
 use crate::scalar::{Auto, Duration, MINUTE, SECOND, Whole, WordOr, whole};
 use crate::shapes::Network;
@@ -46,7 +46,7 @@ section! {
         default loose_initiation: bool = false;
         /// Largest MSS that the ends of a TCP flow may offer; larger values are lowered to it. Default: unchanged.
         optional mss_max: Whole<u16, 88, 65_495>;
-        /// TTL (IPv6: hop limit) of forwarded packets. `decrement`: one less, as a router does. `keep`: unchanged. Or a number.
+        /// TTL (IPv6: hop limit) of forwarded packets: a word or a number.
         default ttl: TtlOr = TtlOr::Word(TtlWord::Decrement);
         /// Type of service (IPv6: traffic class) of forwarded packets, as a number; the two ECN bits stay unchanged. Default: unchanged.
         optional tos: Whole<u8, 0, 255>;
@@ -67,7 +67,7 @@ section! {
     PacketPath at "packet_path" {
         /// Network interfaces whose packets are processed. `auto`: all interfaces that are up and have an IP address and a hardware address.
         default interfaces: WordOr<Auto, Vec<Spanned<InterfaceName>>> = WordOr::Word(Auto);
-        /// The forwarding paths to try, best first: `xdp` (in the driver), `tcx` (after the driver), `proxy` (by sockets, as `type: tcp`). weir names the path of each virtual server at the start, at reloads, in `weir check --explain` and in `/status`.
+        /// The forwarding paths to try, best first. weir names the path of each virtual server at the start, at reloads, in `weir check --explain` and in `/status`.
         default rungs: Rungs = Rungs(vec![Rung::Xdp, Rung::Tcx, Rung::Proxy]);
         /// Distinguishes several instances on one host: programs and tables are kept under `/sys/fs/bpf/weirgate/NAME`.
         default name: PathName = PathName("weir".into());
@@ -75,17 +75,17 @@ section! {
         default flows_max: Whole<u32, 1_024, FLOWS_MAX> = Whole(1 << 20);
         /// Most entries in each of four tables: flows with `dsr`, clients with persistence, sources with a rate, and fragmented packets. A full table forgets its oldest entries. A change of this number forgets all flows.
         default remembered_max: Whole<u32, 1_024, FLOWS_MAX> = Whole(1 << 16);
-        /// Sources whose packets are dropped before any other processing, on all `interfaces` and for all destinations. This also protects virtual servers of other types and the host's own services.
+        /// Sources whose packets are dropped before any other processing, on all `interfaces` and for all destinations. This also protects virtual servers of other types and the host's own services. Default: none.
         optional deny: Vec<Spanned<Network>>;
-        /// Exceptions to `deny`: the longest prefix of both lists decides.
+        /// Exceptions to `deny`: the longest prefix of both lists decides. Default: none.
         optional allow: Vec<Spanned<Network>>;
         /// New flows per second of one source address (IPv6: of one /64). Further ones are dropped and counted. Default: no limit.
         optional connections_per_second_per_source: Whole<u32, 1, RATE_MAX>;
         /// New flows of a source that may arrive at once after a pause. Default: the flows of one second.
         optional burst: Whole<u32, 1, RATE_MAX>;
-        /// Addresses and ports of virtual servers of types `http` and `tcp`. weir answers SYNs to them with SYN cookies, before the SYNs reach a socket. Needs `xdp`, and `net.ipv4.tcp_syncookies=2`.
+        /// Addresses and ports of virtual servers of types `http` and `tcp`. weir answers SYNs to them with SYN cookies, before the SYNs reach a socket. Needs `xdp`, and `net.ipv4.tcp_syncookies=2`. Default: none.
         optional syn_cookies: OneOrMany<Spanned<ListenAddress>>;
-        /// What happens to flows when weir ends. `detach`: they end too, after `drain_timeout`. `keep`: the kernel continues to forward them, and the next weir with this `name` takes them over; `weir l4 detach` ends them.
+        /// What happens to flows when weir ends.
         default on_exit: OnExit = OnExit::Detach;
     }
     later []
@@ -94,9 +94,9 @@ section! {
 choice! {
     /// What happens to flows when weir ends.
     OnExit {
-        /// They end with weir.
+        /// They end too, after `drain_timeout`.
         Detach = "detach",
-        /// The kernel continues to forward them.
+        /// The kernel continues to forward them, and the next weir with this `name` takes them over; `weir l4 detach` ends them.
         Keep = "keep",
     }
     later [] maps []
@@ -105,11 +105,11 @@ choice! {
 choice! {
     /// A forwarding path of packets.
     Rung {
-        /// In the driver (XDP).
+        /// In the network driver (XDP).
         Xdp = "xdp",
-        /// After the driver (tcx).
+        /// After the driver, in the kernel's traffic control (tcx).
         Tcx = "tcx",
-        /// By sockets.
+        /// By sockets, as with `type: tcp`.
         Proxy = "proxy",
     }
     later [] maps []
@@ -142,7 +142,7 @@ impl Shown for Rungs {
 choice! {
     /// What happens to TTL and hop limit, as a word.
     TtlWord {
-        /// One less.
+        /// One less, as a router does.
         Decrement = "decrement",
         /// Unchanged.
         Keep = "keep",
@@ -205,7 +205,12 @@ impl Decode for PacketProtocol {
 
     fn schema(registry: &mut Registry) -> Value {
         let number = Whole::<u8, 0, 255>::schema(registry);
-        json!({ "anyOf": [{ "enum": ["tcp", "udp", "any"] }, number] })
+        let words = words_schema(&[
+            ("tcp", "TCP."),
+            ("udp", "UDP."),
+            ("any", "Every IP protocol; needs any port (`*`)."),
+        ]);
+        json!({ "anyOf": [words, number] })
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {

@@ -14,17 +14,17 @@ impl Keyword for Keep {
 pub(crate) type PathOr = WordOr<Keep, Path>;
 
 section! {
-    /// Treatment of path parts that servers read differently. Dot-segments (`..`, `%2e%2e`) are always removed, after all of these. `refuse` answers the request with 400.
+    /// Treatment of path parts that servers read differently. Dot-segments (`..`, `%2e%2e`) are always removed, after all of these.
     Path at "profiles.http.NAME.path" {
-        /// `//`. `merge`: it becomes one slash, as in nginx, Apache httpd and Tomcat. `keep`: the member gets it unchanged, except at the start of the path; rules see one slash.
+        /// Repeated slashes: `//`.
         default repeated_slashes: RepeatedSlashes = RepeatedSlashes::Merge;
-        /// `%2F`. `decode`: it becomes a slash. `keep`: the member gets `%2F`, rules see a slash; a `%2F` next to a dot-segment or in path parameters is refused.
+        /// Encoded slashes: `%2F`.
         default encoded_slashes: EncodedSlashes = EncodedSlashes::Refuse;
-        /// `\` and `%5C`. `slash`: it becomes a slash, as servers on Windows read it. `keep`: the member and the rules get `%5C`; do not use it for members on Windows, which read it as a slash.
+        /// Backslashes: `\` and `%5C`.
         default backslashes: Backslashes = Backslashes::Refuse;
-        /// Path parameters: the text after a `;` in a segment. `keep`: the member gets them, rules do not see them; refused are parameters of a dot-segment (`..;x`), and of an empty segment that is not the last one (`/;x/a`). `remove`: neither the member nor rules get them.
+        /// Path parameters: the text after a `;` in a segment.
         default parameters: Parameters = Parameters::Keep;
-        /// `%00`. `keep`: the member gets it.
+        /// NUL bytes: `%00`.
         default nul: Nul = Nul::Refuse;
     }
     later []
@@ -33,9 +33,9 @@ section! {
 choice! {
     /// Treatment of `//`.
     RepeatedSlashes {
-        /// It becomes one slash.
+        /// They become one slash, as in nginx, Apache httpd and Tomcat.
         Merge = "merge",
-        /// It stays.
+        /// The member gets them unchanged, except at the start of the path; rules see one slash.
         Keep = "keep",
     }
     later [] maps []
@@ -44,11 +44,11 @@ choice! {
 choice! {
     /// Treatment of `%2F`.
     EncodedSlashes {
-        /// The request is refused.
+        /// The request gets 400.
         Refuse = "refuse",
-        /// It becomes a slash.
+        /// They become slashes.
         Decode = "decode",
-        /// It stays.
+        /// The member gets `%2F`, rules see a slash. A `%2F` next to a dot-segment or in path parameters is refused.
         Keep = "keep",
     }
     later [] maps []
@@ -57,11 +57,11 @@ choice! {
 choice! {
     /// Treatment of a backslash.
     Backslashes {
-        /// The request is refused.
+        /// The request gets 400.
         Refuse = "refuse",
-        /// It becomes a slash.
+        /// They become slashes, as servers on Windows read them.
         Slash = "slash",
-        /// It stays.
+        /// The member and the rules get `%5C`. Do not use it for members on Windows: they read it as a slash.
         Keep = "keep",
     }
     later [] maps []
@@ -70,11 +70,11 @@ choice! {
 choice! {
     /// Treatment of the text after a semicolon.
     Parameters {
-        /// It stays.
+        /// The member gets them, rules do not see them. Parameters of a dot-segment (`..;x`), and of an empty segment that is not the last one (`/;x/a`), are refused.
         Keep = "keep",
-        /// It is removed.
+        /// Neither the member nor rules get them.
         Remove = "remove",
-        /// The request is refused.
+        /// The request gets 400.
         Refuse = "refuse",
     }
     later [] maps []
@@ -83,9 +83,9 @@ choice! {
 choice! {
     /// Treatment of `%00`.
     Nul {
-        /// The request is refused.
+        /// The request gets 400.
         Refuse = "refuse",
-        /// It stays.
+        /// The member gets `%00`.
         Keep = "keep",
     }
     later [] maps []

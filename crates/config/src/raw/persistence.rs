@@ -15,7 +15,7 @@ section! {
         required kind as "type": PersistenceType;
         /// The name of the cookie (default `WEIR`) or path parameter (default `jsessionid`). An inserted cookie has exactly this name. It holds one token per pool, at most 32.
         optional name: FieldName;
-        /// For `cookie`: `insert`: weir sets its own cookie. `passive`: the application sets the cookie, and weir selects the member by its value.
+        /// For `cookie`: the owner of the cookie.
         default mode: CookieMode = CookieMode::Insert;
         /// For an inserted cookie: its path.
         default path: Text = Text("/".into());
@@ -27,7 +27,7 @@ section! {
         default secure: AutoOr = AutoOr::Auto;
         /// For an inserted cookie: whether it is hidden from scripts.
         default http_only: bool = true;
-        /// For an inserted cookie: whether browsers send it with requests from other sites.
+        /// For an inserted cookie: whether browsers send it with requests from other sites. Default: `SameSite` is not set.
         optional same_site: SameSite;
         /// For an inserted cookie: whether members get it. If `false`, weir removes from requests each cookie that holds a token of a configured pool, whatever the name of the cookie is.
         default to_member: bool = false;
@@ -49,7 +49,7 @@ section! {
         optional of: Text;
         /// For `learned`: a template (TEXT) over the response, for example `${response.cookies['SESSION']}`. weir remembers its value and the member that sent the response. Later requests with this value in `of` go to that member. An empty value is not remembered. Default: weir remembers the value of `of` and the member that gets the first request with it.
         optional learn: Text;
-        /// The name of another persistence, used when this one knows no member for a request.
+        /// The name of another persistence, used when this one knows no member for a request. Default: none.
         optional fallback: Name;
     }
     later []
@@ -69,15 +69,15 @@ section! {
 choice! {
     /// How a client is identified.
     PersistenceType {
-        /// A cookie.
+        /// By a cookie.
         Cookie = "cookie",
-        /// By its address, remembered in a table.
+        /// By the client's address, remembered in a table.
         SourceAddress = "source_address",
-        /// The address that it has connected to, remembered in a table.
+        /// By the address that the client connected to, remembered in a table.
         DestinationAddress = "destination_address",
-        /// A value that its member has sent in a response, or that it has sent itself, remembered in a table.
+        /// By a value that a member has sent in a response, or that the client has sent, remembered in a table.
         Learned = "learned",
-        /// By the QUIC connection ID that its member has created (`type: udp`). The client stays even if its address changes.
+        /// By the QUIC connection ID that the member has created (`type: udp`). The client stays even if its address changes.
         Quic = "quic",
         /// By a value of the request, hashed to a member.
         Hash = "hash",
@@ -90,9 +90,9 @@ choice! {
 choice! {
     /// The owner of the cookie.
     CookieMode {
-        /// weir.
+        /// weir sets its own cookie.
         Insert = "insert",
-        /// The application.
+        /// The application sets the cookie, and weir selects the member by its value.
         Passive = "passive",
     }
     later [] maps []

@@ -12,7 +12,7 @@ use crate::shapes::{
 section! {
     /// An ordered list of rules. Virtual servers list policies by name under `policies`.
     Policy at "policies.NAME" {
-        /// `first_match`: only the first rule whose condition holds runs, and this policy ends; the next policies in the virtual server's list still run. `all_match`: every rule whose condition holds runs.
+        /// The rules that run.
         default strategy: Strategy = Strategy::FirstMatch;
         /// The rules, in order.
         required rules: Vec<Spanned<Rule>>;
@@ -23,9 +23,9 @@ section! {
 choice! {
     /// Which rules of a policy are followed.
     Strategy {
-        /// The first rule whose condition holds.
+        /// Only the first rule whose condition holds; then this policy ends. The next policies in the virtual server's list still run.
         FirstMatch = "first_match",
-        /// All rules whose condition holds.
+        /// Every rule whose condition holds.
         AllMatch = "all_match",
     }
     later [] maps []
@@ -93,9 +93,9 @@ one_of! {
         SetCookieAttributes as "set_cookie_attributes": SetCookieAttributes;
         /// Removes request cookies for the member.
         RemoveCookie as "remove_cookie": OneOrMany<Spanned<FieldName>>;
-        /// The persistence of the request: a name, or `off`.
+        /// The persistence of the request: its name. `off`: none.
         Persistence as "persistence": WordOr<Off, Name>;
-        /// `off`: the response is not compressed, even if the virtual server has `compression`.
+        /// The compression of the response.
         Compression as "compression": NoCompression;
         /// The mode of the web application firewall for this request; it overrides `mode` of the virtual server's `waf`. The last one wins. Without `waf` on the virtual server it has no effect.
         Waf as "waf": WafMode;
@@ -117,7 +117,7 @@ one_of! {
 choice! {
     /// The compression setting of a rule.
     NoCompression {
-        /// The response is not compressed.
+        /// None, even if the virtual server has `compression`.
         Off = "off",
     }
     later [] maps []
@@ -211,7 +211,7 @@ section! {
         default secure: AutoOr = AutoOr::Auto;
         /// Whether it is hidden from scripts.
         default http_only: bool = true;
-        /// Whether browsers send it with requests from other sites.
+        /// Whether browsers send it with requests from other sites. Default: `SameSite` is not set.
         optional same_site: SameSite;
     }
     later []
@@ -226,7 +226,7 @@ section! {
         default secure: bool = false;
         /// Adds `HttpOnly` to cookies without it: they are hidden from scripts.
         default http_only: bool = false;
-        /// Sets `SameSite` to this value, even if the cookie has another value. It decides whether browsers send the cookie with requests from other sites.
+        /// Sets `SameSite` to this value, even if the cookie has another value. It decides whether browsers send the cookie with requests from other sites. Default: unchanged.
         optional same_site: SameSite;
     }
     later []
@@ -261,11 +261,11 @@ choice! {
 choice! {
     /// What happens to a request that rules would deny.
     WafMode {
-        /// It is not inspected.
+        /// Requests are not inspected.
         Off = "off",
-        /// It is passed on and logged.
+        /// The request is logged and passed on.
         Detect = "detect",
-        /// The member does not get it.
+        /// The request is denied: the member does not get it.
         Block = "block",
     }
     later [] maps []

@@ -22,7 +22,7 @@ section! {
         optional ciphers: Vec<crate::decode::Spanned<CipherSuite>>;
         /// Key exchange groups, in order of preference. Default: X25519MLKEM768, X25519, P-256, P-384.
         optional curves: Vec<crate::decode::Spanned<Curve>>;
-        /// How a returning client avoids the full handshake. `tickets`: the client keeps the encrypted session. `stateful`: weir keeps the session, for all workers. `off`: no resumption.
+        /// How a returning client avoids the full handshake.
         default resumption: Resumption = Resumption::Tickets;
         /// For `tickets`: a file with ticket keys, shared by several instances. The first key encrypts; all keys are accepted. Default: own keys, changed every six hours and never stored.
         optional ticket_key_file: FilePath;
@@ -38,7 +38,7 @@ section! {
         default handshake_timeout: Timeout = Duration(10 * SECOND);
         /// Most simultaneous handshakes, over all workers; further connections are closed. Default: no limit.
         optional handshakes_max: Whole<u32, 1, HANDSHAKES_MAX>;
-        /// Other settings for some server names: TLS profiles, by name.
+        /// Other settings for some server names: TLS profiles, by name. Default: none.
         optional by_name: Vec<crate::decode::Spanned<ByName>>;
     }
     later []
@@ -51,7 +51,7 @@ section! {
         required cert: FilePath;
         /// Its private key, in PEM and unencrypted. It may be in the same file.
         required key: FilePath;
-        /// The OCSP response, sent with the certificate while it is valid. A file in DER; or `fetch`: weir asks the responder named in the certificate, and asks again after half of the response's lifetime.
+        /// The OCSP response, sent with the certificate while it is valid. A file in DER; or `fetch`: weir asks the responder named in the certificate, and asks again after half of the response's lifetime. Default: none.
         optional ocsp: OcspSource;
     }
     later []
@@ -60,11 +60,11 @@ section! {
 section! {
     /// Client certificates.
     ClientCertificates at "virtual_servers.NAME.tls.client_certificates" {
-        /// `require`: a client without a certificate is refused. `request`: a client without a certificate is served, too.
+        /// Treatment of clients without a certificate.
         default mode: ClientCertificateMode = ClientCertificateMode::Require;
         /// Certificates of the accepted authorities, in PEM.
         required ca: FilePath;
-        /// Certificate revocation lists of these authorities, in PEM or DER.
+        /// Certificate revocation lists of these authorities, in PEM or DER. Default: none.
         optional crl: FilePath;
     }
     later []
@@ -84,11 +84,11 @@ section! {
 choice! {
     /// How a returning client avoids the full handshake.
     Resumption {
-        /// By tickets.
+        /// The client keeps the encrypted session.
         Tickets = "tickets",
-        /// By sessions that weir keeps.
+        /// weir keeps the session, for all workers.
         Stateful = "stateful",
-        /// No resumption.
+        /// Each connection has a full handshake.
         Off = "off",
     }
     later [] maps []
@@ -97,9 +97,9 @@ choice! {
 choice! {
     /// Whether a client needs a certificate.
     ClientCertificateMode {
-        /// Required.
+        /// They are refused.
         Require = "require",
-        /// Optional.
+        /// They are served, too.
         Request = "request",
     }
     later [] maps []

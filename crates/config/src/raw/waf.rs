@@ -17,21 +17,21 @@ pub(crate) type Level = Whole<u8, 1, 4>;
 section! {
     /// The web application firewall: its rules, and the actions on findings. Rules are in ModSecurity's language, for example OWASP CRS ([waf.md](waf.md)). If a setting is missing here, the value in the rules applies.
     Waf at "virtual_servers.NAME.waf" {
-        /// What happens to a request that rules would deny. `detect`: it is logged and passed on. `block`: it is denied. `off`: no request is inspected. A policy can set another mode for some requests, with the action `waf`.
+        /// What happens to a request that rules would deny. A policy can set another mode for some requests, with the action `waf`.
         required mode: WafMode;
         /// The rules, in the order in which they are read: files, folders of CRS (with `crs-setup.conf`, `rules` and `plugins`), or the word `builtin` for weir's own rules ([waf-rules.md](waf-rules.md)). Default: `builtin`.
         optional rules: OneOrMany<Spanned<FilePath>>;
-        /// The paranoia level of rules that count toward the score. A higher level is stricter and has more false positives. Sets `blocking_paranoia_level` of CRS 4 and `paranoia_level` of CRS 3.
+        /// The paranoia level of rules that count toward the score. A higher level is stricter and has more false positives. Sets `blocking_paranoia_level` of CRS 4 and `paranoia_level` of CRS 3. Default: the value in the rules.
         optional paranoia: Level;
         /// The paranoia level of rules that are evaluated and logged; not below `paranoia`. Sets `detection_paranoia_level` of CRS 4 and `executing_paranoia_level` of CRS 3. Default with `paranoia`: the same.
         optional detection_paranoia: Level;
-        /// The score from which a request is denied. Sets `inbound_anomaly_score_threshold`.
+        /// The score from which a request is denied. Sets `inbound_anomaly_score_threshold`. Default: the value in the rules.
         optional threshold: Whole<u32, 1, 1_000_000>;
-        /// Whether a request can be denied by its head alone, before its body is read. Sets `early_blocking` of CRS 4.
+        /// Whether a request can be denied by its head alone, before its body is read. Sets `early_blocking` of CRS 4. Default: the value in the rules.
         optional early_blocking: bool;
         /// Further `TX` variables by name, as `crs-setup.conf` sets them. They override values that rules set.
         optional variables: TxTexts;
-        /// Checks that need no rules: their settings, or `off`. Default: all checks with their default actions and limits. In mode `detect`, none of them blocks.
+        /// Checks that need no rules: their settings. `off`: none of them is done. Default: all checks with their default actions and limits. In mode `detect`, none of them blocks.
         optional checks: WordOr<Off, super::checks::Checks>;
         /// Inspection of responses, for error messages and other data that must not leak. Default: none.
         optional responses: Responses;
@@ -49,7 +49,7 @@ section! {
         default work_max: Size<MIB, WORK_BYTES_MAX> = Size(256 * MIB);
         /// Most CPU time that rules may use for one request and its response. weir checks it after about every 64 KiB that rules have read.
         default time_max: Duration<10, MINUTE> = Duration(SECOND);
-        /// What happens to a request that cannot be judged, because its body is unreadable or exceeds a limit. `block`: in mode `block` the member does not get it. `pass`: it is passed on.
+        /// What happens to a request that cannot be judged, because its body is unreadable or exceeds a limit.
         default unjudged: Unjudged = Unjudged::Block;
     }
     later []
@@ -69,7 +69,7 @@ section! {
 section! {
     /// Protection of the application's cookies.
     Cookies at "virtual_servers.NAME.waf.cookies" {
-        /// Names of cookies that clients must not change; `cart_*` matches all names with this prefix, `*` all. weir adds a tag after the value, and removes it before the member gets the cookie. A cookie with a wrong tag is a finding of the check `cookie_changed`. Not for cookies that scripts read or set.
+        /// Names of cookies that clients must not change; `cart_*` matches all names with this prefix, `*` all. weir adds a tag after the value, and removes it before the member gets the cookie. A cookie with a wrong tag is a finding of the check `cookie_changed`. Not for cookies that scripts read or set. Default: none.
         optional sealed: Vec<Spanned<Text>>;
         /// A file with keys for the tags, shared by several instances. The first key signs; all keys are accepted. Default: one key, kept in `state_dir`.
         optional key_file: FilePath;
@@ -77,7 +77,7 @@ section! {
         default secure: bool = false;
         /// Adds `HttpOnly` to cookies without it: they are hidden from scripts.
         default http_only: bool = false;
-        /// Adds `SameSite` with this value to cookies without it. It decides whether browsers send the cookies with requests from other sites.
+        /// Adds `SameSite` with this value to cookies without it. It decides whether browsers send the cookies with requests from other sites. Default: unchanged.
         optional same_site: SameSite;
     }
     later []
@@ -86,7 +86,7 @@ section! {
 choice! {
     /// What happens to a request that cannot be judged.
     Unjudged {
-        /// The member does not get it.
+        /// In mode `block` the member does not get it.
         Block = "block",
         /// It is passed on.
         Pass = "pass",
@@ -99,7 +99,7 @@ section! {
     WafLog at "log.waf" {
         /// `stdout`, a file, or a syslog server, as for `log.access.to`. Without the section `log.waf`, this log goes to the target of the access log.
         required to: crate::shapes::LogPath;
-        /// Which requests are recorded completely, so that other rules can judge them again (`weir waf diff`). `told`: requests with a finding. `all`: all inspected requests. Values with secret names are masked. A body is left out if it is longer than 64 KiB, or may hold a secret that cannot be masked.
+        /// Which requests are recorded completely, so that other rules can judge them again (`weir waf diff`). Values with secret names are masked. A body is left out if it is longer than 64 KiB, or may hold a secret that cannot be masked.
         default record: Record = Record::Off;
     }
     later []
@@ -108,7 +108,7 @@ section! {
 choice! {
     /// Which requests the log of the web application firewall records completely.
     Record {
-        /// None.
+        /// No request.
         Off = "off",
         /// Requests with a finding.
         Told = "told",

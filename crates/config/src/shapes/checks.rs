@@ -3,16 +3,24 @@
 use serde_json::{Map, Value, json};
 use weir_waf::checks::{Action, Check};
 
-use crate::decode::{Context, Decode, Registry};
+use crate::decode::{Context, Decode, Registry, words_schema};
 use crate::hints::nearest;
 use crate::quote::clip;
 use crate::tree::{Node, NodeValue};
 
-/// What becomes of requests in which checks find something.
+/// Actions for the findings of checks.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CheckActions(pub Vec<(Check, Action)>);
 
 const ACTIONS: [Action; 3] = [Action::Off, Action::Alarm, Action::Block];
+
+const fn meaning(action: Action) -> &'static str {
+    match action {
+        Action::Off => "The check is not done.",
+        Action::Alarm => "Findings are logged and counted.",
+        Action::Block => "Findings are logged and counted; in mode `block` the request is denied.",
+    }
+}
 
 impl Decode for CheckActions {
     fn expected() -> String {
@@ -20,7 +28,7 @@ impl Decode for CheckActions {
     }
 
     fn schema(_: &mut Registry) -> Value {
-        let action = json!({ "enum": ACTIONS.map(Action::name) });
+        let action = words_schema(&ACTIONS.map(|action| (action.name(), meaning(action))));
         let properties = Check::ALL.map(|check| {
             let described = json!({ "description": check.sentence(), "allOf": [action] });
             (check.name().to_owned(), described)

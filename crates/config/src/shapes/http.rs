@@ -13,7 +13,7 @@ use crate::tree::{Node, NodeValue, Span};
 /// Longest name of a field, cookie or parameter.
 const FIELD_NAME_BYTES_MAX: usize = 256;
 
-/// Fields that frame a message or belong to one connection: weir writes them, nobody else.
+/// Fields that frame a message or belong to one connection: only weir writes them.
 const FRAMING_FIELDS: [&str; 11] = [
     "connection",
     "content-length",
@@ -33,7 +33,7 @@ const FRAMING_FIELDS: [&str; 11] = [
 pub(crate) struct FieldName(pub String);
 
 impl FieldName {
-    /// Why a field of this name is not for policies, and what is to be done instead.
+    /// The reason why policies cannot change a field of this name, and the alternative.
     pub fn is_framing(&self) -> Option<&'static str> {
         let lower = self.0.to_ascii_lowercase();
         if let Some(prefix) = lower.strip_suffix('*') {
@@ -158,7 +158,7 @@ impl Decode for AnyText {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        // A number is what it looks like; a boolean may be meant otherwise.
+        // A number is taken literally; a boolean may be a mistake.
         decode_scalar(node, context, |scalar| match scalar.kind() {
             ScalarKind::Text | ScalarKind::Number => Ok(Self(scalar.text.clone())),
             ScalarKind::Boolean => {
@@ -179,7 +179,7 @@ section! {
     later []
 }
 
-/// A template, or a pattern and what takes its place.
+/// A template, or a pattern with its replacement.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Rewrite {
     Text(AnyText),
@@ -318,8 +318,11 @@ impl<T: Decode> Decode for ByStatus<T> {
         let decoded = entries.iter().filter_map(|entry| {
             let status = StatusMatch::parse(&entry.key);
             if status.is_none() {
-                let message =
-                    format!("{}: \"{}\" is not such a status", context.path(), clip(&entry.key));
+                let message = format!(
+                    "{}: \"{}\" is not a status of an error page",
+                    context.path(),
+                    clip(&entry.key)
+                );
                 let help = nearest(&entry.key, ["4xx", "5xx", "502", "503", "504"]);
                 let help = help.map_or_else(Self::expected, |near| format!("did you mean {near}?"));
                 context.error_help(entry.key_span, message, help);

@@ -101,7 +101,7 @@ impl Shown for ProbePath {
 pub(crate) struct StatusExpectation(pub Vec<(u16, u16)>);
 
 impl Default for StatusExpectation {
-    /// Success and redirection: what BIG-IP's and HAProxy's users know.
+    /// Success and redirection, as in BIG-IP and HAProxy.
     fn default() -> Self {
         Self(vec![(200, 399)])
     }
@@ -224,7 +224,7 @@ section! {
     later []
 }
 
-/// What a body must have in it.
+/// The expected contents of a body.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum BodyExpectation {
     Substring(Text),

@@ -59,7 +59,7 @@ section! {
     later []
 }
 
-/// What is sent: text, or `hex`.
+/// Data to send: text, or `hex`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Payload {
     Text(Text),

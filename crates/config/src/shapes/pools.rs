@@ -66,7 +66,7 @@ impl Decode for PoolChoice {
         }
         if is_sound && split.iter().all(|(_, weight)| *weight == 0) {
             let message = format!("{} gives every pool the weight 0", context.path());
-            context.error_help(node.span, message, "give one of them more");
+            context.error_help(node.span, message, "give at least one a higher weight");
             is_sound = false;
         }
         is_sound.then_some(Self::Split(split))

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use weir_tls::client_hello::canonical_name;
 use weir_tls::server::{GROUPS, SUITES, Version};
 
-use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_scalar, decode_text};
+use crate::decode::{
+    Context, Decode, Invalid, Registry, Shown, decode_scalar, decode_text, words_schema,
+};
 use crate::hints::nearest;
 use crate::quote::clip;
 use crate::tree::Node;
@@ -32,7 +34,8 @@ impl Decode for TlsVersion {
     }
 
     fn schema(_: &mut Registry) -> Value {
-        json!({ "enum": ["1.2", "1.3", 1.2, 1.3] })
+        let words = words_schema(&[("1.2", "TLS 1.2 (RFC 5246)."), ("1.3", "TLS 1.3 (RFC 8446).")]);
+        json!({ "anyOf": [words, { "enum": [1.2, 1.3] }] })
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
@@ -81,8 +84,15 @@ impl Decode for CipherSuite {
     }
 
     fn schema(_: &mut Registry) -> Value {
-        let names: Vec<&str> = SUITES.iter().flat_map(|(short, long, _)| [*short, *long]).collect();
-        json!({ "enum": names })
+        let meaning = |name: &str| match name {
+            _ if name.starts_with("ECDHE-ECDSA") => "TLS 1.2 with an ECDSA certificate.",
+            _ if name.starts_with("ECDHE-RSA") => "TLS 1.2 with an RSA certificate.",
+            _ => "TLS 1.3.",
+        };
+        let names = SUITES
+            .iter()
+            .flat_map(|(short, long, _)| [(*short, meaning(short)), (*long, meaning(short))]);
+        words_schema(&names.collect::<Vec<_>>())
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
@@ -104,7 +114,7 @@ impl Decode for CipherSuite {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Curve(pub usize);
 
-/// What others call them.
+/// Other names of curves.
 const CURVE_ALIASES: [(&str, &str); 5] = [
     ("prime256v1", "P-256"),
     ("secp256r1", "P-256"),
@@ -120,8 +130,15 @@ impl Decode for Curve {
     }
 
     fn schema(_: &mut Registry) -> Value {
-        let names: Vec<&str> = GROUPS.iter().map(|(name, _)| *name).collect();
-        json!({ "enum": names })
+        let meaning = |name: &str| match name {
+            "X25519MLKEM768" => "X25519 with ML-KEM-768, also secure against quantum computers.",
+            "X25519" => "Elliptic curve of RFC 7748.",
+            "P-256" => "Elliptic curve of NIST with 256 bits.",
+            "P-384" => "Elliptic curve of NIST with 384 bits.",
+            "SECP256R1MLKEM768" => "P-256 with ML-KEM-768, also secure against quantum computers.",
+            _ => "",
+        };
+        words_schema(&GROUPS.map(|(name, _)| (name, meaning(name))))
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
@@ -154,14 +171,14 @@ impl Decode for ServerName {
             };
             let name = canonical_name(name.as_bytes());
             let name = name.ok_or_else(|| {
-                Invalid::because(format!("`{}` is not a name that clients can ask for", clip(text)))
+                Invalid::because(format!("`{}` is not a valid server name", clip(text)))
             })?;
             Ok(Self(format!("{star}{name}")))
         })
     }
 }
 
-/// A name that members are asked for, in lower case.
+/// A server name for members, in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MemberName(pub String);
 
@@ -179,7 +196,7 @@ impl Decode for MemberName {
             let name = canonical_name(text.as_bytes());
             let name = name.filter(|name| pki::ServerName::try_from(name.as_str()).is_ok());
             name.map(Self).ok_or_else(|| {
-                let reason = format!("`{}` is not a name that TLS can ask for", clip(text));
+                let reason = format!("`{}` is not a valid server name", clip(text));
                 Invalid::because(reason).help(match text.strip_prefix("*.") {
                     Some(parent) => {
                         format!("write one name, such as a.{}: only certificates can have `*`", clip(parent))

@@ -9,7 +9,7 @@ use crate::tree::{Entry, Node, NodeValue};
 
 /// Longest name.
 const NAME_BYTES_MAX: usize = 128;
-/// The schema's form of what a name is.
+/// The pattern of a name in the schema.
 const NAME_PATTERN: &str = "^[A-Za-z0-9._-]+$";
 
 /// Values of `TX` variables, by names in lower case.

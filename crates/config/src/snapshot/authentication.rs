@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_core::jwt::TokenReader;
 
-/// What reads tokens whose keys are fetched.
+/// A token reader whose keys are fetched.
 #[derive(Debug, Clone)]
 pub struct FetchedKeys {
     /// The name of the authentication in the file.

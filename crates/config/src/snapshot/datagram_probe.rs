@@ -4,29 +4,29 @@ use std::sync::Arc;
 
 use super::probe_answer::BodyMatch;
 
-/// What a udp monitor sends and expects.
+/// Sent and expected data of a udp monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UdpProbe {
     /// The datagram.
     pub send: Arc<[u8]>,
-    /// What the answer must have; `None`: any will do.
+    /// The required contents of the answer; `None`: any answer.
     pub receive: Option<BodyMatch>,
-    /// What in it asks for a drain; looked for before `receive`.
+    /// Contents that mean a drain; checked before `receive`.
     pub drain_on: Option<BodyMatch>,
     /// Whether no answer is a pass.
     pub is_silence_fine: bool,
 }
 
-/// What a dns monitor asks and expects.
+/// The query and expected answer of a dns monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DnsProbe {
-    /// The name that is asked for.
+    /// The queried name.
     pub name: Arc<str>,
     /// The type of the records.
     pub record: DnsRecord,
     /// The code that the answer must have.
     pub rcode: DnsRcode,
-    /// What one of the records must be, as text.
+    /// The required value of one of the records, as text.
     pub value: Option<Arc<str>>,
 }
 

@@ -19,28 +19,28 @@ pub struct Limits {
     pub requests: Option<Rate>,
     /// On requests; indexes into [`Snapshot::key_limits`](super::Snapshot::key_limits).
     pub per_key: Vec<usize>,
-    /// The same on connections, whose key is the address.
+    /// Limits per address on connections.
     pub per_key_connections: Vec<usize>,
 }
 
 /// A limit for each value of a key.
 #[derive(Debug, Clone)]
 pub struct KeyLimit {
-    /// Whose it is, for metrics: `virtual_servers.shop[0]`, `policies.api.3`.
+    /// Its name in metrics: `virtual_servers.shop[0]`, `policies.api.3`.
     pub name: Arc<str>,
-    /// What is counted by.
+    /// The key.
     pub key: LimitKey,
-    /// What is counted.
+    /// The counted events.
     pub counted: Counted,
     /// How many of them.
     pub measure: KeyMeasure,
-    /// What happens to one more request.
+    /// The treatment of a request above the limit.
     pub exceed: Exceed,
     /// Keys at a time.
     pub entries_max: u32,
 }
 
-/// What a limit per key counts.
+/// The counted events of a limit per key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
     /// Requests.
@@ -52,13 +52,13 @@ pub enum Counted {
 /// How many of them a limit per key lets pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyMeasure {
-    /// What comes in a time.
+    /// A rate.
     Rate(Rate),
-    /// What is there at a time, at most so many.
+    /// A number of simultaneous ones.
     AtATime(u32),
 }
 
-/// What a limit counts by.
+/// The key of a limit.
 #[derive(Debug, Clone)]
 pub enum LimitKey {
     /// The client's address, as far as the prefix goes.
@@ -68,7 +68,7 @@ pub enum LimitKey {
 }
 
 impl LimitKey {
-    /// What its text reads.
+    /// The values that its text reads.
     pub fn reads(&self) -> Reads {
         match self {
             Self::Address(_) => Reads::default(),
@@ -77,12 +77,12 @@ impl LimitKey {
     }
 }
 
-/// What happens to a request beyond a limit.
+/// The treatment of a request above a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exceed {
     /// 429 with Retry-After.
     Reject,
-    /// It waits, at most so long.
+    /// It waits, at most this long.
     Delay {
         /// Longest wait.
         max_ms: u64,

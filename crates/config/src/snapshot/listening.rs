@@ -11,7 +11,7 @@ use super::Address;
 pub struct ListenPoint {
     /// The address.
     pub address: Address,
-    /// What comes by this network interface alone; `None`: by whichever.
+    /// Only traffic of this network interface; `None`: of any.
     pub interface: Option<Arc<str>>,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for ListenPoint {
 pub struct Listening {
     /// Also on an address that this host does not have yet.
     pub free_bind: bool,
-    /// The kernel hands a connection over when data has come, or after so long.
+    /// The kernel hands a connection over when data has come, or after this time.
     pub defer_accept_s: Option<u32>,
 }
 

@@ -8,9 +8,9 @@ use std::sync::Arc;
 pub enum LogField {
     /// When the request ended, in ISO 8601.
     Time,
-    /// The same in the form of Apache's combined format.
+    /// The time in the form of Apache's combined format.
     TimeCombined,
-    /// What tells the request from all others.
+    /// The request id.
     RequestId,
     /// The client, with its port.
     Client,
@@ -24,7 +24,7 @@ pub enum LogField {
     EnteredAt,
     /// Method.
     Method,
-    /// The authority asked for.
+    /// The requested authority.
     Host,
     /// Request target.
     Target,
@@ -34,9 +34,9 @@ pub enum LogField {
     Referer,
     /// `User-Agent`.
     UserAgent,
-    /// Who it is by an authentication.
+    /// The authenticated user.
     User,
-    /// The name that a relayed connection asked for.
+    /// The server name of a relayed connection.
     ServerName,
     /// Datagrams of a session's client.
     DatagramsReceived,
@@ -52,7 +52,7 @@ pub enum LogField {
     BytesReceived,
     /// Bytes of the response.
     BytesSent,
-    /// Those of its body.
+    /// Bytes of its body.
     BodyBytesSent,
     /// Further members tried.
     Retries,
@@ -124,13 +124,13 @@ impl LogField {
 /// A form of access log lines that the file gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFormat {
-    /// What a line is made of.
+    /// The parts of a line.
     pub line: LogLine,
     /// The names of the header fields that it shows, in lower case.
     pub headers: Vec<Box<str>>,
 }
 
-/// What a line is made of.
+/// The parts of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogLine {
     /// A JSON object with these.
@@ -144,11 +144,11 @@ pub enum LogLine {
 pub enum LogPiece {
     /// As it is.
     Literal(Box<[u8]>),
-    /// What is known of the request.
+    /// A value of the request.
     Field {
-        /// Of what.
+        /// The field.
         field: LogField,
-        /// A space in it is written as it is: it cannot be taken for the end of the value.
+        /// A space in it is written unchanged: it cannot be read as the end of the value.
         keeps_spaces: bool,
     },
 }

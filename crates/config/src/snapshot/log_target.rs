@@ -36,7 +36,7 @@ pub enum SyslogServer {
     Udp(String),
     /// At this host and port, by a connection.
     Tcp(String),
-    /// The same within TLS.
+    /// TCP with TLS.
     Tls(SyslogTls),
 }
 
@@ -47,7 +47,7 @@ pub struct SyslogTls {
     pub server: String,
     /// The name that its certificate must be for.
     pub name: Arc<str>,
-    /// Whom to trust, and what to show.
+    /// Trusted authorities, and weir's certificate.
     pub tls: Arc<PoolTls>,
 }
 

@@ -1,4 +1,4 @@
-//! What the packet path shall do: `packet_path`, and virtual servers of `type: fast_l4`.
+//! The packet path: `packet_path`, and virtual servers of `type: fast_l4`.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +13,7 @@ pub struct Packets {
     pub path: PathSettings,
     /// In the file's order; names are unique among all virtual servers.
     pub servers: Vec<Arc<PacketServer>>,
-    /// Those that packets cannot be had for; the control plane moves them here from `servers`.
+    /// Virtual servers whose packets cannot be processed; the control plane moves them here from `servers`.
     pub fallen: Vec<Fallen>,
 }
 
@@ -29,8 +29,8 @@ pub struct Fallen {
 }
 
 impl Packets {
-    /// Serves what can be by sockets in place of packets, which cannot be had for this reason. Gives the virtual servers that
-    /// take their place.
+    /// Moves virtual servers to sockets if possible, because packets cannot be processed for this reason. Returns the
+    /// virtual servers that replace them.
     pub fn fall(&mut self, why: &str) -> Vec<VirtualServer> {
         let why: Arc<str> = why.into();
         let mut proxies = Vec::new();
@@ -76,7 +76,7 @@ pub struct PathSettings {
     pub rate: Option<FlowRate>,
     /// Listeners whose SYNs are answered with cookies.
     pub syn_cookies: Vec<SocketAddr>,
-    /// The kernel goes on forwarding when weir has ended.
+    /// The kernel continues to forward after weir has ended.
     pub is_kept_at_exit: bool,
 }
 
@@ -173,7 +173,7 @@ impl fmt::Display for PacketProtocol {
     }
 }
 
-/// What becomes of a packet's destination.
+/// The treatment of a packet's destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     /// The member's takes its place.
@@ -202,7 +202,7 @@ pub enum PacketSource {
     },
 }
 
-/// What becomes of TTL and hop limit.
+/// The treatment of TTL and hop limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ttl {
     /// One less.
@@ -220,17 +220,17 @@ pub struct PacketServer {
     pub name: Arc<str>,
     /// At least one; no two of a protocol are the same in a snapshot.
     pub destinations: Vec<PacketDestination>,
-    /// What it takes.
+    /// The protocol of its packets.
     pub protocol: PacketProtocol,
     /// Index into [`super::Snapshot::pools`]; `None`: the routing table decides.
     pub pool: Option<usize>,
-    /// What becomes of destinations.
+    /// The treatment of destinations.
     pub delivery: Delivery,
-    /// Members get the port that the client asked for, whatever theirs are.
+    /// Members get the client's destination port, whatever their own ports are.
     pub keeps_port: bool,
     /// Which address members see.
     pub source: PacketSource,
-    /// A source keeps its member for so long.
+    /// How long a source keeps its member.
     pub persistence_ms: Option<u64>,
     /// Without a packet.
     pub idle_timeout_ms: u64,
@@ -238,9 +238,9 @@ pub struct PacketServer {
     pub handshake_timeout_ms: u64,
     /// TCP that has been closed.
     pub closing_timeout_ms: u64,
-    /// Ends of TCP flows are told of the end for rest.
+    /// The ends of an idle TCP flow get a reset.
     pub resets_on_timeout: bool,
-    /// Ends of TCP flows are told of the end for a member that is down.
+    /// The ends of a TCP flow get a reset when its member goes down.
     pub resets_on_member_down: bool,
     /// TCP flows may begin without a SYN.
     pub loose_initiation: bool,
@@ -250,20 +250,20 @@ pub struct PacketServer {
     pub ttl: Ttl,
     /// Type of service.
     pub tos: Option<u8>,
-    /// What the packet path does otherwise than pool and profile say, in sentences.
+    /// Differences between the packet path and the settings of pool and profile, in sentences.
     pub remarks: Vec<Arc<str>>,
-    /// What takes its place where packets cannot be had.
+    /// Its substitute where packets cannot be processed.
     pub fallback: Fallback,
 }
 
-/// What takes the place of a virtual server of `type: fast_l4` where packets cannot be had.
+/// The substitute of a virtual server of `type: fast_l4` where packets cannot be processed.
 #[derive(Debug, Clone)]
 pub enum Fallback {
     /// One of `type: tcp`.
     Proxy {
         /// It.
         server: Arc<VirtualServer>,
-        /// What is otherwise then, in sentences.
+        /// Differences of the substitute, in sentences.
         remarks: Vec<Arc<str>>,
     },
     /// Nothing, for this reason.

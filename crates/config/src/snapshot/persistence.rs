@@ -15,13 +15,13 @@ use super::ConnectionIdSettings;
 pub struct Persistence {
     /// Its name; of an inline one `virtual_servers.` and the virtual server's.
     pub name: Arc<str>,
-    /// What tells one client from another.
+    /// The way to identify clients.
     pub kind: PersistenceKind,
-    /// What is tried next: an index into [`Snapshot::persistence`].
+    /// The next persistence: an index into [`Snapshot::persistence`].
     pub fallback: Option<usize>,
 }
 
-/// What tells one client from another.
+/// The way to identify clients.
 #[derive(Debug, Clone)]
 pub enum PersistenceKind {
     /// A cookie of weir's own.
@@ -41,9 +41,9 @@ pub enum PersistenceKind {
     Hash(Template),
     /// A parameter in the path, or the cookie of the same name in upper case.
     PathParameter {
-        /// Of the parameter.
+        /// The name of the parameter.
         name: Arc<str>,
-        /// Of the cookie.
+        /// The name of the cookie.
         cookie: Arc<str>,
     },
 }
@@ -57,7 +57,7 @@ impl PersistenceKind {
         }
     }
 
-    /// What the text that tells clients apart reads, if it is one.
+    /// The values that the identifying text reads, if there is one.
     pub fn reads(&self) -> Option<Reads> {
         match self {
             Self::Hash(of) | Self::Learned(Learned { of, .. }) => Some(of.reads()),
@@ -65,7 +65,7 @@ impl PersistenceKind {
         }
     }
 
-    /// Whether virtual servers with the same pool share what is remembered.
+    /// Whether virtual servers with the same pool share the table.
     pub fn is_shared(&self) -> bool {
         match self {
             Self::Address(remembered) => remembered.table.across_virtual_servers,
@@ -91,7 +91,7 @@ pub struct InsertedCookie {
 /// An address that is remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RememberedAddress {
-    /// Whose.
+    /// The kind of address.
     pub of: AddressOf,
     /// How much of it counts.
     pub prefix: PrefixLengths,
@@ -111,15 +111,15 @@ pub enum AddressOf {
 /// A value that is remembered.
 #[derive(Debug, Clone)]
 pub struct Learned {
-    /// What a client is found again by.
+    /// The text that identifies a client.
     pub of: Template,
-    /// What is learned of a response; `None`: what `of` says of the request.
+    /// The text learned from a response; `None`: the value of `of` for the request is learned.
     pub learn: Option<Template>,
     /// The table.
     pub table: TableSettings,
 }
 
-/// What is remembered.
+/// The remembered value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableSettings {
     /// After the last request.

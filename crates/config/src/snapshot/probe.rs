@@ -13,7 +13,7 @@ use crate::secret::Secret;
 /// One active health check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Monitor {
-    /// What is asked and what is expected.
+    /// The request, and the expected answer.
     pub kind: MonitorKind,
     /// When.
     pub schedule: Schedule,
@@ -23,10 +23,10 @@ pub struct Monitor {
     pub is_reverse: bool,
 }
 
-/// What a monitor does.
+/// The probe of a monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MonitorKind {
-    /// The connection is accepted, and what comes is as expected.
+    /// The connection is accepted, and the data is as expected.
     Tcp(TcpProbe),
     /// A request gets the expected answer.
     Http(HttpProbe),
@@ -54,20 +54,20 @@ pub enum MonitorKind {
     Radius(RadiusProbe),
 }
 
-/// What a tcp monitor says and expects.
+/// Sent and expected data of a tcp monitor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TcpProbe {
     /// Sent when the connection stands.
     pub send: Option<Arc<[u8]>>,
-    /// What the first 64 KiB that come must have; `None`: nothing needs to come.
+    /// The required contents of the first 64 KiB; `None`: no data is required.
     pub receive: Option<BodyMatch>,
-    /// What in them asks for a drain; looked for before `receive`.
+    /// Contents that mean a drain; checked before `receive`.
     pub drain_on: Option<BodyMatch>,
     /// `None`: without TLS.
     pub tls: Option<ProbeTls>,
 }
 
-/// What a grpc or grpcs monitor asks for.
+/// The request of a grpc or grpcs monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrpcProbe {
     /// Name of the service; empty for the server as a whole.
@@ -78,17 +78,17 @@ pub struct GrpcProbe {
     pub tls: Option<ProbeTls>,
 }
 
-/// What a script monitor runs.
+/// The command of a script monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptProbe {
     /// The program's path and its arguments; at least the path.
     pub command: Arc<[Arc<str>]>,
 }
 
-/// What an http or https monitor sends and expects.
+/// The request and expected response of an http or https monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpProbe {
-    /// How it is asked for.
+    /// The method of the request.
     pub method: ProbeMethod,
     /// Origin-form target.
     pub path: Arc<str>,
@@ -98,15 +98,15 @@ pub struct HttpProbe {
     pub fields: Vec<(Arc<str>, Secret)>,
     /// Basic authentication.
     pub credentials: Option<Credentials>,
-    /// What follows the head; possibly empty.
+    /// The body of the request; possibly empty.
     pub body: Arc<[u8]>,
     /// `Some` for https.
     pub tls: Option<ProbeTls>,
     /// Inclusive ranges, at least one.
     pub expect_status: Vec<(u16, u16)>,
-    /// What the body must have, in its first 64 KiB.
+    /// The required contents of the body, in its first 64 KiB.
     pub expect_body: Option<BodyMatch>,
-    /// The answer that asks for a drain; looked for before the expected one.
+    /// The answer that requests a drain; checked before the expected one.
     pub drain_on: Option<DrainAnswer>,
 }
 
@@ -118,7 +118,7 @@ pub enum ProbeMethod {
     Get,
     /// Its head alone.
     Head,
-    /// What the server can do.
+    /// The capabilities of the server.
     Options,
     /// Something is to be processed.
     Post,

@@ -1,4 +1,4 @@
-//! What a probe's answer must have.
+//! The expected answer of a probe.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 pub struct DrainAnswer {
     /// Inclusive ranges.
     pub status: Option<Vec<(u16, u16)>>,
-    /// What the body must have, in its first 64 KiB.
+    /// The required contents of the body, in its first 64 KiB.
     pub body: Option<BodyMatch>,
 }
 

@@ -1,10 +1,10 @@
-//! What virtual servers do with what comes, by type.
+//! The services of virtual servers, by type.
 
 use std::sync::Arc;
 
 use weir_tls::names::Names;
 
-/// What a virtual server does with connections.
+/// The service of a virtual server.
 #[derive(Debug, Clone)]
 pub enum Service {
     /// `type: http`: requests are read from them.
@@ -41,7 +41,7 @@ impl Service {
         }
     }
 
-    /// Whether what comes is relayed as it is.
+    /// Whether data is relayed unchanged.
     pub fn is_relay(&self) -> bool {
         !matches!(self, Self::Http)
     }
@@ -57,7 +57,7 @@ impl Service {
 pub struct Relay {
     /// Without a byte in either direction.
     pub idle_timeout_ms: u64,
-    /// Until what a client begins with is known.
+    /// The time until the first data of a client is known.
     pub hello_timeout_ms: u64,
     /// Where connections go by the name that they ask for; `None`: all go to the virtual server's pool.
     pub names: Option<ServerNames>,
@@ -85,13 +85,14 @@ pub struct Sessions {
 pub struct ServerNames {
     /// Indexes into [`Snapshot::pools`](super::Snapshot::pools).
     pub pools: Names<usize>,
-    /// Who asks for none of the names gets [`VirtualServer::pool`](super::VirtualServer::pool); otherwise nothing.
+    /// Clients without one of the names get [`VirtualServer::pool`](super::VirtualServer::pool); otherwise they are
+    /// refused.
     pub has_default: bool,
 }
 
 impl ServerNames {
-    /// The pool of a connection that asks for this name, in lower case; empty: for none. `default` is that of
-    /// the virtual server.
+    /// The pool of a connection with this server name, in lower case; empty: without a name. `default` is the pool of the
+    /// virtual server.
     pub fn pool(&self, name: &str, default: usize) -> Option<usize> {
         self.pools.find(name).copied().or(self.has_default.then_some(default))
     }

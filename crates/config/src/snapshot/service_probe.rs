@@ -1,16 +1,16 @@
-//! What is asked of servers of databases, mail, directories and access.
+//! Probes of databases, mail servers, directories and access servers.
 
 use std::sync::Arc;
 
 use super::probe_login::{Credentials, ProbeTls};
 use crate::secret::Secret;
 
-/// What a redis monitor asks.
+/// The probe of a redis monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisProbe {
     /// Without a name, the default user's password.
     pub credentials: Option<Credentials>,
-    /// What the server must be.
+    /// The required role of the server.
     pub role: Option<RedisRole>,
     /// `None`: without TLS.
     pub tls: Option<ProbeTls>,
@@ -25,19 +25,19 @@ pub enum RedisRole {
     Replica,
 }
 
-/// What an smtp monitor says.
+/// The probe of an smtp monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmtpProbe {
-    /// What it calls itself.
+    /// The name in EHLO.
     pub name: Arc<str>,
     /// `None`: without TLS.
     pub tls: Option<ProbeTls>,
 }
 
-/// What an ldap monitor asks.
+/// The probe of an ldap monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LdapProbe {
-    /// Whom it binds as; `None`: nobody.
+    /// The credentials of the bind; `None`: anonymous.
     pub credentials: Option<Credentials>,
     /// The entry that must be there; empty: the server's own.
     pub base: Arc<str>,
@@ -47,14 +47,14 @@ pub struct LdapProbe {
     pub tls: Option<ProbeTls>,
 }
 
-/// What a mysql or postgresql monitor asks.
+/// The probe of a mysql or postgresql monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlProbe {
     /// `None`: there is no login. The password may be empty.
     pub user: Option<Credentials>,
-    /// What the user logs in to.
+    /// The database of the login.
     pub database: Option<Arc<str>>,
-    /// What is asked then.
+    /// The query.
     pub query: Option<SqlQuery>,
     /// `None`: without TLS.
     pub tls: Option<ProbeTls>,
@@ -65,16 +65,16 @@ pub struct SqlProbe {
 pub struct SqlQuery {
     /// One statement.
     pub text: Arc<str>,
-    /// What the first value of the first row must be; `None`: the answer is no error.
+    /// The required first value of the first row; `None`: any answer but an error.
     pub value: Option<Arc<str>>,
 }
 
-/// What a radius monitor asks.
+/// The probe of a radius monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RadiusProbe {
-    /// Who wants access; 1 to 253 bytes, and a password of at most 128.
+    /// The user; 1 to 253 bytes, and a password of at most 128.
     pub credentials: Credentials,
-    /// What is shared with the server.
+    /// The secret that is shared with the server.
     pub secret: Secret,
     /// The answer that passes.
     pub reply: RadiusReply,

@@ -12,13 +12,13 @@ use weir_waf::inspection::CommonTexts;
 /// `waf:` of a virtual server. Virtual servers that say the same share it.
 #[derive(Debug, Clone)]
 pub struct Waf {
-    /// What becomes of what rules find, unless a policy says otherwise.
+    /// The mode, unless a policy sets another.
     pub mode: WafMode,
-    /// The rules, with what is known of texts that requests have in common.
+    /// The rules, with cached results for texts that requests have in common.
     pub common: Arc<CommonTexts>,
-    /// What is looked at without rules; `None`: nothing.
+    /// Checks without rules; `None`: none.
     pub checks: Option<Arc<Checks>>,
-    /// What is done with the cookies that the application sets; `None`: nothing.
+    /// Protection of the application's cookies; `None`: none.
     pub cookies: Option<Arc<Cookies>>,
     /// How responses are inspected; `None`: they are not.
     pub responses: Option<Arc<Responses>>,
@@ -32,7 +32,7 @@ pub struct Waf {
     pub work_bytes_max: u64,
     /// Time of the processor that rules may take for one request.
     pub time_max_ms: u64,
-    /// What becomes of requests that cannot be judged.
+    /// The treatment of requests that cannot be judged.
     pub unjudged: Unjudged,
     /// Which requests the log records whole.
     pub record: Record,
@@ -41,7 +41,7 @@ pub struct Waf {
 /// Which responses are inspected, and how far.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Responses {
-    /// Bytes of a body that are looked at; what follows passes as it comes.
+    /// Inspected bytes of a body; the rest passes as it arrives.
     pub bytes_max: usize,
     /// Media types of bodies that are looked at, in lower case: `text/html`, or `text/*`.
     pub types: Vec<Box<str>>,
@@ -59,23 +59,23 @@ impl Responses {
     }
 }
 
-/// What is done with the cookies that an application sets.
+/// Protection of an application's cookies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cookies {
     /// Which are sealed.
     pub terms: CookieTerms,
-    /// What is added to them.
+    /// Attributes that are added to them.
     pub attributes: CookieAttributes,
     /// Keys of tags; `None`: those of [`Snapshot::own_keys`](super::Snapshot::own_keys).
     pub keys: Option<Arc<Keys>>,
 }
 
-/// What becomes of requests that cannot be judged: a limit is reached, or a body cannot be read.
+/// The treatment of requests that cannot be judged: a limit is reached, or a body cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unjudged {
     /// With mode `block` their members do not get them.
     Block,
-    /// They go on.
+    /// They are passed on.
     Pass,
 }
 
@@ -85,8 +85,8 @@ pub enum Record {
     /// None.
     #[default]
     Off,
-    /// Those that it tells of.
+    /// Requests with a finding.
     Told,
-    /// All that are inspected; the log tells of all of them then.
+    /// All inspected requests; then all of them are in the log.
     All,
 }

@@ -1,4 +1,4 @@
-//! Authentication: what its type needs, and nothing that it would ignore.
+//! Authentication: checks that required keys are there, and no ignored ones.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::scalar::{Name, Text};
 use crate::snapshot::FetchedKeys;
 use crate::tree::Span;
 
-/// What the file has under `authentication`.
+/// The section `authentication` of the file.
 pub(super) struct Authentications<'a> {
     by_name: BTreeMap<&'a str, usize>,
     /// `None`: unsound, which was reported.
@@ -30,7 +30,7 @@ pub(super) struct Authentications<'a> {
 }
 
 impl<'a> Authentications<'a> {
-    /// All of them; what reads tokens is added to `slots`. Services are found in `pools`.
+    /// Compiles all of them; token readers are added to `slots`. Services are looked up in `pools`.
     pub fn new(
         items: &'a [NamedItem<raw::Authentication>],
         directory: &Path,
@@ -74,13 +74,13 @@ impl Authentications<'_> {
         externals.map(|external| external.pool as usize).collect()
     }
 
-    /// Whether one of them asks for passwords.
+    /// Whether one of them needs passwords.
     pub fn checks_passwords(&self) -> bool {
         self.all.iter().flatten().any(|it| matches!(it.how, How::Password(_)))
     }
 }
 
-/// Those that a virtual server, a rule or an expression names.
+/// Authentications that a virtual server, a rule or an expression names.
 pub(super) fn used(compiler: &Compiler<'_>) -> HashSet<usize> {
     let known = &compiler.authentications;
     let read = compiler.slots.token_names_read().filter_map(|name| known.by_name.get(name));
@@ -99,7 +99,7 @@ pub(super) fn authenticate(
     known.all[found].clone().map(Action::Authenticate)
 }
 
-/// What clients are told, fit for quotes.
+/// The realm for clients, safe within quotes.
 fn realm(name: &str, given: Option<&Spanned<Text>>, context: &mut Context) -> Option<Box<str>> {
     let Some(given) = given else { return Some(name.into()) };
     let is_plain = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
@@ -117,7 +117,7 @@ fn refuse_foreign_keys(
     kind: raw::AuthenticationType,
     context: &mut Context,
 ) {
-    // A new key does not compile before somebody has decided about it here.
+    // A new key does not compile before it is handled here.
     let raw::Authentication {
         kind: _,
         realm,
@@ -248,7 +248,7 @@ fn token(
         leeway_s: raw.leeway.0 / 1_000,
     };
     let (keys, url) = match keys {
-        // A rule that reads it shall not be told that there is no such thing.
+        // A rule that reads it must not get a second error.
         None => (None, None),
         Some(FoundKeys::File(keys)) => (Some(keys), None),
         Some(FoundKeys::At(url)) => (None, Some(url)),
@@ -322,7 +322,7 @@ fn keys(
         }
         (None, None) => {
             let help = "add `file` or `url`";
-            context.error_help(given.span, "`keys` says neither `file` nor `url`", help);
+            context.error_help(given.span, "`keys` has neither `file` nor `url`", help);
             None
         }
     }

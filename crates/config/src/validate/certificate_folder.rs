@@ -1,11 +1,11 @@
-//! Certificates that lie in a folder, each with its key.
+//! Certificates in a folder, each with its key.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! |---|---|
 //! | `NAME.crt` | a certificate with its chain; its key is `NAME.key` |
 //! | `NAME.pem` | the same, and its key: in one file, or `NAME.key` |
-//! | `NAME.ocsp` | what the authority says of it |
-//! | others | nothing |
+//! | `NAME.ocsp` | its OCSP response |
+//! | others | ignored |
 
 use std::fs;
 use std::io::ErrorKind;
@@ -17,7 +17,7 @@ use crate::file::READ_TIME_MAX;
 use crate::raw::tls::Certificate;
 use crate::shapes::{FilePath, OcspSource};
 
-/// Files that a folder may have: somebody who has more has named the wrong one.
+/// Most files in a folder: with more, it is probably the wrong folder.
 const FILES_MAX: usize = 400_000;
 
 /// The certificates of a folder, in the order of their names; at least one.

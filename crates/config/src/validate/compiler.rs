@@ -1,4 +1,4 @@
-//! What policies, limits, persistence and pools have in common: expressions compiled, names looked up.
+//! Common parts of policies, limits, persistence and pools: compiled expressions, and names.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::shapes;
 use crate::snapshot::{KeyLimit, RuleName};
 use crate::tree::Span;
 
-/// What the rules of a file refer to, and what they are compiled into.
+/// The objects that the rules of a file refer to, and the compiled results.
 pub(super) struct Compiler<'a> {
     pub data_sets: &'a DataSets,
     pub slots: Slots,
@@ -43,18 +43,18 @@ pub(super) struct Compiler<'a> {
     pub directory: &'a Path,
     /// The rules so far.
     pub rule_names: Vec<RuleName>,
-    /// The rule that is being compiled, for names of what is in it.
+    /// The rule that is being compiled, for names within it.
     pub rule: String,
-    /// What is looked at again where policies are followed.
+    /// Notes for the checks where policies are used.
     pub notes: Notes,
 }
 
-/// What is noted of rules, for the virtual servers that follow them.
+/// Notes about rules, for the virtual servers that use them.
 #[derive(Default)]
 pub(super) struct Notes {
     /// Conditions that look for texts in the path.
     pub path_conditions: Vec<PathCondition>,
-    /// What the rules of each policy ask of the place where they are followed.
+    /// The requirements of each policy's rules.
     pub demands: BTreeMap<String, Vec<Demands>>,
     /// Rules that hand requests to other virtual servers.
     pub hand_overs: Vec<HandOver>,
@@ -86,8 +86,7 @@ impl Compiler<'_> {
         compiled.map_err(|error| explain(&error, span, text, context)).ok()
     }
 
-    /// A text that picks a member, if it is sound. It may be of a datagram: whoever uses it sees to it that there
-    /// is one.
+    /// Compiles a text that selects a member. It may read a datagram: the caller makes sure that there is one.
     pub fn member_key(
         &mut self,
         text: &str,
@@ -97,7 +96,7 @@ impl Compiler<'_> {
         request_text(self, (text, span), true, context)
     }
 
-    /// A text that tells requests apart, if it is sound: `key` is what the file calls it.
+    /// Compiles a text that identifies requests: `key` is its name in the file.
     pub fn key(
         &mut self,
         key: &str,
@@ -115,7 +114,7 @@ impl Compiler<'_> {
         Some(found)
     }
 
-    /// Tells what members there are, for rules that name one.
+    /// Lists the members, for rules that name one.
     pub fn know_members<'m>(&mut self, members: impl Iterator<Item = &'m ConfiguredMember>) {
         for member in members {
             match &member.endpoint {
@@ -151,7 +150,7 @@ impl Compiler<'_> {
         Some(found)
     }
 
-    /// What takes the place of each match, if it is sound.
+    /// Compiles the replacement of each match.
     pub fn replacement(
         &mut self,
         raw: &shapes::Pattern,
@@ -227,7 +226,7 @@ pub(super) fn varying(
     None
 }
 
-/// Reports what is wrong with an expression at its places in the file.
+/// Reports the mistakes of an expression at their places in the file.
 pub(super) fn explain(error: &ExpressionError, span: Span, text: &str, context: &mut Context) {
     for error in [error].into_iter().chain(&error.more) {
         explain_one(error, span, text, context);

@@ -78,7 +78,7 @@ pub(super) fn given_types(
     None
 }
 
-/// What is allowed, and does nothing.
+/// Warns of allowed settings without an effect.
 fn warn_of_no_effect(raw: &raw::Compression, context: &mut Context) {
     let Some(highest) = offered(raw).iter().map(|(_, level)| *level).max() else {
         if let Some(gzip) = &raw.gzip {

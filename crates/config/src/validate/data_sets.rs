@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weir_core::expression::{DataSet, DataSets};
+use weir_core::expression::{DataSet, DataSets, Network, NetworkError};
 
 use super::files::{LIST_BYTES_MAX, read};
 use crate::decode::{Context, NamedItem, Spanned};
@@ -57,16 +57,23 @@ fn one(
     if kind == raw::DataSetType::Strings {
         return Some(DataSet::strings(texts.iter().map(|item| &item.text)));
     }
-    match DataSet::addresses(texts.iter().map(|item| &item.text)) {
-        Ok(set) => Some(set),
-        Err((index, error)) => {
-            let item = &texts[index];
-            let place = item.line.map_or_else(String::new, |line| format!("line {line}: "));
-            let message = format!("{place}\"{}\": {error}", clip(&item.text));
-            context.error_help(item.span, message, "as in 10.0.0.1, 10.0.0.0/8 or 2001:db8::/32");
-            None
-        }
+    let set = DataSet::addresses(texts.iter().map(|item| &item.text)).ok();
+    if set.is_none() {
+        texts.iter().for_each(|item| refuse_address(item, context));
     }
+    set
+}
+
+/// Reports an item that is neither an address nor a network.
+fn refuse_address(item: &Item, context: &mut Context) {
+    let Err(error) = Network::parse(&item.text) else { return };
+    let place = item.line.map_or_else(String::new, |line| format!("line {line}: "));
+    let message = format!("{place}\"{}\": {error}", clip(&item.text));
+    let help = match error {
+        NetworkError::HostBits(meant) => format!("write {meant}"),
+        NetworkError::Syntax => "write it as 10.0.0.1, 10.0.0.0/8 or 2001:db8::/32".into(),
+    };
+    context.error_help(item.span, message, help);
 }
 
 fn given(item: &Spanned<AnyText>) -> Item {

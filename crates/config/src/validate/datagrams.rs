@@ -1,4 +1,4 @@
-//! Values that are read of datagrams: none for virtual servers that have requests or connections.
+//! Values of datagrams: refused for virtual servers with requests or connections.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::tree::Span;
 
 const HELP: &str = "values of datagrams are for virtual servers of `type: udp` only";
 
-/// A member cannot be picked by a value of a datagram where there is none.
+/// A value of a datagram cannot select a member if there is no datagram.
 pub(super) fn refuse_balance(
     item: &NamedItem<raw::Pool>,
     model: Option<&Pool>,
@@ -37,8 +37,8 @@ pub(super) fn refuse_balance(
     }
 }
 
-/// A client cannot be told by a value of a datagram where there is none: `own` is the virtual server's persistence,
-/// and the policies that it follows may choose others.
+/// A value of a datagram cannot identify a client if there is no datagram: `own` is the virtual server's persistence, and
+/// its policies may select others.
 pub(super) fn refuse_persistence(
     own: Option<usize>,
     followed: &[Arc<Policy>],

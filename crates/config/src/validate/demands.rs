@@ -1,4 +1,4 @@
-//! What rules ask of the place where they are followed. A request has everything; a connection has no request, and before its
+//! Requirements of rules on their place. A request provides everything; a connection has no request, and before its
 //! handshake less.
 
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use crate::raw::policy as raw;
 use crate::scalar::Name;
 use crate::snapshot::{Counted, KeyLimit};
 
-/// What rules do where connections are seen, and no requests.
+/// Actions for connections without requests.
 const OF_CONNECTIONS: [&str; 8] =
     ["pool", "member", "persistence", "rate_limit", "log", "trace", "close", "reset"];
 
-/// What a rule asks of the place where its policy is followed.
+/// The requirements of a rule.
 pub(super) struct Demands {
     /// In words, with its line.
     pub rule: String,
-    /// What its condition and its texts read.
+    /// The values that its condition and its texts read.
     pub reads: Reads,
     /// The keys of its actions.
     pub actions: Vec<&'static str>,
-    /// What its limits count.
+    /// The events that its limits count.
     pub counts: Vec<Counted>,
 }
 
 impl Demands {
-    /// Those of a rule that is called so.
+    /// The requirements of a rule with this name.
     pub fn of(
         raw: &Spanned<raw::Rule>,
         name: &str,
@@ -76,7 +76,7 @@ impl Place {
             return true;
         };
         let here = match (self.is_before_requests, self.kind) {
-            (true, _) => "`connection_policies` are followed when a connection is accepted".into(),
+            (true, _) => "`connection_policies` run when a connection is accepted".into(),
             (false, kind) => format!("this is a virtual server of type {}", kind.word()),
         };
         let policy = clip(&name.value.0);
@@ -85,7 +85,7 @@ impl Place {
         false
     }
 
-    /// What a rule does that cannot be done here, and how to mend it.
+    /// The action of a rule that is impossible here, and the fix.
     fn refusal(self, rule: &Demands) -> Option<(String, &'static str)> {
         let counts = |counted| rule.counts.contains(&counted);
         if self.sees_requests() {
@@ -121,7 +121,7 @@ impl Place {
         OF_CONNECTIONS.contains(&key) && !(self.is_before_requests && of_route.contains(&key))
     }
 
-    /// What cannot be read here, of what a rule reads.
+    /// The value that a rule reads and that is unavailable here.
     fn unreadable(self, reads: Reads) -> Option<(&'static str, &'static str)> {
         let before = self.is_before_requests;
         if reads.request || reads.response {

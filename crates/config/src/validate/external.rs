@@ -15,7 +15,7 @@ use crate::raw::authentication::{Authentication, OnError};
 use crate::shapes::{FieldName, ProbePath};
 use crate::snapshot::Pool;
 
-/// What a client gets of an answer that does not let it in: enough for a login page, a redirection to one, and a challenge.
+/// The fields of a refusing response that a client gets: enough for a login page, a redirect to one, and a challenge.
 const ANSWER_HEADERS: [&str; 6] =
     ["Location", "Set-Cookie", "WWW-Authenticate", "Content-Type", "Cache-Control", "Retry-After"];
 
@@ -76,9 +76,9 @@ fn names(
         let instead = if name.value.0.contains('*') {
             Some("each name is given whole")
         } else {
-            name.value.is_framing().map(
-                |_| "weir writes it itself, by what it knows of the message and the connection",
-            )
+            name.value
+                .is_framing()
+                .map(|_| "weir sets it itself from the message and the connection")
         };
         if let Some(instead) = instead {
             let message = format!("the field `{}` cannot be handed on", clip(&name.value.0));
@@ -97,7 +97,7 @@ pub(super) fn pools_beside(policies: &[Arc<Policy>]) -> impl Iterator<Item = usi
     rules.flat_map(|rule| &rule.actions).filter_map(Action::pool_beside)
 }
 
-/// A pool that is asked beside a client's request, or stands in for one: the question has no client of its own whose address it could come from.
+/// Checks a pool for requests of weir's own: such a request has no client whose address could be its source.
 pub(super) fn refuse_pool(
     item: &NamedItem<raw::Pool>,
     model: Option<&Pool>,

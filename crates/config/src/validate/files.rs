@@ -17,7 +17,7 @@ pub(super) const LIST_BYTES_MAX: u64 = 64 << 20;
 /// Largest file of keys.
 pub(super) const KEYS_BYTES_MAX: u64 = 64 << 10;
 
-/// Reads a file whole; what goes wrong is reported at the place that names it.
+/// Reads a whole file; errors are reported at the place that names it.
 pub(super) fn read(
     path: &Spanned<FilePath>,
     directory: &Path,

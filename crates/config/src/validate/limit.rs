@@ -1,4 +1,4 @@
-//! Limits: rates, and what they are counted by.
+//! Limits: rates, and their keys.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::scalar::Duration;
 use crate::snapshot::{Counted, Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
 use crate::tree::Span;
 
-/// A burst that the file does not give is what comes in within this part of a second.
+/// A missing burst is the number of requests in this part of a second.
 const BURST_SHARE: u32 = 10;
 
 /// The time of a rate that is a mere number.
@@ -77,8 +77,9 @@ impl Compiler<'_> {
         if counts_requests(raw) {
             for (key, span) in connection_keys(raw) {
                 if let Some(span) = span {
-                    let message =
-                        format!("`{key}` beside a limit on requests: a rule sees one or the other");
+                    let message = format!(
+                        "`{key}` cannot be used with a limit on requests: the two are checked at different times"
+                    );
                     let help = "put it into a policy for connections, or into `limits.per_key` of the virtual server";
                     context.error_help(span, message, help);
                     is_sound = false;
@@ -102,7 +103,7 @@ impl Compiler<'_> {
         self.connection_limits(name, &key?, raw, context).filter(|_| is_sound)
     }
 
-    /// What it counts by. Where it counts nothing, that is an error, too.
+    /// Its key. A limit that counts nothing is an error, too.
     fn limit_key(
         &mut self,
         raw: &Spanned<raw::RateLimit>,

@@ -1,4 +1,4 @@
-//! Who listens where, and how.
+//! Listening addresses and their owners.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -20,7 +20,7 @@ pub(super) const PORTS_MAX: usize = 1024;
 /// Addresses that are taken.
 #[derive(Default)]
 pub(super) struct Listeners {
-    /// By whom; by several if each has an interface of its own.
+    /// The owners; several if each has its own interface.
     owners: HashMap<Address, Vec<Owner>>,
     /// The first listener of each protocol, address family, port and interface.
     first_of_port: HashMap<(bool, bool, u16), Vec<ListenPoint>>,
@@ -29,13 +29,13 @@ pub(super) struct Listeners {
 /// A listener of some address.
 struct Owner {
     interface: Option<Arc<str>>,
-    /// Who has it.
+    /// Its name.
     name: String,
     /// Where the file says so.
     place: Span,
 }
 
-/// Whether what comes by one of them may come by the other.
+/// Whether traffic of one may also arrive at the other.
 fn meet(one: Option<&Arc<str>>, other: Option<&Arc<str>>) -> bool {
     one.is_none() || other.is_none() || one == other
 }
@@ -106,7 +106,7 @@ impl Listeners {
             context.error_help(
                 span,
                 format!("`{address}` is used twice: in line {} by {name}", place.line),
-                "give each listener an address or port of its own",
+                "give each listener its own address or port",
             );
             return false;
         }
@@ -141,7 +141,7 @@ impl Listeners {
         self.owners.contains_key(address) || self.overlapping(&address.clone().into()).is_some()
     }
 
-    /// Who listens there by an interface, or by all.
+    /// The owner of the address for an interface, or for all.
     fn owner(&self, address: &Address, interface: Option<&Arc<str>>) -> Option<&Owner> {
         let mut owners = self.owners.get(address)?.iter();
         owners.find(|owner| meet(owner.interface.as_ref(), interface))
@@ -184,7 +184,7 @@ fn interfaces(raw: &raw::VirtualServer, context: &mut Context) -> Option<Vec<Opt
     Some(found)
 }
 
-/// What sockets can listen on; anything else is reported.
+/// Addresses for sockets; others are reported.
 fn ranges<'r>(
     listen: &'r [Spanned<ListenOn>],
     context: &mut Context,

@@ -53,7 +53,7 @@ fn log_target(to: &Spanned<LogPath>, directory: &Path, context: &mut Context) ->
             Some(server) => {
                 LogTarget::Syslog(syslog_server(&server.value, syslog, directory, context))
             }
-            // The decoder has told that it lacks.
+            // The decoder has reported the missing value.
             None => LogTarget::Stdout,
         },
     }
@@ -79,7 +79,7 @@ fn by_tls(
     let absent = Spanned { value: PoolTls::absent(), span: raw.transport.span, given: false };
     let settings = raw.tls.as_ref().unwrap_or(&absent);
     let made = TlsProfiles::new(&[], directory).of_pool(settings, (false, false), context);
-    // What is wrong with it has been told.
+    // The mistake was reported.
     let Some(tls) = made else { return SyslogServer::Tcp(server) };
     let name = tls.server_name.clone().unwrap_or_else(|| host.into());
     SyslogServer::Tls(SyslogTls { server, name, tls: Arc::new(tls) })

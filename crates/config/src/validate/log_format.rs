@@ -17,7 +17,7 @@ const HEADERS_MAX: usize = 16;
 /// Bytes of the text of a line.
 const TEXT_BYTES_MAX: usize = 4_096;
 
-/// What other products call the fields.
+/// Names of fields in other products.
 const OTHERS_NAMES: &[(&str, &str)] = &[
     ("remote_addr", "client_ip"),
     ("remote_port", "client"),
@@ -76,18 +76,18 @@ pub(super) fn given(raw: &RawFormat, context: &mut Context) -> Option<Arc<LogFor
                 .then_some(LogLine::Text(pieces))?
         }
         (Some(_), Some(text)) => {
-            let message = "`text` beside `json`: a line has one form";
+            let message = "`text` cannot be used with `json`: a line has one form";
             context.error_help(text.span, message, "remove one of them");
             return None;
         }
-        // The decoder has told.
+        // The decoder has reported it.
         (None, None) => return None,
     };
     Some(Arc::new(LogFormat { line, headers }))
 }
 
-/// Whether no key of a JSON object stands twice: a header field's key is its name, so one that is called like another
-/// field would let clients say a second time what weir says.
+/// Whether no key of a JSON object occurs twice: the key of a header field is its name, so a field with the name of
+/// another value would let clients forge that value.
 fn are_told_apart(
     names: &[Spanned<Text>],
     fields: &[LogField],
@@ -123,7 +123,7 @@ fn is_bounded(pieces: usize, headers: usize, span: Span, context: &mut Context) 
     false
 }
 
-/// What a line of text is made of.
+/// The parts of a line of text.
 fn pieces(
     text: &Spanned<Text>,
     headers: &mut Vec<Box<str>>,

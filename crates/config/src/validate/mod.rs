@@ -1,4 +1,4 @@
-//! From the raw types to the sound model: what no section can check alone.
+//! From the raw types to the valid model: checks across sections.
 
 mod authentication;
 mod certificate_folder;
@@ -108,7 +108,7 @@ pub(crate) fn validate(
     let mut pools_used = used.pools.clone();
     let Policies { policies_used, persistence: found, path_forms, .. } = followed;
     pools_used.extend(compiler.pools_used.iter().copied().chain(compiler.slots.pools()));
-    // Beside errors these would be noise: what is unused often is so because of the error.
+    // Beside errors these would be noise: unused objects are often a consequence of the error.
     if context.has_errors() {
         return None;
     }
@@ -167,7 +167,7 @@ impl<'a> Profiles<'a> {
         }
     }
 
-    /// What virtual servers refer to.
+    /// The objects that virtual servers refer to.
     fn servers(
         &self,
         pools: &'a [NamedItem<raw::Pool>],
@@ -227,8 +227,10 @@ fn refuse_circles<T>(
         while let Some(&at) = reached.get(looked_at) {
             looked_at += 1;
             if at == index {
-                let message =
-                    format!("the {kind} `{}` is, in the end, its own fallback", item.name);
+                let message = format!(
+                    "the {kind} `{}` is its own fallback, directly or through others",
+                    item.name
+                );
                 context.error_help(item.name_span, message, format!("remove one of these {keys}"));
                 return;
             }
@@ -245,7 +247,7 @@ fn named<T>(map: Option<&crate::decode::Named<T>>) -> &[NamedItem<T>] {
     map.map_or(&[], |map| &map.0)
 }
 
-/// The names that the admin listener may be asked for by.
+/// The host names of the admin listener.
 fn admin_host_names(admin: &raw::Admin, listen: &[Address], context: &mut Context) -> Vec<String> {
     let Some(names) = &admin.host_names else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Monitors: what a probe of each type asks, expects and needs.
+//! Monitors: settings and requirements of each type of probe.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(super) fn of_member(
     monitors(raw, endpoint.is_unix(), directory, context).unwrap_or_default().into()
 }
 
-/// A member that keeps the client's port has none for a probe.
+/// A member that keeps the client's port has no port for a probe.
 pub(super) fn need_ports<'m>(
     monitors: &[Spanned<raw::Monitor>],
     members: impl Iterator<Item = &'m ConfiguredMember>,
@@ -161,7 +161,7 @@ fn tls(raw: &raw::Monitor, kind: MonitorType, context: &mut Context) -> Option<P
         let (verify, is_upgrade) = (raw.verify.value, raw.starttls.value);
         return Some(ProbeTls { verify, name, is_upgrade });
     }
-    // What does not fit the type at all was reported.
+    // Keys that do not fit the type at all were reported.
     if has_tls_by_key(kind) {
         let host = raw.host.as_ref().map(|host| host.span);
         let verify = raw.verify.given.then_some(raw.verify.span);

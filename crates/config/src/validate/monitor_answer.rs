@@ -1,4 +1,4 @@
-//! What a monitor expects of an answer.
+//! The expected answer of a monitor.
 
 use regex::bytes::RegexBuilder;
 
@@ -26,7 +26,7 @@ pub(super) fn drain_answer(raw: &Spanned<DrainOn>, context: &mut Context) -> Opt
     })
 }
 
-/// What a body must have in it, if anything.
+/// The required contents of a body, if any.
 pub(super) fn body_match(
     body: Option<&Spanned<BodyExpectation>>,
     context: &mut Context,

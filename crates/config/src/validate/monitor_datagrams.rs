@@ -59,7 +59,7 @@ pub(super) fn dns(raw: &raw::Monitor, span: Span, context: &mut Context) -> Opti
         return None;
     }
     if let (Some(value), DnsRcode::Nxdomain) = (&raw.value, raw.rcode.value) {
-        let message = "`value` beside `rcode: NXDOMAIN`: a name that does not exist has no records";
+        let message = "`value` cannot be used with `rcode: NXDOMAIN`: a name that does not exist has no records";
         context.error_help(value.span, message, "remove one of them");
         return None;
     }
@@ -76,7 +76,7 @@ pub(super) fn dns(raw: &raw::Monitor, span: Span, context: &mut Context) -> Opti
     })
 }
 
-/// What is wrong with a name, if anything. `.` is the root.
+/// The mistake in a name, if any. `.` is the root.
 fn wrong_name(name: &str) -> Option<String> {
     if name == "." {
         return None;

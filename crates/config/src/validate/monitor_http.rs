@@ -113,7 +113,10 @@ fn fields(
         } else if FRAMING_FIELDS.contains(&&*lower) {
             Some(("a monitor cannot set this field: it says how the request is sent", "remove it"))
         } else if is_authorized && lower == "authorization" {
-            Some(("`Authorization` beside `user`, which sets it", "remove one of them"))
+            Some((
+                "`Authorization` cannot be used with `user`, which sets it",
+                "remove one of them",
+            ))
         } else {
             None
         };

@@ -63,7 +63,7 @@ fn keys(raw: &Monitor) -> [(&'static str, Option<Span>, &'static [MonitorType]);
         ("user", there(raw.user.as_ref()), USER),
         ("password", there(raw.password.as_ref()), USER),
         ("password_file", there(raw.password_file.as_ref()), USER),
-        // Of all but icmp.
+        // For all but icmp.
         ("port", there(raw.port.as_ref()), &[Tcp]),
         ("host", there(raw.host.as_ref()), &[Http, Https, Grpc, Grpcs]),
         ("tls", given(&raw.tls), TLS_BY_KEY),

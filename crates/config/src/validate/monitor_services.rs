@@ -113,7 +113,7 @@ pub(super) fn sql(
     Some(SqlProbe { user: Some(user), database, query, tls })
 }
 
-/// Without a user nobody logs in.
+/// A login needs a user.
 fn need_user(raw: &raw::Monitor, has_password: bool, context: &mut Context) -> Option<()> {
     let password = (raw.password.as_ref().map(|key| key.span))
         .or(raw.password_file.as_ref().map(|key| key.span));

@@ -1,4 +1,4 @@
-//! What a file defines, found by its name.
+//! Definitions of a file, by name.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) fn by_name<T>(items: &[NamedItem<T>]) -> BTreeMap<&str, usize> {
     names.enumerate().map(|(index, name)| (name, index)).collect()
 }
 
-/// The place of what is named; that there is no such thing is reported.
+/// The index of a definition; an unknown name is reported.
 pub(super) fn find(
     kind: &str,
     known: &BTreeMap<&str, usize>,
@@ -29,7 +29,7 @@ pub(super) fn find(
     found
 }
 
-/// Reports that something of this kind is not defined, and what may be meant.
+/// Reports an undefined name of this kind, with a suggestion.
 pub(super) fn undefined<'a>(
     kind: &str,
     wanted: &str,

@@ -132,7 +132,7 @@ impl Servers<'_> {
         Some(found)
     }
 
-    /// Reports what a pool has that packets cannot do.
+    /// Reports settings of a pool that packets do not support.
     fn pool_fits(
         &mut self,
         pool: usize,
@@ -319,7 +319,7 @@ fn expanded(
     }
 }
 
-/// What becomes of destinations; keys that do not go together are reported.
+/// The treatment of destinations; conflicting keys are reported.
 fn delivery(
     raw: &raw::VirtualServer,
     profile: &FastL4Profile,
@@ -335,8 +335,9 @@ fn delivery(
         (true, true, Some(true)) | (false, _, Some(true)) => {
             let span = translates.map_or(profile.dsr.span, |it| it.span);
             let beside = if raw.pool.is_some() { "`dsr: true`" } else { "`forward: route`" };
-            let message =
-                format!("`translate_address: true` beside {beside}, which keeps the destination");
+            let message = format!(
+                "`translate_address: true` cannot be used with {beside}, which keeps the destination"
+            );
             context.error_help(span, message, "remove one of them");
             return None;
         }
@@ -371,8 +372,7 @@ fn source(
     let (addresses, ports) = match &profile.source.value {
         raw::packet::PacketSource::Off => return Some(PacketSource::Client),
         _ if delivery == Delivery::DirectReturn => {
-            let message =
-                "`source` beside `dsr`: members answer the client, whose address they must see";
+            let message = "`source` cannot be used with `dsr`: members answer the client, whose address they must see";
             context.error_help(span, message, "remove one of them");
             return None;
         }
@@ -450,7 +450,7 @@ fn persistence_ms(
     Some(source.table.timeout_ms)
 }
 
-/// What stands there once.
+/// The sentences, each once.
 pub(super) fn sentences(list: Vec<String>) -> Vec<Arc<str>> {
     list.into_iter().map(Into::into).collect()
 }

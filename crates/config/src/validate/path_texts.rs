@@ -13,7 +13,7 @@ use crate::tree::Span;
 /// Warnings about one condition; a data set may have many texts.
 const WARNINGS_PER_CONDITION_MAX: usize = 3;
 
-/// What is put before and behind a part of a path, to make it a whole one. No spelling changes it.
+/// Prefix and suffix that make a part of a path a whole one. Normalising does not change them.
 const BEFORE: &[u8] = b"/x~";
 const BEHIND: &[u8] = b"~y";
 
@@ -82,7 +82,7 @@ fn warn_of(found: &PathCondition, forms: &[PathForm], context: &mut Context) {
 
 /// Why no path has a text, if so. A path has exactly the texts that stay as they are when it is decided.
 fn never(text: &PathText<'_>, form: PathForm) -> Option<Never> {
-    // Paths of no server: those of `OPTIONS *`, and of what is no request.
+    // Not paths of a server: `OPTIONS *`, and the empty path without a request.
     if matches!(text.text, b"" | b"*") {
         return None;
     }
@@ -98,7 +98,7 @@ fn never(text: &PathText<'_>, form: PathForm) -> Option<Never> {
         Ok(decided) if decided == path => None,
         Ok(decided) => Some(Never::Spelled(seen(&decided).to_vec())),
         Err(PathError::Character) => {
-            // Perhaps it would be one with what browsers do to it.
+            // Perhaps it would be a path with the encoding that browsers do.
             let encoded = encode(text.text);
             let spelled = whole(text, &encoded).and_then(|(path, seen)| {
                 compared(&path).ok().map(|decided: Vec<u8>| seen(&decided).to_vec())
@@ -109,8 +109,8 @@ fn never(text: &PathText<'_>, form: PathForm) -> Option<Never> {
     }
 }
 
-/// A path that has a text where it is looked for, and what takes the text out of such a path again. `None`: it
-/// is an escape that is not whole, which any may continue.
+/// A path that contains a text at the compared place, and a function that extracts it again. `None`: it is an incomplete
+/// escape, which any text may continue.
 #[expect(clippy::type_complexity, reason = "the path and the way back belong together")]
 fn whole(text: &PathText<'_>, written: &[u8]) -> Option<(Vec<u8>, fn(&[u8]) -> &[u8])> {
     fn behind(path: &[u8]) -> &[u8] {
@@ -130,7 +130,7 @@ fn whole(text: &PathText<'_>, written: &[u8]) -> Option<(Vec<u8>, fn(&[u8]) -> &
     })
 }
 
-/// A text without an escape at its end that may go on behind it.
+/// The text without an incomplete escape at its end.
 fn without_cut_escape(text: &[u8]) -> &[u8] {
     match text {
         [start @ .., b'%'] => start,

@@ -1,4 +1,4 @@
-//! Persistence: what its type needs, and nothing that it would ignore.
+//! Persistence: checks that required keys are there, and no ignored ones.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ impl Compiler<'_> {
         Some(Persistence { name: name.into(), kind, fallback: None })
     }
 
-    /// What a persistence falls back to: the outer `None` when that is not there.
+    /// The fallback of a persistence: the outer `None` if it does not exist.
     pub fn fallback(
         &mut self,
         raw: &raw::Persistence,
@@ -122,7 +122,7 @@ impl Compiler<'_> {
     }
 }
 
-/// What tells clients apart: of a type of persistence, which is there by an example.
+/// The identifying text, which this type requires, with an example for the message.
 fn of(
     compiler: &mut Compiler<'_>,
     raw: &raw::Persistence,

@@ -23,7 +23,7 @@ use crate::tree::{self, Lines, Span};
 /// The port of `https` that addresses leave out.
 const HTTPS_PORT: u16 = 443;
 
-/// What virtual servers name, compiled.
+/// Compiled objects that virtual servers name.
 pub(super) struct Policies<'c, 'a> {
     pub compiler: &'c mut Compiler<'a>,
     pub policy_by_name: BTreeMap<&'a str, usize>,
@@ -32,12 +32,12 @@ pub(super) struct Policies<'c, 'a> {
     pub policies_used: std::collections::HashSet<usize>,
     /// How the virtual servers that name a policy take paths.
     pub path_forms: HashMap<String, Vec<PathForm>>,
-    /// Those of the file, then those that virtual servers have inline.
+    /// The persistences of the file, then those inline in virtual servers.
     pub persistence: Vec<Option<Persistence>>,
 }
 
 impl Policies<'_, '_> {
-    /// The policies of a virtual server, in order, and what its other keys stand for.
+    /// The policies of a virtual server, in order, with its other keys.
     pub fn of_server(
         &mut self,
         server: &str,
@@ -62,7 +62,7 @@ impl Policies<'_, '_> {
             }
         }
         if let Some(name) = &raw.authenticate {
-            // Looked up here, so that an error is told where the name stands.
+            // Looked up here, so that an error is reported at the name's place.
             is_sound &= authenticate(self.compiler, name, context).is_some();
             if is_sound {
                 let action = format!("authenticate: {}", name.value.0);
@@ -90,8 +90,8 @@ impl Policies<'_, '_> {
         is_sound.then_some(found)
     }
 
-    /// Looks up what a virtual server names that cannot be served as it is, so that names which are
-    /// not defined are told at once.
+    /// Looks up the names in a virtual server that is otherwise invalid, so that undefined names are reported in the same
+    /// run.
     pub fn names_of(&mut self, raw: &raw::VirtualServer, context: &mut Context) {
         for name in
             [&raw.policies, &raw.connection_policies].into_iter().flatten().flat_map(|it| it.iter())
@@ -111,7 +111,7 @@ impl Policies<'_, '_> {
         Some(found)
     }
 
-    /// The policies that say who may connect to a virtual server.
+    /// The connection policies of a virtual server.
     pub fn of_connections(
         &mut self,
         raw: &raw::VirtualServer,
@@ -166,7 +166,7 @@ impl Policies<'_, '_> {
         self.policies[index].clone()
     }
 
-    /// What the rules of these policies read.
+    /// The values that the rules of these policies read.
     pub fn reads(&self, names: &[Spanned<Name>]) -> Reads {
         let named = names.iter().filter_map(|name| self.compiler.notes.demands.get(&name.value.0));
         named.flatten().map(|demands| demands.reads).collect()
@@ -188,7 +188,7 @@ impl Policies<'_, '_> {
                 self.compiler.persistence(&name, context).map(Some)
             }
             ProfileOr::Inline(raw) => {
-                // Not to be taken for one of the file that has the virtual server's name.
+                // It must not be confused with one in the file that has the virtual server's name.
                 let name = format!("virtual_servers.{server}");
                 let found = self.compiler.persistence_of(&name, raw, context);
                 let fallback = self.compiler.fallback(raw, context)?;

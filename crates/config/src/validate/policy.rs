@@ -30,7 +30,7 @@ use crate::tree::Span;
 struct Parts {
     /// With the request.
     request: Vec<Rule>,
-    /// With the response: what the former do to it, one for one.
+    /// The parts that wait for the response, one for each of the former.
     waiting: Vec<Rule>,
     /// With the response: rules whose condition reads it.
     response: Vec<Rule>,
@@ -361,7 +361,7 @@ fn request_fields(
     }
 }
 
-/// What a rule writes to a log.
+/// The log action of a rule.
 fn line(
     compiler: &mut Compiler<'_>,
     text: &Spanned<Text>,
@@ -370,7 +370,7 @@ fn line(
     compiler.template(&text.value.0, text.span, Purpose::HeaderValue, context)
 }
 
-/// The body of an answer, and the type that its file's name tells.
+/// The body of a response, and the type by its file's name.
 fn body(
     compiler: &mut Compiler<'_>,
     raw: &raw::Respond,
@@ -464,8 +464,7 @@ fn answers_no_strangers(
     let is_sound = !authenticates || later.iter().all(Action::edits_response);
     if !is_sound {
         let message = "a rule that reads the response would replace the 401 of `authenticate`";
-        let help =
-            "write it as a rule of its own, with a condition: when: 'response.status == 404'";
+        let help = "write it as a separate rule, with a condition: when: 'response.status == 404'";
         context.error_help(span, message, help);
     }
     is_sound
@@ -481,7 +480,7 @@ pub(super) fn redirects(status: u16, span: Span, context: &mut Context) -> bool 
     is_redirect
 }
 
-/// What the core calls a mode.
+/// The mode in the core.
 pub(super) fn inspection(raw: raw::WafMode) -> WafMode {
     match raw {
         raw::WafMode::Off => WafMode::Off,

@@ -50,7 +50,7 @@ pub(super) fn pool(
     let members = members(&clip(&item.name), entries, (&source, directory), context);
     let to_unix = members.iter().any(|member| member.endpoint.is_unix());
     let monitors = raw.monitors.as_ref().map_or(&[][..], |monitors| &monitors.value);
-    // Those that have monitors of their own are probed by these alone.
+    // Members with their own monitors are probed only by these.
     let probed = || members.iter().filter(|member| member.monitors.is_none());
     monitor::need_ports(monitors, probed(), context);
     let is_probed_by_path = probed().any(|member| member.endpoint.is_unix());
@@ -61,7 +61,7 @@ pub(super) fn pool(
     if http2 && raw.proxy_protocol.value != raw::ProxyProtocol::Off {
         context.error_help(
             raw.http2.span,
-            "`http2` beside `proxy_protocol`: a connection that many clients share cannot tell of one",
+            "`http2` cannot be used with `proxy_protocol`: a connection that many clients share cannot name one",
             "remove one of them, or tell members the client's address by `x_forwarded_for`",
         );
     }
@@ -74,7 +74,7 @@ pub(super) fn pool(
     (model.map(|model| Pool { lenient, source, ..model }), members)
 }
 
-/// What is overlooked in responses: the usual, and what the pool names.
+/// Tolerated flaws of responses: the usual ones, and those of the pool.
 fn lenient(raw: &raw::Pool, context: &mut Context) -> Flaws {
     let named = raw.lenient.as_ref().map_or(&[][..], |named| &named.value);
     named.iter().fold(Flaws::USUAL, |flaws, named| {
@@ -147,7 +147,7 @@ fn model(
     })
 }
 
-/// What becomes of requests that the pool does not take.
+/// Substitutes for requests that the pool does not take.
 fn instead(raw: &raw::Pool, compiler: &mut Compiler<'_>, context: &mut Context) -> Option<Instead> {
     let fallback = if_given(raw.fallback.as_ref(), |name| compiler.pool(name, context));
     let spillover = if_given(raw.spillover.as_ref(), |spillover| {
@@ -193,8 +193,9 @@ fn maintenance(
     ];
     for (key, span) in of_page {
         if let Some(span) = span {
-            let message =
-                format!("`{key}` beside `redirect`: a client gets a page or is sent elsewhere");
+            let message = format!(
+                "`{key}` cannot be used with `redirect`: a client gets a page or is sent elsewhere"
+            );
             context.error_help(span, message, "remove one of them");
             return None;
         }
@@ -365,7 +366,7 @@ fn refuse_no_weight(
         context.error_help(
             first.span,
             format!("every member of pool `{pool}` has the weight 0: no member takes new requests"),
-            "give one of them more; for a pool out of service write `state: drain`",
+            "give at least one a higher weight; to take the pool out of service write `state: drain`",
         );
     }
 }

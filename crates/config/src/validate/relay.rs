@@ -1,4 +1,4 @@
-//! Virtual servers of `type: tcp`: their own keys, and none that would look at requests.
+//! Virtual servers of `type: tcp`: their own keys; keys for requests are refused.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
@@ -150,7 +150,7 @@ fn keys_of_packets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)
     ]
 }
 
-/// The keys that are about sockets which weir itself has, and what they carry; and where they stand.
+/// The keys that need weir's own sockets, with their places.
 fn keys_of_sockets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)> {
     let mut keys = keys_of_connections(raw);
     keys.extend([
@@ -175,7 +175,7 @@ fn keys_of_sockets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)
 }
 
 impl VirtualServerType {
-    /// What the file calls it.
+    /// Its word in the file.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -193,7 +193,7 @@ fn keys_of_connections(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Sp
 
 /// The keys that are about requests, and where they stand.
 fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)> {
-    // A new key does not compile before somebody has decided about it here.
+    // A new key does not compile before it is handled here.
     let raw::VirtualServer {
         listen: _,
         state: _,
@@ -337,7 +337,7 @@ pub(super) fn refuse_clients_without_address(
     }
 }
 
-/// What is encrypted from the client to the member is not encrypted once more.
+/// A connection that is encrypted from the client to the member must not be encrypted again.
 pub(super) fn refuse_tls_in_tls(
     raw: &raw::VirtualServer,
     item: &NamedItem<raw::Pool>,
@@ -355,7 +355,7 @@ pub(super) fn refuse_tls_in_tls(
     }
 }
 
-/// What cannot be read of that which comes to a virtual server.
+/// The value that is unavailable for this virtual server's traffic.
 fn unreadable(reads: Reads, server: &raw::VirtualServer) -> Option<&'static str> {
     let is_tcp = match server.kind.value {
         VirtualServerType::Http => return None,
@@ -365,14 +365,14 @@ fn unreadable(reads: Reads, server: &raw::VirtualServer) -> Option<&'static str>
     if reads.request {
         return Some("a value of the request");
     }
-    // The name that a client asks for can be read before it is passed on, encrypted as it is.
+    // The server name can be read before the connection is passed on encrypted.
     if reads.handshake && !(is_tcp && server.tls.is_some()) || reads.server_name && !is_tcp {
         return Some("a value of TLS");
     }
     None
 }
 
-/// A member cannot be picked by a value of a request where there is none.
+/// A value of a request cannot select a member if there is no request.
 pub(super) fn refuse_balance_of_requests(
     item: &NamedItem<raw::Pool>,
     model: Option<&Pool>,
@@ -401,7 +401,7 @@ pub(super) fn refuse_balance_of_requests(
     }
 }
 
-/// A client cannot be told by a value of a request where there is none. `span` is where the persistence is chosen.
+/// A value of a request cannot identify a client if there is no request. `span` is the place that selects the persistence.
 pub(super) fn refuse_persistence_of_requests(
     (persistence, span): (usize, Span),
     raw: &raw::VirtualServer,

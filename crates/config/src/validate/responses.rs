@@ -1,4 +1,4 @@
-//! What rules do to responses.
+//! Actions of rules on responses.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::raw::policy as raw;
 use crate::shapes::Replacements;
 use crate::tree::Span;
 
-/// Types of content in which text is replaced, if nothing else is said: what browsers read as text.
+/// Default content types in which text is replaced: those that browsers read as text.
 const TYPES: [&str; 5] =
     ["text/html", "application/xhtml+xml", "text/css", "text/javascript", "application/javascript"];
 
@@ -85,7 +85,7 @@ fn cookie_attributes(
     is_sound.then_some(NamedCookies { names, attributes })
 }
 
-/// What is replaced in bodies, if it is sound.
+/// Compiles replacements in bodies.
 fn body_edit(raw: &Spanned<raw::ReplaceBody>, context: &mut Context) -> Option<BodyEdit> {
     let types = match &raw.types {
         None => MediaTypes::parse(TYPES).ok(),
@@ -107,7 +107,7 @@ fn body_edit(raw: &Spanned<raw::ReplaceBody>, context: &mut Context) -> Option<B
             None
         }
         (Some(_), _, _) => {
-            let message = "`strings` beside `regex` or `to`";
+            let message = "`strings` cannot be used with `regex` or `to`";
             context.error_help(raw.span, message, "use an action for each");
             None
         }

@@ -35,7 +35,7 @@ use crate::tree::Span;
 /// Indexes into a list of named items.
 type Used = HashSet<usize>;
 
-/// What some virtual server refers to.
+/// Objects that at least one virtual server refers to.
 pub(super) struct AllUsed {
     pub(super) pools: Used,
     pub(super) http: Used,
@@ -47,10 +47,10 @@ pub(super) struct AllUsed {
     pub(super) fast_l4: Used,
 }
 
-/// What virtual servers refer to, and what they have used so far.
+/// Objects that virtual servers refer to, and those used so far.
 pub(super) struct Servers<'a> {
     pub(super) pools: &'a [NamedItem<raw::Pool>],
-    /// The same, as far as they are sound.
+    /// The valid pools among them.
     pub(super) models: &'a [Option<Pool>],
     /// Per pool.
     pub(super) members: &'a [Vec<ConfiguredMember>],
@@ -109,7 +109,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// What some virtual server refers to.
+    /// Objects that at least one virtual server refers to.
     pub fn used(self) -> AllUsed {
         AllUsed {
             pools: self.pools_used,
@@ -146,7 +146,7 @@ impl<'a> Servers<'a> {
         if servers.0.is_empty() {
             context.error_help(
                 servers.span,
-                "`virtual_servers` is empty: nothing would be served",
+                "`virtual_servers` is empty: weir would serve nothing",
                 "add a virtual server with `listen` and `pool`",
             );
         }
@@ -283,8 +283,7 @@ impl<'a> Servers<'a> {
         })
     }
 
-    /// Whether a virtual server has the keys of its type alone. Where it has others, what it names is
-    /// looked up nevertheless.
+    /// Whether a virtual server has only keys of its type. If it has others, its names are still looked up.
     pub(super) fn fits(
         &mut self,
         raw: &raw::VirtualServer,
@@ -302,7 +301,7 @@ impl<'a> Servers<'a> {
         false
     }
 
-    /// Notes that what comes to a virtual server goes to this pool, and reports what cannot be.
+    /// Notes that traffic of a virtual server goes to this pool, and reports impossible combinations.
     fn note_pool(
         &mut self,
         raw: &raw::VirtualServer,
@@ -311,7 +310,7 @@ impl<'a> Servers<'a> {
         context: &mut Context,
     ) {
         let (item, model) = (&self.pools[pool], self.models[pool].as_ref());
-        // A fallback stands in for the pool that is asked.
+        // Pools for requests of weir's own, with their fallbacks.
         if self.reached(pools_beside(policies), &[]).contains(&pool) {
             refuse_pool(item, model, context);
         }
@@ -320,7 +319,7 @@ impl<'a> Servers<'a> {
         datagrams::refuse_balance(item, model, raw, context);
         let of = match raw.kind.value {
             VirtualServerType::Http => &mut self.pools_of_requests,
-            // Those of packets are not served here.
+            // Pools of packets are not served here.
             VirtualServerType::Tcp | VirtualServerType::FastL4 => {
                 relay::refuse_tls_in_tls(raw, item, context);
                 &mut self.pools_of_connections
@@ -333,8 +332,8 @@ impl<'a> Servers<'a> {
         of.insert(pool);
     }
 
-    /// What decides about what comes to a virtual server reads: its policies, what keeps its clients at members, and
-    /// the balancing of the pools that it reaches.
+    /// The values that decisions about a virtual server's traffic read: those of its policies, its persistence, and the
+    /// balancing of its pools.
     fn reads(
         &self,
         raw: &raw::VirtualServer,
@@ -352,7 +351,7 @@ impl<'a> Servers<'a> {
         [policies.reads(names)].into_iter().chain(balancing).chain(kept).collect()
     }
 
-    /// What a virtual server does with what comes.
+    /// The service of a virtual server.
     fn service(
         &mut self,
         raw: &raw::VirtualServer,
@@ -479,14 +478,14 @@ impl<'a> Servers<'a> {
     ) {
         let to_itself = |point: &ListenPoint| {
             self.members[pool].iter().any(|member| {
-                // What lacks its port is reported as that.
+                // A missing port is reported as such.
                 let is_whole = is_relay || !member.endpoint.is_without_port();
                 matches!(&member.endpoint, Endpoint::Literal(member) if is_whole && reaches(member, point))
             })
         };
         let mut told = None;
         for (address, span) in listen.iter().filter(|(point, _)| to_itself(point)) {
-            // Of a range of ports the first.
+            // Of a range of ports, only the first is reported.
             if told.replace(*span) == Some(*span) {
                 continue;
             }
@@ -504,8 +503,7 @@ impl<'a> Servers<'a> {
     }
 }
 
-/// What keeps the clients of a virtual server: its own persistence, those that its policies choose, and what they
-/// fall back to, some of them more than once.
+/// The persistences of a virtual server: its own, those of its policies, and their fallbacks, some of them more than once.
 fn persistence_of<'p>(
     own: Option<usize>,
     followed: &'p [Arc<Policy>],
@@ -524,7 +522,8 @@ fn persistence_of<'p>(
     })
 }
 
-/// A client cannot be told by what its virtual server has none of: `followed` are the policies, which may choose too.
+/// A persistence cannot use values that its virtual server does not have: `followed` are the policies, which may select
+/// one, too.
 fn refuse_persistence(
     own: Option<usize>,
     followed: &[Arc<Policy>],
@@ -622,8 +621,8 @@ fn error_pages(
     is_sound.then_some(pages)
 }
 
-/// What rules do that has no effect, and a page for 421: a request for a name that its handshake was not for gets none. A rule may
-/// answer 421 and leave the body to the page.
+/// Warns of actions without an effect, and of a page for 421 that clients never get: a misdirected request (421) does not
+/// get it. A rule may answer 421 and leave the body to the page.
 fn warn_of_rules(raw: &raw::VirtualServer, policies: &[Arc<Policy>], context: &mut Context) {
     waf::warn_of_policies(raw, policies, context);
     let is_of_rule = |action: &Action| matches!(action, Action::Answer(answer) if answer.status == 421 && matches!(answer.body, Body::None));
@@ -639,7 +638,7 @@ fn warn_of_rules(raw: &raw::VirtualServer, policies: &[Arc<Policy>], context: &m
     }
 }
 
-/// What clients may choose within the handshake of TLS.
+/// The protocols that clients may select by ALPN.
 fn protocols(is_relay: bool, http: Option<&HttpSettings>) -> &'static [&'static [u8]] {
     match http {
         // Whatever is relayed, weir does not speak it.
@@ -651,7 +650,7 @@ fn protocols(is_relay: bool, http: Option<&HttpSettings>) -> &'static [&'static 
 
 /// Whether connecting to `member` ends at the listener `listen`.
 fn reaches(member: &Address, listen: &ListenPoint) -> bool {
-    // What this host sends to itself comes by this interface.
+    // Traffic of this host to itself uses this interface.
     const TO_ITSELF: &str = "lo";
     if listen.interface.as_ref().is_some_and(|interface| **interface != *TO_ITSELF) {
         return false;

@@ -57,7 +57,7 @@ fn refuse_shared_connections(raw: &raw::Pool, context: &mut Context) {
     if raw.http2.value {
         context.error_help(
             raw.http2.span,
-            "`http2` beside `source: client`: a connection that many clients share cannot come from one",
+            "`http2` cannot be used with `source: client`: a connection that many clients share cannot come from one client",
             "remove one of them, or tell members the client's address by `x_forwarded_for`",
         );
     }

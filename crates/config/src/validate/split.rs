@@ -9,7 +9,7 @@ use crate::decode::{Context, Spanned};
 use crate::raw::policy as raw;
 use crate::shapes::PoolChoice as Raw;
 
-/// What a rule says of the pool that gets the request, or copies of it.
+/// A rule's choice of the pool for the request, or for copies of it.
 pub(super) fn of(
     compiler: &mut Compiler<'_>,
     raw: &Spanned<raw::Action>,
@@ -38,7 +38,7 @@ fn pool(compiler: &mut Compiler<'_>, raw: &Raw, context: &mut Context) -> Option
         Raw::Split(split) => split,
     };
     let mut pools = Vec::with_capacity(split.len());
-    // Each unknown name is told.
+    // Each unknown name is reported.
     for (name, weight) in split {
         pools.extend(compiler.pool(name, context).map(|pool| (pool as u32, *weight)));
     }

@@ -28,9 +28,9 @@ use crate::shapes::{FilePath, OcspSource};
 use crate::snapshot::{NameTls, PoolTls, ServerTls, SessionsOf};
 use crate::tree::Span;
 
-/// Largest file with certificates, a key or what is revoked.
+/// Largest file with certificates, a key or revocation lists.
 const PEM_BYTES_MAX: u64 = 16 << 20;
-/// A certificate that ends within so many days is warned of.
+/// A certificate that expires within this many days causes a warning.
 const EXPIRY_WARNING_DAYS: i64 = 30;
 const DAY_S: i64 = 24 * 60 * 60;
 
@@ -43,7 +43,7 @@ pub(super) struct TlsProfiles<'a> {
     /// By the paths of certificate, key and OCSP response. `None`: unsound, which was reported.
     identities: HashMap<[String; 3], Option<Arc<Identity>>>,
     now_unix_s: i64,
-    /// The authorities that the system trusts, once somebody has asked for them.
+    /// The system's trusted authorities, once they were needed.
     system: Option<Vec<CertificateDer<'static>>>,
 }
 
@@ -127,7 +127,7 @@ impl<'a> TlsProfiles<'a> {
         })
     }
 
-    /// What clients get that ask for some names.
+    /// TLS settings for some server names.
     fn for_names(
         &mut self,
         raw: &raw::ByName,
@@ -352,7 +352,7 @@ impl<'a> TlsProfiles<'a> {
         Some(system)
     }
 
-    /// What a file holds, read by `parse`.
+    /// The contents of a file, parsed by `parse`.
     fn pem<T>(
         &self,
         file: &Spanned<FilePath>,
@@ -429,7 +429,7 @@ impl<'a> TlsProfiles<'a> {
         Some(identity)
     }
 
-    /// What is sent along with a certificate, from a file or, later, from its authority.
+    /// The OCSP response of a certificate, from a file or, later, from its authority.
     fn staple(
         &self,
         identity: &mut Identity,
@@ -473,7 +473,7 @@ impl<'a> TlsProfiles<'a> {
             OcspSource::File(path) => {
                 let file = Spanned { value: path.clone(), span: ocsp.span, given: true };
                 let response = read(&file, self.directory, KEYS_BYTES_MAX, context)?;
-                // Without the issuer nobody can tell here.
+                // Without the issuer this cannot be checked here.
                 let Some(issuer) = issuer else {
                     staple.set(&response, Validity { from_unix_s: 0, until_unix_s: i64::MAX });
                     identity.staple = Some(staple);

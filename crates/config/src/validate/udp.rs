@@ -1,4 +1,4 @@
-//! Virtual servers of `type: udp`: their own keys, and none that needs a connection.
+//! Virtual servers of `type: udp`: their own keys; keys that need a connection are refused.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -89,7 +89,7 @@ pub(super) fn of_type(
     addresses.into_iter().map(of_datagrams).collect()
 }
 
-/// A pool that datagrams come to has members that take them, and is not told to do what cannot be done with them.
+/// A pool for datagrams needs members that accept them, and no settings that datagrams do not support.
 pub(super) fn refuse_pool(
     raw: &raw::VirtualServer,
     item: &NamedItem<raw::Pool>,

@@ -18,15 +18,15 @@ const KEYS_MAX: usize = 64;
 /// A prefix of more bytes is not looked for in the paths of later rules.
 const PREFIX_BYTES_MAX: usize = 256;
 
-/// What there is to know of a rule for this.
+/// Facts about a rule for this check.
 pub(super) struct Outline {
     span: Span,
     /// In words: "rule 2".
     name: String,
     when: When,
-    /// Nothing more is done with the request after it.
+    /// The request's processing ends after it.
     ends_request: bool,
-    /// It changes the response, whoever answers.
+    /// It changes the response, whatever its source.
     changes_response: bool,
     /// Its condition as it stands in the file; `None` where chance decides: another rule with the same draws for itself.
     text: Option<String>,
@@ -58,7 +58,7 @@ enum PathOf {
 enum When {
     /// Always: it has no `when`.
     Always,
-    /// With every request, by its `when`: rules that have one are not followed for what is no request.
+    /// Every request, because of a `when` that is always true: malformed requests skip rules with a `when`.
     EveryRequest,
     /// It depends on the request.
     Sometimes,
@@ -106,7 +106,7 @@ impl Outline {
         }
         match (&self.when, strategy) {
             (When::Sometimes | When::OfResponse, _) => false,
-            // What is no request passes by a `when`, and then responses are changed.
+            // Malformed requests skip a `when`, and then responses are changed.
             (When::EveryRequest, _) if later.when == When::Always && later.changes_response => {
                 false
             }

@@ -1,4 +1,4 @@
-//! Inspection by the web application firewall: rules are compiled once, and who says the same shares it.
+//! Inspection by the web application firewall: rules are compiled once, and shared by sections with the same settings.
 
 mod checks;
 pub(super) mod cookies;
@@ -40,7 +40,7 @@ type Paths = Vec<PathBuf>;
 /// Names and values, in the order of the names.
 type Variables = Vec<(String, String)>;
 
-/// The profiles, and what was made so far; `None` for what is unsound, which was reported.
+/// The profiles, and the results so far; `None` for invalid ones, which were reported.
 pub(super) struct WafProfiles<'a> {
     profiles: &'a [NamedItem<raw::Waf>],
     by_name: BTreeMap<&'a str, usize>,
@@ -250,7 +250,7 @@ impl Wanted {
     }
 }
 
-/// Reads and compiles the rules of a section; what is wrong with them is reported where it names them.
+/// Reads and compiles the rules of a section; mistakes are reported where it names them.
 fn compile(raw: &raw::Waf, directory: &Path, context: &mut Context) -> Option<RuleSet> {
     // One file that was late is an error already; others shall not add their time to it.
     if context.is_late {
@@ -283,7 +283,7 @@ fn compile(raw: &raw::Waf, directory: &Path, context: &mut Context) -> Option<Ru
     compiled.map_err(|problems| report(&problems, Severity::Error, place(raw), context)).ok()
 }
 
-/// A path behind the configuration's directory; the word for the built-in rules stays what it is.
+/// A path relative to the configuration's directory; the word for the built-in rules stays unchanged.
 fn resolved(path: &Path, directory: &Path) -> PathBuf {
     if path == Path::new(BUILTIN) { path.to_owned() } else { directory.join(path) }
 }
@@ -316,7 +316,7 @@ fn record(file: &all::File) -> Record {
     }
 }
 
-/// A policy cannot switch on what is not there.
+/// A policy cannot switch on a firewall that is not configured.
 pub(super) fn warn_of_policies(
     raw: &all::VirtualServer,
     followed: &[Arc<Policy>],

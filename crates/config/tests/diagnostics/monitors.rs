@@ -77,7 +77,9 @@ fn users_and_passwords() {
     );
     check_pool(
         "monitors: [ { type: http, user: a, password: b, headers: { authorization: c } } ]",
-        &["error 8:64 `Authorization` beside `user`, which sets it -> remove one of them"],
+        &[
+            "error 8:64 `Authorization` cannot be used with `user`, which sets it -> remove one of them",
+        ],
     );
     let folder = tempfile::tempdir().expect("a folder");
     let check_file = |bytes: &[u8], expected: &str| {

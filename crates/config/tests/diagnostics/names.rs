@@ -57,7 +57,7 @@ fn names() {
     );
     check(
         "virtual_servers: {}",
-        &["error 1:18 `virtual_servers` is empty: nothing would be served -> \
+        &["error 1:18 `virtual_servers` is empty: weir would serve nothing -> \
            add a virtual server with `listen` and `pool`"],
     );
     check(
@@ -77,21 +77,21 @@ fn circles() {
     check(
         &(sound("", "    fallback: q\n") + pools),
         &[
-            "error 6:3 the pool `p` is, in the end, its own fallback -> remove one of these `fallback`s or `spillover`s",
+            "error 6:3 the pool `p` is its own fallback, directly or through others -> remove one of these `fallback`s or `spillover`s",
         ],
     );
     check(
         &(sound("", "    fallback: q\n")
             + &pools.replace("fallback: p", "spillover: { pool: p, connections: 9 }")),
         &[
-            "error 6:3 the pool `p` is, in the end, its own fallback -> remove one of these `fallback`s or `spillover`s",
+            "error 6:3 the pool `p` is its own fallback, directly or through others -> remove one of these `fallback`s or `spillover`s",
         ],
     );
     let persistence = "persistence:\n  one: { type: source_address, fallback: one }\n";
     check(
         &(sound("    persistence: one\n", "") + persistence),
         &[
-            "error 10:3 the persistence `one` is, in the end, its own fallback -> remove one of these `fallback`s",
+            "error 10:3 the persistence `one` is its own fallback, directly or through others -> remove one of these `fallback`s",
         ],
     );
     let own = "  q: { members: [ 127.0.0.1:80 ] }\n";

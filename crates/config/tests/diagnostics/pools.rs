@@ -40,7 +40,7 @@ fn members() {
     check(
         &with("[ { address: 127.0.0.1:1, weight: 0 }, { address: 127.0.0.1:2, weight: 0 } ]"),
         &["error 7:16 every member of pool `p` has the weight 0: no member takes new requests -> \
-           give one of them more; for a pool out of service write `state: drain`"],
+           give at least one a higher weight; to take the pool out of service write `state: drain`"],
     );
     check(
         &with("[ { weight: 2 } ]"),
@@ -234,7 +234,7 @@ fn monitors_of_datagrams() {
     check_pool(
         "monitors: [ { type: dns, name: a, value: 192.0.2.1, rcode: NXDOMAIN } ]",
         &[
-            "error 8:46 `value` beside `rcode: NXDOMAIN`: a name that does not exist has no records -> \
+            "error 8:46 `value` cannot be used with `rcode: NXDOMAIN`: a name that does not exist has no records -> \
            remove one of them",
         ],
     );

@@ -15,9 +15,16 @@ fn actions_that_cannot_be_meant() {
     check_actions("{ respond: { status: 204 } }", &[]);
     check_actions("{ pool: { p: 1 } }", &[]);
     check_actions(
+        "{ redirect: 'https://a/' }",
+        &[
+            "error 12:29 `policies.q.rules[0].then[0].redirect` must be a map with `to`, `status`, found the text \"https://a/\" -> \
+             write `{ to: \"https://a/\" }`",
+        ],
+    );
+    check_actions(
         "{ pool: { p: 0 } }",
         &[
-            "error 12:25 `policies.q.rules[0].then[0].pool` gives every pool the weight 0 -> give one of them more",
+            "error 12:25 `policies.q.rules[0].then[0].pool` gives every pool the weight 0 -> give at least one a higher weight",
         ],
     );
     check_actions(
@@ -423,7 +430,7 @@ fn text_in_bodies_that_cannot_be_replaced() {
             "types: [ text/html ]",
             "error 12:42 the text to replace is missing -> add `strings`, or `regex` and `to`".to_owned(),
         ),
-        ("strings: { a: b }, to: c", "error 12:42 `strings` beside `regex` or `to` -> use an action for each".into()),
+        ("strings: { a: b }, to: c", "error 12:42 `strings` cannot be used with `regex` or `to` -> use an action for each".into()),
         ("regex: a", "error 12:51 `regex` without `to` -> add `to: \"\"` to remove matches".into()),
         ("strings: {}", format!("error 12:53 {here}.strings` is empty; it needs at least one text -> -")),
         ("strings: { \"\": b }", "error 12:55 the empty text cannot be replaced -> -".into()),
@@ -511,4 +518,17 @@ fn cookies_for_tls_alone_are_told_where_clients_come_without() {
     let named = sound("    persistence: other\n", "")
         + "persistence:\n  other: { type: source_address, fallback: own }\n  own: { type: cookie, name: S, secure: true }\n";
     check(&named, &[&told("5:18")]);
+}
+
+#[test]
+fn every_wrong_item_of_a_set_of_addresses() {
+    let sets = "data_sets: { d: { type: addresses, items: [ 10.0.0.1/8, ::1, example.org ] } }\n";
+    check(
+        &(sound("", "") + sets),
+        &[
+            "error 8:45 \"10.0.0.1/8\": the address has bits set after the prefix -> write 10.0.0.0/8",
+            "error 8:62 \"example.org\": not an IP address or network -> \
+             write it as 10.0.0.1, 10.0.0.0/8 or 2001:db8::/32",
+        ],
+    );
 }

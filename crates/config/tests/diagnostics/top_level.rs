@@ -96,7 +96,7 @@ fn top_level_settings() {
     check(
         &with("admin: { listen: 127.0.0.1:80 }"),
         &["error 3:13 `127.0.0.1:80` is used twice: in line 8 by the admin listener \
-           -> give each listener an address or port of its own"],
+           -> give each listener its own address or port"],
     );
 }
 
@@ -123,7 +123,7 @@ fn forms_of_the_access_log() {
         (
             "{ json: [ time ], text: a }",
             50,
-            "`text` beside `json`: a line has one form -> remove one of them",
+            "`text` cannot be used with `json`: a line has one form -> remove one of them",
         ),
         ("{ json: [ time, time ] }", 42, "`time` occurs twice in one line -> remove one of them"),
         (

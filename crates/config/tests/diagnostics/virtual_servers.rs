@@ -69,7 +69,7 @@ fn listeners() {
         &sound("", "")
             .replace("listen: 127.0.0.1:80", "listen: [ 127.0.0.1:80, \"[::ffff:127.0.0.1]:80\" ]"),
         &["error 3:29 `127.0.0.1:80` is used twice: in line 3 by virtual server `a` -> \
-           give each listener an address or port of its own"],
+           give each listener its own address or port"],
     );
     for (listen, other, place) in [
         ("[ 127.0.0.1:80, 0.0.0.0:80 ]", "`0.0.0.0:80` and `127.0.0.1:80`", "3:29"),

@@ -5,8 +5,8 @@
 //! | `GET /l4/flows?virtual_server=NAME&member=ADDRESS&client=IP&max=NUMBER` | `{"flows": […], "more": false}` |
 //! | `POST /l4/flows/end` | 200 with [`EndedStatus`] |
 //!
-//! The body of a POST says which flows: `{"client": "192.0.2.7"}`, with the same keys as the query; `{"all": true}` for all of them.
-//! What is left out is any. Like all changes it is taken over a unix socket only.
+//! The body of a POST selects the flows: `{"client": "192.0.2.7"}`, with the same keys as the query; `{"all": true}` for
+//! all of them. A missing key matches any value. Like all changes it is accepted over a unix socket only.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -24,7 +24,7 @@ use super::problem::Problem;
 use super::{Context, Peer, json};
 use crate::packets::{Flows, LISTED_FLOWS_MAX, member_label};
 
-/// Flows that are listed where no number is asked for.
+/// Flows in a list without `max`.
 const LISTED_FLOWS_DEFAULT: usize = 1_000;
 
 pub(super) fn routes() -> Router<Context> {
@@ -88,11 +88,11 @@ impl Wanted {
     }
 }
 
-/// Flows, as far as they were asked for.
+/// The matching flows.
 #[derive(Debug, Serialize)]
 struct Listed {
     flows: Vec<FlowStatus>,
-    /// There are as many as were asked for: there may be more.
+    /// The list is as long as `max`: there may be more.
     more: bool,
 }
 
@@ -102,7 +102,7 @@ struct FlowStatus {
     virtual_server: Option<String>,
     client: String,
     destination: String,
-    /// What the member sees as its client.
+    /// The source address that the member sees.
     source: String,
     target: String,
     member: Option<String>,

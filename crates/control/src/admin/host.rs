@@ -1,14 +1,14 @@
-//! Whom a request is for: what the `Host` field may say.
+//! Checks the `Host` field of requests.
 //!
-//! Whoever owns a domain can have its name lead to the address of this listener (DNS rebinding). A page of that
-//! domain may then read all that is answered, since to a browser it is the page's own server. Such requests are
-//! told from others by the name in their `Host`, which the page cannot change: over TCP, weir answers for
-//! addresses, for `localhost`, and for the names that `admin.host_names` lists.
+//! The owner of a domain can point its name at the address of this listener (DNS rebinding). A page of that domain may
+//! then read all responses, since the browser takes the listener for the page's own server. Such requests have the
+//! domain's name in `Host`, which the page cannot change: over TCP, weir answers for addresses, for `localhost`, and for
+//! the names in `admin.host_names`.
 //!
-//! | status | why |
+//! | status | reason |
 //! |---|---|
 //! | 400 | `Host` is missing (HTTP/1.1), repeated, or neither an address nor a name |
-//! | 421 | the name is none of those, over TCP |
+//! | 421 | another name, over TCP |
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
@@ -29,12 +29,12 @@ const REFUSAL_INTERVAL: Duration = Duration::from_secs(60);
 /// RFC 1035 section 2.3.4.
 const NAME_LENGTH_MAX: usize = 253;
 
-/// When a refused name was told last.
+/// The time of the last report of a refused name.
 #[derive(Debug, Default)]
 pub(super) struct LastRefusal(Mutex<Option<Instant>>);
 
 impl LastRefusal {
-    /// Whether it is time to tell of one.
+    /// Whether a report is due.
     fn is_due(&self) -> bool {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = told.is_none_or(|told| told.elapsed() >= REFUSAL_INTERVAL);
@@ -105,7 +105,7 @@ impl From<Refusal> for Problem {
     }
 }
 
-/// What a client believes to talk to.
+/// The host that a client has requested.
 #[derive(Debug, PartialEq, Eq)]
 enum Host {
     Address,
@@ -113,7 +113,7 @@ enum Host {
     Name(String),
 }
 
-/// Whom the request is for; `None`: HTTP/1.0 need not say so, and no browser leaves it out.
+/// The requested host; `None`: HTTP/1.0 may omit it; browsers never do.
 fn asked_host(
     version: Version,
     uri: &Uri,
@@ -192,7 +192,7 @@ mod tests {
         check("LocalHost.", name("localhost"));
         check("weir.example:80", name("weir.example"));
         check("my_host-1", name("my_host-1"));
-        // A browser makes addresses of these; whoever sends them as they are is none.
+        // Browsers turn these into addresses; a client that sends them unchanged is no browser.
         check("127.1", name("127.1"));
         check("2130706433", name("2130706433"));
         check("0x7f.0.0.1", name("0x7f.0.0.1"));

@@ -1,4 +1,4 @@
-//! `/pools`: the pools and their members, and what the operator wants of a member at run time.
+//! `/pools`: the pools and their members, and changes of a member's state at run time.
 //!
 //! | request | answer |
 //! |---|---|
@@ -8,18 +8,18 @@
 //! | `POST /pools/POOL/members/ADDRESS` | 200 with [`Changed`] |
 //! | `POST /members/ADDRESS` | the same of all pools that it is a member of: 200 with [`ChangedAll`] |
 //!
-//! The body of a POST names what is to change, `{"state": "drain"}`: `enabled`, `drain`, `disabled`, or
-//! `configured` for what the file says. The change holds for the next request that weir takes, on all
-//! workers; it outlasts reloads, but neither the process nor the member's stay in its pool.
+//! The body of a POST has the new state, `{"state": "drain"}`: `enabled`, `drain`, `disabled`, or `configured` for the
+//! state in the file. The change applies from the next request on, on all workers; it survives reloads, until the process
+//! ends or the member leaves its pool.
 //!
-//! Changes are taken over a unix socket only, as JSON by its media type, and from nothing that names an
-//! Origin: a page in a browser cannot send such a request.
+//! Changes are accepted over a unix socket only, with the media type of JSON, and without an Origin: a page in a browser
+//! cannot send such a request.
 //!
-//! | status | why |
+//! | status | reason |
 //! |---|---|
-//! | 400 | the body is not what is expected |
+//! | 400 | the body is invalid |
 //! | 403 | a change over TCP, or from a web page |
-//! | 404 | there is no such pool or member; the nearest name of a pool is told, and no member in place of another |
+//! | 404 | there is no such pool or member; a similar pool name is suggested, but never another member |
 //! | 413 | the body is above [`BODY_SIZE_MAX`] |
 //! | 415 | the body is not `application/json` |
 
@@ -50,7 +50,7 @@ use crate::status::{self, MemberStatus, PoolStatus};
 /// Bytes of a change's body.
 pub const BODY_SIZE_MAX: usize = 4 * 1024;
 
-/// Characters of an unknown name that are told.
+/// Characters of an unknown name that messages show.
 const NAME_TOLD_LENGTH_MAX: usize = 100;
 
 pub(super) fn routes() -> Router<Context> {
@@ -102,7 +102,7 @@ async fn member(
     }
 }
 
-/// What a change asks for.
+/// A requested change.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
@@ -115,7 +115,7 @@ enum WantedState {
     Enabled,
     Drain,
     Disabled,
-    /// What the file says.
+    /// The state in the file.
     Configured,
 }
 
@@ -136,7 +136,7 @@ struct Changed {
     pool: String,
     /// It was not so before.
     changed: bool,
-    /// What the operator wanted of the member before.
+    /// The member's state before.
     before: &'static str,
     /// Members of the pool that take new requests now.
     members_in_service: usize,
@@ -324,12 +324,11 @@ impl FoundMember {
     }
 }
 
-/// What is told of a change: `is set to drain, was enabled, by user 0 (process 4711); 3 requests are
-/// under way`.
+/// The event of a change: `is set to drain, was enabled, by user 0 (process 4711); 3 requests are under way`.
 struct Told {
     before: AdminState,
     now: AdminState,
-    /// Back to what the file says.
+    /// Back to the state in the file.
     of_file: bool,
     by: Peer,
     requests: u32,
@@ -341,7 +340,7 @@ impl Told {
         if self.takes_the_last() { Level::Warning } else { Level::Info }
     }
 
-    /// Whether the pool has nobody left for new requests, and this change is why.
+    /// Whether the pool has no member left for new requests because of this change.
     fn takes_the_last(&self) -> bool {
         self.members_in_service == 0
             && self.before == AdminState::Enabled
@@ -399,7 +398,7 @@ fn place_in(pool: &snapshot::Pool, member: &str) -> Option<usize> {
     })
 }
 
-/// Nothing is offered in place of a member: what is asked takes traffic away, and who takes the word for it hits another server.
+/// No other member is suggested: the command takes traffic away, and a wrong suggestion would hit another server.
 fn no_such_member(pools: &[Arc<snapshot::Pool>], pool: &snapshot::Pool, member: &str) -> Problem {
     let what = format!("pool `{}` has no member `{}`", pool.name, clip(member));
     // A host name of the file stands for as many members as it has addresses.

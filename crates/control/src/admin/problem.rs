@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::json;
 
-/// Names that are told where one is not known.
+/// Known names that a message about an unknown one lists.
 pub(super) const NAMES_TOLD_MAX: usize = 20;
 
 /// Why a request is not done; as JSON `{"error": "…", "help": "…"}`.
@@ -39,7 +39,7 @@ impl Problem {
         }
     }
 
-    /// Something that is asked for by `name` is not among the `known`.
+    /// The requested `name` is not among the `known`.
     pub(super) fn unknown<'a>(
         what: String,
         name: &str,
@@ -59,7 +59,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// `` `a`, `b` and 3 more``; nothing if there is none.
+/// `` `a`, `b` and 3 more``; `None` for an empty list.
 pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
     let mut told: Vec<String> =
         names.clone().take(NAMES_TOLD_MAX).map(|name| format!("`{name}`")).collect();

@@ -1,4 +1,4 @@
-//! `/reload`: has the configuration file read again, and says what became of it.
+//! `/reload`: reloads the configuration file, and reports the result.
 //!
 //! | request | answer |
 //! |---|---|
@@ -20,7 +20,7 @@ pub(super) fn routes() -> Router<Context> {
     Router::new().route("/reload", post(reload)).route("/reloads/{number}", get(report))
 }
 
-/// The answer to who asks for a reload.
+/// The response to a reload request.
 #[derive(Debug, Serialize)]
 struct Asked {
     /// Under which its report is found.

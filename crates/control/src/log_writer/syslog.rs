@@ -16,7 +16,7 @@ use weir_dataplane::reports::{Log, LogBatch};
 use self::tls::Encrypted;
 use crate::time;
 
-/// A server that does not take a connection, or what is sent to it, in this time is not waited for.
+/// A server that does not accept a connection or data within this time is given up.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A server that could not be reached, or a connection that took nothing, is tried again after this time, then after twice as long, and so on.
@@ -25,7 +25,7 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// `informational` (RFC 5424 section 6.2.1): requests are everyday matters.
 const SEVERITY_ACCESS: u8 = 6;
-/// `warning`: somebody should look at it.
+/// `warning`: someone should look at it.
 const SEVERITY_WAF: u8 = 4;
 
 /// A way to a server.
@@ -36,7 +36,7 @@ enum Connection {
     Tls(Box<Encrypted>),
 }
 
-/// What sends to one server.
+/// Sends to one server.
 pub(super) struct Sender {
     settings: Syslog,
     host: String,
@@ -46,7 +46,7 @@ pub(super) struct Sender {
     retry_after: Duration,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 pub(super) struct Sent {
     /// Lines that were sent.
     pub lines: u32,
@@ -150,7 +150,7 @@ impl Sender {
         self.retry_after = (self.retry_after * 2).min(RETRY_AFTER_MAX);
     }
 
-    /// What stands in front of each line: priority, version, time, host, program, process, kind, no structured data.
+    /// The text in front of each line: priority, version, time, host, program, process, kind, no structured data.
     fn head(&self, log: Log) -> String {
         let (severity, kind) = match log {
             Log::Access => (SEVERITY_ACCESS, "access"),
@@ -163,7 +163,7 @@ impl Sender {
     }
 }
 
-/// What is sent at a time, and how many lines that are: each line as a datagram, or all with their lengths in front.
+/// The messages to send, with their numbers of lines: each line as a datagram, or all with their lengths in front.
 fn messages(head: &str, lines: &[u8], is_stream: bool) -> Vec<(Vec<u8>, u32)> {
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     if !is_stream {
@@ -207,7 +207,7 @@ impl Connection {
         })
     }
 
-    /// Whether the server has closed it: what is written then is lost without an error.
+    /// Whether the server has closed the connection: later writes would be lost without an error.
     fn is_closed(&mut self) -> bool {
         let stream = match self {
             Self::Unix(_) | Self::Udp(_) => return false,

@@ -1,5 +1,5 @@
 //! The table of all metrics. Names follow Prometheus and OpenTelemetry: base units (seconds, bytes) in
-//! the name, `_total` for what only grows.
+//! the name, `_total` for counters.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,8 +1,8 @@
 //! `/metrics`: the Prometheus text format (version 0.0.4).
 //!
 //! Written by hand from the per-core counters: a metrics library would keep a second copy of every
-//! number, registered and looked up by label, only to print it. Here one table says what there is
-//! (`families.rs`), and the same table is checked against `docs/observability.md`.
+//! number, registered and looked up by label, only to print it. Here one table lists all metrics (`families.rs`), and the
+//! same table is checked against `docs/observability.md`.
 //!
 //! Cardinality is bounded by the configuration: labels are names from the file, member addresses and
 //! fixed words, never anything that a client sends.
@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-/// What a metric is.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Description {
     /// Its name, with the unit in it.

@@ -1,4 +1,4 @@
-//! Metrics of the packet path: none of them has a sample where there is none.
+//! Metrics of the packet path: without a packet path they have no samples.
 
 use std::sync::Arc;
 
@@ -122,7 +122,7 @@ pub(super) fn write(out: &mut String, observed: &Observed) {
     write_families(out, PACKET_PATH, &path, |_, _| {});
 }
 
-/// What they are.
+/// Descriptions of these metrics.
 pub(super) fn descriptions() -> impl Iterator<Item = Description> {
     let servers = PACKET_SERVERS.iter().map(|family| family.description);
     let members = PACKET_MEMBERS.iter().map(|family| family.description);

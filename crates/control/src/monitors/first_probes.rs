@@ -1,14 +1,14 @@
-//! Which pools are waited for before something is put in force.
+//! Selects the pools that a new configuration waits for.
 //!
-//! | the pool | it is waited for |
+//! | the pool | weir waits |
 //! |---|---|
-//! | has no usable member, and no address yet, or a first probe has no result or failed | as long as it may be; a probe that failed is repeated every [`REPEAT_INTERVAL`] |
-//! | has a usable member, and a first probe has no result | [`BESIDE_WAIT_MAX`] from then on |
-//! | else | not at all |
+//! | has no usable member, and no address yet, or a first probe has no result or failed | up to the limit; failed probes are repeated every [`REPEAT_INTERVAL`] |
+//! | has a usable member, and a first probe has no result | for a further [`BESIDE_WAIT_MAX`] |
+//! | otherwise | not at all |
 //!
-//! A member is usable when the monitors that it will have say up, and the operator wants it to take requests.
+//! A member is usable if its future monitors report it as up, and its administrative state allows requests.
 //!
-//! | what happens | cost, in members of the pool |
+//! | event | cost, in members of the pool |
 //! |---|---|
 //! | a pass, while no member is usable; the last first result | all of them |
 //! | another result | constant |
@@ -26,27 +26,27 @@ use weir_core::monitor::Outcome;
 use super::lock;
 use super::verdicts::Verdicts;
 
-/// How soon a probe is repeated that failed, while its pool is waited for.
+/// The interval of repeated failed probes while their pool is awaited.
 pub(super) const REPEAT_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How long results are waited for beside a usable member, which could serve meanwhile: at a usual start enough for
-/// all members, so that the first one does not get all load.
+/// The wait for further results beside a usable member, which could serve meanwhile: at a usual start enough for all
+/// members, so that the first one does not get the whole load.
 pub(super) const BESIDE_WAIT_MAX: Duration = Duration::from_millis(400);
 
-/// The pools that are waited for, and those of them whose time is over, by name.
+/// The awaited pools, and those of them whose time is over, by name.
 #[derive(Debug, Default)]
 pub(super) struct FirstProbes {
     pools: Mutex<HashMap<Arc<str>, WaitedPool>>,
     changed: Notify,
 }
 
-/// A pool that may be waited for.
+/// A pool that may be awaited.
 #[derive(Debug)]
 pub(super) struct WaitedPool {
     members: Vec<WaitedMember>,
     /// Monitors without a result.
     missing: HashSet<u64>,
-    /// It is waited for no longer.
+    /// The end of the wait.
     until: Instant,
     /// Nor longer than this, since it has a usable member.
     beside_until: Option<Instant>,
@@ -113,12 +113,12 @@ impl WaitedPool {
         })
     }
 
-    /// When it is waited for no longer.
+    /// The end of its wait.
     fn end(&self) -> Instant {
         self.beside_until.map_or(self.until, |beside_until| beside_until.min(self.until))
     }
 
-    /// Lets its members know whether they are waited for.
+    /// Tells its members whether they are awaited.
     fn tell(&self, is_awaited: bool) {
         for member in &self.members {
             let is_awaited = is_awaited && member.state != AdminState::Disabled;
@@ -129,7 +129,7 @@ impl WaitedPool {
 }
 
 impl FirstProbes {
-    /// Waits for those of these pools that have to be waited for, and for no others.
+    /// Waits for those of these pools that need it, and for no others.
     pub(super) fn wait_for(&self, wanted: HashMap<Arc<str>, WaitedPool>) {
         let now = Instant::now();
         let mut pools = lock(&self.pools);
@@ -171,7 +171,7 @@ impl FirstProbes {
         self.changed.notify_one();
     }
 
-    /// The pools that are waited for, by name.
+    /// The awaited pools, by name.
     pub(super) fn awaited(&self) -> HashSet<Arc<str>> {
         let now = Instant::now();
         let pools = lock(&self.pools);
@@ -179,12 +179,12 @@ impl FirstProbes {
         awaited.map(|(name, _)| Arc::clone(name)).collect()
     }
 
-    /// When none is waited for any more, at the latest.
+    /// The time when the wait for all pools ends, at the latest.
     pub(super) fn end(&self) -> Option<Instant> {
         lock(&self.pools).values().map(WaitedPool::end).max()
     }
 
-    /// Returns when fewer than so many pools are waited for. One task at a time may wait.
+    /// Returns when weir waits for fewer pools than this. Only one task at a time may wait.
     pub(super) async fn fewer_than(&self, count: usize) {
         while let Some(end) = self.first_end_of(count) {
             tokio::select! {
@@ -194,13 +194,13 @@ impl FirstProbes {
         }
     }
 
-    /// When the first pool is waited for no longer; `None`: fewer than so many are.
+    /// The time when the wait for the first pool ends; `None`: weir waits for fewer pools than this.
     fn first_end_of(&self, count: usize) -> Option<Instant> {
         let now = Instant::now();
         let mut pools = lock(&self.pools);
         for pool in pools.values_mut() {
             if pool.beside_until.is_some_and(|until| until <= now) {
-                // What was usable may have failed meanwhile.
+                // A usable member may have failed meanwhile.
                 pool.look(now);
             }
         }

@@ -1,4 +1,4 @@
-//! What the monitors of one member say, and what is told of it.
+//! The results of one member's monitors, and events about them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use crate::probe::{Failure, Probe, Subject};
 use crate::random::random;
 use crate::time::{monotonic_ms, unix_ms};
 
-/// Characters of a failure's text that are kept and told.
+/// Characters of a failure's text that are kept and shown.
 const REASON_LENGTH_MAX: usize = 200;
 
-/// What the monitors of one member say.
+/// The results of one member's monitors.
 #[derive(Debug)]
 pub(super) struct Verdicts {
     pub(super) subject: Subject,
-    /// `None`: the member is in no table in force yet.
+    /// `None`: the member is in no active table yet.
     live: Option<Arc<LiveMember>>,
-    /// Those in force first, in the order of the file.
+    /// Active ones first, in the order of the file.
     monitors: Vec<Verdict>,
     /// How many of them must say that it is up.
     up_min: usize,
 }
 
-/// What one monitor says.
+/// The result of one monitor.
 #[derive(Debug)]
 pub(super) struct Verdict {
     /// Names it among the monitors that the member ever had.
@@ -42,23 +42,23 @@ pub(super) struct Verdict {
     first: FirstResult,
     /// The member was trusted then, though no probe got an answer: of those that began before, only a pass counts.
     trusted_ms: u64,
-    /// The first probe is waited for.
+    /// Its first probe is awaited.
     is_awaited: bool,
     /// Has the next probe come at once.
     probe_now: Arc<Notify>,
 }
 
-/// What became of the first probe of a monitor.
+/// The result of a monitor's first probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FirstResult {
-    /// There is none.
+    /// There is no result.
     Missing,
     /// It failed, as all did since.
     Failed {
         /// One of them got an answer, or was refused; else the time of each was over.
         is_answered: bool,
     },
-    /// The monitor says up, or it does not matter any more: the member is trusted, or has been waited for long enough.
+    /// The monitor passes, or its result does not matter any more: the member is trusted, or the wait is over.
     Settled,
 }
 
@@ -71,15 +71,15 @@ pub(super) struct Probed {
     pub(super) started_ms: u64,
 }
 
-/// Whether what a monitor says counts.
+/// Whether the result of a monitor counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     InForce,
-    /// It is of what is put in force next.
+    /// It belongs to the next configuration.
     Next,
 }
 
-/// What a monitor has counted, and its type.
+/// The counts of a monitor, and its type.
 #[derive(Debug)]
 struct Counts {
     kind: &'static str,
@@ -88,7 +88,7 @@ struct Counts {
 }
 
 impl Verdict {
-    /// Of a monitor that starts to probe. A member that takes traffic already keeps it until enough probes fail.
+    /// The verdict of a monitor that starts to probe. A member with traffic keeps it until enough probes fail.
     fn new(probe: &Probe, member: Option<Health>) -> Self {
         let is_serving = matches!(member, Some(Health::Up | Health::Draining));
         let state = if is_serving { MonitorState::trusting() } else { MonitorState::new() };
@@ -127,7 +127,7 @@ impl Verdict {
         self.is_awaited && is_unanswered
     }
 
-    /// Takes what a probe says of the member; returns what that changed.
+    /// Applies a probe's result; returns the change.
     fn take(
         &mut self,
         outcome: Outcome,
@@ -156,8 +156,8 @@ impl Verdict {
         Counts { kind, passes, failures }
     }
 
-    /// Counts from now on, in the place of a monitor that counted so much: a counter of the metrics goes with the
-    /// place. If that one was of another type, the labels are new.
+    /// Counts from now on, in the place of a monitor with these counts: counters of the metrics belong to the place. If
+    /// that monitor had another type, the labels are new.
     fn enter_into_force(&mut self, before: Option<&Counts>) {
         let own = match std::mem::replace(&mut self.standing, Standing::InForce) {
             Standing::Next => (self.report.passes, self.report.failures),
@@ -170,29 +170,29 @@ impl Verdict {
 }
 
 impl Verdicts {
-    /// Of a member without monitors.
+    /// The verdicts of a member without monitors.
     pub(super) fn new(subject: Subject) -> Self {
         Self { subject, live: None, monitors: Vec::new(), up_min: usize::MAX }
     }
 
-    /// Whether it is a member of the table in force.
+    /// Whether it is a member of the active table.
     pub(super) fn is_in_force(&self) -> bool {
         self.live.is_some()
     }
 
-    /// Of those in force, in the order of the file.
+    /// Reports of active monitors, in the order of the file.
     pub(super) fn reports(&self) -> Vec<MonitorReport> {
         let in_force = self.monitors.iter().filter(|verdict| verdict.standing == Standing::InForce);
         in_force.map(|verdict| verdict.report.clone()).collect()
     }
 
-    /// Whether the first probe of one of them is waited for.
+    /// Whether the first probe of one of them is awaited.
     pub(super) fn is_awaited(&self) -> bool {
         self.monitors.iter().any(Verdict::is_waited_for)
     }
 
-    /// Whether it is not known how the member is: no probe of a monitor got an answer. How many of them timed out
-    /// does not matter.
+    /// Whether the member's state is unknown: no probe of any monitor got an answer. The number of timeouts does not
+    /// matter.
     pub(super) fn is_unknown(&self) -> bool {
         self.monitors.iter().any(Verdict::is_unknown)
     }
@@ -202,7 +202,7 @@ impl Verdicts {
         self.monitors.iter().any(|verdict| verdict.id == id && verdict.is_waited_for())
     }
 
-    /// Those of these monitors that have no result.
+    /// Those of these monitors without a result.
     pub(super) fn without_result(&self, ids: &[u64]) -> Vec<u64> {
         let of_them = self.monitors.iter().filter(|verdict| ids.contains(&verdict.id));
         let missing = of_them.filter(|verdict| verdict.first == FirstResult::Missing);
@@ -215,19 +215,19 @@ impl Verdicts {
         of_them.any(|verdict| matches!(verdict.first, FirstResult::Failed { .. }))
     }
 
-    /// Whether the member takes any request once these monitors are in force, of which so many must say up.
+    /// Whether the member takes requests once these monitors are active and this many must pass.
     pub(super) fn is_usable(&self, ids: &[u64], up_min: usize, configured: AdminState) -> bool {
         let of_them = self.monitors.iter().filter(|verdict| ids.contains(&verdict.id));
         let health = Health::of_monitors(of_them.map(|verdict| verdict.state.health()), up_min);
         self.state(configured).admission(health) == Admission::All
     }
 
-    /// What the operator wants of the member: at run time, or else in the file.
+    /// The administrative state of the member: set at run time, or in the file.
     pub(super) fn state(&self, configured: AdminState) -> AdminState {
         self.live.as_ref().map_or(configured, |live| live.state(configured))
     }
 
-    /// Has the first probes of these monitors waited for, and of no others. Those that failed are repeated at once.
+    /// Waits for the first probes of these monitors, and of no others. Failed ones are repeated at once.
     pub(super) fn wait_for(&mut self, ids: &[u64]) {
         for verdict in &mut self.monitors {
             let was_awaited = verdict.is_awaited;
@@ -239,14 +239,14 @@ impl Verdicts {
         }
     }
 
-    /// So many monitors must say that the member is up, once they are in force.
+    /// The required number of passing monitors, once they are active.
     pub(super) fn prepare(&mut self, up_min: usize) {
         if !self.is_in_force() {
             self.up_min = up_min;
         }
     }
 
-    /// Adds a monitor that does not count yet; its id, and what has its next probe come at once.
+    /// Adds a monitor that does not count yet. Returns its id, and a trigger for its next probe.
     pub(super) fn add(&mut self, probe: &Probe) -> (u64, Arc<Notify>) {
         let member = self.live.as_ref().map(|live| live.health());
         let verdict = Verdict::new(probe, member);
@@ -283,7 +283,7 @@ impl Verdicts {
             self.monitors.push(verdict);
         }
         let health = self.health();
-        // Of a member that is new, its probes have told already.
+        // The probes of a new member were reported already.
         if live.set_health(health, clock::now().now_ms())
             && was_in_force
             && !self.monitors.is_empty()
@@ -293,8 +293,7 @@ impl Verdicts {
         }
     }
 
-    /// Waits for none of them any longer. If that is wanted, those of which it is not known how the member is say
-    /// up until their probes fail.
+    /// Ends the wait for all of them. If wanted, monitors without a known state count as up until their probes fail.
     pub(super) fn stop_waiting(&mut self, is_trusted: bool) {
         for verdict in &mut self.monitors {
             if is_trusted && verdict.is_unknown() {
@@ -316,7 +315,7 @@ impl Verdicts {
         Health::of_monitors(monitors.map(|verdict| verdict.state.health()), self.up_min)
     }
 
-    /// Those whose results are told.
+    /// The monitors whose results are reported.
     fn shown(&self) -> Standing {
         if self.is_in_force() { Standing::InForce } else { Standing::Next }
     }
@@ -327,8 +326,8 @@ impl Verdicts {
         })
     }
 
-    /// Takes a result, sets the member's health, tells what changed. Returns what it says of the member; `None`:
-    /// its monitor has gone.
+    /// Records a result, sets the member's health, and reports changes. Returns the verdict about the member; `None`: its
+    /// monitor was removed.
     pub(super) fn take(
         &mut self,
         id: u64,
@@ -367,7 +366,7 @@ fn level_of(health: Health) -> Level {
     if health == Health::Up { Level::Info } else { Level::Warning }
 }
 
-/// What the result of a probe says of the member, and why if it speaks against it.
+/// The verdict of a probe's result, with the reason if it is a failure.
 fn judged(result: &Result<Outcome, Failure>, is_reverse: bool) -> (Outcome, Option<String>) {
     const REVERSED: &str = "the probe passed, and the monitor is a reverse one";
     match (result, is_reverse) {
@@ -381,14 +380,14 @@ fn judged(result: &Result<Outcome, Failure>, is_reverse: bool) -> (Outcome, Opti
     }
 }
 
-/// What is told of a transition: `is down: connection refused (3 of 3)`.
+/// The event of a transition: `is down: connection refused (3 of 3)`.
 struct Change<'a> {
     change: Transition,
     probe: &'a Probe,
     reason: Option<String>,
     /// The member has other monitors.
     several: bool,
-    /// What all monitors say together, and whether that is news.
+    /// The state by all monitors together, and whether it changed.
     member: Health,
     changed: bool,
 }

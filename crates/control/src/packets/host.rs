@@ -1,4 +1,4 @@
-//! What this host has: interfaces, addresses, ports, capabilities. All of it is read, nothing changed.
+//! Facts about this host: interfaces, addresses, ports, capabilities. All are only read.
 
 use std::collections::BTreeSet;
 use std::fs::read_to_string;
@@ -9,10 +9,10 @@ use super::plan::Host;
 /// `ARPHRD_ETHER`: it has hardware addresses.
 const ETHERNET: &str = "1";
 
-/// Lowest port that is taken for source translation: lower ones belong to services.
+/// Lowest port for source translation: lower ones belong to services.
 const PORT_MIN: u16 = 1_024;
 
-/// Ports that Linux gives out unless told otherwise.
+/// The port range that Linux uses by default.
 const PORTS_DEFAULT: (u16, u16) = (32_768, 60_999);
 
 /// This host, as the calling thread sees it.
@@ -96,7 +96,7 @@ pub(super) fn interfaces() -> Vec<String> {
     names.extend(addresses.lines().filter_map(|line| line.split_whitespace().last()));
     let has_hardware_address = |name: &str| {
         let kind = read_to_string(format!("/sys/class/net/{name}/type"));
-        // Of another network namespace than that of /sys nothing can be read.
+        // Nothing can be read about a network namespace other than that of /sys.
         kind.map_or(name != "lo", |kind| kind.trim() == ETHERNET)
     };
     names.into_iter().filter(|name| has_hardware_address(name)).map(str::to_owned).collect()

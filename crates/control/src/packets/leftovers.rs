@@ -1,20 +1,20 @@
-//! What processes left in the kernel that crashed, or were told to keep their flows.
+//! State in the kernel of processes that crashed, or were configured to keep their flows.
 
 use std::path::Path;
 
 use super::lock::{self, Lock, Present};
 
-/// What became of packet paths that were in the kernel, by their names.
+/// Results for packet paths in the kernel, by name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Detached {
-    /// Those that were removed.
+    /// Removed ones.
     pub removed: Vec<String>,
-    /// Those that a running process has.
+    /// Those of a running process.
     pub in_use: Vec<String>,
 }
 
-/// Removes what a process left in the kernel; of all names if none is given. What a running process has stays: of all names it is
-/// passed over, by its own name it is an error.
+/// Removes the state that a process left in the kernel; of all names if none is given. The state of a running process
+/// stays: without a name it is skipped, with its name it is an error.
 pub fn detach_leftovers(name: Option<&str>) -> Result<Detached, String> {
     detach_in(Path::new(lock::PINS), name)
 }
@@ -42,10 +42,11 @@ fn detach_in(pins: &Path, name: Option<&str>) -> Result<Detached, String> {
     Ok(detached)
 }
 
-/// What a former process left under a name while this one serves by sockets: its programs would take packets from them.
+/// State of a former process under a name that this process now serves by sockets: its programs would intercept the
+/// packets.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Leftover {
-    /// Nothing, or what a running process has.
+    /// There is none, or it belongs to a running process.
     None,
     /// It was removed.
     Removed,
@@ -53,7 +54,7 @@ pub(super) enum Leftover {
     Stays(String),
 }
 
-/// Removes what is left under this name.
+/// Removes the leftover of this name.
 pub(super) fn remove(pins: &Path, name: &str) -> Leftover {
     // It is held until the folder is gone.
     let _lock = match Lock::take_present(pins, name) {
@@ -67,7 +68,7 @@ pub(super) fn remove(pins: &Path, name: &str) -> Leftover {
     }
 }
 
-/// Names of packet paths that no running process has. One that cannot be looked at is none of ours.
+/// Names of packet paths without a running process. A name that cannot be inspected is not weir's.
 pub(super) fn abandoned(pins: &Path) -> Vec<String> {
     let is_abandoned =
         |name: &String| matches!(Lock::take_present(pins, name), Ok(Present::Taken(_)));

@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 /// Where programs and tables are pinned.
 pub(super) const PINS: &str = "/sys/fs/bpf/weirgate";
 
-/// Where BPF file systems are mounted, and what tells them.
+/// The mount point of BPF file systems, and its magic number.
 const BPF_FILE_SYSTEM: &str = "/sys/fs/bpf";
 const BPF_MAGIC: i64 = 0xcafe_4a11;
 
@@ -25,7 +25,7 @@ pub(super) fn folder(name: &str) -> PathBuf {
     Path::new(PINS).join(name)
 }
 
-/// What there is of one that may be there.
+/// The state of a lock that may exist.
 #[derive(Debug)]
 pub(super) enum Present {
     Absent,
@@ -35,7 +35,8 @@ pub(super) enum Present {
 }
 
 impl Lock {
-    /// Takes it, or says who has it; `None` while no BPF file system is mounted, where nobody can have one.
+    /// Takes the lock, or returns an error with its holder; `None` if no BPF file system is mounted: then no process can
+    /// have it.
     pub fn take(name: &str) -> Result<Option<Self>, String> {
         let folder = folder(name);
         if !is_bpf(Path::new(BPF_FILE_SYSTEM)) {
@@ -57,7 +58,7 @@ impl Lock {
 
     fn of_folder(name: &str, folder: &Path) -> Result<Self, String> {
         Self::try_folder(folder)?
-            .ok_or_else(|| format!("{}: give each a `packet_path.name` of its own", in_use(name)))
+            .ok_or_else(|| format!("{}: give each its own `packet_path.name`", in_use(name)))
     }
 
     /// `None`: another process has it.
@@ -72,7 +73,7 @@ impl Lock {
     }
 }
 
-/// What is said of one that another process has.
+/// The message about a lock that another process holds.
 pub(super) fn in_use(name: &str) -> String {
     format!("another process has the packet path `{name}`")
 }

@@ -1,11 +1,11 @@
-//! The packet path, seen from the control plane: which virtual servers it serves, what it does, and how it ends.
+//! The control plane's part of the packet path: the virtual servers that it serves, its state, and its end.
 //!
-//! [`PacketPlane::settle`] decides, before a snapshot is put in force, whether packets can be had, and by which interfaces; the
-//! virtual servers that they cannot be had for become ones of `type: tcp` in the snapshot, or are told to be unserved. Whatever
-//! waits for maps is done by one thread (`thread.rs`), which also follows the members' health.
+//! [`PacketPlane::settle`] decides, before a snapshot becomes active, whether packets can be processed, and on which
+//! interfaces. Virtual servers whose packets cannot be processed become `type: tcp` in the snapshot, or are reported as
+//! unserved. One thread (`thread.rs`) does all work on maps, and also follows the members' health.
 //!
-//! **Architecture invariant:** the data path knows nothing of this. A virtual server in the snapshot's `packets` has no listener;
-//! one that fell is there as any other of `type: tcp`.
+//! **Architecture invariant:** the data path does not depend on this. A virtual server in the snapshot's `packets` has no
+//! listener; one that fell back is an ordinary virtual server of `type: tcp`.
 
 mod host;
 mod interfaces;
@@ -42,7 +42,7 @@ use crate::events::Events;
 /// Commands that may wait for the thread.
 const COMMANDS_WAITING_MAX: usize = 64;
 
-/// Loading programs, and making or reading tables, is waited for so long.
+/// The longest wait for loading programs, and for creating or reading tables.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Flows that one answer lists at most.
@@ -54,12 +54,12 @@ pub struct PacketPlane {
     events: Events,
     board: Board,
     running: Option<Running>,
-    /// What was told of the ladder last.
+    /// The last report of the forwarding paths.
     told: Vec<String>,
     is_kept_at_exit: bool,
-    /// Whether what is in force wants packets; `None`: nothing is in force yet.
+    /// Whether the active configuration has packet forwarding; `None`: none is active yet.
     is_wanted: Option<bool>,
-    /// How packets were had before a configuration that is not accepted yet asked for them; `None`: none did.
+    /// The settings before a configuration that is not accepted yet; `None`: there is no such configuration.
     before: Option<Option<Wanted>>,
 }
 
@@ -89,7 +89,7 @@ impl PacketPlane {
         }
     }
 
-    /// What it does, for metrics and status.
+    /// Its state, for metrics and status.
     pub fn board(&self) -> Board {
         self.board.clone()
     }
@@ -108,19 +108,19 @@ impl PacketPlane {
         }
     }
 
-    /// What was settled stays, whatever comes of later configurations.
+    /// The result of `settle` stays, whatever later configurations contain.
     pub fn accept(&mut self) {
-        // What was begun ahead is for one that is still to be settled.
+        // Work that was begun ahead is for a configuration that is still to be settled.
         if self.running.is_none() || self.has_packets() {
             self.before = None;
         }
     }
 
-    /// Begins what [`PacketPlane::settle`] would wait for: the kernel looks through programs for a second or so, in which probes
-    /// and administrators shall not stand still. It is over when the receiver says so; `None`: there is nothing to begin.
+    /// Begins the work that [`PacketPlane::settle`] would wait for: the kernel verifies programs for about a second, and
+    /// probes and admin requests must not stop meanwhile. The receiver reports its end; `None`: there is nothing to begin.
     pub fn begin(&mut self, snapshot: &Snapshot) -> Option<oneshot::Receiver<()>> {
         let wanted = wanted(&snapshot.packets.as_ref()?.path).ok()?;
-        // What runs has its programs.
+        // A running packet path has its programs.
         if self.running.is_some() {
             return None;
         }
@@ -142,7 +142,7 @@ impl PacketPlane {
         running.open(wanted)
     }
 
-    /// Does what the table says from now on, and tells which virtual server is served how, if that is news.
+    /// Applies the table from now on, and reports the forwarding path of each virtual server if it changed.
     pub fn put_in_force(&mut self, table: &Arc<LiveTable>) {
         let packets = table.snapshot.packets.as_ref();
         let is_wanted = packets.is_some_and(|packets| {
@@ -170,7 +170,8 @@ impl PacketPlane {
         Some(wanted.clone())
     }
 
-    /// Has packets as before a configuration that came to nothing, on the same interfaces. Where that has asked for none, nothing is done.
+    /// Restores the packet path after a configuration was refused, on the same interfaces. Nothing is done if that
+    /// configuration had no packet forwarding.
     pub fn restore(&mut self) {
         let Some(before) = self.before.take() else { return };
         let Some(wanted) = before else {
@@ -186,8 +187,8 @@ impl PacketPlane {
         }
     }
 
-    /// Programs of a former process that stand before what sockets serve now are removed. Where the configuration has nothing to do
-    /// with packets they are told: another weir may come back to them.
+    /// Removes programs of a former process that would intercept packets for sockets. If the configuration has no packet
+    /// forwarding, they are only reported: another weir may take them over.
     fn leftover(&self, packets: Option<&Packets>) -> Option<String> {
         if self.has_packets() {
             return None;
@@ -270,14 +271,14 @@ impl PacketPlane {
         self.told = told;
     }
 
-    /// Where flows are asked for; `None`: there is no packet path.
+    /// Access to flows; `None`: there is no packet path.
     pub fn flows(&self) -> Option<Flows> {
         self.running.as_ref().map(|running| Flows(running.commands.clone()))
     }
 
     /// Lets nothing new in, and ends with the last flow, or after `timeout`; or leaves all to the next process.
     pub fn drain(&mut self, timeout: Duration) {
-        // What was begun for a configuration that is not in force has nothing to end.
+        // Work that was begun for a configuration that did not become active has nothing to end.
         if self.is_wanted != Some(true) {
             if let Some(running) = self.running.take() {
                 running.stop(Exit::Abandon);
@@ -301,7 +302,7 @@ impl PacketPlane {
         if let Some(running) = self.running.take() {
             running.stop(match (self.is_kept_at_exit, self.is_wanted) {
                 (false, _) => Exit::Detach,
-                // What this process has made serves nobody yet; what it has taken over does.
+                // Flows that this process has created serve no client yet; flows that it has taken over do.
                 (true, None) => Exit::Abandon,
                 (true, Some(_)) => Exit::Keep,
             });
@@ -392,13 +393,13 @@ impl Running {
 
     /// Hands a command over. It waits when many do; the thread is never long about one.
     fn tell(&self, command: Command) {
-        // The thread has ended: nothing is left that could be told.
+        // The thread has ended: there is nothing left to command.
         let _ = self.commands.send(command);
     }
 
     fn stop(self, exit: Exit) {
         self.tell(Command::Stop(exit));
-        // A panic of it has been told by the thread itself.
+        // The thread has reported its panic itself.
         let _ = self.thread.join();
     }
 }

@@ -1,16 +1,16 @@
-//! When flows are looked at: once a second, for as small a share of a core as may be.
+//! The pace of sweeps over flows: once a second, with a small share of a core.
 //!
-//! A sweep reads the whole table, which takes a core 0.3 µs for each of two entries per flow: of a million flows, more than half a
-//! second. It goes by parts, so that commands need not wait, and rests after each: of a million flows it takes half a minute, for
-//! which flows end later. Where room gets short, or flows are waited for, it rests less.
+//! A sweep reads the whole table, which takes a core 0.3 µs for each of two entries per flow: with a million flows, more
+//! than half a second. It works in parts, so that commands need not wait, and rests after each: with a million flows it
+//! takes half a minute, by which flows end later. If room gets short, or a caller waits for flows, it rests less.
 
 use std::time::{Duration, Instant};
 
 /// How often a sweep begins, if the one before is over.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// For each second of work it rests so many.
+/// Seconds of rest for each second of work.
 const REST: u32 = 39;
-/// The same where the table is filled to [`SCARCE_SHARE`], or it is in a hurry.
+/// The rest if the table is filled to [`SCARCE_SHARE`], or a caller waits.
 const REST_IN_A_HURRY: u32 = 2;
 /// It rests no longer than this.
 const REST_MAX: Duration = Duration::from_secs(1);
@@ -49,7 +49,7 @@ impl Pace {
         now >= self.due
     }
 
-    /// How long there is none.
+    /// The rest until the next part.
     pub fn rests_for(&self, now: Instant) -> Duration {
         self.due.saturating_duration_since(now)
     }
@@ -64,7 +64,7 @@ impl Pace {
         is_first
     }
 
-    /// The part that took so long is over, and with the last one the sweep; so much of the table is in use.
+    /// A part that took this long has ended, and with the last one the sweep; this share of the table is in use.
     pub fn end_part(&mut self, now: Instant, took: Duration, is_last: bool, used_share: f64) {
         let hurries = self.hurried > 0 || used_share >= SCARCE_SHARE;
         let rest = took * if hurries { REST_IN_A_HURRY } else { REST };
@@ -85,7 +85,7 @@ mod tests {
 
     const PART: Duration = Duration::from_millis(10);
 
-    /// How long a sweep of so many parts takes, with the rest behind it.
+    /// The duration of a sweep of this many parts, including the rest behind it.
     fn sweep(parts: u32, used_share: f64, hurries: bool) -> Duration {
         let began = Instant::now();
         let (mut now, mut pace) = (began + INTERVAL, Pace::new(began));

@@ -1,4 +1,4 @@
-//! What the packet path shall do, made from the table in force: pools, their members' health and what operators want of them.
+//! The plan of the packet path, from the active table: pools, their members' health and administrative states.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -20,11 +20,11 @@ use weir_packet::plan::{self, Member, MemberName, MemberState, Plan, SourceAddre
 
 use crate::member_state::{administrative_state, is_in_service};
 
-// What `weir check` lets through has room in the tables.
+// All configurations that `weir check` accepts fit into the tables.
 const _: () = assert!(PACKET_SERVERS_MAX == plan::VIRTUAL_SERVERS_MAX);
 const _: () = assert!(PACKET_DESTINATIONS_MAX == plan::DESTINATIONS_MAX);
 
-/// What this host has to say to a plan.
+/// Facts about this host for a plan.
 pub(super) trait Host {
     /// The address that packets to this one leave from, as its route says; `None`: there is no way.
     fn address_toward(&self, to: IpAddr) -> Option<IpAddr>;
@@ -34,7 +34,7 @@ pub(super) trait Host {
     fn own_addresses(&self) -> Vec<IpAddr>;
 }
 
-/// The plan for a table; while weir drains nobody gets anything new.
+/// The plan for a table; while weir drains, no member gets new flows.
 pub(super) fn plan(table: &LiveTable, host: &impl Host, drains: bool) -> Plan {
     let Some(packets) = &table.snapshot.packets else { return Plan::default() };
     let prefixes = |list: &[Prefix]| list.iter().map(prefix).collect();
@@ -72,7 +72,7 @@ impl Host for AnyHost {
     }
 }
 
-/// What the packet path does not take of the configuration in this file, whatever host it is on.
+/// The first problem of the configuration in this file that prevents packet forwarding on any host.
 pub fn check(config: &Config, file: &Path) -> Option<Diagnostic> {
     let snapshot = config.snapshot(&Resolutions::default());
     snapshot.packets.as_ref()?;
@@ -173,7 +173,7 @@ fn server(
             Delivery::Translate => plan::Delivery::Translate,
             Delivery::DirectReturn => plan::Delivery::DirectReturn,
             Delivery::NextHop => plan::Delivery::NextHop,
-            // The kernel forwards them as well: what begins now does not end with weir.
+            // The kernel continues to forward them: flows that begin now do not end with weir.
             Delivery::Route if drains => plan::Delivery::Pass,
             Delivery::Route => plan::Delivery::Route,
         },
@@ -198,7 +198,7 @@ fn server(
     })
 }
 
-/// Which address members see. One that has no way to its member would show the client's: it gets nobody.
+/// The source address that members see. A member without a route would see the client's: it gets no flows.
 fn source(
     server: &PacketServer,
     is_v4: bool,
@@ -215,7 +215,7 @@ fn source(
                 if !addresses.contains(&own) {
                     addresses.push(own);
                 }
-                // Of more than have room it sees any.
+                // With more source addresses than a plan has room for, the member may use any of them.
                 let number = addresses.iter().position(|address| *address == own);
                 member.source = number.filter(|it| *it < plan::SOURCE_ADDRESSES_MAX).map(|_| own);
                 true
@@ -230,12 +230,12 @@ fn source(
         .take(plan::SOURCE_ADDRESSES_MAX)
         .map(|address| SourceAddress { address, port_first, port_last })
         .collect();
-    // No member has a way: there is nobody whom the client's address could be shown to. A list has addresses of each family that the
-    // virtual server has.
+    // No member has a route, so no member could see the client's address. A list has addresses of each family of the
+    // virtual server.
     if addresses.is_empty() { plan::Source::Client } else { plan::Source::Addresses(addresses) }
 }
 
-/// The members of a pool; while none of them is in service, those of its fallback as well.
+/// The members of a pool; if none of them is in service, also those of its fallback.
 fn members(table: &LiveTable, pool: usize, keeps_port: bool) -> Vec<Member> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
@@ -277,17 +277,17 @@ fn members_of(pool: &Pool, live: &TablePool, keeps_port: bool) -> Vec<Member> {
     both().filter_map(member).filter(|it| seen.insert((it.address, it.port))).collect()
 }
 
-/// What monitors, traffic and the operator say of a member.
+/// The state of a member by monitors, traffic and the operator.
 fn state(member: &weir_config::snapshot::Member, live: &LiveMember) -> MemberState {
     match (live.health(), administrative_state(member, live)) {
         (Health::Down, _) => MemberState::Down,
         (Health::Up, AdminState::Enabled) if is_in_service(member, live) => MemberState::Up,
-        // What is not known yet keeps what it has.
+        // A member with unknown state keeps its flows.
         _ => MemberState::Draining,
     }
 }
 
-/// What is to be done so that another plan is in force.
+/// The steps to another plan.
 #[derive(Debug, PartialEq)]
 pub(super) enum Difference {
     /// Nothing.

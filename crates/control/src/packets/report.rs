@@ -1,16 +1,17 @@
-//! What the packet path does, as its thread tells once a second: read by metrics and status, which wait for no map.
+//! The state of the packet path, as its thread reports it once a second. Metrics and status read it without waiting for
+//! maps.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_packet::plan::MemberName;
 use weir_packet::{Attachment, EndedFor, ReasonCount, Rung, Totals};
 
-/// Where the thread tells, and others read.
+/// The place of the last report.
 #[derive(Debug, Clone, Default)]
 pub struct Board(Arc<Mutex<Option<Arc<Report>>>>);
 
 impl Board {
-    /// What was told last; `None`: there is no packet path.
+    /// The last report; `None`: there is no packet path.
     pub fn report(&self) -> Option<Arc<Report>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -20,14 +21,14 @@ impl Board {
     }
 }
 
-/// What the packet path did and does.
+/// State and counters of the packet path.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// Its name.
     pub name: String,
-    /// The generation of the table that it does what it says of.
+    /// The generation of the table that it applies.
     pub generation: u64,
-    /// Flows of a former process go on in it.
+    /// Flows of a former process continue in it.
     pub taken_over: bool,
     /// Its interfaces.
     pub attachments: Vec<Attachment>,
@@ -45,7 +46,7 @@ pub struct Report {
     pub ended: Ended,
     /// Resets that were sent.
     pub resets: u64,
-    /// What went wrong last; `None`: nothing does.
+    /// The last error; `None`: there is none.
     pub failure: Option<String>,
 }
 
@@ -76,13 +77,13 @@ impl Ended {
 }
 
 impl Report {
-    /// `xdp on eth0, tcx on eth1`; the interfaces that have none are left out.
+    /// `xdp on eth0, tcx on eth1`; interfaces without one are left out.
     pub fn rungs(&self) -> String {
         rungs(&self.attachments)
     }
 }
 
-/// What leaves by such an interface is sent one rung lower.
+/// Packets out of such an interface are sent by the next lower path.
 const SENDS_BY_TCX: &str = " (tcx out of it)";
 
 pub(super) fn rungs(attachments: &[Attachment]) -> String {

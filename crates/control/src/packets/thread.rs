@@ -1,7 +1,7 @@
-//! The thread that has the packet path: it waits for maps, so that nobody else does.
+//! The thread of the packet path: only this thread waits for maps.
 //!
-//! Every [`TICK`] it looks whether members are up or down that were not, at its [`Pace`] it ends flows that have rested, and
-//! tells the [`Board`] what there is. Commands come over a bounded channel.
+//! Every [`TICK`] it applies changes of members' health. At its [`Pace`] it ends idle flows, and updates the [`Board`].
+//! Commands come over a bounded channel.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,10 +27,10 @@ use crate::events::Events;
 /// How often members are looked at.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How often what there is is told, at least.
+/// The board is updated at least this often.
 const TELL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// To end a flow takes as long as to look at so many entries.
+/// Ending a flow takes as long as reading this many entries.
 const ENTRIES_PER_END: f64 = 20.0;
 
 /// How often addresses of this host are looked up anew.
@@ -42,13 +42,13 @@ const NEIGHBOURS_INTERVAL: Duration = Duration::from_secs(5);
 /// Flows that one command ends at most.
 pub(super) const ENDED_FLOWS_MAX: usize = 1 << 16;
 
-/// What the thread is asked for.
+/// Commands to the thread.
 pub(super) enum Command {
     /// To have packets by these interfaces.
     Open(Wanted, SyncSender<Result<Had, String>>),
-    /// The same, asked for by who must not wait.
+    /// As above, for a caller that must not wait.
     OpenAhead(Wanted, oneshot::Sender<()>),
-    /// To do what this table says from now on.
+    /// Applies this table from now on.
     InForce(Arc<LiveTable>),
     /// To leave interfaces that are not wanted any more.
     LeaveOthers,
@@ -62,14 +62,14 @@ pub(super) enum Command {
     Stop(Exit),
 }
 
-/// What becomes of flows when the thread ends.
+/// The treatment of flows when the thread ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exit {
     /// They end.
     Detach,
-    /// They go on without weir.
+    /// They continue without weir.
     Keep,
-    /// They go on if there were any before this process, or a configuration was in force.
+    /// They continue if there were any before this process, or if a configuration was active.
     Abandon,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Had {
     pub taken_over: bool,
 }
 
-/// What became of flows that a command ended.
+/// Results for flows that a command ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EndedFlows {
     /// How many.
@@ -104,13 +104,13 @@ struct Open {
     options: Options,
     resetter: Resetter,
     lock: Lock,
-    /// Those that it is attached to: also those of what is in force, until something else is.
+    /// The interfaces that it is attached to, including those of the active configuration until another is active.
     interfaces: Interfaces,
-    /// Those that were asked for.
+    /// The requested interfaces.
     wanted: Vec<String>,
 }
 
-/// What the thread has.
+/// The state of the thread.
 pub(super) struct Keeper {
     events: Events,
     board: Board,
@@ -125,11 +125,11 @@ pub(super) struct Keeper {
     /// Flows of the sweep that is under way, and those of them that are followed both ways.
     counted: u64,
     followed: u64,
-    /// Those of the last whole sweep.
+    /// The count of the last whole sweep.
     followed_before: u64,
     /// Packets that found no room for a flow, when it was looked last.
     short_of_room: u64,
-    /// Flows that end with weir at the last whole sweep; `None`: there was none yet.
+    /// Flows that end with weir, at the last whole sweep; `None`: there was none yet.
     flows: Option<u64>,
     planned_at: Instant,
     confirmed_at: Instant,
@@ -164,7 +164,7 @@ impl Keeper {
         }
     }
 
-    /// Does what it is asked for until it is told to end.
+    /// Executes commands until it is told to end.
     pub fn run(mut self, commands: &Receiver<Command>) {
         loop {
             match commands.recv_timeout(self.rest()) {
@@ -192,7 +192,7 @@ impl Keeper {
                 let _ = answer.send(self.open(wanted));
             }
             Command::OpenAhead(wanted, done) => {
-                // The result of it is heard by who opens it next: what is open is not opened again, and what failed fails again.
+                // The next caller of `open` gets the result: an open path is not opened again, and a failure repeats.
                 let _ = self.open(wanted);
                 let _ = done.send(());
             }
@@ -212,7 +212,7 @@ impl Keeper {
             Command::Drain(until) => {
                 self.drains_until = Some(until);
                 self.put_in_force();
-                // Those that are there now are counted before it is said that there are none.
+                // The existing flows are counted before it may report that there are none.
                 self.flows = None;
                 self.pace.begin_anew(Instant::now());
                 if let Some(open) = &mut self.open {
@@ -248,7 +248,7 @@ impl Keeper {
             let interfaces = Interfaces::default();
             let wanted = Vec::new();
             self.open = Some(Open { path, options, resetter, lock, interfaces, wanted });
-            // The table in force goes on in the tables that are new.
+            // The active table is written into the new maps.
             self.plan = None;
             if self.table.is_some() {
                 self.put_in_force();
@@ -268,7 +268,7 @@ impl Keeper {
                 self.report.attachments.clone_from(&attachments);
                 let is_wanted = |it: &Attachment| open.wanted.contains(&it.interface);
                 let attachments = attachments.into_iter().filter(is_wanted).collect();
-                // What was taken over waits for interfaces that are to come.
+                // Flows that were taken over may need interfaces that appear later.
                 Ok(Had { attachments, taken_over: self.report.taken_over })
             }
             Err(error) => {
@@ -281,7 +281,7 @@ impl Keeper {
         }
     }
 
-    /// Lets go of interfaces that nothing in force wants.
+    /// Detaches from interfaces that the active configuration does not need.
     fn leave_others(&mut self) {
         let Some(open) = &mut self.open else { return };
         if open.interfaces.names == open.wanted {
@@ -294,7 +294,7 @@ impl Keeper {
         }
     }
 
-    /// Does what the table says.
+    /// Applies the table.
     fn put_in_force(&mut self) {
         let (Some(table), Some(open)) = (&self.table, &mut self.open) else { return };
         self.epochs = epochs(table);
@@ -317,14 +317,14 @@ impl Keeper {
                 self.report.generation = table.generation;
             }
             Err(error) => {
-                // What was written of it is not known: the next time all of it is.
+                // It is unknown how much of the plan was written: the next time all of it is written.
                 self.plan = None;
                 self.fail("does not do what the configuration says", &error);
             }
         }
     }
 
-    /// What there is to do from time to time. Returns whether it has drained.
+    /// Periodic work. Returns whether all flows have drained.
     fn tick(&mut self) -> bool {
         self.follow_interfaces();
         let Some(table) = self.table.clone() else { return false };
@@ -391,11 +391,11 @@ impl Keeper {
         }
     }
 
-    /// Programs keep ways for a moment where routes are such that they may.
+    /// Programs cache routes for a moment if the routes allow it.
     fn watch_routes(&mut self) {
         let Some(open) = &mut self.open else { return };
         if let Err(error) = open.path.watch_routes(Instant::now()) {
-            // Once, as with neighbours; packets go on, each by a question of its own.
+            // Once, as with neighbours; packets continue, each with its own route lookup.
             if !std::mem::replace(&mut self.told_of_routes, true) {
                 let what = format_args!("cannot watch routes: {error}");
                 self.events.warning("packet path", what);
@@ -403,10 +403,10 @@ impl Keeper {
         }
     }
 
-    /// Who finds no room shall not wait for the pace.
+    /// A flow that finds no room must not wait for the normal pace.
     fn look_for_room(&mut self) {
         let Some(open) = &self.open else { return };
-        // Who cannot read it is told of when all counters are read.
+        // An error here is reported when all counters are read.
         let Ok(short) = open.path.short_of_room() else { return };
         if short > self.short_of_room {
             self.pace.hasten(Instant::now());
@@ -414,7 +414,7 @@ impl Keeper {
         self.short_of_room = short;
     }
 
-    /// Ends flows that have rested, so many at a time that commands do not wait.
+    /// Ends idle flows, in steps so that commands do not wait.
     fn sweep(&mut self) {
         let began = Instant::now();
         if self.pace.begin_part(began) {
@@ -445,7 +445,7 @@ impl Keeper {
         let used = self.followed_before.max(self.followed);
         let used_share = used as f64 / f64::from(self.report.flows_max.max(1));
         let now = Instant::now();
-        // What ends flows is no work that can be put off: there would be more and more of them.
+        // Ending flows cannot be postponed: their number would grow.
         let looked = (now - began).mul_f64(looking_share);
         self.pace.end_part(now, looked, is_last, used_share);
         if is_last {
@@ -453,7 +453,7 @@ impl Keeper {
         }
     }
 
-    /// Counts flows that ended, and has their ends told. Gives how many resets were sent.
+    /// Counts ended flows, and sends their resets. Returns the number of resets.
     fn account(&mut self, ended: &[Ended]) -> u64 {
         let mut resets = 0;
         for flow in ended {
@@ -461,7 +461,7 @@ impl Keeper {
             let Some(open) = &mut self.open else { continue };
             match open.resetter.reset(flow) {
                 Ok(sent) => resets += u64::from(sent),
-                // An end that cannot be reached is told by its own timeout.
+                // An end that cannot be reached times out by itself.
                 Err(error) => self.report.failure = Some(format!("cannot send a reset: {error}")),
             }
         }
@@ -469,7 +469,7 @@ impl Keeper {
         resets
     }
 
-    /// Tells what there is.
+    /// Updates the board.
     fn tell(&mut self) {
         self.told_at = Instant::now();
         let Some(open) = &self.open else { return self.board.tell(None) };

@@ -1,11 +1,11 @@
-//! What an answer must have in it.
+//! Checks of a response's contents.
 
 use weir_config::snapshot::BodyMatch;
 
 /// Bytes of an answer that a monitor looks at.
 pub const BODY_SIZE_MAX: usize = 64 * 1024;
 
-/// Whether the answer has what is expected.
+/// Whether the response has the expected contents.
 pub(super) fn has(answer: &[u8], expected: &BodyMatch) -> bool {
     match expected {
         BodyMatch::Substring(text) => memchr::memmem::find(answer, text).is_some(),

@@ -33,7 +33,7 @@ pub(super) fn number(tag: u8, value: u32) -> Vec<u8> {
     element(tag, &bytes[start..])
 }
 
-/// What the first byte of a length says: the length itself, or of how many bytes it is. `None`: neither.
+/// The meaning of a length's first byte: the length itself, or the number of its bytes. `None`: neither.
 pub(super) fn short_length(first: u8) -> Option<Result<usize, usize>> {
     match usize::from(first) {
         length @ 0..=0x7f => Some(Ok(length)),

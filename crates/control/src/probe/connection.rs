@@ -1,8 +1,8 @@
-//! What a probe talks over.
+//! The connection of a probe.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// What a probe talks over.
+/// The connection of a probe.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}

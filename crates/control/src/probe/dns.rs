@@ -9,8 +9,8 @@ use super::answer::BODY_SIZE_MAX;
 use super::failure::{Deadline, Failure, Step};
 use super::udp::Way;
 
-/// Asks, and waits for the answer. What is not the answer to this question is passed over: somebody who cannot see the
-/// question has to guess its id and port.
+/// Sends a query, and waits for its answer. Other datagrams are ignored: an attacker who cannot see the query must guess
+/// its id and port.
 pub(super) async fn ask(
     way: &Way,
     probe: &DnsProbe,

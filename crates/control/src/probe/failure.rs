@@ -18,13 +18,13 @@ pub enum Failure {
     Tls(String),
     /// The member closed or reset the connection before the answer was complete.
     Closed(Step),
-    /// The answer is not what the protocol allows.
+    /// The answer violates the protocol.
     Malformed(String),
     /// A status that is not expected.
     Status(u16),
-    /// The body does not have what is expected.
+    /// The body does not have the expected contents.
     Body,
-    /// What came does not have what is expected.
+    /// The data does not have the expected contents.
     Answer,
     /// The health service says something else than SERVING.
     Serving(&'static str),
@@ -34,13 +34,13 @@ pub enum Failure {
     Script(String),
     /// The answer of a DNS server is not the expected one.
     Dns(String),
-    /// A service does not serve as it should: which protocol it speaks, and what it says.
+    /// A service does not work: its protocol, and its message.
     Service(&'static str, String),
     /// This host could not even ask: says nothing about the member.
     Local(io::Error),
 }
 
-/// What a probe is doing.
+/// The current step of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Opening the connection.
@@ -51,11 +51,11 @@ pub enum Step {
     Waiting,
     /// Reading the response body.
     Reading,
-    /// Waiting for what is expected on a plain connection.
+    /// Waiting for the expected data on a plain connection.
     Listening,
     /// Waiting for the end of a script.
     Running,
-    /// Saying who asks.
+    /// Logging in.
     LoggingIn,
 }
 
@@ -71,7 +71,7 @@ impl Deadline {
         Self { at: Instant::now() + limit, limit }
     }
 
-    /// What the step results in, if that comes in time.
+    /// The result of a step, if it comes in time.
     pub(super) async fn within<F: Future>(
         &self,
         step: Step,

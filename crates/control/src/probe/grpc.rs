@@ -198,7 +198,7 @@ mod tests {
         check(b"", Some(0));
         check(&[0x08, 1], Some(1));
         check(&[0x08, 2], Some(2));
-        // Fields that nobody knows yet, of every type.
+        // Unknown fields of every type.
         check(&[0x10, 0xff, 1, 0x08, 1], Some(1));
         check(&[0x12, 2, 9, 9, 0x08, 1], Some(1));
         check(&[0x11, 0, 0, 0, 0, 0, 0, 0, 0, 0x08, 1, 0x15, 0, 0, 0, 0], Some(1));

@@ -66,7 +66,7 @@ pub(super) async fn ask(
 
 /// The request: its own fields, and those of every probe that it does not set itself.
 fn request(probe: &HttpProbe, host: &str) -> Result<Request<Full<Bytes>>, Failure> {
-    /// What a server needs to be asked.
+    /// Fields that a server requires.
     const OWN: [(HeaderName, &str); 2] =
         [(USER_AGENT, concat!("weir/", env!("CARGO_PKG_VERSION"), " (monitor)")), (ACCEPT, "*/*")];
     let mut request = Request::builder()

@@ -16,7 +16,7 @@ use crate::random::random;
 const HEADER_BYTES: usize = 8;
 /// A random text, by which an answer is known.
 const TEXT_BYTES: usize = 16;
-/// More than an answer has: what is longer is none.
+/// Larger than any answer: a longer datagram is none.
 const ANSWER_BYTES_MAX: usize = 64;
 
 const ECHO_V4: u8 = 8;
@@ -53,7 +53,7 @@ pub(super) async fn ask(way: &Way, deadline: Deadline) -> Result<Outcome, Failur
     }
 }
 
-/// Whether this is the echo of what was sent.
+/// Whether this is the echo of the request.
 fn is_echo(answer: &[u8], kind: u8, text: &[u8]) -> bool {
     answer
         .split_at_checked(HEADER_BYTES)
@@ -79,7 +79,7 @@ fn connect(way: &Way) -> Result<UdpSocket, Failure> {
     UdpSocket::from_std(socket.into()).map_err(Failure::Local)
 }
 
-/// Without a socket nothing is known of the member.
+/// Without a socket the member's state is unknown.
 fn not_made(error: Errno) -> Failure {
     Failure::Local(match error {
         Errno::ACCESS | Errno::PERM => io::Error::other(NOT_ALLOWED),

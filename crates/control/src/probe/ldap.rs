@@ -77,7 +77,7 @@ fn message(id: u32, operation: &[u8]) -> Vec<u8> {
     ber::of(SEQUENCE, &[ber::number(INTEGER, id), operation.to_vec()])
 }
 
-/// A simple bind; of nobody, where no user is given.
+/// A simple bind; anonymous without a user.
 fn bind(probe: &LdapProbe) -> Vec<u8> {
     let (user, password) = match &probe.credentials {
         None => ("", ""),
@@ -108,7 +108,7 @@ fn search(probe: &LdapProbe) -> Vec<u8> {
     )
 }
 
-/// An answer: its tag, and what is in it.
+/// An answer: its tag, and its contents.
 #[derive(Debug)]
 struct Answer {
     tag: u8,
@@ -160,7 +160,7 @@ fn result(content: &[u8]) -> Option<(u32, &[u8])> {
     Some((code, parts.take(OCTET_STRING)?))
 }
 
-/// `invalidCredentials (49): no such user`.
+/// The text of an error: `invalidCredentials (49): no such user`.
 fn told(code: u32, text: &[u8], secrets: &[&Secret]) -> String {
     let name = match code {
         0 => "success",

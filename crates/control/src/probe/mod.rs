@@ -39,7 +39,7 @@ pub use subject::Subject;
 use talk::Talk;
 pub use tls::TlsClients;
 
-/// Where and what one monitor asks, worked out once.
+/// The target and settings of one monitor, computed once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Probe {
     /// The member's address, with the monitor's port if it has one.
@@ -50,9 +50,9 @@ pub struct Probe {
     pub subject: Subject,
     /// The name for the Host field and for TLS, without port.
     pub host: Arc<str>,
-    /// What the member expects before anything else, where it is asked at its own port.
+    /// The PROXY header that the member expects first, at its own port.
     pub proxy_protocol: Option<ProxyVersion>,
-    /// What is asked and when.
+    /// The probe and its schedule.
     pub monitor: Monitor,
 }
 
@@ -86,7 +86,7 @@ impl Probe {
         Self { address, source, subject, host, proxy_protocol, monitor: monitor.clone() }
     }
 
-    /// What this monitor is called: its type in the file.
+    /// The type of this monitor in the file.
     pub fn kind_name(&self) -> &'static str {
         match &self.monitor.kind {
             MonitorKind::Tcp(_) => "tcp",
@@ -109,7 +109,7 @@ impl Probe {
 
     /// Probes once, within the monitor's timeout: passed, or asked to drain.
     pub async fn run(&self, tls: &TlsClients) -> Result<Outcome, Failure> {
-        /// What a server over TLS must agree to speak for gRPC.
+        /// The protocol that a TLS server must agree to for gRPC.
         const HTTP_2: &[&[u8]] = &[b"h2"];
         let deadline = Deadline::after(Duration::from_millis(self.monitor.schedule.timeout_ms));
         let talk = self.talk(tls, deadline);

@@ -19,7 +19,7 @@ const PROTOCOL_41: u32 = 1 << 9;
 const SSL: u32 = 1 << 11;
 const SECURE_CONNECTION: u32 = 1 << 15;
 const PLUGIN_AUTH: u32 = 1 << 19;
-/// What a server must be able to do.
+/// Capabilities that a server needs.
 const NEEDED: u32 = PROTOCOL_41 | SECURE_CONNECTION | PLUGIN_AUTH;
 /// UTF-8 (`utf8_general_ci`).
 const CHARSET: u8 = 33;
@@ -30,7 +30,7 @@ const NATIVE: &[u8] = b"mysql_native_password";
 const CACHING_SHA2: &[u8] = b"caching_sha2_password";
 /// Bytes of the random text that a password is hashed with.
 const NONCE_BYTES: usize = 20;
-/// Packets of a login: a switch of the method, what that asks for, the result.
+/// Packets of a login: a switch of the method, its data, the result.
 const LOGIN_PACKETS_MAX: usize = 8;
 
 const OK: u8 = 0;
@@ -71,11 +71,11 @@ pub(super) async fn ask(talk: &Talk<'_>, probe: &SqlProbe) -> Result<Outcome, Fa
 struct Session<'a> {
     wire: Wire<'a>,
     sequence: u8,
-    /// What is not told of the server's words.
+    /// The secret that messages must not show.
     secret: Option<Secret>,
 }
 
-/// What a server says first.
+/// A server's greeting.
 #[derive(Debug, PartialEq, Eq)]
 struct Greeting<'a> {
     capabilities: u32,
@@ -84,7 +84,7 @@ struct Greeting<'a> {
 }
 
 impl<'a> Greeting<'a> {
-    /// Of a packet of version 10.
+    /// Parses a packet of version 10.
     fn of(packet: &'a [u8]) -> Option<Self> {
         let (_version_text, rest) = until_nul(packet.get(1..)?)?;
         // The connection's number.
@@ -147,7 +147,7 @@ impl<'a> Session<'a> {
         Err(Failure::Malformed("the login has no end".into()))
     }
 
-    /// Asks for TLS, and goes on with it.
+    /// Starts TLS on the connection.
     async fn encrypt(
         mut self,
         greeting: &Greeting<'_>,
@@ -173,10 +173,10 @@ impl<'a> Session<'a> {
         self.send(&answer).await
     }
 
-    /// The server does not know the password by heart: it has to be told.
+    /// The server has not cached the password: it must be sent.
     async fn tell_password(&mut self, user: &Credentials) -> Result<(), Failure> {
         if !self.wire.is_private() {
-            let reason = "login: the server wants the password itself, which is told over TLS alone: set `tls: true`";
+            let reason = "login: the server wants the password itself, which weir sends only over TLS: set `tls: true`";
             return Err(refused(reason.into()));
         }
         let mut password = user.password.expose().as_bytes().to_vec();
@@ -251,7 +251,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What both a request for TLS and a login begin with.
+/// The common beginning of a TLS request and a login.
 fn opening(probe: &SqlProbe, greeting: &Greeting<'_>) -> Vec<u8> {
     let database = if probe.database.is_some() { CONNECT_WITH_DB } else { 0 };
     let tls = if probe.tls.is_some() { SSL } else { 0 };
@@ -295,7 +295,7 @@ fn is_end(packet: &[u8]) -> bool {
     packet.first() == Some(&END) && packet.len() < 9
 }
 
-/// What stands before the first NUL, and behind it.
+/// The bytes before the first NUL, and behind it.
 fn until_nul(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memchr::memchr(0, bytes)?;
     Some((&bytes[..end], &bytes[end + 1..]))

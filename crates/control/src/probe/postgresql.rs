@@ -16,15 +16,14 @@ const VERSION: u32 = 3 << 16;
 const TLS_REQUEST: u32 = 80_877_103;
 /// The user name without a configured user.
 const NOBODY: &str = "weir";
-/// Codes of errors by which a server that serves says that it does not serve this user: no such user, wrong password
-/// (class 28), no such database.
+/// Error codes of a working server that refuses this user: no such user, wrong password (class 28), no such database.
 const NOT_FOR_US: [&[u8]; 2] = [b"28", b"3D000"];
 /// Messages until a login or a query has ended.
 const MESSAGES_MAX: usize = 1_000;
 /// Bytes of a message's length, which counts itself.
 const LENGTH_BYTES: usize = 4;
 
-/// What a server asks for (`AuthenticationRequest`).
+/// Kinds of `AuthenticationRequest`.
 const IS_IN: u32 = 0;
 const PASSWORD: u32 = 3;
 const MD5: u32 = 5;
@@ -32,7 +31,7 @@ const SASL: u32 = 10;
 const SASL_CONTINUE: u32 = 11;
 const SASL_FINAL: u32 = 12;
 
-/// Logs in and asks, if that is wanted; else has the server say that it would let somebody log in.
+/// Logs in and runs the query, if configured; otherwise passes when the server asks for authentication.
 pub(super) async fn ask(talk: &Talk<'_>, probe: &SqlProbe) -> Result<Outcome, Failure> {
     let mut wire = Wire::open(talk, None).await?;
     if let Some(tls) = &probe.tls {
@@ -63,12 +62,12 @@ pub(super) async fn ask(talk: &Talk<'_>, probe: &SqlProbe) -> Result<Outcome, Fa
 /// A conversation in messages with types.
 struct Session<'a> {
     wire: Wire<'a>,
-    /// What is not told of the server's words.
+    /// The secret that messages must not show.
     secret: Option<Secret>,
 }
 
 impl Session<'_> {
-    /// Waits for the server to ask who is there.
+    /// Waits for the server to ask for authentication.
     async fn greeting(&mut self) -> Result<Outcome, Failure> {
         for _ in 0..MESSAGES_MAX {
             let (kind, content) = self.receive().await?;
@@ -92,7 +91,7 @@ impl Session<'_> {
                 b'R' => self.authenticate(user, &content, &mut exchange).await?,
                 b'Z' if exchange.as_ref().is_none_or(scram::Exchange::is_done) => return Ok(()),
                 b'E' => return Err(self.error("login", &content)),
-                // Settings, a key to cancel queries, notices, what of the protocol is not known.
+                // Settings, a key to cancel queries, notices, unknown protocol options.
                 b'S' | b'K' | b'N' | b'v' => {}
                 _ => return Err(malformed()),
             }
@@ -100,7 +99,7 @@ impl Session<'_> {
         Err(endless())
     }
 
-    /// Gives the server what it asks for.
+    /// Answers the server's authentication request.
     async fn authenticate(
         &mut self,
         user: &Credentials,
@@ -117,7 +116,7 @@ impl Session<'_> {
                 Err(refused("login: the server asks for a password: give `password`".into()))
             }
             (PASSWORD, None) if !self.wire.is_private() => {
-                let reason = "login: the server asks for the password itself, which is told over TLS alone: set `tls: true`";
+                let reason = "login: the server asks for the password itself, which weir sends only over TLS: set `tls: true`";
                 Err(refused(reason.into()))
             }
             (PASSWORD, None) => self.send(b'p', &[password.as_bytes(), &[0]].concat()).await,

@@ -46,7 +46,7 @@ pub(super) async fn ask(
     let mut is_foreign = false;
     loop {
         let length = match deadline.within(Step::Listening, socket.recv(&mut received)).await {
-            // Not of somebody who knows the secret. The server may still answer, so that ends nothing before its time.
+            // The sender does not know the secret. The server may still answer, so the probe waits on.
             Err(Failure::Timeout(..)) if is_foreign => {
                 return Err(refused("an answer that was made with another `secret`"));
             }
@@ -122,12 +122,12 @@ fn hidden(password: &[u8], secret: &[u8], authenticator: &[u8; AUTHENTICATOR_BYT
     out
 }
 
-/// What a datagram is.
+/// The kind of a datagram.
 #[derive(Debug, PartialEq, Eq)]
 enum Reply {
     /// The answer, with this code.
     Code(u8),
-    /// An answer of somebody who does not know the secret.
+    /// An answer from a sender without the secret.
     Foreign,
     /// No answer to this request.
     Other,
@@ -302,7 +302,7 @@ mod tests {
                 assert_ne!(of(&broken), Reply::Code(2), "{broken:?}");
             }
         }
-        // Attributes that are broken, and signed by somebody who knows the secret.
+        // Malformed attributes with a valid signature.
         for attributes in
             [&b"\x12"[..], b"\x12\x00", b"\x12\x01", b"\x12\x09a", b"\x50\x03a", b"\x50\x12a"]
         {

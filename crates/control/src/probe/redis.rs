@@ -1,4 +1,4 @@
-//! Redis, and what speaks its protocol (RESP 2): AUTH, PING, ROLE.
+//! Redis, and servers with its protocol (RESP 2): AUTH, PING, ROLE.
 
 use weir_config::snapshot::{Credentials, RedisProbe, RedisRole};
 use weir_core::monitor::Outcome;
@@ -7,7 +7,7 @@ use super::failure::{Failure, Step};
 use super::talk::Talk;
 use super::wire::{Wire, said};
 
-/// Longest code of an error that is told.
+/// Longest error code that is shown.
 const CODE_BYTES_MAX: usize = 20;
 
 /// Logs in if it has to, asks whether the server serves, and which role it has.
@@ -21,7 +21,7 @@ pub(super) async fn ask(talk: &Talk<'_>, probe: &RedisProbe) -> Result<Outcome, 
         wire.send(&command(&words)).await?;
         let answer = wire.line().await?;
         if answer != b"+OK" {
-            // Servers that do not know the command repeat its words: only the error's code is told.
+            // Servers repeat an unknown command's words: only the error's code is shown.
             let code = answer.strip_prefix(b"-").map_or("no answer of Redis".into(), |error| {
                 let code = error.split(|byte| *byte == b' ').next().unwrap_or_default();
                 said(&code[..code.len().min(CODE_BYTES_MAX)], &[password])

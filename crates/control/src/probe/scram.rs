@@ -20,7 +20,7 @@ const HEADER_BASE64: &str = "biws";
 const NONCE_BYTES: usize = 18;
 /// Rounds of hashing that a server may ask for: the probes of all members share a thread. PostgreSQL's default is 4096.
 const ITERATIONS_MAX: u32 = 100_000;
-/// Bytes of what a server says.
+/// Longest message of a server.
 const WORDS_BYTES_MAX: usize = 1_024;
 const HASH_BYTES: usize = 32;
 
@@ -30,7 +30,7 @@ pub(super) struct Exchange {
     /// The client's first words, without the header.
     first: String,
     nonce: String,
-    /// What the server must show in the end.
+    /// The signature that the server must show at the end.
     signature: Option<[u8; HASH_BYTES]>,
     is_done: bool,
 }
@@ -55,7 +55,7 @@ impl Exchange {
         self.is_done
     }
 
-    /// What the client answers to the server's first words.
+    /// The client's answer to the server's first message.
     pub fn answer(&mut self, words: &[u8]) -> Result<String, &'static str> {
         let wrong = "the server's words are not those of SCRAM";
         let words = text(words).ok_or(wrong)?;

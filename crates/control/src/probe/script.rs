@@ -14,9 +14,9 @@ use weir_core::monitor::Outcome;
 use super::failure::{Deadline, Failure, Step};
 use super::subject::Subject;
 
-/// Bytes of what it writes on standard error that are kept for its reason.
+/// Bytes of standard error that are kept for the reason.
 const SAID_BYTES_MAX: usize = 512;
-/// How long the end of that is waited for when the script has ended.
+/// The wait for the end of its output after the script has ended.
 const LAST_WORDS_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The script and everything that it started, which end when this is dropped.
@@ -28,7 +28,7 @@ struct Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(id) = self.id {
-            // There may be nobody left.
+            // The processes may have ended already.
             let _ = kill_process_group(id, Signal::KILL);
         }
     }
@@ -73,7 +73,7 @@ pub(super) async fn run(
             status = group.child.wait() => status,
             () = &mut listening => return group.child.wait().await,
         };
-        // What it said last may still be unread; and what it started may keep standard error open.
+        // Its last output may still be unread, and its children may keep standard error open.
         let _ = tokio::time::timeout(LAST_WORDS_TIMEOUT, listening).await;
         status
     };
@@ -86,7 +86,7 @@ pub(super) async fn run(
     Err(Failure::Script(reason(status, &said)))
 }
 
-/// Keeps the beginning of what is said, and reads the rest so that nobody waits for it to be read.
+/// Keeps the beginning of the output, and reads the rest so that the script never blocks.
 async fn listen(stderr: Option<impl AsyncRead + Unpin>, said: &mut Vec<u8>) {
     let Some(mut stderr) = stderr else { return };
     let mut part = [0; SAID_BYTES_MAX];

@@ -45,7 +45,7 @@ async fn expect(wire: &mut Wire<'_>, command: &str, code: u16) -> Result<Vec<Vec
     Err(refused(format!("{command}: {found} {text}")))
 }
 
-/// The code and the texts of a reply. How many lines it may have is bounded by their bytes.
+/// The code and the texts of a reply. Its number of lines is bounded by its bytes.
 async fn reply(wire: &mut Wire<'_>) -> Result<(u16, Vec<Vec<u8>>), Failure> {
     let mut lines = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! What the answer to a query must be.
+//! The expected result of a query.
 
 use weir_config::snapshot::SqlQuery;
 

@@ -1,8 +1,8 @@
-//! Whose health is asked for.
+//! The member that is probed.
 
 use std::sync::Arc;
 
-/// Whose health is asked for.
+/// The member that is probed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
     /// The pool.

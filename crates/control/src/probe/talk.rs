@@ -17,7 +17,7 @@ use super::tls::TlsClients;
 pub(super) struct Talk<'a> {
     pub address: &'a Address,
     pub source: Option<sockets::Source>,
-    /// What the member expects before anything else.
+    /// The PROXY header that the member expects first.
     pub proxy_protocol: Option<ProxyVersion>,
     /// The member's, for TLS.
     pub name: &'a str,
@@ -68,7 +68,7 @@ impl Talk<'_> {
         Ok(stream)
     }
 
-    /// The same connection with TLS on it.
+    /// The connection with TLS.
     pub(super) async fn encrypt(
         &self,
         stream: Connection,

@@ -1,4 +1,4 @@
-//! The plain part of a probe: what is sent on a connection and what comes.
+//! The plain-text part of a probe: sent and expected data.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use weir_config::snapshot::TcpProbe;
@@ -8,7 +8,7 @@ use super::answer::{BODY_SIZE_MAX, has};
 use super::connection::Connection;
 use super::failure::{Deadline, Failure, Step};
 
-/// Says what is to be said, and listens until what is expected has come.
+/// Sends the configured data, and reads until the expected data has come.
 pub(super) async fn ask(
     mut stream: Connection,
     probe: &TcpProbe,

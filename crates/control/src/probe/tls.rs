@@ -24,7 +24,7 @@ pub struct TlsClients {
 }
 
 impl TlsClients {
-    /// Clients that trust what the system trusts.
+    /// Clients that trust the system's authorities.
     pub fn new() -> Self {
         Self::default()
     }
@@ -107,7 +107,7 @@ fn without_port(name: &str) -> &str {
     }
 }
 
-/// What went wrong, in the words of the TLS library where it was that.
+/// The error, in the words of the TLS library if it is a TLS error.
 fn reason(error: &std::io::Error) -> String {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>());
     tls.map_or_else(|| weir_dataplane::error_text::io_error_text(error), explain)

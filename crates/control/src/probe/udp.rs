@@ -1,5 +1,5 @@
-//! Probes by datagrams: a socket of its own for each, connected, so that it hears from the member alone and is told
-//! when nobody listens there (ICMP).
+//! Probes by datagrams: each has its own connected socket, so it receives only from the member, and gets the ICMP error of
+//! a closed port.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use super::failure::{Deadline, Failure, Step};
 pub(super) struct Way {
     pub address: SocketAddr,
     pub source: Option<Source>,
-    /// What sessions begin with at this member.
+    /// The PROXY header at the beginning of this member's sessions.
     pub proxy_protocol: Option<ProxyVersion>,
 }
 
@@ -27,7 +27,7 @@ impl Way {
     pub async fn send(&self, bytes: &[u8], deadline: Deadline) -> Result<UdpSocket, Failure> {
         let socket = connect(self.address, self.source).map_err(Failure::connecting)?;
         let mut out = Vec::new();
-        // Version 1 cannot tell of datagrams: no member expects it in them.
+        // Version 1 does not support datagrams: no member expects it in them.
         if self.proxy_protocol == Some(ProxyVersion::V2) {
             write_v2(&ProxyHeader::Local, false, &mut out)
                 .map_err(|error| Failure::Local(io::Error::other(error.to_string())))?;

@@ -1,4 +1,4 @@
-//! What a service says, read within bounds of size and time.
+//! Reads a service's messages, bounded in size and time.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use weir_config::snapshot::{ProbeTls, Secret};
@@ -8,18 +8,18 @@ use super::connection::Connection;
 use super::failure::{Failure, Step};
 use super::talk::Talk;
 
-/// Characters of a service's own words that are told.
+/// Characters of a service's message that are shown.
 const SAID_CHARS_MAX: usize = 120;
 
 /// A connection whose answers are read piece by piece. All of them together have at most [`BODY_SIZE_MAX`] bytes.
 pub(super) struct Wire<'a> {
     talk: &'a Talk<'a>,
     stream: Connection,
-    /// What was received and not taken.
+    /// Received bytes that were not used yet.
     unread: Vec<u8>,
     /// Bytes that may still come.
     room: usize,
-    /// What is told when time is over.
+    /// The step for timeout messages.
     step: Step,
     is_encrypted: bool,
 }
@@ -33,12 +33,12 @@ impl<'a> Wire<'a> {
         Ok(Self { talk, stream, unread, room, step, is_encrypted: tls.is_some() })
     }
 
-    /// Whether nobody on the way can read what is said.
+    /// Whether the connection is encrypted.
     pub fn is_private(&self) -> bool {
         self.is_encrypted || self.talk.address.socket().is_none()
     }
 
-    /// Goes on with TLS. What came before that in clear may be anybody's, and is not taken for what comes after.
+    /// Continues with TLS. Unencrypted bytes of before may come from an attacker, and are dropped.
     pub async fn upgrade(mut self, tls: &ProbeTls) -> Result<Self, Failure> {
         if !self.unread.is_empty() {
             return Err(Failure::Malformed("more came before TLS began".into()));
@@ -48,7 +48,7 @@ impl<'a> Wire<'a> {
         Ok(self)
     }
 
-    /// What it is doing from now on.
+    /// Sets the current step.
     pub fn step(&mut self, step: Step) {
         self.step = step;
     }
@@ -62,7 +62,7 @@ impl<'a> Wire<'a> {
         self.talk.deadline.within(self.step, sent).await?.map_err(|_| Failure::Closed(self.step))
     }
 
-    /// The next bytes, exactly so many.
+    /// The next bytes, exactly this many.
     pub async fn exact(&mut self, count: usize) -> Result<Vec<u8>, Failure> {
         while self.unread.len() < count {
             // Not even begun, where it could not end.
@@ -113,8 +113,8 @@ fn too_long() -> Failure {
     Failure::Malformed(format!("more than {} KiB", BODY_SIZE_MAX >> 10))
 }
 
-/// What a service says, as a text for logs: short, of characters that can be seen, and without these secrets, which
-/// services have been seen to repeat.
+/// A service's message as text for logs: short, of visible characters, and without these secrets, which some services
+/// repeat.
 pub(super) fn said(bytes: &[u8], secrets: &[&Secret]) -> String {
     let mut text = String::from_utf8_lossy(bytes).into_owned();
     for secret in secrets.iter().filter(|secret| !secret.expose().is_empty()) {

@@ -20,7 +20,7 @@ pub struct CertificateStatus {
     days_left: i64,
 }
 
-/// Those of a virtual server.
+/// The certificates of a virtual server.
 pub fn of(server: &VirtualServer) -> Vec<CertificateStatus> {
     let identities = server.tls.iter().flat_map(|tls| &tls.identities);
     identities.map(|identity| status(identity, unix_ms())).collect()

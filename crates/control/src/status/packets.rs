@@ -11,15 +11,16 @@ use crate::observed::Observed;
 use crate::packets::{Report, cookies_obstacle, member_label};
 use crate::rates::{Counts, Rate, Rates, Way};
 
-/// The packet path, and who is served by it.
+/// The packet path, and the virtual servers that it serves.
 #[derive(Debug, Serialize)]
 pub(super) struct PacketPathStatus {
     name: String,
-    /// What is wrong with it.
+    /// Its last error.
     failure: Option<String>,
-    /// That of the configuration which it does: while it is behind `configuration.generation`, the kernel is being told.
+    /// The generation of the configuration that it applies: while it is behind `configuration.generation`, the kernel is
+    /// being updated.
     generation: u64,
-    /// Flows of a former process go on in it.
+    /// Flows of a former process continue in it.
     taken_over: bool,
     interfaces: Vec<InterfaceStatus>,
     /// Why SYNs that shall be are not all answered with cookies.
@@ -58,10 +59,10 @@ struct PacketServerStatus {
     why: Option<String>,
     /// Why not by sockets either.
     unserved: Option<String>,
-    /// What is otherwise than the configuration says.
+    /// Differences from the configuration.
     remarks: Vec<String>,
     counters: Counters,
-    /// What it does per second; `null` until that can be said.
+    /// Rates per second; `null` until they are known.
     rates: Option<Rate>,
     members: Vec<PacketMemberStatus>,
 }

@@ -1,22 +1,22 @@
-//! What is not in force yet: a configuration whose members have to be probed first.
+//! The next configuration, which waits for the first probes of its members.
 //!
-//! A member with monitors gets nothing before its first probe has passed. So what is put in force at once would
-//! answer 503 for a pool that is new until its monitors have looked at it. Instead it waits, with its listeners
-//! bound and its monitors at work, while the one before serves; at a start, connections wait in the kernel's
-//! queue. When every new member has been probed and each of their pools has one that is usable, or
-//! `first_probes.wait` is over, it is put in force. A file is put in force as a whole. Where only the addresses of
-//! names have changed, a pool does not wait for others: one that still waits keeps its former addresses.
+//! A member with monitors gets no requests before its first probe has passed. A configuration that became active at once
+//! would therefore answer 503 for a new pool until its monitors have results. Instead it waits, with its listeners bound
+//! and its monitors running, while the previous one serves; at a start, connections wait in the kernel's queue. It becomes
+//! active when every new member has been probed and each of their pools has a usable member, or when `first_probes.wait`
+//! is over. A file becomes active as a whole. If only addresses of names have changed, a pool does not wait for others: a
+//! pool that still waits keeps its former addresses.
 //!
-//! | what comes meanwhile | what becomes of it |
+//! | event meanwhile | effect |
 //! |---|---|
-//! | SIGHUP, and the file is good | it takes the place of what waits; probes that both want go on |
-//! | SIGHUP, and the file is bad | it is refused; what waits goes on waiting |
+//! | SIGHUP, and the file is valid | it replaces the waiting one; probes that both have continue |
+//! | SIGHUP, and the file is invalid | it is refused; the waiting one continues to wait |
 //! | other addresses of names | they take the place of the former ones |
-//! | SIGTERM | what waits is dropped; a process that has not served ends |
+//! | SIGTERM | the waiting one is dropped; a process that has not served ends |
 //!
-//! Each pool is waited for from the time at which it came as it is. What takes the place of another is in force
-//! [`WAITS_MAX`] waits after the first of those that took each other's place, however often the file is read again.
-//! A change of names that waits takes nothing from the time of a file.
+//! The wait of each pool begins when its current form first appeared. However often the file is read again, a
+//! configuration becomes active at the latest [`WAITS_MAX`] waits after the first one that it (or a predecessor) replaced.
+//! A waiting change of names does not shorten the time of a file.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -43,43 +43,43 @@ use crate::wording::{Changed, Few, Pools, Seconds};
 /// A wait that is over sooner is not worth a word.
 const TELL_AFTER: Duration = Duration::from_millis(500);
 
-/// Then it is told so often.
+/// The event is repeated after this time.
 const TELL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Waits in a row, of what took each other's place.
+/// Most waits in a row, of configurations that replaced each other.
 const WAITS_MAX: u32 = 2;
 
-/// Pools that are put in force one by one are so in steps that are this far apart.
+/// Pools that become active one by one do so at intervals of at least this.
 const BY_POOL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What waits.
+/// The waiting configuration.
 pub(super) struct Next {
     pub(super) snapshot: Arc<Snapshot>,
-    /// The configuration that it is of; `None`: the one in force, with other addresses, or the first one.
+    /// Its configuration; `None`: the active one with other addresses, or the first one.
     pub(super) config: Option<Config>,
-    /// Pools are put in force one by one.
+    /// Pools become active one by one.
     is_by_pool: bool,
-    /// Of all pools that are not in force yet.
+    /// The waits of all pools that are not active yet.
     waits: HashMap<Arc<str>, PoolWait>,
     /// When the first of those began that took each other's place.
     began: Instant,
-    /// Something is put in force when fewer pools than this are waited for.
+    /// The next activation happens when fewer pools than this are awaited.
     awaited: usize,
-    /// Not before this are further ones put in force.
+    /// The earliest time of the next activation.
     not_before: Instant,
     tell_at: Instant,
 }
 
-/// Since when a pool is waited for.
+/// The beginning of a pool's wait.
 #[derive(Debug, Clone, Copy)]
 struct PoolWait {
     /// As it is now.
     since: Instant,
-    /// As anything that is not in force.
+    /// The beginning for its current form.
     began: Instant,
 }
 
-/// What is to be done.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// It has waited long enough.
@@ -89,7 +89,7 @@ pub(super) enum Step {
 }
 
 impl Next {
-    /// Takes the place of `before`. `is_by_pool`: its pools are put in force one by one.
+    /// Replaces `before`. `is_by_pool`: its pools become active one by one.
     pub(super) fn new(
         snapshot: Arc<Snapshot>,
         config: Option<Config>,
@@ -118,7 +118,7 @@ impl Next {
         Duration::from_millis(self.snapshot.first_probes.wait_ms)
     }
 
-    /// When a pool is waited for no longer.
+    /// The end of the wait for a pool.
     pub(super) fn until(&self, pool: &Pool) -> Instant {
         if self.snapshot.pools_to_be_filled.contains(&pool.name) {
             return Instant::now();
@@ -169,13 +169,13 @@ fn with_former(snapshot: &Snapshot, pools: &HashSet<Arc<str>>, table: &LiveTable
 }
 
 impl Supervisor {
-    /// Whether nothing has been in force yet.
+    /// Whether no configuration has been active yet.
     pub(super) fn is_starting(&self) -> bool {
         self.observed.starting.load(Relaxed)
     }
 
-    /// Prepares to put a snapshot in force: binds its listeners, starts its monitors. On error nothing has changed.
-    /// `config` is its configuration; `None`: what is the newest stays so.
+    /// Prepares a snapshot: binds its listeners, starts its monitors. After an error nothing has changed. `config` is its
+    /// configuration; `None`: the newest configuration stays the same.
     pub(super) fn prepare_next(
         &mut self,
         mut snapshot: Snapshot,
@@ -184,7 +184,8 @@ impl Supervisor {
         if let Some(key_log) = &self.key_log {
             key_log.listen_to(&mut snapshot);
         }
-        // First: other tables of packets would cost flows. And again, with what sockets serve in place of packets.
+        // First, since other tables of packets would cost flows. And again, with the listeners for virtual servers that
+        // fell back to sockets.
         let bound = self.data_plane.prepare(&snapshot).and_then(|()| {
             self.packets.settle(&mut snapshot);
             self.data_plane.prepare(&snapshot)
@@ -203,7 +204,7 @@ impl Supervisor {
         let config = config.or(waited);
         let is_by_pool = config.is_none() && !self.is_starting();
         let mut next = Next::new(Arc::new(snapshot), config, is_by_pool, before.as_ref());
-        // What has had no address before gets no worse.
+        // A pool without an address cannot get worse.
         let in_force = (!self.is_starting()).then_some(&self.table.snapshot);
         let is_without = |pool: &Pool| {
             let mut pools = in_force.iter().flat_map(|snapshot| &snapshot.pools);
@@ -225,7 +226,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Waits until what is prepared is in force.
+    /// Waits until the prepared configuration is active.
     pub(super) async fn wait(&mut self) {
         while self.next.is_some() {
             tokio::select! {
@@ -312,7 +313,7 @@ impl Supervisor {
         self.retain_names();
     }
 
-    /// Drops what waits.
+    /// Drops the waiting configuration.
     pub(super) fn abandon_next(&mut self) {
         let Some(next) = self.next.take() else { return };
         self.data_plane.abandon();
@@ -454,7 +455,7 @@ mod tests {
         next.until(&next.snapshot.pools[pool]) - next.began
     }
 
-    /// As if it had been prepared so long ago.
+    /// As if it had been prepared that long ago.
     fn aged(mut next: Next, by: Duration) -> Next {
         next.began -= by;
         for wait in next.waits.values_mut() {

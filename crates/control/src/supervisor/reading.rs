@@ -12,7 +12,7 @@ use crate::own_keys;
 pub(super) enum Reading {
     /// The file is read and checked.
     File(Task<Loaded>),
-    /// Its names are asked for.
+    /// Its names are being resolved.
     Names(Box<Config>, Task<()>),
 }
 
@@ -20,7 +20,7 @@ type Loaded = Result<Box<Config>, Vec<Diagnostic>>;
 
 type Task<T> = Pin<Box<dyn Future<Output = T>>>;
 
-/// What has ended.
+/// A step that has ended.
 pub(super) enum Read {
     /// The file is read, or has errors.
     File(Loaded),
@@ -41,7 +41,7 @@ impl Reading {
         }
     }
 
-    /// The configuration whose names are asked for.
+    /// The configuration whose names are being resolved.
     pub(super) fn config(&self) -> Option<&Config> {
         match self {
             Self::File(_) => None,
@@ -61,8 +61,7 @@ impl Supervisor {
             Some(Reading::File(Box::pin(async move { load(&file, &events).await.map(Box::new) })));
     }
 
-    /// Reads the file again, and prepares it to be put in force, or tells why not and changes nothing. Returns
-    /// whether it is prepared.
+    /// Reads the file again and prepares it, or reports the reason and changes nothing. Returns whether it is prepared.
     pub(super) async fn read_again(&mut self) -> bool {
         self.begin_reading();
         loop {
@@ -73,7 +72,7 @@ impl Supervisor {
         }
     }
 
-    /// Goes on with what was read. Returns whether it is prepared to be put in force; `None`: its names are asked for.
+    /// Continues with a file that was read. Returns whether it is prepared; `None`: its names are being resolved.
     pub(super) fn take_read(&mut self, read: Read) -> Option<bool> {
         let reading = self.reading.take();
         match (read, reading) {
@@ -102,7 +101,7 @@ impl Supervisor {
         let both = async move {
             answers.await;
             if let Some(opened) = opened {
-                // However it ended, it is asked for again.
+                // In any case it is requested again.
                 let _ = opened.await;
             }
         };

@@ -1,4 +1,4 @@
-//! What workers want people to know.
+//! Events of workers for operators.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::events::Events;
 use crate::observed::{Observed, WorkerPanic};
 use crate::time::unix_ms;
 
-/// Tells what workers want people to know, until the last worker has ended.
+/// Reports events of workers until the last worker has ended.
 pub(super) fn tell(
     worker_events: Receiver<Event>,
     events: Events,

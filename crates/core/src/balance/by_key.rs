@@ -1,11 +1,11 @@
-//! By key: a request goes where its key leads, as long as that member takes it.
+//! By key: the request's key selects the member, as long as that member takes it.
 //!
-//! The [`MaglevTable`] of a pool is built for all of its members, not for those that are eligible now, so
-//! a member that goes down moves its own keys and no other, and has them back when it returns. Where a
+//! The [`MaglevTable`] of a pool is built for all of its members, not only for eligible ones, so a member that goes down
+//! moves only its own keys, and gets them back when it returns. Where a
 //! member does not take a request (it is not eligible, full, or was tried already) the key is hashed
 //! again, up to [`CANDIDATES_MAX`] candidates; then the members are gone through one by one, from one
-//! that the key determines on. All of this depends on the key, the table and who is admitted, on nothing
-//! else: every core and every weir with the same configuration gives the same answer.
+//! that the key determines on. All of this depends only on the key, the table and the admitted members: every core and
+//! every weir with the same configuration gives the same answer.
 //!
 //! Weights count as configured: a slow start would move keys, so it has no effect here.
 //!
@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    /// Members go and return; whoever is told by the index among the eligible is the same member.
+    /// Members go down and return; the same index among the eligible names the same member.
     #[test]
     fn only_the_keys_of_a_member_that_is_down_move_and_they_return() {
         for seed in 0..16 {
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// What a member that is down had is shared by all others.
+    /// The keys of a member that is down are distributed over all others.
     #[test]
     fn the_keys_of_a_member_that_is_down_spread() {
         let members = 10;

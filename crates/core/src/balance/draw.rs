@@ -8,7 +8,7 @@
 use super::clamp_weight;
 use super::mix::mix;
 
-/// What SplitMix64 adds at each step: 2^64 divided by the golden ratio.
+/// The increment of SplitMix64: 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A sequence of members.

@@ -58,7 +58,7 @@ enum Order {
 }
 
 impl LeastConnections {
-    /// Least connections over `weights.len()` members; the seed chooses who is first among equals.
+    /// Least connections over `weights.len()` members; the seed decides the order of equals.
     pub fn new(weights: &[u16], seed: u64) -> Self {
         let first = seed.checked_rem(weights.len() as u64).unwrap_or(0) as usize;
         let order = if weights.len() <= SCAN_MEMBERS_MAX {
@@ -250,7 +250,7 @@ impl Buckets {
         best
     }
 
-    /// The least loaded of all members, when none that is admitted is in the buckets.
+    /// The least loaded of all members, if no member in the buckets is admitted.
     #[cold]
     fn scan(&mut self, view: &impl View) -> Option<usize> {
         let members = &self.members;
@@ -262,7 +262,7 @@ impl Buckets {
         Some(index)
     }
 
-    /// Notes what a member's occupancy is now, and moves it to the bucket of that load.
+    /// Records a member's occupancy, and moves it to the bucket of that load.
     fn observe(&mut self, index: usize, occupancy: u32) {
         let member = &mut self.members[index];
         if member.occupancy == occupancy && member.bucket != PARKED {

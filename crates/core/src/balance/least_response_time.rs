@@ -1,24 +1,24 @@
 //! Least response time: the member on which a request is likely to be answered first.
 //!
-//! What a request costs on a member comes from [`super::ResponseTime`], which all cores share: its recent
+//! The cost of a request on a member comes from [`super::ResponseTime`], which all cores share: its recent
 //! response time, times the requests under way plus one. A member of weight `w` counts as `w` times as
-//! fast as it is. Costs level out, so the requests under way on a member are in inverse proportion to its
-//! response time, and what it serves to the square of that: a member twice as slow gets a quarter.
+//! fast as it is. Costs level out, so the number of open requests on a member is in inverse proportion to its response
+//! time, and its share of the requests to the square of that: a member twice as slow gets a quarter.
 //!
-//! Up to [`SCAN_MEMBERS_MAX`] members are compared on every pick. Of more, [`SAMPLES`] are: the next in
-//! rotation, so that each is looked at once in n picks however unlucky the draws, and others drawn at
-//! random by weight. The power of two choices (see [`super::RandomTwo`]) makes that nearly as good as
+//! Up to [`SCAN_MEMBERS_MAX`] members are compared on every pick. With more members, [`SAMPLES`] are compared: the next in
+//! rotation, so that each is examined once in n picks, and others drawn at random by weight. The power of two choices (see
+//! [`super::RandomTwo`]) makes that nearly as good as
 //! comparing all, and cores that see the same costs do not all run to the same member.
 //!
-//! Members that are not admitted are drawn for again, up to [`DRAWS_MAX`] draws; when no member that was
-//! looked at is admitted, all are compared.
+//! For members that are not admitted another one is drawn, up to [`DRAWS_MAX`] draws; if no examined member is admitted,
+//! all are compared.
 //!
 //! | operation | cost |
 //! |---|---|
 //! | `new` | O(n) |
 //! | `pick`, n <= [`SCAN_MEMBERS_MAX`] | n reads |
 //! | `pick`, more | at most [`DRAWS_MAX`] draws, [`SAMPLES`] reads of costs |
-//! | `pick`, no member looked at admitted | O(n) reads more |
+//! | `pick`, no examined member admitted | O(n) reads more |
 //! | `started`, `ended` | none |
 //! | memory | n <= [`SCAN_MEMBERS_MAX`]: 2 bytes per member; else 10 bytes |
 
@@ -28,10 +28,10 @@ use super::{View, WEIGHT_MAX, clamp_weight};
 /// Up to this many members are compared on every pick.
 pub const SCAN_MEMBERS_MAX: usize = 8;
 
-/// Of more members, so many are compared.
+/// With more members, this many are compared.
 pub const SAMPLES: usize = 4;
 
-/// Members that one pick draws before it makes do with what it has.
+/// Most draws of one pick, before it decides among the drawn members.
 pub const DRAWS_MAX: usize = 8;
 
 /// Least response time over a fixed set of members.
@@ -52,8 +52,7 @@ struct Best {
 }
 
 impl LeastResponseTime {
-    /// Least response time over `weights.len()` members; the seed determines the draws, and who is first
-    /// among equals.
+    /// Least response time over `weights.len()` members; the seed determines the draws, and the order of equals.
     pub fn new(weights: &[u16], seed: u64) -> Self {
         let first = seed.checked_rem(weights.len() as u64).unwrap_or(0) as usize;
         let draw = (weights.len() > SCAN_MEMBERS_MAX).then(|| Draw::new(weights, seed));

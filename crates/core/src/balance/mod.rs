@@ -61,7 +61,7 @@ pub enum Method {
     RandomTwo,
 }
 
-/// What a balancer may ask about the members it was built for, by their index.
+/// The state of members for a balancer, by their index.
 pub trait View {
     /// Requests that occupy the member now, on all cores.
     fn occupancy(&self, index: usize) -> u32;
@@ -111,12 +111,11 @@ impl Balancer {
         Self::ByKey(ByKey::new(table, eligible))
     }
 
-    /// The member for a new request; `None` exactly when the view admits no member.
+    /// The member for a new request; `None` if and only if the view admits no member.
     ///
-    /// `key` is a hash of what the request is told by ([`KeyedHash`](crate::keyed_hash::KeyedHash)); only [`ByKey`] looks at it.
+    /// `key` is a hash of the request's key ([`KeyedHash`](crate::keyed_hash::KeyedHash)); only [`ByKey`] reads it.
     ///
-    /// The caller reports [`Balancer::started`] once it has counted the request in the occupancy
-    /// that the view reads.
+    /// The caller reports [`Balancer::started`] once it has counted the request in the occupancy that the view reads.
     pub fn pick(&mut self, view: &impl View, key: u64) -> Option<usize> {
         match self {
             Self::RoundRobin(balancer) => balancer.pick(view),

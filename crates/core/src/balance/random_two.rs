@@ -21,7 +21,7 @@
 use super::draw::Draw;
 use super::{View, clamp_weight};
 
-/// Members that one pick draws before it makes do with what it has.
+/// Most draws of one pick, before it decides among the drawn members.
 pub const DRAWS_MAX: usize = 8;
 
 /// Random two over a fixed set of members.

@@ -1,26 +1,25 @@
 //! Response times of a member: a moving average that rises at once and falls with time.
 //!
 //! Peak EWMA, as in Finagle and Linkerd: a response slower than the average becomes the average, a
-//! faster one pulls it down by as much as the time since the last one allows: half the difference in
-//! [`HALF_LIFE_MS`]. So the average falls at the same pace at 10 and at 100,000 requests a second. It is
-//! multiplied by the requests under way plus the one to come, which makes the cost of a member an
-//! estimate of how long that one will take.
+//! faster one lowers it depending on the time since the last one: by half the difference in [`HALF_LIFE_MS`]. So the
+//! average falls at the same pace at 10 and at 100,000 requests a second. The cost of a member is the average times the
+//! open requests plus one: an estimate of the time that the next request will take.
 //!
 //! The whole state is one word that all cores share: they change it by compare-and-swap, and a response
 //! that is not slower than the average changes it at most once in [`FALL_STEP_MS`].
 //!
-//! **No starvation.** A member that is idle costs what is left of its average when the time since the
-//! last response has passed over it, so that a slow member is tried again: one that was `r` times slower
+//! **No starvation.** The cost of an idle member decays with the time since its last response, so that a slow member is
+//! tried again: one that was `r` times slower
 //! than the others after [`HALF_LIFE_MS`] times log2 `r` at the latest (10 times: 13 s, 100 times: 27 s,
 //! 1,000 times: 40 s), and one that has recovered has its share back about two half-lives later. Only an
-//! *idle* member profits: while the trial is under way the average counts in full, so that a trial is one
+//! *idle* member profits: while the trial is open the average counts in full, so that a trial is one
 //! request and not a flood. For the same reason a member without any response is the cheapest of all
 //! while it is idle and the dearest while it is tried for the first time.
 //!
 //! **Failures** may be quick, and must not attract requests: each doubles the average
 //! ([`ResponseTime::failed`]), which takes a half-life of good responses to forget.
 
-/// Time in which the average falls by half of what separates it from the responses.
+/// The time in which the average falls by half of its distance to the responses.
 pub const HALF_LIFE_MS: u64 = 4_000;
 
 /// The average falls in steps of at least this time, which bounds the writes on the shared word.
@@ -29,8 +28,8 @@ pub const FALL_STEP_MS: u64 = 64;
 /// Bits of the word that hold the average in microseconds: 268 seconds.
 const AVERAGE_BITS: u32 = 28;
 
-/// Bits of the word that hold the time of the last change in milliseconds, cut: 2.2 years. A member
-/// without any response for half of that is taken for just used.
+/// Bits of the word that hold the time of the last change in milliseconds, truncated: 2.2 years. A member without any
+/// response for half of that counts as just used.
 const STAMP_BITS: u32 = 36;
 
 /// Longest response time; a longer one counts as this.
@@ -94,8 +93,8 @@ impl ResponseTime {
         self.observe(now_ms, elapsed_us.max(known_us).saturating_mul(2))
     }
 
-    /// What one more request costs on a member that `occupancy` requests occupy: about the
-    /// microseconds that it will take. At most [`super::COST_MAX`].
+    /// The cost of one more request on a member with `occupancy` open requests: about its duration in microseconds. At
+    /// most [`super::COST_MAX`].
     pub fn cost(self, now_ms: u64, occupancy: u32) -> u64 {
         let each_us = match self.average_us() {
             None if occupancy == 0 => return 0,
@@ -117,9 +116,8 @@ impl ResponseTime {
     }
 }
 
-/// What is left of `value` after `elapsed_ms`: half in each [`HALF_LIFE_MS`], and 2^-f in a fraction `f`
-/// of one by its Taylor polynomial bent to meet 1/2 (0.8% off at most). Rounded down, so that small
-/// values fall too.
+/// `value` after `elapsed_ms` of decay: half in each [`HALF_LIFE_MS`], and 2^-f in a fraction `f` of one by its Taylor
+/// polynomial bent to meet 1/2 (0.8% off at most). Rounded down, so that small values fall too.
 fn decayed(value: u64, elapsed_ms: u64) -> u64 {
     // ln 2 and ln 2 - 1/2, in 2^-16.
     const SLOPE: u64 = 45_426;

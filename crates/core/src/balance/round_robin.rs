@@ -63,7 +63,7 @@ impl Class {
 }
 
 impl RoundRobin {
-    /// Round robin over `weights.len()` members; the seed chooses who is first.
+    /// Round robin over `weights.len()` members; the seed selects the first.
     pub fn new(weights: &[u16], seed: u64) -> Self {
         let mut members: Vec<u32> = (0..weights.len() as u32).collect();
         members.sort_by_key(|&index| (Reverse(clamp_weight(weights[index as usize])), index));
@@ -160,8 +160,7 @@ impl Calendar {
             self.waiting.pop();
             self.open.push(Reverse(turn));
         }
-        // The rates add up to the slots, so a turn is open at each; were there none, class 0 would be
-        // as good an answer as any.
+        // The rates add up to the slots, so there is an open turn at each; otherwise class 0 would be as good as any.
         let turn = self.open.pop().unwrap_or_default().0;
         debug_assert!(turn.due > self.slot, "a turn came too late");
         self.slot += 1;
@@ -305,7 +304,7 @@ mod tests {
         assert_eq!(balancer.pick(&table), None);
     }
 
-    /// What a full member loses goes to the others in their proportions, not to its neighbour.
+    /// The share of a full member goes to the others in their proportions, not to its neighbour.
     #[test]
     fn proportions_hold_around_a_full_member() {
         let weights = [4, 4, 8, 2, 2];

@@ -3,7 +3,7 @@
 use super::{Balancer, Method, View};
 use weir_testing::Random;
 
-/// What the cores share about the members.
+/// State of the members that the cores share.
 pub struct Table {
     occupancy: Vec<u32>,
     limit: Vec<u32>,
@@ -104,8 +104,8 @@ fn least_connections_of_several_cores_level_the_load() {
         let mut pool = Cores::new(Method::LeastConnections, &weights, cores, seed);
         let load = 4 + random.below(8);
         pool.run(&mut random, 200 * members, load * members);
-        // Requests end at random, so members drain unevenly; what counts is that none is loaded far
-        // beyond the mean (random choice would reach 2.5 times the mean here) and none is forgotten.
+        // Requests end at random, so members drain unevenly; none must be loaded far beyond the mean (random choice would
+        // reach 2.5 times the mean here) and none must be forgotten.
         let highest = pool.table.occupancy.iter().max().unwrap();
         assert!(f64::from(*highest) <= load as f64 + 3.0, "seed {seed}: {highest} of {load}");
         for (index, &picks) in pool.picks.iter().enumerate() {
@@ -201,7 +201,7 @@ fn no_member_starves_under_changing_limits() {
             // A member of weight 1 has its turn once per round of the calendar.
             Method::RoundRobin => total,
             Method::LeastConnections => 4 * members,
-            // A member of weight 1 is not drawn in so many draws with probability e^-16.
+            // A member of weight 1 is missed in this many draws with probability e^-16.
             Method::RandomTwo => 8 * total,
             // Idle members are taken by weight alone as long as no time passes.
             Method::LeastResponseTime => continue,

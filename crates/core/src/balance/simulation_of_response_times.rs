@@ -1,5 +1,4 @@
-//! Least response time under load: members answer in their time, several cores share what is known of
-//! them.
+//! Least response time under load: members have response times, and several cores share their state.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,7 +6,7 @@ use std::collections::BinaryHeap;
 use super::{Balancer, Method, ResponseTime, View};
 use weir_testing::Random;
 
-/// What the cores share, and what the test counts.
+/// State that the cores share, and counters of the test.
 #[derive(Clone, Default)]
 struct Member {
     occupancy: u32,
@@ -59,8 +58,8 @@ impl Cores {
         }
     }
 
-    /// Goes on for so long, with a request every `pause_us` on average. Responses take between half and
-    /// one and a half times what `service` says.
+    /// Runs for this time, with a request every `pause_us` on average. Responses take between half and one and a half
+    /// times the value of `service`.
     fn run(&mut self, for_ms: u64, pause_us: usize, service: Service) {
         let end_us = self.now_us + for_ms * 1_000;
         self.members.iter_mut().for_each(|member| member.picks = 0);
@@ -150,7 +149,7 @@ fn a_slow_member_is_left_alone_and_a_recovered_one_gets_its_share() {
     }
 }
 
-/// Every member is tried, however slow: none is forgotten.
+/// Every member is tried, even slow ones: none is forgotten.
 #[test]
 fn no_member_starves() {
     for seed in 0..4 {
@@ -171,7 +170,7 @@ fn an_unknown_member_is_tried_but_not_flooded() {
         cores.run(2_000, 500, &|_, _| (2_000, false));
         let old = ResponseTime::UNKNOWN.observe(100_000, 300_000);
         cores.members[0].response_time = if seed % 2 == 0 { ResponseTime::UNKNOWN } else { old };
-        // What was under way on it has no part in this.
+        // Its open requests do not matter here.
         cores.under_way.retain(|request| request.0.2 != 0);
         cores.members[0].occupancy = 0;
         let slow = |index: usize, _: u64| (if index == 0 { 400_000 } else { 2_000 }, false);

@@ -1,4 +1,4 @@
-//! What is replaced in bodies.
+//! Replacements in bodies.
 
 use weir_http::media_types::MediaTypes;
 
@@ -6,23 +6,23 @@ use super::found::Found;
 use super::pattern::{PatternEdit, Searcher};
 use super::strings::{StringEdit, Tail};
 
-/// What is replaced in bodies, and in which.
+/// The replacements in a body.
 #[derive(Debug)]
 pub struct BodyEdit {
-    /// What is replaced.
+    /// The texts to replace.
     pub what: What,
     /// Types of content that it is replaced in.
     pub types: MediaTypes,
-    /// What comes behind so many bytes, or what would make as many, passes as it is.
+    /// Data behind this many bytes, in the input or the output, stays unchanged.
     pub size_bytes_max: u64,
 }
 
-/// What is replaced.
+/// The texts to replace.
 #[derive(Debug)]
 pub enum What {
     /// Strings, each by another.
     Strings(StringEdit),
-    /// What matches a pattern.
+    /// Matches of a pattern.
     Pattern(Box<PatternEdit>),
 }
 
@@ -34,7 +34,8 @@ impl What {
         }
     }
 
-    /// What is next in `text` from this place on; `is_end`: nothing follows the text. `tail` is for the searches of one text.
+    /// The next match in `text` from this place on; `is_end`: nothing follows the text. `tail` is state for the searches
+    /// of one text.
     pub(super) fn find(
         &self,
         (searcher, tail): (Option<&mut Searcher>, &mut Option<Tail>),
@@ -48,7 +49,7 @@ impl What {
         }
     }
 
-    /// Appends what takes the place of what was found last.
+    /// Appends the replacement of the last match.
     pub(super) fn write(
         &self,
         searcher: Option<&Searcher>,

@@ -1,6 +1,6 @@
-//! What a search has found.
+//! The result of a search.
 
-/// What is next in a text.
+/// The next match in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     /// This is to be replaced.

@@ -1,17 +1,17 @@
-//! Text that is replaced in bodies while they stream: several strings at once, or what matches a regular expression.
+//! Replaces text in bodies while they stream: several strings at once, or matches of a regular expression.
 //!
-//! A body comes in pieces, and what is replaced may begin in one and end in another. What comes out is the same however the
-//! body was cut: that of the whole. A [`Rewriter`] holds back no more than what may be the beginning of something to replace:
+//! A body comes in pieces, and a match may begin in one and end in another. The output does not depend on the pieces: it
+//! is that of the whole body. A [`Rewriter`] holds back only bytes that may be the beginning of a match:
 //!
-//! | what is replaced | what counts | what is held back at most |
+//! | replaced | rule | held back at most |
 //! |---|---|---|
-//! | strings | the leftmost, of several at one place the longest | the longest of them, less one byte |
-//! | a pattern | the leftmost match that has at most [`PatternEdit::match_bytes_max`] bytes | so many bytes, less one |
+//! | strings | the leftmost; of several at one place, the longest | the longest of them, less one byte |
+//! | a pattern | the leftmost match that has at most [`PatternEdit::match_bytes_max`] bytes | that many bytes, less one |
 //!
-//! Matches do not overlap, and what was put in place is not searched again. A pattern reads nothing around its matches (`^`, `$`,
-//! `\b`) and does not match the empty text: neither can be told before the rest has come.
+//! Matches do not overlap, and replacements are not searched again. A pattern cannot look around its matches (`^`, `$`,
+//! `\b`) and cannot match the empty text: neither could be decided before the rest has come.
 //!
-//! The state is the rewriter's own; what searches is lent to it by [`Searchers`], a piece at a time, and knows nothing of a body.
+//! A rewriter has the state of one body. [`Searchers`] lends it a searcher for each piece, which keeps no data of the body.
 
 mod edit;
 mod found;

@@ -1,9 +1,9 @@
-//! What matches a regular expression is replaced.
+//! Replaces the matches of a regular expression.
 //!
-//! A match has at most so many bytes: one that begins at a place is what the expression, tried there alone, matches in that
-//! many. Places come from left to right. So the outcome does not depend on how the text was cut, and it is known for a
-//! place as soon as that many bytes from there on have come. It is often known before: where the search stands as at its
-//! beginning, nothing is open.
+//! The length of a match is limited: the match at a place is the one that the expression, tried only there, finds within
+//! that many bytes. Places are tried from left to right. So the result does not depend on the pieces of the text, and it
+//! is known for a place as soon as that many bytes behind it have come. Often it is known earlier: when the search is back
+//! in its initial state, no match is open.
 
 use std::fmt;
 
@@ -28,10 +28,10 @@ pub const MATCH_BYTES_DEFAULT: usize = 1024;
 pub const MATCH_BYTES_MAX: usize = 64 * 1024;
 /// A match whose replacement has more bytes stays as it is.
 pub const REPLACEMENT_BYTES_MAX: usize = 64 * 1024;
-/// So many times the bytes of a match are searched at once: what of it is searched again is small then.
+/// A search covers this many times the maximum match length: the repeated part is then small.
 const WINDOW_MATCHES: usize = 4;
 
-/// A pattern, and what takes the place of its matches.
+/// A pattern, and the replacement of its matches.
 #[derive(Debug)]
 pub struct PatternEdit {
     regex: Regex,
@@ -40,7 +40,7 @@ pub struct PatternEdit {
     match_bytes_max: usize,
 }
 
-/// What one text at a time is searched with.
+/// State for searching one text at a time.
 #[derive(Debug)]
 pub struct Searcher {
     cache: Cache,
@@ -55,7 +55,7 @@ pub enum PatternError {
     Text(ReplacementError),
     /// It matches the empty text.
     Empty,
-    /// It reads what is around a match.
+    /// It looks around its match.
     Around,
 }
 
@@ -77,10 +77,10 @@ impl fmt::Display for PatternError {
 impl std::error::Error for PatternError {}
 
 impl PatternEdit {
-    /// Compiles a pattern for matches of at most so many bytes.
+    /// Compiles a pattern for matches of at most this many bytes.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mistake in it.
     pub fn new(regex: &str, to: &str, match_bytes_max: usize) -> Result<Self, PatternError> {
         let of_regex = |error| PatternError::Text(ReplacementError::Regex(error));
         let of_to = |error| PatternError::Text(ReplacementError::To(error));
@@ -139,7 +139,7 @@ impl PatternEdit {
             let found = self.regex.search_with(&mut searcher.cache, &input);
             let settled = to - self.match_bytes_max.min(to - from);
             if to < text.len() && found.is_none_or(|found| found.start() > settled) {
-                // A match that begins up to there has all of its bytes in this, and is none.
+                // All bytes of a match that begins up to there are here, and there is none.
                 from = settled + 1;
                 continue;
             }
@@ -172,8 +172,8 @@ impl PatternEdit {
         captures.get_match().map(|found| found.end())
     }
 
-    /// Before which place no match can begin, whatever follows the text: `from` at least, `upto` at most. There is none that
-    /// begins before `upto` and is whole.
+    /// The place before which no match can begin, whatever follows the text: at least `from`, at most `upto`. There is no
+    /// complete match that begins before `upto`.
     fn open_from(
         &self,
         searcher: &mut Searcher,

@@ -10,7 +10,7 @@ use super::searchers::Searchers;
 #[derive(Debug)]
 pub struct Rewriter {
     edit: Arc<BodyEdit>,
-    /// What may be the beginning of something to replace.
+    /// The possible beginning of a match.
     held: Vec<u8>,
     taken_bytes: u64,
     written_bytes: u64,
@@ -32,7 +32,7 @@ impl Rewriter {
         }
     }
 
-    /// Takes a piece of the body, and appends to `out` what goes on of it and of those before. `joined` is for its use.
+    /// Takes a piece of the body, and appends the finished output to `out`. `joined` is a work buffer.
     pub fn rewrite(
         &mut self,
         piece: &[u8],
@@ -55,7 +55,7 @@ impl Rewriter {
         out.extend_from_slice(beyond);
     }
 
-    /// The body is whole: what was held goes on.
+    /// The body is complete: outputs the held bytes.
     pub fn finish(&mut self, searchers: &mut Searchers, joined: &mut Vec<u8>, out: &mut Vec<u8>) {
         if !self.is_passing {
             self.advance((b"", true), searchers, joined, out);
@@ -63,7 +63,7 @@ impl Rewriter {
         }
     }
 
-    /// Bytes that have yet to go on.
+    /// Bytes that are held back.
     pub fn held_bytes(&self) -> usize {
         self.held.len()
     }
@@ -80,7 +80,7 @@ impl Rewriter {
         joined: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) {
-        // Each search begins with the text anew: what it needs is lent for this piece alone, and not kept for the body.
+        // Each search begins anew with the text: its state is lent for this piece alone, and not kept for the body.
         let mut searcher = searchers.lend(&self.edit);
         let text = if self.held.is_empty() {
             piece

@@ -1,4 +1,4 @@
-//! What bodies are searched with, one after another.
+//! Searchers for bodies, used one after another.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use super::pattern::Searcher;
 /// Most that are kept for further searches.
 pub const SPARE_MAX: usize = 16;
 
-/// What bodies are searched with, one after another: one for each edit, however many bodies are on their way. It has been made
-/// of patterns alone, and says nothing of a body.
+/// Searchers for bodies, used one after another: one for each edit, for any number of open bodies. They depend only on the
+/// patterns, and keep no data of a body.
 #[derive(Debug, Default)]
 pub struct Searchers {
     /// The one that was used last is the last. They are large, and move.
@@ -17,7 +17,7 @@ pub struct Searchers {
 }
 
 impl Searchers {
-    /// Lends what an edit searches with, if it needs something.
+    /// Lends the searcher of an edit, if it needs one.
     pub(super) fn lend(&mut self, edit: &Arc<BodyEdit>) -> Option<&mut Searcher> {
         match self.spare.iter().position(|(of, _)| Arc::ptr_eq(of, edit)) {
             Some(at) => self.spare[at..].rotate_left(1),

@@ -24,11 +24,11 @@ pub struct StringEdit {
 /// Why strings cannot be replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StringError {
-    /// There is none, or more than [`STRINGS_MAX`].
+    /// There are no strings, or more than [`STRINGS_MAX`].
     Count,
     /// This one is empty.
     Empty(usize),
-    /// This one, or what takes its place, is longer than [`STRING_BYTES_MAX`].
+    /// This one, or its replacement, is longer than [`STRING_BYTES_MAX`].
     Length(usize),
     /// They do not fit the search.
     Search,
@@ -48,10 +48,10 @@ impl fmt::Display for StringError {
 impl std::error::Error for StringError {}
 
 impl StringEdit {
-    /// For strings and what takes their places.
+    /// For strings and their replacements.
     ///
     /// # Errors
-    /// Which of them is at fault, and why.
+    /// The index of the wrong one, and the reason.
     pub fn new(strings: &[(&[u8], &[u8])]) -> Result<Self, StringError> {
         if strings.is_empty() || strings.len() > STRINGS_MAX {
             return Err(StringError::Count);
@@ -80,8 +80,8 @@ impl StringEdit {
         self.to.get(string).map_or(&[], |to| to)
     }
 
-    /// What is next in `text` from this place on. `tail` is for the searches of one text, each from further on than the one
-    /// before, and none at first.
+    /// The next match in `text` from this place on. `tail` is for the searches of one text, each from further on than the
+    /// one before; empty at first.
     pub(super) fn find(
         &self,
         tail: &mut Option<Tail>,
@@ -91,7 +91,7 @@ impl StringEdit {
         let open = if is_end { text.len() } else { self.open_from(tail, text, from) };
         let found = self.search.find(Input::new(text).span(from..text.len()));
         match found {
-            // What is open may become a longer one, or one that begins before.
+            // The open part may become a longer match, or one that begins earlier.
             Some(found) if found.start() < open => Found::Match {
                 start: found.start(),
                 end: found.end(),
@@ -117,8 +117,8 @@ impl StringEdit {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tail(u32);
 
-/// The beginnings of the strings, as a tree; each leads to the longest other one that it ends with (the automaton of Aho and
-/// Corasick, 1975). It tells how much of a text's end may still become a string.
+/// The beginnings of the strings, as a tree; each leads to the longest other one that it ends with (the automaton of Aho
+/// and Corasick, 1975). It shows how much of a text's end may still become a string.
 #[derive(Debug)]
 struct Beginnings {
     nodes: Vec<Beginning>,
@@ -126,7 +126,7 @@ struct Beginnings {
 
 #[derive(Debug, Default)]
 struct Beginning {
-    /// What may follow, by the next byte.
+    /// The next states, by the next byte.
     next: BTreeMap<u8, u32>,
     /// The longest beginning that this one ends with.
     shorter: u32,
@@ -190,11 +190,11 @@ impl Beginnings {
         text.iter().fold(0, |at, byte| self.step(at, *byte))
     }
 
-    /// The longest beginning of at most so many bytes that this one ends with, and that more may follow.
+    /// The longest beginning of at most this many bytes that this one ends with and that can be continued.
     fn open(&self, mut at: u32, bytes_max: usize) -> u32 {
         loop {
             let node = &self.nodes[at as usize];
-            // One that cannot go on is a whole string, or nothing.
+            // A state without continuation is a whole string, or nothing.
             if at == 0 || node.bytes as usize <= bytes_max && !node.next.is_empty() {
                 return at;
             }

@@ -1,9 +1,8 @@
-//! Datagrams: as they travel, and what can be read of them, which is enough of a protocol to keep what belongs together
-//! on one member.
+//! Datagrams and their readers, which read enough of a protocol to keep related datagrams on one member.
 //!
-//! Each reader takes the bytes of one datagram and answers with a [`Span`] of them, or with `None` (QUIC: an
-//! error) where they are not of its protocol. None allocates, none looks at a byte more than a few times, and none
-//! judges more of a datagram than it needs: the member is the one that speaks the protocol.
+//! Each reader takes the bytes of one datagram and returns a [`Span`] of them, or `None` (QUIC: an error) if they are not
+//! of its protocol. Readers do not allocate, read a byte only a few times, and check only the parts that they need: the
+//! member speaks the protocol.
 
 pub mod quic;
 pub mod radius;

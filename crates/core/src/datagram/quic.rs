@@ -1,5 +1,5 @@
-//! The header of the first QUIC packet in a datagram: what RFC 8999 says of all versions, and the length of
-//! connection ids that RFC 9000 section 17.2 allows in version 1.
+//! The header of the first QUIC packet in a datagram: the parts that all versions share (RFC 8999), and the length of
+//! connection ids in version 1 (RFC 9000 section 17.2).
 //!
 //! ```text
 //! long:   1xxxxxxx  version (4)  length (1)  destination id  length (1)  source id  …
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The other packets of a datagram go to the same connection (RFC 9000 section 12.2), so the first one is enough.
-//! The fixed bit is not looked at: it belongs to the versions, and ends may agree to vary it (RFC 9287).
+//! The fixed bit is ignored: it depends on the version, and ends may agree to vary it (RFC 9287).
 
 use std::fmt;
 
@@ -26,17 +26,17 @@ pub const CONNECTION_ID_BYTES_MAX: usize = 20;
 const FORM_BIT: u8 = 0x80;
 /// The first byte and the version.
 const PREFIX_BYTES: usize = 5;
-/// Of a version in a Version Negotiation packet.
+/// Size of a version in a Version Negotiation packet.
 const VERSION_BYTES: usize = 4;
 
 /// The header of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Header {
-    /// Of packets while a connection is set up.
+    /// The header of packets during the handshake.
     Long(LongHeader),
     /// A server's list of versions, in answer to one that it does not know.
     VersionNegotiation(VersionNegotiation),
-    /// Of packets once a connection stands.
+    /// The header of packets after the handshake.
     Short {
         /// The connection, as the receiver called it.
         destination: Span,
@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// What the header comes to: `long VERSION DESTINATION SOURCE` or the like, ids in hexadecimal digits.
+    /// The header as text: `long VERSION DESTINATION SOURCE` or similar, ids in hexadecimal digits.
     fn shown(datagram: &[u8], short_id_bytes: usize) -> String {
         let hex = |span: Span| HEXLOWER.encode(span.of(datagram));
         match Header::parse(datagram, short_id_bytes) {
@@ -202,7 +202,7 @@ mod tests {
         let refused = "a QUIC connection id of 21 bytes, and this version allows 20";
         check(&format!("c00000000115{long}00"), 0, refused);
         check(&format!("c06b3343cf0015{long}"), 0, refused);
-        // A version that nobody knows yet may have them, as its negotiation may.
+        // A future version may have longer ids, and so may its negotiation.
         check(&format!("c00a0a0a0a15{long}00"), 0, &format!("long a0a0a0a {long} "));
         let longest = "ef".repeat(255);
         check(&format!("c00000000200ff{longest}"), 0, &format!("long 2  {longest}"));

@@ -22,8 +22,8 @@ const ATTRIBUTE_HEADER_BYTES: usize = 2;
 /// Bytes of a vendor's number.
 const VENDOR_BYTES: usize = 4;
 
-/// The value of the first attribute of this number. `None` if there is none, or if the datagram is no RADIUS
-/// packet. Of a packet with a broken attribute, those in front of that one are found.
+/// The value of the first attribute of this number. `None` if there is none, or if the datagram is no RADIUS packet. In a
+/// packet with a malformed attribute, only the attributes before it are found.
 pub fn attribute(datagram: &[u8], number: u8) -> Option<Span> {
     attributes(datagram)?.find(|found| found.number == number).map(|found| found.value)
 }
@@ -46,7 +46,7 @@ pub fn vendor_attribute(datagram: &[u8], vendor: u32, number: u8) -> Option<Span
         .map(|found| found.value)
 }
 
-/// The attributes of a packet; `None` if the datagram is none. What follows its length is padding.
+/// The attributes of a packet; `None` if the datagram is no packet. Data behind its length is padding.
 fn attributes(datagram: &[u8]) -> Option<Attributes<'_>> {
     let header = datagram.first_chunk::<HEADER_BYTES>()?;
     let [code, _, length @ ..] = *header.first_chunk::<4>()?;
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(found.map(|value| value.of(packet)), expected, "{number} of {packet:?}");
     }
 
-    /// RFC 2865 section 7.1: nemo asks for access.
+    /// RFC 2865 section 7.1: nemo requests access.
     #[test]
     fn the_sample_of_the_standard() {
         let sample = data_encoding::HEXLOWER
@@ -151,7 +151,7 @@ mod tests {
         check(&with_length(19), 1, None);
         check(&with_length(31), 1, None);
         check(&with_length(4097), 1, None);
-        // What follows the packet is padding, and no attribute.
+        // Data behind the packet is padding, and no attribute.
         check(&with_length(25), 1, Some(b"joe"));
         check(&with_length(25), 44, None);
         check(&packet(0, b"\x01\x05joe"), 1, None);

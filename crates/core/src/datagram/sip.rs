@@ -41,10 +41,10 @@ const COMPACT_FORMS: [(&[u8], u8); 20] = [
     (b"via", b'v'),
 ];
 
-/// The value of the first field of this name; its long and its short form are the same, and case does not matter.
-/// `None` if the message has none, or if the datagram is no SIP message.
+/// The value of the first field of this name; its long and its short form are equal, and case does not matter. `None` if
+/// the message has no such field, or if the datagram is no SIP message.
 ///
-/// A field whose line does not end within the datagram is not found: it may have been cut.
+/// A field whose line does not end within the datagram is not found: it may be truncated.
 pub fn header(datagram: &[u8], name: &str) -> Option<Value> {
     let (start, mut at) = line(datagram, 0)?;
     if !is_start_line(start.of(datagram)) {
@@ -73,7 +73,7 @@ pub fn header(datagram: &[u8], name: &str) -> Option<Value> {
             is_folded = true;
             at = next;
         }
-        // The value may go on in a line that is cut off.
+        // The value may continue in a truncated line.
         datagram.get(at)?;
         return Some(trimmed(datagram, first.start as usize + colon + 1, end, is_folded));
     }
@@ -235,7 +235,7 @@ mod tests {
         check("invite sip:a sip/2.0\r\nCall-ID: a\r\n\r\n", "Call-ID", Some("a"));
     }
 
-    /// A value that may have been cut is not told from a whole one, so it is none.
+    /// A possibly truncated value counts as missing.
     #[test]
     fn cut_messages() {
         let message = "BYE sip:a SIP/2.0\r\nsense\r\nCall-ID: abc\r\n d\r\n\r\n";

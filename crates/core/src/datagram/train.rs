@@ -12,7 +12,7 @@ const TRAIN_COUNT_MAX: usize = 64;
 pub struct Train<'a> {
     /// All of them, one behind the other.
     pub bytes: &'a [u8],
-    /// Of each but the last.
+    /// The size of each datagram but the last.
     pub size: usize,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Train<'a> {
         &self.bytes[..self.size.min(self.bytes.len())]
     }
 
-    /// The first so many of them, and the others.
+    /// The first ones, up to this count, and the others.
     pub fn split(&self, count: usize) -> (Option<Self>, Option<Self>) {
         if count == 0 {
             return (None, Some(*self));

@@ -7,14 +7,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// 2.5.5.2) is the IPv4 address, here as everywhere in expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
-    /// Of IPv4.
+    /// IPv4.
     V4 {
         /// Its first address.
         first: u32,
         /// Its last address.
         last: u32,
     },
-    /// Of IPv6.
+    /// IPv6.
     V6 {
         /// Its first address.
         first: u128,
@@ -36,7 +36,7 @@ impl fmt::Display for NetworkError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Syntax => "not an IP address or network",
-            Self::HostBits(_) => "the address has bits behind the prefix length",
+            Self::HostBits(_) => "the address has bits set after the prefix",
         })
     }
 }
@@ -132,7 +132,7 @@ impl AddressSet {
         }
     }
 
-    /// Whether there is none in it.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.v4.is_empty() && self.v6.is_empty()
     }

@@ -73,7 +73,7 @@ pub(super) enum Relation {
     In,
 }
 
-/// What is done with two integers.
+/// An operation on two integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operator {
     Add,
@@ -94,7 +94,7 @@ impl Operator {
         }
     }
 
-    /// What is outside 64 bits is the nearest integer within; what is divided by 0 is 0.
+    /// A result outside 64 bits is the nearest integer within; a division by 0 gives 0.
     pub fn apply(self, left: i64, right: i64) -> i64 {
         match self {
             Self::Add => left.saturating_add(right),

@@ -22,8 +22,7 @@ impl DataSets {
         Self::default()
     }
 
-    /// Adds a data set, or replaces the one of this name. Expressions keep what they were compiled
-    /// with.
+    /// Adds a data set, or replaces the one of this name. Compiled expressions keep the old one.
     pub fn insert(&mut self, name: impl Into<String>, set: DataSet) {
         self.0.insert(name.into(), set);
     }
@@ -58,7 +57,7 @@ impl DataSet {
     /// Addresses and networks (`10.0.0.1`, `10.0.0.0/8`, `2001:db8::/32`).
     ///
     /// # Errors
-    /// The index of the first that is none, and why.
+    /// The index of the first invalid one, and the reason.
     pub fn addresses<T: AsRef<str>>(
         networks: impl IntoIterator<Item = T>,
     ) -> Result<Self, (usize, NetworkError)> {

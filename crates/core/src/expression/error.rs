@@ -1,22 +1,22 @@
-//! What is wrong with an expression, and where.
+//! Mistakes in expressions, with their places.
 
 use std::fmt;
 use std::ops::Range;
 
-/// Errors that are told of one text.
+/// Most errors reported for one text.
 pub const ERRORS_MAX: usize = 10;
 
 /// Why a text is no expression of the wanted type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpressionError {
-    /// What is wrong; one line.
+    /// The mistake; one line.
     pub message: String,
     /// Where, in bytes of the text that was compiled; may be empty, at the place where something is
     /// missing.
     pub range: Range<usize>,
-    /// What to do about it; one line.
+    /// The fix; one line.
     pub help: Option<String>,
-    /// What else is wrong with the same text, up to [`ERRORS_MAX`] in all; none of them has more.
+    /// Further errors of the same text, up to [`ERRORS_MAX`] in all; these have no further ones themselves.
     pub more: Vec<ExpressionError>,
 }
 
@@ -38,7 +38,7 @@ impl ExpressionError {
         self
     }
 
-    /// Whether no more errors are told.
+    /// Whether the limit of errors is reached.
     pub(super) fn is_full(&self) -> bool {
         self.more.len() + 1 >= ERRORS_MAX
     }

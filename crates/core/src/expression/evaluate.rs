@@ -19,7 +19,7 @@ use super::text_functions::{hash, integer};
 use super::{Condition, Purpose, Replaced, Replacement, Template, Value};
 use crate::jwt::{Claims, Refusal};
 
-/// What is evaluated about one request, or about it and its response.
+/// An evaluation about one request, or about it and its response.
 #[derive(Debug)]
 pub struct Evaluation<'a> {
     fields: &'a mut Fields,
@@ -34,8 +34,8 @@ impl Fields {
     }
 }
 
-/// All of them take what was compiled into the slots that the [`Fields`] were made from; anything else
-/// reads other values than it names, or panics.
+/// All functions expect expressions compiled into the slots that the [`Fields`] were made from; with others they read
+/// wrong values, or panic.
 impl<'a> Evaluation<'a> {
     /// Whether a condition holds.
     pub fn holds(&mut self, condition: &Condition) -> bool {
@@ -47,7 +47,7 @@ impl<'a> Evaluation<'a> {
         self.append(&value.text, Purpose::Plain, out);
     }
 
-    /// Appends what a template makes to `out`.
+    /// Appends the text of a template to `out`.
     pub fn render(&mut self, template: &Template, out: &mut Vec<u8>) {
         template.render(self, out);
     }
@@ -68,10 +68,10 @@ impl<'a> Evaluation<'a> {
         self.fields.resolve(host)
     }
 
-    /// What the request's token claims that the reader of this number finds.
+    /// The claims of the request's token, found by the reader of this number.
     ///
     /// # Errors
-    /// Why it cannot be relied on.
+    /// The reason why the token is not accepted.
     pub fn token(&mut self, reader: u32) -> Result<Arc<Claims>, Refusal> {
         self.fields.token(reader, &self.facts)
     }
@@ -212,7 +212,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// What is read off a text.
+    /// A value computed from a text.
     fn of_text<T>(&mut self, text: &Text, read: impl FnOnce(&[u8]) -> T) -> T {
         let mark = self.fields.mark();
         let piece = self.text(text);

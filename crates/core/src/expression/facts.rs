@@ -1,4 +1,4 @@
-//! What expressions are about.
+//! Facts that expressions read.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use weir_http::message::{Field, RequestHead, ResponseHead, Scheme, Version};
 
-/// One request as weir received it, and what is known of its connection and its response.
+/// One request as weir received it, with facts about its connection and its response.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     /// The request's head.
@@ -23,29 +23,28 @@ pub struct Facts<'a> {
     pub tls: Option<TlsFacts<'a>>,
     /// `None` while there is no response.
     pub response: Option<ResponseFacts<'a>>,
-    /// What `datagram`, `sip`, `radius` and `quic` read; `None` where no datagram is looked at, and where it is they
-    /// are empty.
+    /// The source of `datagram`, `sip`, `radius` and `quic`; `None` if there is no datagram: then they are empty.
     pub datagram: Option<&'a DatagramFacts<'a>>,
-    /// What there is besides.
+    /// The surroundings.
     pub around: &'a dyn Surroundings,
-    /// The time, in seconds since 1970, where tokens are read: without it none is relied on.
+    /// The time, in seconds since 1970, if tokens are read: without it no token is accepted.
     pub unix_s: Option<u64>,
 }
 
-/// What there is besides a request and its connection. Each is asked for only when an expression reads it. Chance and time
+/// Values besides a request and its connection. Each is queried only when an expression reads it. Random numbers and time
 /// must stay the same until the request has ended.
 pub trait Surroundings: fmt::Debug {
-    /// What `random(…)` goes by: any number, another one for each request.
+    /// The source of `random(…)`: any number, a different one for each request.
     fn seed(&self) -> u64;
 
-    /// What `time` reads: seconds since 1970-01-01T00:00:00 as the clock on the wall counts them there.
+    /// The source of `time`: the local time, in seconds since 1970-01-01T00:00:00.
     fn local_s(&self) -> i64;
 
-    /// What is asked of the pool of this number.
+    /// A value of the pool of this number.
     fn pool(&self, number: u32, fact: PoolFact) -> i64;
 }
 
-/// What is asked of a pool.
+/// A value of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolFact {
     /// How many members could take requests.
@@ -82,28 +81,28 @@ pub struct DatagramFacts<'a> {
     pub quic_id_bytes: u8,
 }
 
-/// What a TLS handshake has settled.
+/// Results of a TLS handshake.
 #[derive(Debug, Clone, Copy)]
 pub struct TlsFacts<'a> {
     /// `1.2` or `1.3`.
     pub version: &'a str,
-    /// The name that the client asked for; empty when it named none.
+    /// The requested server name; empty without one.
     pub sni: &'a str,
     /// The cipher suite, by its registered name.
     pub cipher: &'a str,
     /// The subject of the client's certificate; empty when it sent none.
     pub client_certificate_subject: &'a str,
-    /// What else there is in it; `None`: it sent none.
+    /// Its further contents; `None`: the client sent no certificate.
     pub client_certificate: Option<&'a dyn ClientCertificate>,
 }
 
-/// A client's certificate, which is read when an expression asks for what is in it.
+/// A client's certificate, which is parsed when an expression reads it.
 pub trait ClientCertificate: fmt::Debug {
-    /// What is in it.
+    /// Its contents.
     fn read(&self) -> &CertificateFacts;
 }
 
-/// What is in a certificate.
+/// The contents of a certificate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CertificateFacts {
     /// In hexadecimal digits, in lower case.
@@ -132,7 +131,7 @@ pub enum CertificateName {
 pub(super) enum Values {
     /// The header fields of this name, in lower case, one by one.
     Header(Arc<str>),
-    /// The same of the response.
+    /// A header of the response.
     ResponseHeader(Arc<str>),
     /// The alternative names of the client's certificate, of one kind.
     Names(CertificateName),
@@ -154,7 +153,7 @@ pub struct ResponseFacts<'a> {
 pub struct MemberFacts<'a> {
     /// Where it is; `None`: a unix socket.
     pub address: Option<SocketAddr>,
-    /// What the file calls it.
+    /// Its name in the file.
     pub name: &'a str,
     /// The pool that it was chosen in.
     pub pool: &'a str,
@@ -193,7 +192,7 @@ impl TextFact {
     }
 }
 
-/// Integers that stand ready in the facts; 0 where there is none.
+/// Integers that the facts contain; 0 if missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NumberFact {
     ClientPort,

@@ -1,5 +1,5 @@
-//! What one worker evaluates with: the values of the slots, found when first asked for, and buffers
-//! for those that do not stand in the received bytes as they are.
+//! The evaluation state of one worker: the values of the slots, found at their first use, and buffers for values that are
+//! not part of the received bytes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,8 +17,7 @@ use super::tokens::Tokens;
 use crate::datagram::{quic, radius, sip};
 use crate::jwt::{Claims, Refusal};
 
-/// Capacity of a buffer that is kept from one request to the next; what one extreme request needed
-/// beyond it is given back.
+/// Capacity of a buffer that is kept between requests; the excess of one extreme request is returned.
 const BUFFER_KEPT_BYTES_MAX: usize = 64 * 1024;
 
 /// Reused from request to request: nothing is allocated once it has grown.
@@ -30,13 +29,13 @@ pub struct Fields {
     stamp: u32,
     /// Values of slots that had to be made.
     made: Vec<u8>,
-    /// What lives while one part of an expression is evaluated.
+    /// Values during the evaluation of one part of an expression.
     temporary: Vec<u8>,
-    /// What a function makes, before it is among those.
+    /// Output of a function, before it becomes one of those.
     scratch: Vec<u8>,
     machines: Box<[Option<Box<Machine>>]>,
     tokens: Tokens,
-    /// Whom a rule has let in, in [`Fields::made`].
+    /// The authenticated user, in [`Fields::made`].
     user: Option<Span>,
 }
 
@@ -49,7 +48,7 @@ struct Value {
 /// Where the value of a slot is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Nowhere: there is no such header, parameter or cookie.
+    /// There is no such header, parameter or cookie.
     Absent,
     /// In the bytes of the request.
     Request(Span),
@@ -150,24 +149,24 @@ impl Fields {
         place
     }
 
-    /// What the token claims that the reader of this number finds.
+    /// The claims of the token, found by the reader of this number.
     pub(super) fn token(&mut self, reader: u32, facts: &Facts<'_>) -> Result<Arc<Claims>, Refusal> {
         self.tokens.read(reader, self.stamp, facts).cloned()
     }
 
-    /// Whom a rule has let in; empty: nobody.
+    /// The authenticated user; empty: none.
     pub(super) fn user<'v>(&self) -> Piece<'v> {
         self.user.map_or(Piece::Bytes(b""), Piece::Made)
     }
 
-    /// A rule has let in somebody of this name.
+    /// A rule has authenticated this user.
     pub(super) fn set_user(&mut self, name: &[u8]) {
         let start = self.made.len();
         self.made.extend_from_slice(name);
         self.user = Some(span(start, self.made.len()));
     }
 
-    /// Of the buffers.
+    /// The capacity of the buffers.
     #[cfg(test)]
     pub(super) fn capacities(&self) -> [usize; 2] {
         [self.made.capacity(), self.temporary.capacity()]
@@ -182,12 +181,12 @@ impl Fields {
         self.temporary.len()
     }
 
-    /// Gives back what was made since the mark.
+    /// Drops the values made since the mark.
     pub(super) fn release(&mut self, mark: usize) {
         self.temporary.truncate(mark);
     }
 
-    /// What `write` appends.
+    /// The text that `write` appends.
     pub(super) fn temporary<'v>(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Piece<'v> {
         let start = self.temporary.len();
         write(&mut self.temporary);
@@ -211,7 +210,7 @@ impl Fields {
         Piece::Temporary(span(start, self.temporary.len()))
     }
 
-    /// What a function makes of the text.
+    /// The result of a function on a text.
     pub(super) fn make<'v>(&mut self, function: &TextFunction, piece: Piece<'v>) -> Piece<'v> {
         if let Some(range) = function.within(self.resolve(piece)) {
             return piece.within(range);
@@ -232,7 +231,7 @@ impl Fields {
         pattern.matches(machine, resolve(piece, made, temporary))
     }
 
-    /// The regular expression of this number, and what to search with.
+    /// The regular expression of this number, and its search state.
     pub(super) fn searcher(&mut self, number: u32) -> (&Pattern, &mut Machine) {
         searcher(&self.slots, &mut self.machines, number)
     }
@@ -256,7 +255,7 @@ fn resolve<'p>(piece: Piece<'p>, made: &'p [u8], temporary: &'p [u8]) -> &'p [u8
     }
 }
 
-/// Heads, and what is made of them, are far from 4 GiB.
+/// Heads, and values made from them, are far smaller than 4 GiB.
 fn span(start: usize, end: usize) -> Span {
     Span { start: start as u32, end: end as u32 }
 }
@@ -295,7 +294,7 @@ fn find(source: &Source, facts: &Facts<'_>, made: &mut Vec<u8>) -> Place {
                     .last()
             })
             .map_or(Place::Absent, |cookie| Place::Response(cookie.value)),
-        // Of a token: see [`Fields::load`].
+        // Claims of tokens: see [`Fields::load`].
         Source::Claim(..) => Place::Absent,
         Source::DatagramBytes(..)
         | Source::SipHeader(_)

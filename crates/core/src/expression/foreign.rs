@@ -1,4 +1,4 @@
-//! Words of other products for what an expression reads, and what it is called here.
+//! Words of other products for values of expressions, and their names here.
 
 use super::error::ExpressionError;
 
@@ -138,7 +138,7 @@ fn of(table: &[(&str, &'static str)], word: &str) -> Option<&'static str> {
     table.iter().find(|(foreign, _)| *foreign == word).map(|(_, ours)| *ours)
 }
 
-/// With what a name is called here that stands alone.
+/// Adds the name here of a word that stands alone.
 pub(super) fn of_root(
     error: ExpressionError,
     word: &str,
@@ -146,7 +146,7 @@ pub(super) fn of_root(
     named(error, of(ROOTS, word))
 }
 
-/// With what a field of the request is called here.
+/// Adds the name here of a field of the request.
 pub(super) fn of_request(
     error: ExpressionError,
     word: &str,
@@ -154,7 +154,7 @@ pub(super) fn of_request(
     named(error, of(REQUEST, word))
 }
 
-/// With what a function or a method is called here.
+/// Adds the name here of a function or a method.
 pub(super) fn of_call(
     error: ExpressionError,
     word: &str,
@@ -173,7 +173,7 @@ fn named(
     }
 }
 
-/// With what a command of another product in the text is called here, if the error has no help of its own.
+/// Adds the equivalent of another product's command in the text, if the error has no help of its own.
 pub(super) fn of_text(error: ExpressionError, text: &str) -> ExpressionError {
     let found = COMMANDS.iter().find(|(foreign, _)| text.contains(foreign));
     match found {

@@ -14,7 +14,7 @@ pub(super) struct Token<'t> {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TokenKind<'t> {
     Name(&'t str),
-    /// What a text literal means.
+    /// The value of a text literal.
     Text(String),
     /// An integer without its sign.
     Integer(u64),

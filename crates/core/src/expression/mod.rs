@@ -1,8 +1,8 @@
 //! Expressions: conditions and values over a request, in the syntax of CEL.
 //!
 //! The [language](https://github.com/google/cel-spec) is a subset of CEL's with its own types, which
-//! are all known when a configuration is loaded: text that means nothing is refused there, with its
-//! place, and evaluation cannot fail. What users may write stands in `docs/expressions.md`.
+//! are all known when a configuration is loaded: invalid text is refused there, with its place, and evaluation cannot
+//! fail. `docs/expressions.md` describes the language for users.
 //!
 //! ```text
 //! text ─ lexer ─▶ words ─ parser ─▶ ast ─ check ─▶ plan ─ evaluate(Facts) ─▶ true, or a text
@@ -10,10 +10,9 @@
 //!                                            └───▶ Slots ───┴─▶ Fields
 //! ```
 //!
-//! All expressions and templates of a snapshot are compiled into one [`Slots`]: what any of them looks
-//! for in a request (a header, a cookie, the host in lower case) has a number there. A worker makes
-//! [`Fields`] from it once, and for each request an [`Evaluation`]; a value is looked for when the
-//! first expression asks, and is there for all others.
+//! All expressions and templates of a snapshot are compiled into one [`Slots`]: each value that one of them reads from a
+//! request (a header, a cookie, the host in lower case) has a number there. A worker makes [`Fields`] from it once, and
+//! for each request an [`Evaluation`]; a value is found at its first use, and kept for all other expressions.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -130,19 +129,19 @@ pub const REPLACED_LENGTH_BYTES_MAX: usize = 64 * 1024;
 // Each bound can be reached within the one before it.
 const _: () = assert!(NODES_MAX < TEXT_LENGTH_BYTES_MAX && NESTING_MAX < NODES_MAX);
 
-/// What an expression may name.
+/// Names that an expression may use.
 #[derive(Debug)]
 pub struct Scope<'s> {
     /// When it is evaluated.
     pub phase: Phase,
-    /// Whether `datagram`, `sip`, `radius` and `quic` are there: it may be evaluated with
-    /// [`Facts::datagram`]. [`Template::reads_datagram`] tells what needs that.
+    /// Whether `datagram`, `sip`, `radius` and `quic` are available: the expression may be evaluated with
+    /// [`Facts::datagram`]. [`Template::reads_datagram`] shows whether a template needs it.
     pub has_datagrams: bool,
     /// The data sets that there are.
     pub data: &'s DataSets,
     /// The numbers of the pools that there are.
     pub pools: &'s BTreeMap<&'s str, usize>,
-    /// Where it notes what it reads.
+    /// Collects the values that it reads.
     pub slots: &'s mut Slots,
 }
 
@@ -151,8 +150,8 @@ pub struct Scope<'s> {
 pub enum Phase {
     /// Before there is a response: to name it is an error.
     Request,
-    /// When there is one, or may be; [`Condition::reads_response`] and its like tell what an
-    /// expression needs.
+    /// When there is a response, or may be; [`Condition::reads_response`] and similar functions show whether an expression
+    /// needs it.
     Response,
 }
 
@@ -164,10 +163,10 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Compiles a condition; what it reads is added to the scope's slots.
+    /// Compiles a condition; the values that it reads are added to the scope's slots.
     ///
     /// # Errors
-    /// What is wrong with it and where, in bytes of `text`.
+    /// The mistake and its place, in bytes of `text`.
     pub fn compile(text: &str, scope: &mut Scope<'_>) -> Result<Self, ExpressionError> {
         let node = parser::parse(text)?;
         let mut checker = Checker::new(scope);
@@ -180,12 +179,12 @@ impl Condition {
         self.reads.response
     }
 
-    /// What it reads.
+    /// The values that it reads.
     pub fn reads(&self) -> Reads {
         self.reads
     }
 
-    /// What it always is, if it depends on nothing.
+    /// Its constant value, if it depends on nothing.
     pub fn constant(&self) -> Option<bool> {
         match self.test {
             Test::Constant(value) => Some(value),
@@ -202,10 +201,10 @@ pub struct Value {
 }
 
 impl Value {
-    /// Compiles a value; what it reads is added to the scope's slots.
+    /// Compiles a value; the values that it reads are added to the scope's slots.
     ///
     /// # Errors
-    /// What is wrong with it and where, in bytes of `text`.
+    /// The mistake and its place, in bytes of `text`.
     pub fn compile(text: &str, scope: &mut Scope<'_>) -> Result<Self, ExpressionError> {
         let node = parser::parse(text)?;
         let mut checker = Checker::new(scope);

@@ -22,7 +22,7 @@ pub(super) enum Group {
     Member,
 }
 
-/// What a name in a group stands for.
+/// The meaning of a name in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Member {
     Text(TextFact),
@@ -41,7 +41,7 @@ pub(super) enum Member {
     Group(Group),
 }
 
-/// What is read with a name, or a number, in brackets.
+/// A group that is read with a name, or a number, in brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keyed {
     Query,
@@ -67,7 +67,7 @@ impl Keyed {
         }
     }
 
-    /// What stands in its brackets, as messages say it.
+    /// The key in its brackets, in words for messages.
     pub fn key(self) -> &'static str {
         match self {
             Self::RadiusAttribute => "a number in brackets",
@@ -75,7 +75,7 @@ impl Keyed {
         }
     }
 
-    /// What stands in its brackets, as it is written.
+    /// An example of the key in its brackets.
     pub fn sample_key(self) -> &'static str {
         match self {
             Self::RadiusAttribute => "44",
@@ -99,19 +99,19 @@ pub(super) const ROOTS: [Group; 11] = [
     Group::Member,
 ];
 
-/// What data sets are read from: `data['name']`.
+/// The name of data sets: `data['name']`.
 pub(super) const DATA: &str = "data";
 
-/// What pools are read from: `pools['name']`.
+/// The name of pools: `pools['name']`.
 pub(super) const POOLS: &str = "pools";
 
-/// What is asked of a pool: `pools['name'].up_members`.
+/// Values of a pool: `pools['name'].up_members`.
 pub(super) const POOL_FACTS: [(&str, PoolFact); 2] =
     [("up_members", PoolFact::UpMembers), ("connections", PoolFact::Connections)];
-/// What tokens are read from: `jwt['name']`.
+/// The name of tokens: `jwt['name']`.
 pub(super) const TOKENS: &str = "jwt";
 
-/// What is read of a token.
+/// Values of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenField {
     Valid,
@@ -207,7 +207,7 @@ impl Group {
         }
     }
 
-    /// What is called on the group itself: `group.name(…)`.
+    /// Functions of the group itself: `group.name(…)`.
     pub fn readers(self) -> &'static [(&'static str, Reader)] {
         match self {
             Self::Datagram => &[("bytes", Reader::Bytes)],
@@ -226,7 +226,7 @@ impl Group {
     }
 }
 
-/// What is called on a group of fields, with two numbers.
+/// Functions of a group of fields, with two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reader {
     /// Offset and length.
@@ -235,7 +235,7 @@ pub(super) enum Reader {
     VendorAttribute,
 }
 
-/// What is called on a value: `value.name(…)`.
+/// Methods of a value: `value.name(…)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
     StartsWith,
@@ -279,7 +279,7 @@ pub(super) const METHODS: [(&str, Method); 18] = [
     ("all", Method::All),
 ];
 
-/// What is called by itself: `name(…)`.
+/// Functions: `name(…)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Function {
     Cidr,

@@ -104,6 +104,7 @@ impl<'t> Parser<'t> {
             TokenKind::Name("and") => error.help("did you mean `&&`?"),
             TokenKind::Name("or") => error.help("did you mean `||`?"),
             TokenKind::Name("not") => error.help("did you mean `!`?"),
+            TokenKind::Symbol("/") => error.help("write text in quotes: `'/…'`"),
             _ => error,
         }
     }
@@ -313,7 +314,7 @@ impl<'t> Parser<'t> {
         self.node(Kind::Name(name.text), range)
     }
 
-    /// The range of what stands in parentheses includes them.
+    /// The range of a parenthesised expression includes the parentheses.
     fn parenthesised(&mut self) -> Result<Node, ExpressionError> {
         let start = self.take()?.range.start;
         let node = self.expression()?;
@@ -346,7 +347,7 @@ fn product(parser: &mut Parser<'_>) -> Result<Node, ExpressionError> {
     chain(parser, &operators, Parser::unary)
 }
 
-/// What is joined by some operators, from left to right.
+/// Operands joined by operators, from left to right.
 fn chain<'t>(
     parser: &mut Parser<'t>,
     operators: &[Operator],
@@ -453,6 +454,7 @@ mod tests {
             ("not a", 0..3, "a value was expected, not `not`; did you mean `!`?"),
             ("1 +", 3..3, "a value was expected, not the end"),
             ("+a", 0..1, "a value was expected, not `+`"),
+            ("f(/a)", 2..3, "a value was expected, not `/`; write text in quotes: `'/…'`"),
             ("-!a", 1..2, "a value was expected, not `!`"),
             ("--9223372036854775809", 1..21, "the number does not fit into 64 bits"),
             ("9223372036854775808", 0..19, "the number does not fit into 64 bits"),

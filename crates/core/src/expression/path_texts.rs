@@ -1,4 +1,4 @@
-//! What a condition compares `request.path` with, for a check of the configuration.
+//! The texts that a condition compares `request.path` with, for a check of the configuration.
 
 use super::Condition;
 use super::facts::TextFact;

@@ -1,7 +1,7 @@
 //! Regular expressions over bytes (the syntax of the `regex` crate; a search is linear in what is searched).
 //!
-//! What requests hold are bytes, so `.` is any byte and `\w`, `\d`, `\b` and `(?i)` are about ASCII.
-//! A pattern that only Unicode can mean, such as `\pL` or `[ä]`, is read as Unicode in whole.
+//! Requests consist of bytes, so `.` is any byte, and `\w`, `\d`, `\b` and `(?i)` are about ASCII. A pattern that only
+//! makes sense in Unicode, such as `\pL` or `[ä]`, is read as Unicode as a whole.
 
 use std::ops::ControlFlow;
 
@@ -21,8 +21,7 @@ pub(crate) struct Pattern {
     is_unicode: bool,
 }
 
-/// What one worker needs to search with one [`Pattern`]: with a machine of its own no worker waits for
-/// another, and none allocates once it has grown.
+/// The search state of one worker for one [`Pattern`]: no worker waits for another, and none allocates once it has grown.
 #[derive(Debug)]
 pub(super) struct Machine {
     cache: Cache,
@@ -31,13 +30,13 @@ pub(super) struct Machine {
 
 impl Pattern {
     /// # Errors
-    /// What is wrong with it, in one line.
+    /// The mistake in it, in one line.
     pub fn new(pattern: &str) -> Result<Self, String> {
         let of = |is_unicode| build(pattern, is_unicode).map(|regex| Self { regex, is_unicode });
         of(false).or_else(|_| of(true)).map_err(|error| describe(&error))
     }
 
-    /// What searches for it.
+    /// The compiled expression.
     pub fn regex(&self) -> &Regex {
         &self.regex
     }
@@ -57,8 +56,8 @@ impl Pattern {
         self.regex.search_half_with(&mut machine.cache, &input).is_some()
     }
 
-    /// Calls `found` for each match with what follows the one before it up to this one, and its
-    /// groups, until it breaks off. What follows the last match, or `None` if there is no match.
+    /// Calls `found` for each match with the text between the previous match and this one, and its groups, until it breaks
+    /// off. Returns the text behind the last match, or `None` if there is no match.
     pub(super) fn for_each_match<'t>(
         &self,
         machine: &mut Machine,

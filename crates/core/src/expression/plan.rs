@@ -1,7 +1,7 @@
-//! What an expression is compiled to: typed trees without a choice left but the facts.
+//! The compiled form of an expression: typed trees that depend only on the facts.
 //!
-//! A tree is at most twice as deep as the expression that it was made from, which bounds the recursion
-//! of whoever walks it. What depends on no fact is folded into a constant as the tree is built.
+//! A tree is at most twice as deep as its expression, which bounds recursion over it. Parts that depend on no fact are
+//! folded into constants as the tree is built.
 
 use std::sync::Arc;
 
@@ -55,18 +55,18 @@ pub(super) enum Text {
     Fact(TextFact),
     Slot(u32),
     Lower(Box<Text>),
-    /// What a function makes of a text.
+    /// The result of a function on a text.
     Made(Box<(TextFunction, Text)>),
-    /// What a map has for a key, empty if it has nothing.
+    /// The value of a key in a map, empty if there is none.
     Lookup(Arc<TextMap>, Box<Text>),
     Choice(Box<Choice<Text>>),
     /// The value of this place, from 0; empty if there are fewer.
     Value(Values, u32),
     /// In decimal.
     Number(Box<Number>),
-    /// As is usual; empty if there is none.
+    /// In the usual form; empty if there is none.
     Address(Address),
-    /// Whom a rule has let in.
+    /// The authenticated user.
     User,
 }
 
@@ -75,11 +75,11 @@ pub(super) enum Number {
     Constant(i64),
     Fact(NumberFact),
     Size(Box<Text>),
-    /// Of a text, below a number.
+    /// The hash of a text, below a number.
     Hash(Box<Text>, u32),
     /// The integer that a text is.
     Parsed(Box<Text>),
-    /// Drawn below a number, by the place where that is asked for.
+    /// A random number below a limit, by the place of the call.
     Random {
         call: u32,
         below: u32,
@@ -106,7 +106,7 @@ pub(super) struct Choice<T> {
     pub no: T,
 }
 
-/// What can be said of a text by itself.
+/// A test of a single text.
 #[derive(Debug, Clone)]
 pub(super) enum Trait {
     Equals(Box<[u8]>),
@@ -170,7 +170,7 @@ impl TextRelation {
         }
     }
 
-    /// The same with a right side that is known.
+    /// The test with a known right side.
     fn to_trait(self, right: &[u8]) -> Option<Trait> {
         match self {
             Self::Ordered(Order::Equal) => Some(Trait::Equals(right.into())),
@@ -218,7 +218,7 @@ impl Test {
                 Test::Constant(true) => {}
                 Test::All(tests) => kept.extend(tests),
                 Test::Constant(false) => {
-                    // What stands behind it is never evaluated, and nothing has side effects.
+                    // The rest is never evaluated, and nothing has side effects.
                     return Test::Constant(false);
                 }
                 other => kept.push(other),
@@ -371,7 +371,7 @@ impl Number {
         }
     }
 
-    /// Of a text, below a number.
+    /// The hash of a text, below a number.
     pub fn hash(of: Text, below: u32) -> Number {
         match of {
             Text::Constant(text) => Number::Constant(text_functions::hash(&text, below)),

@@ -1,19 +1,19 @@
-//! What an expression reads, and so what has to be there where it is evaluated.
+//! The values that an expression reads, which must be available where it is evaluated.
 
 use std::ops::BitOr;
 
-/// What an expression, or several, read.
+/// The kinds of values that one or several expressions read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reads {
     /// `request.*`
     pub request: bool,
     /// `response.*`
     pub response: bool,
-    /// What is read of a datagram.
+    /// Values of a datagram.
     pub datagram: bool,
     /// `tls.sni`, which a client says in its first message.
     pub server_name: bool,
-    /// What else there is of `tls`, which a handshake settles.
+    /// Other values of `tls`, which need a handshake.
     pub handshake: bool,
     /// `random(…)`: it may be another time each time.
     pub random: bool,

@@ -14,23 +14,23 @@ use super::{ExpressionError, REPLACED_LENGTH_BYTES_MAX};
 /// expressions would make that time grow with the square of the length.
 pub const MATCHES_MAX: usize = 1_024;
 
-/// A regular expression, and the text that each of its matches gives way to.
+/// A regular expression, and the replacement of its matches.
 ///
-/// In that text `$1` and `${name}` are what the groups of the match hold (`$0` the whole of it), empty
-/// if the group took no part, and `$$` is a dollar. Matches are found from left to right and do not
-/// overlap; what stands between them stays. An expression that is to match once is anchored: `^…$`.
+/// In the replacement, `$1` and `${name}` are the groups of the match (`$0` the whole match), empty if the group took no
+/// part, and `$$` is a dollar sign. Matches are found from left to right and do not overlap; the text between them stays.
+/// An expression that should match once needs anchors: `^…$`.
 #[derive(Debug, Clone)]
 pub struct Replacement {
     pattern: u32,
     to: Box<[Part]>,
 }
 
-/// A part of what takes the place of a match.
+/// A part of a replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
     /// These bytes.
     Literal(Box<[u8]>),
-    /// What the group of this number holds.
+    /// The text of the group with this number.
     Group(usize),
 }
 
@@ -69,7 +69,7 @@ impl Replacement {
     /// Compiles a replacement; its regular expression is added to the slots.
     ///
     /// # Errors
-    /// What is wrong and where, in bytes of the text that is named.
+    /// The mistake and its place, in bytes of the named text.
     pub fn compile(regex: &str, to: &str, slots: &mut Slots) -> Result<Self, ReplacementError> {
         check_length(regex).map_err(ReplacementError::Regex)?;
         check_length(to).map_err(ReplacementError::To)?;
@@ -132,7 +132,7 @@ fn check_controls(to: &str) -> Result<(), ExpressionError> {
     }
 }
 
-/// Reads what takes the place of matches of a pattern.
+/// Parses a replacement for matches of a pattern.
 pub(crate) fn parts(to: &str, pattern: &Pattern) -> Result<Vec<Part>, ExpressionError> {
     let mut parts = Vec::new();
     let mut literal = Vec::new();
@@ -161,7 +161,7 @@ fn flush(literal: &mut Vec<u8>, parts: &mut Vec<Part>) {
     }
 }
 
-/// What the dollar at this byte begins, and where that ends.
+/// The reference that begins at this dollar sign, and its end.
 fn parse_dollar(
     to: &str,
     dollar: usize,
@@ -251,9 +251,9 @@ mod tests {
     #[test]
     fn errors_have_places() {
         for (regex, to, range, message) in [
-            ("a", "b$", 1..2, "a `$` that begins nothing"),
-            ("a", "$x", 0..1, "a `$` that begins nothing"),
-            ("a", "${0", 0..1, "a `$` that begins nothing"),
+            ("a", "b$", 1..2, "this `$` has no meaning"),
+            ("a", "$x", 0..1, "this `$` has no meaning"),
+            ("a", "${0", 0..1, "this `$` has no meaning"),
             ("(a)", "b$2", 1..3, "the regular expression has no group `2`"),
             (
                 "(a)",

@@ -1,4 +1,4 @@
-//! What a condition requires of host and path, for an index over many conditions.
+//! Requirements of a condition on host and path, for an index over many conditions.
 
 use std::collections::HashMap;
 
@@ -14,9 +14,9 @@ pub const KEYS_PER_CONDITION_MAX: usize = 4096;
 /// named, and this path, if one is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key<'c> {
-    /// What `request.host` equals.
+    /// The required value of `request.host`.
     pub host: Option<&'c [u8]>,
-    /// What `request.path` equals or starts with.
+    /// The required value or prefix of `request.path`.
     pub path: Option<PathKey<'c>>,
 }
 
@@ -30,14 +30,14 @@ pub enum PathKey<'c> {
 }
 
 impl Condition {
-    /// Keys of which each request that the condition holds for fits at least one. `None` if there is no
-    /// such list of at most [`KEYS_PER_CONDITION_MAX`]; an empty one if the condition never holds.
+    /// Keys such that each request for which the condition holds fits at least one. `None` if there is no list of at most
+    /// [`KEYS_PER_CONDITION_MAX`] keys; an empty list if the condition never holds.
     pub fn requirements(&self) -> Option<Vec<Key<'_>>> {
         keys(&self.test)
     }
 
-    /// Keys that say all: the condition holds for each request that fits one of them, and for no other.
-    /// `None` if it asks for something else, too.
+    /// Exact keys: the condition holds for each request that fits one of them, and for no other. `None` if it has other
+    /// requirements, too.
     pub fn exact_keys(&self) -> Option<Vec<Key<'_>>> {
         exact(&self.test)
     }
@@ -134,14 +134,14 @@ fn either<'c>(mut one: Vec<Key<'c>>, other: Vec<Key<'c>>) -> Option<Vec<Key<'c>>
     (one.len() <= KEYS_PER_CONDITION_MAX).then_some(one)
 }
 
-/// What both require, pair by pair, without the pairs that contradict themselves. Where the pairs are
-/// too many, what one of them requires is true as well.
+/// The requirements of both, pair by pair, without contradictory pairs. If the pairs are too many, the requirements of one
+/// of them are also valid.
 fn both<'c>(one: Option<Vec<Key<'c>>>, other: Option<Vec<Key<'c>>>) -> Option<Vec<Key<'c>>> {
     let (Some(one), Some(other)) = (&one, &other) else {
         return one.or(other);
     };
     if one.len().saturating_mul(other.len()) > KEYS_PER_CONDITION_MAX {
-        // The longer list is likely to tell more apart.
+        // The longer list probably distinguishes more.
         return Some(if one.len() >= other.len() { one.clone() } else { other.clone() });
     }
     let pairs = one.iter().flat_map(|one| other.iter().map(move |other| (one, other)));
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
     use crate::expression::testing::Sample;
 
-    /// The keys, written `host path`, with `-` for what is not required and `*` behind a prefix.
+    /// The keys, written `host path`, with `-` for no requirement and `*` behind a prefix.
     fn show(text: &str) -> Option<Vec<String>> {
         let mut sample = Sample::new("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         let condition = Condition::compile(text, &mut sample.scope()).unwrap();

@@ -1,4 +1,4 @@
-//! What the expressions and templates of a configuration read and search with, each once.
+//! The values and regular expressions that the expressions and templates of a configuration use, each once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,11 +6,10 @@ use std::sync::Arc;
 use super::pattern::Pattern;
 use crate::jwt::TokenReader;
 
-/// The slots of a set of expressions: values that have to be looked for or made, numbered so that all
-/// expressions share what one of them has found, and the regular expressions that they search with.
+/// The slots of a set of expressions: values that must be found or computed, numbered so that all expressions share them,
+/// and the regular expressions that they search with.
 ///
-/// It grows while expressions are compiled; what they are evaluated with ([`super::Fields`]) is made
-/// from it afterwards.
+/// It grows while expressions are compiled; the evaluation state ([`super::Fields`]) is made from it afterwards.
 #[derive(Debug, Clone)]
 pub struct Slots {
     sources: Vec<Source>,
@@ -23,7 +22,7 @@ pub struct Slots {
     token_readers: Vec<Tokens>,
 }
 
-/// What reads tokens.
+/// A reader of tokens.
 #[derive(Debug, Clone)]
 struct Tokens {
     name: Arc<str>,
@@ -49,7 +48,7 @@ pub(super) enum Source {
     ResponseHeader(Arc<str>),
     /// The last cookie of this name that the response sets.
     ResponseCookie(Arc<str>),
-    /// Bytes of the datagram, from an offset and so many, in hexadecimal digits.
+    /// Bytes of the datagram, by offset and length, in hexadecimal digits.
     DatagramBytes(u16, u16),
     /// The first header field of this name in a message of SIP.
     SipHeader(Arc<str>),
@@ -71,7 +70,7 @@ pub(super) enum Source {
 pub(super) const HOST: u32 = 0;
 
 impl Slots {
-    /// Those of no expression.
+    /// Without any expression.
     pub fn new() -> Self {
         let mut slots = Self {
             sources: Vec::new(),
@@ -100,7 +99,7 @@ impl Slots {
     /// The number of a regular expression.
     ///
     /// # Errors
-    /// What is wrong with it, in one line.
+    /// The mistake in it, in one line.
     pub(super) fn pattern(&mut self, pattern: &str) -> Result<u32, String> {
         if let Some(number) = self.pattern_numbers.get(pattern) {
             return Ok(*number);
@@ -116,18 +115,18 @@ impl Slots {
         self.reads_server
     }
 
-    /// Adds what reads tokens under a name; its number.
+    /// Adds a token reader under a name; returns its number.
     pub fn add_token_reader(&mut self, name: &str, reader: Arc<TokenReader>) -> u32 {
         self.token_readers.push(Tokens { name: name.into(), reader, is_read: false });
         self.token_readers.len() as u32 - 1
     }
 
-    /// What reads tokens, by number.
+    /// The token readers, by number.
     pub fn token_readers(&self) -> impl Iterator<Item = &Arc<TokenReader>> {
         self.token_readers.iter().map(|tokens| &tokens.reader)
     }
 
-    /// The number of what reads tokens under this name.
+    /// The number of the token reader of this name.
     pub(super) fn token_reader(&mut self, name: &str) -> Option<u32> {
         let number = self.token_readers.iter().position(|tokens| *tokens.name == *name)?;
         self.token_readers[number].is_read = true;
@@ -138,7 +137,7 @@ impl Slots {
         self.token_readers.iter().map(|tokens| &*tokens.name)
     }
 
-    /// The names of what reads tokens that expressions have asked for.
+    /// The names of token readers that expressions use.
     pub fn token_names_read(&self) -> impl Iterator<Item = &str> {
         self.token_readers.iter().filter(|tokens| tokens.is_read).map(|tokens| &*tokens.name)
     }

@@ -19,7 +19,7 @@ pub struct Template {
     cookies: Box<[Box<str>]>,
 }
 
-/// What the text of a template becomes, which says what may stand in it.
+/// The use of a template's text, which decides the allowed characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// The value of a header field: a control character but the tab that comes with an interpolated
@@ -29,15 +29,15 @@ pub enum Purpose {
     /// percent-encoded, a `%` that begins no escape included, and a `#` that comes with an interpolated
     /// value.
     Uri,
-    /// Anything: a body, or what is hashed.
+    /// Anything: a body, or a text to hash.
     Plain,
 }
 
 impl Template {
-    /// Compiles a template; what it reads is added to the scope's slots.
+    /// Compiles a template; the values that it reads are added to the scope's slots.
     ///
     /// # Errors
-    /// What is wrong with it and where, in bytes of `text`.
+    /// The mistake and its place, in bytes of `text`.
     pub fn compile(
         text: &str,
         purpose: Purpose,
@@ -79,7 +79,7 @@ impl Template {
         Ok(Self { parts: parts.finish(), purpose, reads, cookies })
     }
 
-    /// What it reads.
+    /// The values that it reads.
     pub fn reads(&self) -> Reads {
         self.reads
     }
@@ -89,7 +89,7 @@ impl Template {
         self.cookies.iter().map(|name| &**name)
     }
 
-    /// Whether it reads `request.*`: a connection that is relayed has none.
+    /// Whether it reads `request.*`: a relayed connection has no request.
     pub fn reads_request(&self) -> bool {
         self.reads.request
     }
@@ -99,7 +99,7 @@ impl Template {
         self.reads.response
     }
 
-    /// Whether it is read of a datagram: requests and connections have none.
+    /// Whether it reads a datagram: requests and connections have none.
     pub fn reads_datagram(&self) -> bool {
         self.reads.datagram
     }
@@ -173,7 +173,7 @@ impl Parts {
 
 /// A dollar sign, at this byte, that is followed by nothing that it may be followed by.
 pub(super) fn lone_dollar(at: usize, help: &str) -> ExpressionError {
-    ExpressionError::new(at..at + 1, "a `$` that begins nothing").help(help)
+    ExpressionError::new(at..at + 1, "this `$` has no meaning").help(help)
 }
 
 impl Purpose {
@@ -186,7 +186,7 @@ impl Purpose {
                 control if control.is_ascii_control() => b' ',
                 other => *other,
             })),
-            // A fragment is for who writes the template to begin, not for a value.
+            // Only the template's author may begin a fragment, not a value.
             Self::Uri => {
                 append_encoded(value, |byte| may_stand_in_uri(byte) && byte != b'#', out);
             }
@@ -273,8 +273,8 @@ mod tests {
     #[test]
     fn errors_have_places() {
         for (text, purpose, range, message) in [
-            ("a$1", Purpose::Plain, 1..2, "a `$` that begins nothing"),
-            ("a$", Purpose::Plain, 1..2, "a `$` that begins nothing"),
+            ("a$1", Purpose::Plain, 1..2, "this `$` has no meaning"),
+            ("a$", Purpose::Plain, 1..2, "this `$` has no meaning"),
             ("ab${request.pth}", Purpose::Plain, 12..15, "request has no field `pth`"),
             ("${request.path", Purpose::Plain, 14..14, "`}` was expected, not the end"),
             ("${}", Purpose::Plain, 2..3, "a value was expected, not `}`"),

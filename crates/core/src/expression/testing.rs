@@ -122,7 +122,7 @@ impl Sample {
         }
     }
 
-    /// With fields made for what was compiled so far.
+    /// With fields for the expressions compiled so far.
     pub fn evaluate<R>(&self, evaluate: impl FnOnce(&mut Evaluation<'_>) -> R) -> R {
         let mut fields = Fields::new(Arc::new(self.slots.clone()));
         evaluate(&mut fields.begin(self.facts()))

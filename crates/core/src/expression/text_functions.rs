@@ -1,4 +1,4 @@
-//! What expressions make of a text: parts of it, and what it is when it is decoded.
+//! Functions on texts: parts of them, and decoding.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::keyed_hash::KeyedHash;
 /// Bytes that a text may grow to by `replace`; it is cut behind them.
 pub(super) const REPLACED_BYTES_MAX: usize = 64 * 1024;
 
-/// What is made of a text.
+/// A function on a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TextFunction {
     /// The piece of this number, from 0, between separators.
@@ -24,7 +24,7 @@ pub(super) enum TextFunction {
     Replace { what: Box<[u8]>, with: Box<[u8]> },
     /// Without its percent-encoding; `+` stays.
     UrlDecode,
-    /// What base64 stands for, in either alphabet; nothing, if it is none.
+    /// Decoded base64, in either alphabet; empty if it is invalid.
     Base64Decode,
 }
 
@@ -48,7 +48,7 @@ impl TextFunction {
         }
     }
 
-    /// Appends what it makes of the text.
+    /// Appends its result for the text.
     pub fn write(&self, text: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Replace { what, with } => replace(text, what, with, out),
@@ -107,8 +107,8 @@ fn base64_decode(text: &[u8], out: &mut Vec<u8>) {
     );
 }
 
-/// The integer that a text is in whole, in decimal digits; 0, if it is none. What is outside 64 bits is the nearest
-/// integer within.
+/// The integer that the whole text represents, in decimal digits; 0 if it is no integer. A value outside 64 bits is the
+/// nearest integer within.
 pub(super) fn integer(text: &[u8]) -> i64 {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let is_negative = digits.len() < text.len();

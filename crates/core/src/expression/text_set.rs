@@ -9,8 +9,8 @@ const SMALL_TEXTS_MAX: usize = 8;
 
 /// A set of texts.
 ///
-/// The hash is not keyed: what is in the set comes from the configuration, and a client that finds
-/// collisions with it gains one comparison per text of the set that it collides with.
+/// The hash is not keyed: the texts come from the configuration, and a client that finds collisions causes only one more
+/// comparison per colliding text.
 #[derive(Debug, Clone)]
 pub(super) enum TextSet {
     Small(Box<[Box<[u8]>]>),
@@ -59,7 +59,7 @@ impl TextSet {
 pub(super) struct TextMap(HashMap<Box<[u8]>, Box<[u8]>, FixedState>);
 
 impl TextMap {
-    /// Of a key that comes twice the last counts.
+    /// Of duplicate keys, the last counts.
     pub fn new(entries: impl IntoIterator<Item = (Box<[u8]>, Box<[u8]>)>) -> Self {
         Self(entries.into_iter().collect())
     }
@@ -92,7 +92,7 @@ impl Prefixes {
         self.0.len()
     }
 
-    /// Those that no other one is a prefix of, in order.
+    /// The texts that have no other one as a prefix, in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().map(|text| &**text)
     }
@@ -115,7 +115,7 @@ impl Suffixes {
         Self(texts.into())
     }
 
-    /// Those that no other one is a suffix of.
+    /// The texts that have no other one as a suffix.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().map(|text| &**text)
     }

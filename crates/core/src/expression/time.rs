@@ -19,7 +19,7 @@ pub(super) enum TimePart {
 }
 
 impl TimePart {
-    /// Of a time in seconds since 1970.
+    /// The part of a time in seconds since 1970.
     pub fn of(self, second: i64) -> i64 {
         let second = within(second);
         let date = || date(second / DAY_S);

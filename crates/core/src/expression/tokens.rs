@@ -1,18 +1,18 @@
-//! Tokens that expressions read: each is verified when it is first asked for, and once for a request.
+//! Tokens that expressions read: each is verified at its first use, and once per request.
 
 use std::sync::Arc;
 
 use super::facts::Facts;
 use crate::jwt::{Claims, Refusal, TokenCache, TokenReader};
 
-/// What a worker knows of the tokens of a request, by the readers' numbers.
+/// A worker's results for the tokens of a request, by the readers' numbers.
 #[derive(Debug)]
 pub(super) struct Tokens(Box<[Token]>);
 
 #[derive(Debug)]
 struct Token {
     reader: Arc<TokenReader>,
-    /// What was found is of the request with this stamp.
+    /// The results belong to the request with this stamp.
     stamp: u32,
     found: Result<Arc<Claims>, Refusal>,
     cache: TokenCache,
@@ -29,7 +29,7 @@ impl Tokens {
         Self(readers.map(token).collect())
     }
 
-    /// What the token of the request that has this stamp claims. Without a time none is relied on.
+    /// The claims of the token of the request with this stamp. Without a time no token is accepted.
     pub fn read(
         &mut self,
         number: u32,

@@ -8,7 +8,7 @@ use super::{Claims, Keys, Refusal};
 
 /// Tokens of one reader that a worker remembers. Each has one place, where it takes that of another.
 pub const TOKENS_MAX: usize = 256;
-/// A longer one is verified each time, which bounds what claims take of memory.
+/// A longer token is verified each time, which bounds the memory of claims.
 pub const REMEMBERED_BYTES_MAX: usize = 4 * 1024;
 
 // One byte of the hash says where a token is.

@@ -1,11 +1,11 @@
-//! What a token claims, as conditions and templates read it.
+//! The claims of a token, for conditions and templates.
 
 use serde_json::{Map, Value};
 
-/// Claims whose text is a list of words (RFC 8693 section 4.2, and what others call it).
+/// Claims whose text is a list of words (RFC 8693 section 4.2, and a common other name).
 const LISTS_OF_WORDS: [&str; 2] = ["scope", "scp"];
 
-/// What a token claims.
+/// The claims of a token.
 #[derive(Debug)]
 pub struct Claims {
     members: Map<String, Value>,
@@ -16,7 +16,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// `None`: a time in it is none.
+    /// `None`: a time in it is invalid.
     pub(super) fn new(members: Map<String, Value>) -> Option<Self> {
         let expires_s = time(members.get("exp"))?;
         let not_before_s = time(members.get("nbf"))?;
@@ -28,8 +28,8 @@ impl Claims {
         self.members.get(name)
     }
 
-    /// Appends the text of a claim: of a list its items, joined by `, `. Whether there is such; an object and null
-    /// have no text.
+    /// Appends the text of a claim: for a list its items, joined by `, `. Returns whether there is a text; an object and
+    /// null have none.
     pub fn write(&self, name: &str, out: &mut Vec<u8>) -> bool {
         find(&self.members, name).is_some_and(|value| write(value, out))
     }
@@ -83,7 +83,7 @@ fn write(value: &Value, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// A NumericDate (RFC 7519 section 2), in whole seconds; the outer `None`: it is none.
+/// A NumericDate (RFC 7519 section 2), in whole seconds; the outer `None`: it is invalid.
 fn time(value: Option<&Value>) -> Option<Option<u64>> {
     let Some(value) = value else { return Some(None) };
     if let Some(whole) = value.as_u64() {

@@ -1,4 +1,4 @@
-//! Objects of JSON in which no name stands twice: readers would differ in what they take it for.
+//! JSON objects without duplicate names: readers would differ about those.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::CLAIMS_MAX;
 
-/// The object that a text is; `None`: it is none, it has too many members, or one of them twice. Values may be nested
-/// as deeply as the parser has it: 128 levels.
+/// The object in a text; `None`: it is no object, it has too many members, or a duplicate name. Values may be nested as
+/// deeply as the parser allows: 128 levels.
 pub(super) fn object(text: &[u8]) -> Option<Map<String, Value>> {
     let mut parser = serde_json::Deserializer::from_slice(text);
     let found = parser.deserialize_map(Object).ok()?;
@@ -33,7 +33,7 @@ impl<'de> Visitor<'de> for Object {
                 return Err(A::Error::custom("too many members"));
             }
             if found.insert(name, value).is_some() {
-                return Err(A::Error::custom("a member stands twice"));
+                return Err(A::Error::custom("a member is there twice"));
             }
         }
         Ok(found)

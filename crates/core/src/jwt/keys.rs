@@ -19,7 +19,7 @@ const RSA_EXPONENT_BYTES_MAX: usize = 8;
 const P256_COORDINATE_BYTES: usize = 32;
 /// Bytes of a public key of Ed25519.
 const ED25519_BYTES: usize = 32;
-/// What begins a point that is written with both coordinates (SEC 1 section 2.3.3).
+/// The first byte of a point with both coordinates (SEC 1 section 2.3.3).
 const UNCOMPRESSED: u8 = 4;
 
 /// How tokens are signed.
@@ -72,7 +72,7 @@ impl Key {
     }
 }
 
-/// What is wrong with a set of keys.
+/// A mistake in a set of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeysError {
     /// It is longer than any may be.
@@ -112,18 +112,18 @@ impl fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// The keys of a JWK Set. Keys of other kinds, and for other uses, are passed over.
+    /// The keys of a JWK Set. Keys of other kinds, and for other uses, are skipped.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mistake in it.
     pub fn parse(text: &[u8]) -> Result<Self, KeysError> {
         Self::read(text, Err)
     }
 
-    /// The keys of a JWK Set that others publish: those with mistakes are passed over (RFC 7517 section 5).
+    /// The keys of a published JWK Set: keys with mistakes are skipped (RFC 7517 section 5).
     ///
     /// # Errors
-    /// What is wrong with the whole; with its first key, if there is none without mistakes.
+    /// The mistake in the whole set, or in its first key if no key is valid.
     pub fn parse_published(text: &[u8]) -> Result<Self, KeysError> {
         let mut first = None;
         let read = Self::read(text, |error| {
@@ -162,8 +162,8 @@ impl Keys {
         self.0.len()
     }
 
-    /// Those that may have signed a token: of its algorithm, and of the name that it gives. Behind them come keys without a
-    /// name: each may be any.
+    /// The keys that may have signed a token: of its algorithm, and with its key name. Behind them come keys without a
+    /// name, which match every token.
     pub(super) fn candidates<'k>(
         &'k self,
         algorithm: Algorithm,

@@ -1,7 +1,7 @@
-//! JSON Web Tokens (RFC 7519) that somebody else has signed (RFC 7515): which are taken, and what they claim.
+//! Verification of signed JSON Web Tokens (RFC 7519, RFC 7515), and their claims.
 //!
-//! Only signatures with a public key are taken: RS256, ES256 and EdDSA with Ed25519. The key decides what its signatures
-//! are: it verifies one algorithm and no other, whatever the token's header says. `none`, HMAC and encrypted tokens
+//! Only signatures with a public key are accepted: RS256, ES256 and EdDSA with Ed25519. The key decides the algorithm: it
+//! verifies only that one, whatever the token's header says. `none`, HMAC and encrypted tokens
 //! (JWE) are refused.
 //!
 //! ```text
@@ -52,9 +52,9 @@ pub struct TokenSettings {
     pub place: TokenPlace,
     /// How they may be signed.
     pub algorithms: Vec<Algorithm>,
-    /// Who may have issued them; empty: whoever has one of the keys.
+    /// Accepted issuers; empty: any issuer with one of the keys.
     pub issuers: Vec<Box<str>>,
-    /// Whom they must be meant for, one of these; empty: anybody.
+    /// Accepted audiences, of which the token needs one; empty: any.
     pub audiences: Vec<Box<str>>,
     /// How far the clocks of issuer and weir may differ.
     pub leeway_s: u64,
@@ -71,17 +71,17 @@ pub struct TokenReader {
 /// Why there is no token that could be relied on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The request has none.
+    /// The request has no token.
     Missing,
     /// It has several.
     Several,
-    /// It is none.
+    /// It is no token.
     Malformed,
     /// It is too long.
     TooLong,
     /// It is signed in a way that is not taken.
     Algorithm,
-    /// It asks for something that weir does not know.
+    /// It requires an extension that weir does not support.
     Critical,
     /// No key is known that could have signed it.
     UnknownKey,
@@ -95,7 +95,7 @@ pub enum Refusal {
     NotYet,
     /// Somebody else has issued it.
     Issuer,
-    /// It is meant for somebody else.
+    /// It is for another audience.
     Audience,
     /// There are no keys yet.
     NoKeys,
@@ -147,11 +147,11 @@ impl TokenReader {
         self.keys.load_full()
     }
 
-    /// What a token claims, if it can be relied on at this time, in seconds since 1970. Time is asked of each token,
-    /// the signature of those that are not in `cache`.
+    /// The claims of a token, if it is valid at this time, in seconds since 1970. The time is checked for each token, the
+    /// signature only if it is not in `cache`.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason why it is not valid.
     pub fn read(
         &self,
         token: &[u8],

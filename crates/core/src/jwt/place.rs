@@ -57,7 +57,7 @@ fn only<'a>(head: &RequestHead, input: &'a [u8], name: &str) -> Result<&'a [u8],
     }
 }
 
-/// What stands behind the scheme `Bearer`, which is read without regard to case (RFC 9110 section 11.1).
+/// The text behind the scheme `Bearer`, which is case-insensitive (RFC 9110 section 11.1).
 fn after_bearer(value: &[u8]) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"Bearer";
     let (scheme, rest) = value.split_at_checked(SCHEME.len())?;

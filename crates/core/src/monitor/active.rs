@@ -5,13 +5,13 @@
 //! | pending | up | draining | down after `fall` in a row, else pending |
 //! | up | up | draining | down after `fall` in a row, else up |
 //! | draining | up | draining | down after `fall` in a row, else draining |
-//! | down | up after `rise` answers in a row, else down | draining after as many, else down | down |
+//! | down | up after `rise` passes in a row, else down | draining after as many, else down | down |
 //!
-//! With `up_delay` a member that is down stays so until answers have come in a row for so long, too. Members that are
-//! new have no such delay: their first answer counts at once.
+//! With `up_delay`, a member that is down also stays down until passes have come in a row for that time. New members have
+//! no such delay: their first pass counts at once.
 //!
-//! A member that asks to be drained answers: that counts as a pass, and takes effect at once, as does its
-//! end. A failure ends a drain no sooner than it takes a member down.
+//! A request to drain is an answer: it counts as a pass, and takes effect at once, as does its end. Failures end a drain
+//! only when they take the member down.
 
 use super::{Health, Schedule};
 
@@ -19,19 +19,19 @@ use super::{Health, Schedule};
 /// and yet a start is quick.
 const FIRST_PROBE_SPREAD_MS: u64 = 100;
 
-/// What a probe found.
+/// The result of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The answer was as expected.
     Passed,
-    /// There was none, or another.
+    /// No answer, or a wrong one.
     Failed,
-    /// The answer asks for nothing new to be sent (`recv disable` of BIG-IP).
+    /// The answer requests a drain (`recv disable` of BIG-IP).
     Drain,
 }
 
 impl Outcome {
-    /// What it means to a reverse monitor, which says up when the probe fails. A drain stays one.
+    /// The result for a reverse monitor, which passes when the probe fails. A drain stays a drain.
     pub fn reversed(self) -> Self {
         match self {
             Self::Passed => Self::Failed,
@@ -42,13 +42,13 @@ impl Outcome {
 }
 
 impl From<bool> for Outcome {
-    /// Of a probe that can only pass or fail.
+    /// The outcome of a probe that can only pass or fail.
     fn from(passed: bool) -> Self {
         if passed { Self::Passed } else { Self::Failed }
     }
 }
 
-/// What one monitor knows of one member.
+/// The state of one monitor of one member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MonitorState {
     health: Health,
@@ -61,9 +61,9 @@ pub struct MonitorState {
 /// A change of a monitor's mind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transition {
-    /// What it said before.
+    /// The health before.
     pub from: Health,
-    /// What it says now.
+    /// The health now.
     pub to: Health,
 }
 
@@ -84,7 +84,7 @@ impl MonitorState {
         Self { health: Health::Up, streak: 0, streak_began_ms: 0 }
     }
 
-    /// What the monitor says of the member.
+    /// The member's health by this monitor.
     pub fn health(&self) -> Health {
         self.health
     }
@@ -95,7 +95,7 @@ impl MonitorState {
         self.streak
     }
 
-    /// When it may come up at the earliest, if answers go on to come; `None`: no delay holds it up.
+    /// The earliest time when it may come up, if probes keep passing; `None`: no delay applies.
     pub fn held_up_until_ms(&self, schedule: &Schedule) -> Option<u64> {
         let is_held_up = self.health == Health::Down && self.streak > 0 && schedule.up_delay_ms > 0;
         is_held_up.then(|| self.streak_began_ms.saturating_add(schedule.up_delay_ms))

@@ -1,6 +1,6 @@
-//! Health of a member: what its monitors and its traffic say.
+//! Health of a member, by its monitors and its traffic.
 //!
-//! A member takes traffic while its monitors, all or as many as it needs, say [`Health::Up`]
+//! A member takes traffic while its monitors, all or the required number, report [`Health::Up`]
 //! ([`Health::of_member`], [`Health::of_monitors`]) and its traffic has not ejected it ([`Passive`]).
 
 mod active;
@@ -26,7 +26,7 @@ pub struct Schedule {
     pub up_delay_ms: u64,
 }
 
-/// Passive marking: what traffic itself says of a member.
+/// Passive marking: the verdict of traffic about a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassiveSettings {
     /// Consecutive failures (no connection, 5xx, malformed response) that eject the member.
@@ -37,7 +37,7 @@ pub struct PassiveSettings {
     pub eject_ms: u32,
 }
 
-/// What the monitors of one member say together.
+/// The verdict of all monitors of one member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Health {
@@ -47,21 +47,20 @@ pub enum Health {
     Up = 1,
     /// Takes none.
     Down = 2,
-    /// Up, and asks by the answer to a probe for nothing new: it takes what persistence keeps on it.
+    /// Up, but a probe's answer asks for no new clients: it keeps clients that persistence sends to it.
     Draining = 3,
 }
 
 impl Health {
-    /// The health of a member with these monitors, all of which must be up; see
-    /// [`Health::of_monitors`]. Up if there is none.
+    /// The health of a member with these monitors, all of which must be up; see [`Health::of_monitors`]. Up if there are
+    /// none.
     pub fn of_member(monitors: impl IntoIterator<Item = Health>) -> Health {
         Self::of_monitors(monitors, usize::MAX)
     }
 
-    /// The health of a member of whose monitors at least `up_min` must be up: pending while those that
-    /// are pending could still make it so many, and down when they cannot. It drains if any of them says
-    /// so, which else counts as up. An `up_min` beyond the number of monitors means all of them, and 0
-    /// means 1; a member without monitors is up.
+    /// The health of a member with these monitors, of which at least `up_min` must be up: pending while pending ones could
+    /// still make it so many, and down if they cannot. Draining if any of them drains, which otherwise counts as up. An
+    /// `up_min` beyond the number of monitors means all of them, and 0 means 1; a member without monitors is up.
     pub fn of_monitors(monitors: impl IntoIterator<Item = Health>, up_min: usize) -> Health {
         let (mut up, mut pending, mut draining, mut all) = (0, 0, 0, 0);
         for monitor in monitors {

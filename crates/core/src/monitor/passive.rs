@@ -9,21 +9,21 @@
 //! |---|---|---|---|
 //! | clean | closed | counting 1 | clean |
 //! | counting n | closed | n + 1, or 1 if the first is older than the window; ejected at `failures` | clean |
-//! | ejected | open | ejected (a request that was under way) | ejected (likewise) |
+//! | ejected | open | ejected (the result of an older request) | ejected (likewise) |
 //! | ejected, time over | half open | ejected again, twice as long | clean |
-//! | trial under way | half open, taken | ejected again, twice as long | clean |
+//! | trial open | half open, taken | ejected again, twice as long | clean |
 //!
 //! **One failure after recovery ejects again.** A member that comes back has failed every time when it
 //! was last asked; it is on trial, and one request per ejection is enough to see that nothing has
-//! changed. The first success ends the trial. A caller that wants the trial to be one request, and not
-//! whatever comes until the first answer, asks for it with [`Passive::begin_trial`]; of a trial that was
-//! never answered (its client has gone) nothing is left after [`TRIAL_MS`].
+//! changed. The first success ends the trial. A caller that wants to try with a single request, and not with all requests
+//! until the first answer, uses [`Passive::begin_trial`]; a trial without a result (its client has gone) is forgotten
+//! after [`TRIAL_MS`].
 //!
 //! **Ejections in a row grow.** Each is twice as long as the one before, up to
 //! [`EjectionBounds::eject_max_ms`]; a success starts over with the first.
 //!
-//! **A pool keeps members.** When a failure would eject ([`Passive::would_eject`]), the caller counts who
-//! is ejected and asks [`may_eject`]. If that says no, the member stays, and its next failure asks again.
+//! **A pool keeps members.** When a failure would eject ([`Passive::would_eject`]), the caller counts the ejected members
+//! and asks [`may_eject`]. If the answer is no, the member stays, and its next failure asks again.
 //! Workers that ask at the same moment can exceed the share by one member each.
 //!
 //! The window is counted from the first failure of a row. When it ends, the row starts anew with the
@@ -37,8 +37,8 @@ const TIME_BITS: u32 = 46;
 /// Bits of a state that hold the number of failures, or of ejections, in a row.
 const COUNT_BITS: u32 = 16;
 
-/// The bits of a state that say what the others mean; neither of them: failures in a row and the time of
-/// the first.
+/// The bits of a state that give the others their meaning; neither of them: the number of failures in a row and the time
+/// of the first.
 const KIND: u64 = EJECTED | ON_TRIAL;
 
 /// Ejections in a row and the end of the last.
@@ -54,7 +54,7 @@ const _: () = assert!(TIME_BITS + COUNT_BITS == 62 && COUNT_BITS == u16::BITS);
 /// A trial without an answer is forgotten after this time.
 pub const TRIAL_MS: u64 = 5_000;
 
-/// What traffic says of a member.
+/// The verdict of traffic about a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passive(u64);
 
@@ -74,10 +74,10 @@ pub enum Circuit {
     OnTrial,
 }
 
-/// What bounds an ejection.
+/// Limits of an ejection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EjectionBounds {
-    /// An ejection takes so long at most. Less than the first one takes counts as that.
+    /// The longest ejection. A value below the first ejection's time counts as that time.
     pub eject_max_ms: u32,
     /// Whether the pool can do without the member: [`may_eject`].
     pub allowed: bool,
@@ -142,8 +142,8 @@ impl Passive {
         }
     }
 
-    /// A request asks to be the trial: the state in which it is, for the caller to swap in; who succeeds
-    /// in that sends the request. `None` unless the circuit is half open.
+    /// A request asks to be the trial: returns the state for the caller to swap in; the caller that succeeds sends the
+    /// request. `None` unless the circuit is half open.
     pub fn begin_trial(self, now_ms: u64) -> Option<Self> {
         (self.circuit(now_ms) == Circuit::HalfOpen)
             .then(|| Self::pack(ON_TRIAL, self.count(), now_ms))
@@ -302,7 +302,7 @@ mod tests {
             assert_eq!((state.failures(), ejected), (count, None));
         }
         assert!(state.on_failure(70_000, &most, FREE).1.is_some());
-        // A clock beyond what fits is cut, and does not run into the other bits.
+        // A clock value that does not fit is cut, and does not touch the other bits.
         let (state, _) = Passive::CLEAN.on_failure(u64::MAX, &SETTINGS, FREE);
         assert_eq!(state.failures(), 1);
         let (state, ejected) = Passive::CLEAN.on_failure(u64::MAX, &one, FREE);
@@ -382,7 +382,7 @@ mod tests {
             assert_eq!((state.failures(), ejected), (count, None));
         }
         assert!(state.on_failure(9, &SETTINGS, FREE).1.is_some());
-        // On trial: it goes on taking traffic, and its next failure asks again.
+        // On trial: it still takes traffic, and its next failure asks again.
         let trial = Passive::pack(EJECTED, 3, 500).begin_trial(600).unwrap();
         let (state, ejected) = trial.on_failure(700, &SETTINGS, refused);
         assert_eq!((state.circuit(700), ejected), (Circuit::Closed, None));

@@ -11,7 +11,7 @@ pub const PASSWORD_BYTES_MAX: usize = 1024;
 /// Bytes of both in base64.
 const ENCODED_BYTES_MAX: usize = (USER_BYTES_MAX + 1 + PASSWORD_BYTES_MAX).div_ceil(3) * 4;
 
-/// What a client sends of itself.
+/// The credentials of a client.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// The name of the user.
@@ -27,7 +27,7 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Those of a request. `None`: it has none, or what is none; so it is with two fields of that name.
+    /// The credentials of a request. `None`: it has none, invalid ones, or two fields of that name.
     pub fn of(head: &RequestHead, input: &[u8]) -> Option<Self> {
         let is_it = |field: &&weir_http::message::Field| {
             field.name.of(input).eq_ignore_ascii_case(b"authorization")

@@ -27,7 +27,7 @@ const ARGON2_LANES_MAX: u32 = 16;
 /// Bytes of a salt and of a hash of Argon2.
 const ARGON2_BYTES: std::ops::RangeInclusive<usize> = 8..=64;
 
-/// The alphabet of bcrypt. Bits behind the last byte are as whoever wrote it left them.
+/// The alphabet of bcrypt. Bits behind the last byte may have any value.
 static BCRYPT: LazyLock<Encoding> = LazyLock::new(|| {
     let mut form = Specification::new();
     form.symbols.push_str("./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789");
@@ -57,7 +57,7 @@ struct OfArgon2 {
 pub enum HashError {
     /// It is one of MD5, SHA-1 or DES, or of crypt with another hash.
     Weak(&'static str),
-    /// It is none: perhaps the password itself.
+    /// It is no hash: perhaps the password itself.
     Plain,
     /// It is cut, or has characters that it does not have.
     Malformed(&'static str),
@@ -82,7 +82,7 @@ impl fmt::Display for HashError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Weak(which) => write!(f, "the hash is of {which}, which weir does not take"),
-            Self::Plain => f.write_str("what stands behind the `:` is no hash"),
+            Self::Plain => f.write_str("the part after the `:` is not a hash"),
             Self::Malformed(which) => write!(f, "the hash of {which} is malformed"),
             Self::TooDear(why) => f.write_str(why),
         }
@@ -142,7 +142,7 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     constant_time::verify_slices_are_equal(one, other).is_ok()
 }
 
-/// What stands behind `$2`: `y$05$`, 22 characters of salt, 31 of hash.
+/// The text behind `$2`: `y$05$`, 22 characters of salt, 31 of hash.
 fn bcrypt(rest: &str) -> Result<How, HashError> {
     const MALFORMED: HashError = HashError::Malformed("bcrypt");
     let mut parts = rest.split('$');
@@ -168,7 +168,7 @@ fn bcrypt(rest: &str) -> Result<How, HashError> {
     Ok(How::Bcrypt { cost, salt, hash })
 }
 
-/// What stands behind `$argon2`: `id$v=19$m=65536,t=3,p=4$salt$hash`.
+/// The text behind `$argon2`: `id$v=19$m=65536,t=3,p=4$salt$hash`.
 fn argon2(rest: &str) -> Result<OfArgon2, HashError> {
     const MALFORMED: HashError = HashError::Malformed("Argon2");
     let parts: Vec<&str> = rest.split('$').collect();
@@ -220,7 +220,7 @@ mod tests {
         Hash::parse(text.as_bytes()).err()
     }
 
-    /// Of jBCrypt's TestBCrypt.java, and of the reference implementation of Argon2 (test.c).
+    /// From jBCrypt's TestBCrypt.java, and from the reference implementation of Argon2 (test.c).
     #[test]
     fn hashes_of_other_implementations() {
         for (text, password) in [

@@ -1,7 +1,7 @@
-//! Users and the hashes of their passwords, from a file as `htpasswd` writes it; what clients send of both.
+//! Users and the hashes of their passwords, from a file as `htpasswd` writes it, and the credentials that clients send.
 //!
-//! A hash is made slow on purpose: to check a password takes tens of milliseconds. That is no work for whoever serves
-//! requests; what is known already is told by [`Users::tag`], which is quick.
+//! A hash is slow on purpose: checking a password takes tens of milliseconds, which workers must not do. [`Users::tag`] is
+//! quick: it identifies logins that were checked before.
 
 mod credentials;
 mod hash;
@@ -21,7 +21,7 @@ pub use hash::{ARGON2_MEMORY_KIB_MAX, ARGON2_WORK_KIB_MAX, BCRYPT_COST_MAX, Hash
 pub const USERS_BYTES_MAX: usize = 4 << 20;
 /// Users of a file.
 pub const USERS_MAX: usize = 20_000;
-/// Bytes of what stands for a user with a password.
+/// Bytes of the tag of a user with a password.
 pub const TAG_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 
 /// Users and the hashes of their passwords.
@@ -37,16 +37,16 @@ impl fmt::Debug for Users {
     }
 }
 
-/// What is wrong with a line of a file with users.
+/// A mistake in a line of a file with users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsersError {
     /// Its number, from 1; 0: with all of them.
     pub line: usize,
-    /// What is wrong with it.
+    /// The mistake.
     pub what: LineError,
 }
 
-/// What is wrong with a line.
+/// A kind of mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LineError {
     /// It has no colon.
@@ -89,7 +89,7 @@ impl fmt::Display for LineError {
             Self::NoName => f.write_str("there is no user before the `:`"),
             Self::LongName => write!(f, "the name is longer than {USER_BYTES_MAX} bytes"),
             Self::Control => f.write_str("the name has control characters"),
-            Self::Twice => f.write_str("the user stands in a line before it"),
+            Self::Twice => f.write_str("the user is in an earlier line, too"),
             Self::Hash(error) => error.fmt(f),
             Self::Nobody => f.write_str("there is no user in it"),
             Self::TooMany => write!(f, "there are more than {USERS_MAX} users"),
@@ -98,10 +98,10 @@ impl fmt::Display for LineError {
 }
 
 impl Users {
-    /// The users of a file; empty lines and those that begin with `#` count for nothing.
+    /// The users of a file; empty lines and lines that begin with `#` are ignored.
     ///
     /// # Errors
-    /// What is wrong with the first line that is unsound. No message has a hash in it.
+    /// The first mistake. No message contains a hash.
     pub fn parse(text: &[u8]) -> Result<Self, UsersError> {
         let mut users = Self { numbers: HashMap::default(), hashes: Vec::new() };
         for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
@@ -156,8 +156,8 @@ impl Users {
         known.is_some() && is_right
     }
 
-    /// What stands for a user with this password, as long as neither the file has another hash nor `key` is another; nobody can
-    /// make it without the key. `None`: there is no such user.
+    /// The tag of a user with this password. It changes if the file has another hash, or `key` is another; it cannot be
+    /// computed without the key. `None`: there is no such user.
     pub fn tag(&self, key: &hmac::Key, name: &[u8], password: &[u8]) -> Option<[u8; TAG_BYTES]> {
         let hash = &self.hashes[*self.numbers.get(name)? as usize];
         let mut context = hmac::Context::with_key(key);
@@ -209,7 +209,7 @@ mod tests {
         let users = Users::parse(format!("ann:{hash}\nbob:{hash}\n").as_bytes()).unwrap();
         assert!(users.check(b"ann", b"abc") && users.check(b"bob", b"abc"));
         assert!(!users.check(b"ann", b"abd"));
-        // The password of the one whose hash is looked at in their place, which lets in nobody.
+        // Passwords for unknown users, which are compared with another user's hash, and let nobody in.
         for nobody in [&b""[..], b"Ann", b"eve", b"ann "] {
             assert!(!users.check(nobody, b"abc"));
         }

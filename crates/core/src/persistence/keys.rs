@@ -1,9 +1,9 @@
-//! The keys of persistence cookies and of sealed ones: their file, and what is made from them.
+//! The keys of persistence cookies and of sealed ones: their file, and derived keys.
 //!
 //! A key file has one key per line: 32 bytes as base64 (44 characters) or as 64 hexadecimal digits.
-//! Empty lines and lines that start with `#` are passed over. The first key signs; the others are
-//! still honoured, so that a key is changed without a client losing its member: put the new key on
-//! top, and take the old one out when its cookies have ended.
+//! Empty lines and lines that start with `#` are passed over. The first key signs; the others are still accepted, so that
+//! a key can be changed without a client losing its member: put the new key on top, and remove the old one when its
+//! cookies have expired.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// What a tag is for, so that a tag of one use is never one of another.
+/// The purpose of a tag: a tag for one purpose is never valid for another.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Use {
     Token,
@@ -140,7 +140,7 @@ impl Keys {
         text
     }
 
-    /// What seals cookies of applications by these keys.
+    /// The sealing keys derived from these keys.
     pub fn seals(&self) -> Seals {
         let derived = |key: &Key| {
             let secret = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key.0), SEALS_PURPOSE);
@@ -161,7 +161,7 @@ impl Keys {
     }
 }
 
-/// What the keys of seals are derived with: a tag of theirs is never one of another use.
+/// The purpose of sealing keys: their tags are never valid for another purpose.
 const SEALS_PURPOSE: &[u8] = b"weir sealed cookies 1";
 
 /// Makes and knows the tags of sealed cookies.

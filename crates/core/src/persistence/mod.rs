@@ -1,15 +1,15 @@
 //! Persistence: a client that was sent to a member goes there again.
 //!
-//! Where the member is remembered decides what has to be kept here:
+//! The place where the member is remembered decides what weir must store:
 //!
-//! | kind | remembered by | kept here |
+//! | kind | remembered by | stored in weir |
 //! |---|---|---|
-//! | [`cookie`], inserted | the client, in a cookie of ours | nothing: a token per member, from the key |
+//! | [`cookie`], inserted | the client, in weir's cookie | nothing: a token per member, from the key |
 //! | source address | a table ([`source`] packs its words) | a bounded number of entries |
-//! | consistent hash of an address, a cookie of the application's, a field, an expression | nobody | nothing: [`KeyedHash`](crate::keyed_hash::KeyedHash) gives the place on the ring |
+//! | consistent hash of an address, a cookie of the application, a field, an expression | – | nothing: [`KeyedHash`](crate::keyed_hash::KeyedHash) gives the place on the ring |
 //! | session id in the path ([`path_parameter`]) | the application | nothing: hashed, without its route |
 //!
-//! However the member was found, [`stays`] says whether it serves the client.
+//! However the member was found, [`stays`] decides whether it serves the client.
 
 pub mod cookie;
 pub mod keys;
@@ -20,7 +20,7 @@ pub mod source;
 
 pub use path_parameter::{path_parameter, session_id};
 
-/// What a member that a client persists to may do, the first that applies from the top.
+/// The state of a client's member; the first that applies from the top.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberState {
     /// It is configured no more.
@@ -31,23 +31,23 @@ pub enum MemberState {
     Down,
     /// At its limit of connections.
     Full,
-    /// It finishes what it has: no new clients, its persistent ones stay.
+    /// It finishes open requests: no new clients, its persistent ones stay.
     Draining,
     /// It takes requests.
     Up,
 }
 
-/// Whether a client that persists to a member in this state is served by it; else the balancing method picks
-/// another, and the client is told or the table updated.
+/// Whether a client stays at its member in this state; otherwise the balancing method picks another one, and the cookie or
+/// the table is updated.
 ///
-/// | state | it stays | why |
+/// | state | stays | reason |
 /// |---|---|---|
 /// | up | yes | |
 /// | draining | yes | until the cookie or the entry ends: that is what draining waits for |
 /// | full, down, disabled, gone | no | |
 ///
-/// Whoever is re-picked is renewed: its next requests go to the new member, even when the old one
-/// recovers. What the application keeps for the client then moves once, not twice.
+/// The new member is remembered: the client's next requests go there, even when the old one recovers. So the application's
+/// session moves once, not twice.
 pub fn stays(state: MemberState) -> bool {
     match state {
         MemberState::Up | MemberState::Draining => true,

@@ -22,7 +22,7 @@ const LABELS: [&str; 10] = [
     "unix:/b",
 ];
 
-/// Of the same members; they share clients, and the clients' cookies.
+/// Two pools of the same members; they share clients, and the clients' cookies.
 const POOLS: [&str; 2] = ["web", "api"];
 
 const CLIENTS: usize = 300;
@@ -34,7 +34,7 @@ const TIMEOUT_MS_END: u64 = TIMEOUT_MS + TIMEOUT_MS / 8 + 100;
 /// One client at one pool.
 struct Client {
     by: By,
-    /// What the model knows: where it was served last, when, and by which key it was told.
+    /// The model's state: the last member, the time, and the key of its cookie.
     home: Option<usize>,
     last_ms: u64,
     key: u8,

@@ -1,8 +1,8 @@
-//! Persistence by the client's address: what a table keeps for a client, in 56 bits.
+//! Persistence by the client's address: the entry of a client in a table, in 56 bits.
 //!
-//! The table itself is shared by the workers and not here; its words change by compare-and-swap.
-//! An entry is touched, that is, its end moved, only when a part of the timeout has passed since the
-//! last time: a client's further requests read, and the cache line stays with every core.
+//! The table itself is shared by the workers and elsewhere; its words change by compare-and-swap. The expiry of an entry
+//! is moved only when a part of the timeout has passed since the last time: other requests only read, and the cache line
+//! stays with every core.
 
 /// Bits that name a member.
 pub const MEMBER_BITS: u32 = 24;
@@ -35,13 +35,13 @@ pub struct Timeout {
 }
 
 impl Timeout {
-    /// Of this length; below [`TIMEOUT_MS_MIN`] and above [`TIMEOUT_MS_MAX`] it counts as those.
+    /// A timeout of this length, limited to [`TIMEOUT_MS_MIN`] and [`TIMEOUT_MS_MAX`].
     pub fn new(ms: u64) -> Self {
         Self { ms: ms.clamp(TIMEOUT_MS_MIN, TIMEOUT_MS_MAX) }
     }
 }
 
-/// What is kept for a client.
+/// The entry of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceEntry {
     /// The number that stands for its member, at most [`MEMBER_MAX`].
@@ -67,7 +67,7 @@ impl SourceEntry {
         (left_ms <= timeout.ms).then(|| Self::new(self.member, now_ms, timeout))
     }
 
-    /// The same client, where its member has another number by now (after a reload).
+    /// The same client, whose member has another number now (after a reload).
     pub fn with_member(self, member: u32) -> Self {
         debug_assert!(member <= MEMBER_MAX);
         Self { member: member & MEMBER_MAX, ..self }

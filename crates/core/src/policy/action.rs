@@ -1,4 +1,4 @@
-//! What a rule does, compiled.
+//! Compiled actions of rules.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::split::Split;
 use crate::body_edit::BodyEdit;
 use crate::expression::{Reads, Replacement, Template};
 
-/// What a rule does.
+/// An action of a rule.
 #[derive(Debug, Clone)]
 pub enum Action {
     /// The pool that gets the request.
@@ -40,13 +40,13 @@ pub enum Action {
     ReplaceBody(Arc<BodyEdit>),
     /// The response is not compressed.
     LeaveUncompressed,
-    /// Whether the web application firewall looks at the request, and what it does then.
+    /// The mode of the web application firewall for the request.
     Inspection(WafMode),
     /// A line in the event log.
     Log(Template),
     /// A mark in the access log.
     Trace(Template),
-    /// The request shows who it is from, or is refused.
+    /// Requires authentication, or refuses the request.
     Authenticate(Arc<Authenticator>),
     /// Another pool gets a copy of the request.
     Mirror(Arc<Mirror>),
@@ -74,7 +74,7 @@ pub enum PoolChoice {
 pub struct Mirror {
     /// Index of the pool in the snapshot.
     pub pool: u32,
-    /// How many of so many requests are copied: of [`Mirror::WHOLE`].
+    /// The share of requests that are copied, in parts of [`Mirror::WHOLE`].
     pub share: u32,
 }
 
@@ -132,7 +132,7 @@ impl Action {
         matches!(self, Self::ResponseField(_) | Self::SetCookie(_) | Self::CookieAttributes(_))
     }
 
-    /// What its texts read.
+    /// The values that its texts read.
     pub fn reads(&self) -> Reads {
         match self {
             Self::RewritePath(how) | Self::RewriteQuery(how) | Self::RewriteHost(how) => {
@@ -198,14 +198,14 @@ impl Action {
     }
 }
 
-/// What the web application firewall does with a request.
+/// The mode of the web application firewall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WafMode {
     /// It does not look at it.
     Off,
-    /// What it finds is logged and counted.
+    /// Findings are logged and counted.
     Detect,
-    /// The same, and the member does not get the request.
+    /// As `Detect`, and the member does not get the request.
     Block,
 }
 
@@ -225,11 +225,11 @@ impl WafMode {
 pub struct FieldAction {
     /// The field's name as it is written.
     pub name: Arc<str>,
-    /// What becomes of it.
+    /// The change.
     pub change: FieldChange,
 }
 
-/// What becomes of the fields of a name.
+/// A change of the fields of a name.
 #[derive(Debug, Clone)]
 pub enum FieldChange {
     /// One with this value takes their place.
@@ -267,11 +267,11 @@ impl Rewrite {
 pub struct NamedCookies {
     /// Their names; none: all.
     pub names: Vec<NamePattern>,
-    /// What they get.
+    /// The attributes.
     pub attributes: CookieAttributes,
 }
 
-/// A cookie for the client: what stands before and behind its value.
+/// A cookie for the client: the text before and behind its value.
 #[derive(Debug, Clone)]
 pub struct CookieTemplate {
     /// `name=`
@@ -320,11 +320,11 @@ pub struct Answer {
 /// The body of an answer.
 #[derive(Debug, Clone)]
 pub enum Body {
-    /// It has none of its own.
+    /// No body of its own.
     None,
     /// From a template.
     Text(Template),
-    /// The same each time: what a file had when the configuration was read.
+    /// A constant body: the contents of a file when the configuration was read.
     Bytes(Arc<[u8]>),
 }
 

@@ -1,4 +1,4 @@
-//! Who may come in: the action `authenticate`.
+//! The action `authenticate`.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use crate::expression::{Evaluation, Facts};
 use crate::jwt::{Refusal, TokenPlace};
 use crate::passwords::{Credentials, TAG_BYTES, Users};
 
-/// Lets in requests that show who they are from; others are answered.
+/// Accepts requests with valid credentials; others get a response.
 #[derive(Debug)]
 pub struct Authenticator {
     /// Its key in the file.
     pub name: Arc<str>,
-    /// What clients are told that it protects; fit for quotes.
+    /// The realm for clients; safe within quotes.
     pub realm: Box<str>,
-    /// Whether members get what shows it.
+    /// Whether members get the credentials.
     pub forwards: bool,
     /// How it is shown.
     pub how: How,
 }
 
-/// How a request shows who it is from.
+/// The kind of credentials.
 #[derive(Debug)]
 pub enum How {
     /// By a token.
@@ -51,7 +51,7 @@ impl Authenticator {
         }
     }
 
-    /// What a client is told that has shown no password that is right.
+    /// The challenge for a client without a valid password.
     pub fn basic_challenge(&self) -> String {
         format!("Basic realm=\"{}\", charset=\"UTF-8\"", self.realm)
     }
@@ -60,7 +60,7 @@ impl Authenticator {
 /// A name and a password that have to be checked before anything that was decided takes effect.
 #[derive(Debug, Clone)]
 pub struct Login {
-    /// What asks for them.
+    /// The authentication that requires them.
     pub by: Arc<Authenticator>,
     users: Arc<Users>,
     credentials: Credentials,
@@ -77,7 +77,7 @@ impl Login {
         self.users.check(&self.credentials.user, &self.credentials.password)
     }
 
-    /// What stands for both: see [`Users::tag`].
+    /// The tag of both: see [`Users::tag`].
     pub fn tag(&self, key: &hmac::Key) -> Option<[u8; TAG_BYTES]> {
         self.users.tag(key, &self.credentials.user, &self.credentials.password)
     }
@@ -110,7 +110,7 @@ impl Decision {
                 Ok(claims) => {
                     self.work.scratch.clear();
                     claims.write(user_claim, &mut self.work.scratch);
-                    // A token that names nobody leaves whom a password is for.
+                    // A token without a user name keeps the user of a password.
                     if !self.work.scratch.is_empty() {
                         evaluation.set_user(&self.work.scratch);
                     }
@@ -142,7 +142,7 @@ impl Decision {
         }
     }
 
-    /// As RFC 6750 section 3 has it: a request without a token learns what it lacks, and no error.
+    /// By RFC 6750 section 3: a request without a token gets no error code.
     fn refuse_token(
         &mut self,
         by: &Authenticator,
@@ -162,7 +162,7 @@ impl Decision {
         });
     }
 
-    /// Ends a request that does not show who it is from.
+    /// Ends a request without valid credentials.
     fn refuse(
         &mut self,
         by: &Authenticator,
@@ -172,7 +172,7 @@ impl Decision {
     ) {
         self.authentication.is_refused = true;
         if self.authentication.has_to_be_asked() {
-            // Whom else it says to be from is not asked for, and nothing that was decided is for that user.
+            // Pending checks are dropped, and with them all decisions that depend on the user.
             self.authentication.forget();
             evaluation.set_user(b"");
             self.response.clear();
@@ -313,7 +313,7 @@ mod tests {
             let (status, ..) = follow(&sample, &[let_in, answered]);
             assert_eq!(status.is_some(), holds, "{condition}");
         }
-        // Before the action nobody has been let in.
+        // Before the action, no user is authenticated.
         let mut sample = sample(&format!("Authorization: Bearer {}\r\n", token(CLAIMS)));
         let when = Condition::compile("request.user != ''", &mut sample.scope()).unwrap();
         let answered = policy(Strategy::FirstMatch, vec![(Some(when), vec![answer(&mut sample)])]);

@@ -1,4 +1,4 @@
-//! What the policies of a virtual server make of one request and of its response.
+//! The decisions of a virtual server's policies about one request and its response.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::body_edit::BodyEdit;
 use crate::expression::{Evaluation, Facts, Replaced, Template};
 use crate::persistence::cookie::OtherTokens;
 
-/// What the policies decided. It is reused from request to request.
+/// The decisions of the policies. It is reused from request to request.
 #[derive(Debug, Default)]
 pub struct Decision {
     /// Another pool than the virtual server's.
@@ -30,15 +30,15 @@ pub struct Decision {
     pub persistence: Option<Option<u32>>,
     /// Rate limits that the request counts against.
     pub rate_limits: Vec<u32>,
-    /// What is changed in the request.
+    /// Changes to the request.
     pub request: RequestEdits,
-    /// What is changed in the response.
+    /// Changes to the response.
     pub response: FieldEdits,
     /// The response is not compressed.
     pub is_uncompressed: bool,
-    /// What the web application firewall does with the request, if not what the virtual server says.
+    /// The mode of the web application firewall for the request, if a rule set one.
     pub inspection: Option<WafMode>,
-    /// What the client's persistence cookie says of other pools than the request's.
+    /// Tokens of other pools in the client's persistence cookie.
     pub other_tokens: OtherTokens,
     /// How the request ends here, if it does.
     pub end: Option<End>,
@@ -52,18 +52,18 @@ pub struct Decision {
     pub marks: Lines,
     /// For the event log.
     pub messages: Lines,
-    /// What is replaced in the body of the response.
+    /// Replacements in the body of the response.
     pub body_edits: Vec<Arc<BodyEdit>>,
-    /// A rule was followed: without one there is nothing of what rules leave.
+    /// A rule was followed: without one there are no results of rules.
     has_followed: bool,
-    /// What was asked of whom the request is from.
+    /// Pending questions about the request's user.
     pub authentication: Authentication,
     /// Pools that get a copy of the request.
     pub mirrors: Vec<Arc<Mirror>>,
     pub(super) work: Work,
 }
 
-/// What was asked of whom a request is from.
+/// Pending questions about a request's user.
 #[derive(Debug, Default)]
 pub struct Authentication {
     /// Passwords that have to be checked first.
@@ -75,19 +75,19 @@ pub struct Authentication {
 }
 
 impl Authentication {
-    /// Whether nothing that was decided takes effect before somebody was asked.
+    /// Whether no decision takes effect before a pending check.
     pub fn has_to_be_asked(&self) -> bool {
         !self.logins.is_empty() || !self.externals.is_empty()
     }
 
-    /// Nobody is asked.
+    /// Drops all pending questions.
     pub fn forget(&mut self) {
         self.logins.clear();
         self.externals.clear();
     }
 }
 
-/// What is used while policies are followed.
+/// Work buffers for following policies.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     pub scratch: Vec<u8>,
@@ -143,7 +143,7 @@ pub enum AnswerBody {
     None,
     /// These bytes.
     Fixed(Arc<[u8]>),
-    /// What [`Decision::body`] has.
+    /// The contents of [`Decision::body`].
     Made,
 }
 
@@ -185,7 +185,7 @@ impl Lines {
         self.ends.clear();
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -195,7 +195,7 @@ impl Lines {
         self.text.capacity()
     }
 
-    /// Appends what `write` writes.
+    /// Appends the output of `write`.
     pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.text);
         self.ends.push(self.text.len() as u32);
@@ -287,7 +287,7 @@ impl Decision {
         }
     }
 
-    /// Makes the changes to the response of rules that always hold: there is no request, or none that rules may look at.
+    /// Makes the unconditional changes to the response: there is no request, or none that rules may see.
     pub fn edit_response_unconditionally(
         &mut self,
         policies: &[Arc<Policy>],
@@ -556,7 +556,7 @@ fn change<'v>(
                 match rewrite(how, value, evaluation, out) {
                     Replaced::Yes => Change::Changed,
                     Replaced::No => Change::None,
-                    // What was to be changed does not travel on unchanged.
+                    // A value that should have been changed must not be forwarded unchanged.
                     Replaced::TooLong => Change::Removed,
                 }
             });

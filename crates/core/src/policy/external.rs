@@ -1,4 +1,5 @@
-//! A service that decides which requests come in: `type: external` of `authentication`. What it is asked, and what its answer means.
+//! External authorisation (`type: external` of `authentication`): the request to the service, and the meaning of its
+//! response.
 
 use weir_http::edits::FieldEdits;
 use weir_http::fields::forwarded_values;
@@ -7,7 +8,7 @@ use weir_http::write_ip;
 
 use crate::expression::Facts;
 
-/// Fields that tell the service of the request. Nobody else gets to say that.
+/// Fields that describe the request to the service. Clients cannot set them.
 const TOLD: [&[u8]; 5] = [
     b"X-Forwarded-For",
     b"X-Forwarded-Method",
@@ -40,12 +41,12 @@ const ABOUT_THE_REQUEST: [&[u8]; 8] = [
     b"Range",
 ];
 
-/// A service that is asked about requests.
+/// A service that decides about requests.
 #[derive(Debug)]
 pub struct External {
     /// Index of its pool in the snapshot.
     pub pool: u32,
-    /// The path that it is asked for.
+    /// The path of the request to it.
     pub path: Box<str>,
     /// The fields of the client's request that it sees; `None`: all.
     pub sent: Option<Box<[Box<str>]>>,
@@ -61,7 +62,7 @@ pub struct External {
     pub lets_in_on_error: bool,
 }
 
-/// What an answer of a service means.
+/// The meaning of a service's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judgement {
     /// The request is let in.
@@ -73,8 +74,8 @@ pub enum Judgement {
 }
 
 impl External {
-    /// Appends the head of the request that the service gets about one of a client, whose scheme is told. It is read as any client's
-    /// is.
+    /// Appends the head of the request to the service about a client's request with this scheme. It is parsed like a
+    /// client's request.
     pub fn write(&self, facts: &Facts<'_>, scheme: &[u8], out: &mut Vec<u8>) {
         let (head, input) = (facts.request, facts.request_input);
         let authority = head.authority(input);
@@ -85,7 +86,7 @@ impl External {
         let mut withheld = FieldEdits::default();
         TOLD.iter().chain(&ABOUT_THE_REQUEST).for_each(|name| withheld.remove(name));
         OF_PROXIES.iter().for_each(|name| withheld.remove(name));
-        // What members take from the service, the service does not take from clients.
+        // Fields that members get from the service must not reach the service from clients.
         let own = self.added.iter().chain(&self.user);
         own.for_each(|name| withheld.remove(name.as_bytes()));
         withheld.remove_prefix(b"Content-");
@@ -116,7 +117,7 @@ impl External {
         self.sent.is_none() || sent.any(|seen| seen.as_bytes().eq_ignore_ascii_case(name))
     }
 
-    /// What an answer means.
+    /// The meaning of a response.
     pub fn judge(&self, head: &ResponseHead, input: &[u8]) -> Judgement {
         let user = self.user.iter();
         let (judgement, read) = match head.status {
@@ -124,7 +125,7 @@ impl External {
             300..=499 => (Judgement::Denied, &self.answered),
             _ => return Judgement::Failed,
         };
-        // What is overlooked in the answers of some members must not split the head that it is put into.
+        // Flaws that are tolerated in responses of some members must not split the head that the value is put into.
         let is_sound =
             |value: &[u8]| value.iter().all(|&byte| byte == b'\t' || !byte.is_ascii_control());
         let mut read = read.iter().chain(user);

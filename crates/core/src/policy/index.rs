@@ -68,7 +68,7 @@ impl RuleIndex {
         Self { always: always.into(), any_host: any_host.finish(), hosts: hosts.collect() }
     }
 
-    /// Whether any rule names a host; if none does, whichever is asked for finds the same.
+    /// Whether any rule names a host; if none does, the result is the same for every host.
     pub fn names_hosts(&self) -> bool {
         !self.hosts.is_empty()
     }
@@ -116,8 +116,8 @@ impl PathTable {
         let mut next = Some(greatest as u32);
         while let Some(index) = next {
             let entry = &self.0[index as usize];
-            // An ancestor is a prefix of the greatest, and so of the path if it is no longer than what
-            // these have in common.
+            // An ancestor is a prefix of the greatest entry, and so of the path if it is not longer than their common
+            // part.
             if entry.text.len() <= common {
                 out.extend_from_slice(&entry.prefix);
                 if entry.text.len() == path.len() {

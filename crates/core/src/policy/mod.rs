@@ -1,8 +1,7 @@
-//! Policies: ordered rules, each a condition and what is done when it holds.
+//! Policies: ordered rules, each with a condition and actions.
 //!
-//! [`RuleIndex`] finds the rules that may hold, [`Decision`] follows those that do and keeps what they
-//! want: another pool, changes to the heads, an answer. What that means on a connection is for the
-//! caller to see to.
+//! [`RuleIndex`] finds the rules that may hold, [`Decision`] follows those that do and collects their results: another
+//! pool, changes to the heads, a response. The caller carries these out.
 
 mod action;
 mod authenticate;

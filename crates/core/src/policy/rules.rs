@@ -18,14 +18,14 @@ pub enum Strategy {
 /// One rule.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// What it is called; a number when the file gives no name.
+    /// Its name; a number if the file gives none.
     pub name: Arc<str>,
     /// Its number among all rules of the snapshot, for counting; `None`: it is the second part of one that
     /// was counted with the request.
     pub id: Option<u32>,
     /// When it holds; `None`: always.
     pub condition: Option<Condition>,
-    /// What it does, in order.
+    /// Its actions, in order.
     pub actions: Vec<Action>,
 }
 
@@ -82,18 +82,18 @@ impl Rules {
     }
 }
 
-/// A policy as a virtual server follows it.
+/// A policy of a virtual server.
 ///
-/// A rule whose condition reads the request alone can change what comes in the response, too: then it has a
-/// part that waits for one. Where only the first rule is followed, the parts stand among those that come
-/// before them, so that the same rule is found.
+/// A rule whose condition reads only the request can also change the response: such a rule has a part that waits for the
+/// response. With `first_match`, the waiting parts keep their place among the rules before and behind them, so that the
+/// same rule is found.
 #[derive(Debug, Clone)]
 pub struct Policy {
     /// Its name in the file.
     pub name: Arc<str>,
     /// Rules for requests.
     pub request: Rules,
-    /// What waits for the response: the parts of rules for requests, then rules for responses.
+    /// The rules for the response: waiting parts of rules for requests, then rules for responses.
     pub response: Vec<Rules>,
 }
 

@@ -5,7 +5,7 @@
 pub struct Split(Box<[(u32, u32)]>);
 
 impl Split {
-    /// Of indexes in the snapshot and weights.
+    /// From indexes in the snapshot and weights.
     pub fn new(pools: impl IntoIterator<Item = (u32, u32)>) -> Self {
         Self(pools.into_iter().collect())
     }
@@ -15,8 +15,8 @@ impl Split {
         self.0.iter().map(|(pool, _)| *pool as usize)
     }
 
-    /// The pool at this place, of 2^64, among those that `is_usable` lets in. If it lets in none that has a weight, they all count. When
-    /// weights change, a place goes to another pool only as far as the shares have moved.
+    /// The pool at this place, of 2^64, among those that `is_usable` accepts. If it accepts none with a weight, all count.
+    /// When weights change, a place moves to another pool only as far as the shares have moved.
     pub fn at(&self, place: u64, is_usable: impl Fn(usize) -> bool) -> usize {
         let sum = |is_in: &dyn Fn(usize) -> bool| -> u64 {
             let weights = self.0.iter().filter(|(pool, _)| is_in(*pool as usize));

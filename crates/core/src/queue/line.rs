@@ -1,4 +1,4 @@
-//! One worker's line: first come, first served, with deadlines.
+//! The queue of one worker: first come, first served, with deadlines.
 //!
 //! A ring in order of arrival. A waiter that leaves early leaves its place empty; empty places at either end
 //! are dropped at once, and when they are more than half of the ring (and more than [`EMPTY_MIN`]) the
@@ -11,14 +11,14 @@
 //! | `pop`, `expire` | O(1) amortised |
 //! | `cancel` | O(1) amortised while the ring was not closed up behind the waiter, else O(log n) |
 //! | `waiting_since_ms`, `next_deadline_ms`, `len` | O(1) |
-//! | memory | at most twice the places of those who wait, and [`EMPTY_MIN`] |
+//! | memory | at most twice the places of the waiting requests, and [`EMPTY_MIN`] |
 
 use std::collections::VecDeque;
 
 /// Empty places that are no reason to close up the ring.
 const EMPTY_MIN: usize = 32;
 
-/// Waiters of one pool on one worker; `T` is what the caller needs to find them again.
+/// Waiting requests of one pool on one worker; the caller finds them again by `T`.
 #[derive(Debug, Clone)]
 pub struct Line<T> {
     /// In order of tickets and of deadlines. Neither end is empty.
@@ -101,8 +101,8 @@ impl<T> Line<T> {
         self.length_max = length_max;
     }
 
-    /// The word that this worker shows to others: since when its first has waited, at least 1; 0 if
-    /// nobody waits.
+    /// The word that this worker shows to others: the time since which its first request has waited, at least 1; 0 if none
+    /// waits.
     pub fn waiting_since_ms(&self) -> u64 {
         self.places.front().map_or(0, |place| place.since_ms.max(1))
     }
@@ -112,12 +112,12 @@ impl<T> Line<T> {
         self.places.front().map(|place| place.deadline_ms)
     }
 
-    /// Those who wait.
+    /// The number of waiting requests.
     pub fn len(&self) -> usize {
         self.waiting
     }
 
-    /// Whether nobody waits.
+    /// Whether no request waits.
     pub fn is_empty(&self) -> bool {
         self.waiting == 0
     }

@@ -1,16 +1,15 @@
-//! Workers that share a pool with limits: requests come, wait, give up, run out of time, are served, and
-//! wake-ups are late. Within a millisecond the workers' steps are interleaved at random; each step is what
-//! one atomic operation lets others see.
+//! Workers that share a pool with limits: requests come, wait, give up, time out, are served, and wake-ups are late.
+//! Within a millisecond the workers' steps are interleaved at random; each step is one atomic operation.
 
 use super::{Line, OVERTAKING_MS_MAX, Places, Ticket, Turn, anybody_waits, turn};
 use weir_testing::Random;
 
 const TIMEOUT_MS: u64 = 200;
 
-/// What a worker is in the middle of.
+/// The current step of a worker.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// A request has come: does anybody wait?
+    /// A request has come: does any request wait?
     Come(usize),
     /// Nobody did: is a member free?
     Try(usize),
@@ -18,11 +17,11 @@ enum Step {
     Join(usize),
     /// A request on this member has ended.
     Free(usize),
-    /// Who gets that place?
+    /// Which worker gets the place?
     Give,
-    /// Who has waited longest?
+    /// Which request has waited longest?
     Decide,
-    /// The own first may be served: is a member free? Then whether to go on with `Decide`.
+    /// The own first request may be served if a member is free. Then whether to continue with `Decide`.
     Serve { again: bool },
 }
 
@@ -55,7 +54,7 @@ struct Pool {
     random: Random,
     now_ms: u64,
     workers: Vec<Worker>,
-    /// What the workers show each other.
+    /// The words that the workers share.
     words: Vec<u64>,
     occupancy: Vec<u32>,
     limit: Vec<u32>,
@@ -92,7 +91,7 @@ impl Pool {
         (0..self.limit.len()).find(|&member| self.occupancy[member] < self.limit[member])
     }
 
-    /// One millisecond, in which so many requests come and so many percent of one client gives up.
+    /// One millisecond, in which this many requests come, and one client gives up with this percentage.
     fn tick(&mut self, arrivals: usize, cancel_percent: usize) {
         for _ in 0..arrivals {
             let worker = self.random.below(self.workers.len());
@@ -130,7 +129,7 @@ impl Pool {
             }
             let worker = busy[self.random.below(busy.len())];
             if let Some(step) = self.workers[worker].steps.pop() {
-                // What follows comes before what else the worker has to do.
+                // The next step of this operation comes before other work of the worker.
                 let next = self.step(worker, step);
                 self.workers[worker].steps.extend(next);
             }
@@ -201,7 +200,7 @@ impl Pool {
         self.words[worker] = self.workers[worker].line.waiting_since_ms();
     }
 
-    /// A request is served: nobody who waits has been overtaken by more than is stated.
+    /// A request is served: no waiting request is overtaken by more than the stated bound.
     fn begin(&mut self, worker: usize, request: usize, member: usize) {
         assert!(matches!(self.requests[request].state, State::Coming | State::Waiting(_)));
         self.requests[request].state = State::Served;
@@ -245,7 +244,7 @@ impl Pool {
         }
     }
 
-    /// Between the ticks: nobody waits beside a free place unless a wake-up is on its way.
+    /// Between the ticks: no request waits beside a free place unless a wake-up is on its way.
     fn check(&self) {
         let on_its_way = self.workers.iter().any(|worker| worker.woken_ms.is_some());
         let waits = anybody_waits(self.words.iter().copied());

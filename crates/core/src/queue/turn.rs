@@ -1,4 +1,4 @@
-//! Whose turn it is when a place is free: a decision from one word per worker.
+//! The decision about a free place, from one word per worker.
 
 /// A waiting request is served before one that has waited longer only if the difference is at most this.
 pub const OVERTAKING_MS_MAX: u64 = 20;
@@ -7,7 +7,7 @@ pub const OVERTAKING_MS_MAX: u64 = 20;
 /// has waited about as long; then one goes to that.
 pub const KEPT_MAX: u32 = 8;
 
-/// Who may take a free place.
+/// The taker of a free place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     /// Nobody waits.
@@ -18,16 +18,16 @@ pub enum Turn {
     Other(usize),
 }
 
-/// Whether anybody waits on any worker, as of their words.
+/// Whether any request waits on any worker, by their words.
 ///
 /// Cost: O(workers).
 pub fn anybody_waits(waiting_since_ms: impl IntoIterator<Item = u64>) -> bool {
     waiting_since_ms.into_iter().any(|since_ms| since_ms != 0)
 }
 
-/// Whose turn it is in the eyes of the worker `own`: its own first's if that has waited about as long as
-/// anybody, else that of the longest waiting. Each worker's word says since when its first has waited, on
-/// one clock; 0: nobody does.
+/// The next turn from the view of the worker `own`: its own first request if that has waited about as long as any, else
+/// the longest waiting one. Each worker's word is the time since which its first request has waited, on one clock; 0: none
+/// waits.
 ///
 /// Cost: O(workers).
 pub fn turn(waiting_since_ms: impl Iterator<Item = u64> + Clone, own: usize) -> Turn {
@@ -53,7 +53,7 @@ fn near(
     waiting_since_ms.enumerate().filter(is_near).map(|(worker, _)| worker)
 }
 
-/// What a worker does with the places that it frees in one pool.
+/// A worker's rule for the places that it frees in one pool.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Places {
     /// Given to the own line, while others waited, since one was given away.
@@ -68,8 +68,8 @@ impl Places {
         Self::default()
     }
 
-    /// Who gets the place that this worker, `own`, has freed, and what is to be remembered once that one
-    /// has it. The words are those of [`turn`].
+    /// The taker of the place that this worker, `own`, has freed, and the state to keep once it has the place. The words
+    /// are those of [`turn`].
     ///
     /// Cost: O(workers).
     pub fn next(
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn every_so_often_a_place_is_given_away_in_rotation() {
         let mut places = Places::new();
-        // Older, about as old, too young, and nobody there.
+        // Older, about as old, too young, and empty.
         let words = [100, 95, 110, 116, 0];
         let mut freed = |words: [u64; 5]| {
             let (turn, after) = places.next(words.into_iter(), 0);
@@ -133,7 +133,7 @@ mod tests {
         for expected in [1, 2, 1, 2] {
             for _ in 0..KEPT_MAX {
                 assert_eq!(freed(words), Turn::Own);
-                // While nobody else waits, nothing is owed.
+                // While no other worker has a waiting request, nothing is owed.
                 assert_eq!(freed([100, 0, 0, 0, 0]), Turn::Own);
             }
             assert_eq!(freed(words), Turn::Other(expected));

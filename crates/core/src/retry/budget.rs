@@ -1,12 +1,12 @@
-//! How many retries a pool can bear.
+//! The number of retries that a pool allows.
 //!
-//! When members fail for want of capacity, retries make it worse: with three tries each, the load trebles at
-//! the worst moment. So retries may be a share of the requests of late, and a few more, so that a pool with
-//! little traffic can retry at all (the retry budget of Finagle).
+//! When members fail because of overload, retries make it worse: with three attempts each, the load triples at the worst
+//! moment. So retries are limited to a share of the recent requests, and a few more, so that a pool with little traffic
+//! can retry at all (the retry budget of Finagle).
 //!
 //! In the last [`WINDOW_MS`] there are never more retries than `share_percent` of the requests in it plus
-//! `floor_per_s` for each of its seconds. The window slides in ten steps, so that
-//! what happened counts for [`WINDOW_MS`] less at most one step.
+//! `floor_per_s` for each of its seconds. The window slides in ten steps, so that an event counts for [`WINDOW_MS`] less
+//! at most one step.
 //!
 //! A budget belongs to one worker: each sees its part of the requests and is given its part of the floor, so
 //! no word is shared.
@@ -21,7 +21,7 @@ const SLOT_MS: u64 = WINDOW_MS / SLOTS as u64;
 
 const _: () = assert!(WINDOW_MS.is_multiple_of(SLOTS as u64) && WINDOW_MS.is_multiple_of(1_000));
 
-/// What a budget allows.
+/// The allowance of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetSettings {
     /// Retries per hundred requests.
@@ -182,7 +182,7 @@ mod tests {
                     };
                     let floor = 10 * u64::from(settings.floor_per_s);
                     let share = u64::from(settings.share_percent);
-                    // What left the window a step early can be in the exact window's retries.
+                    // Retries that left the window a step early may still be in the exact window.
                     let sure = within(&retries, WINDOW_MS - SLOT_MS);
                     assert!(
                         sure <= floor + within(&requests, WINDOW_MS) * share / 100,

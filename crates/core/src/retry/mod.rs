@@ -1,12 +1,11 @@
 //! Whether a request that failed on one member may be sent to another.
 //!
 //! RFC 9110 section 9.2.2: a proxy must not repeat a request with a non-idempotent method on its own
-//! unless it knows that the first one was not acted upon. It knows that in one case only: no byte of
-//! the request left this host. Once a byte of a response has arrived, the client may have seen it,
+//! unless it knows that the first one was not processed. It knows that only if no byte of the request has left this host.
+//! Once a byte of a response has arrived, the client may have seen it,
 //! so nothing is ever repeated.
 //!
-//! What may be repeated need not be: [`RetryBudget`] keeps retries from multiplying the load on a pool that
-//! is in trouble already.
+//! Even allowed retries are limited: [`RetryBudget`] keeps them from multiplying the load on an overloaded pool.
 
 mod budget;
 
@@ -28,7 +27,7 @@ pub enum Sent {
 pub struct FailedAttempt {
     /// Whether the method is idempotent (`weir_http::message::Method::is_idempotent`).
     pub idempotent: bool,
-    /// What the member may have seen of the request.
+    /// The part of the request that the member may have seen.
     pub sent: Sent,
     /// Whether a byte of a response has arrived, an interim one (1xx) included.
     pub response_started: bool,

@@ -1,7 +1,7 @@
-//! Lines in a form that the file gives.
+//! Lines in a custom format of the configuration.
 //!
-//! What a line says of the request head is kept as it is, each value behind its field and its length: it is written
-//! when the request ends, in the form that is in force then.
+//! Values of the request head are kept unformatted, each behind its field and its length. They are written when the
+//! request ends, in the format that is active then.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::json::{SHOWN_BYTES_MAX, put, put_json_string, put_number};
 /// A form, and the number that the worker gave it.
 #[derive(Debug, Clone)]
 pub struct Given {
-    /// It tells what was kept for this form from what was kept for an earlier one.
+    /// Distinguishes data that was kept for this format from data of an earlier format.
     pub number: u8,
     /// The form.
     pub format: Arc<LogFormat>,
 }
 
-/// Tags of what is kept of a request; [`HEADERS`] and those above it are header fields of the form.
+/// Tags of the kept data of a request; [`HEADERS`] and higher values are header fields of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kept {
     Client = 0,
@@ -42,7 +42,7 @@ enum Kept {
 const HEADERS: u8 = 64;
 
 impl Given {
-    /// Keeps what lines say of a request head.
+    /// Keeps the data of a request head that lines need.
     pub fn keep_head(
         &self,
         client: Option<SocketAddr>,
@@ -87,7 +87,7 @@ impl Given {
         }
     }
 
-    /// Keeps the name that a connection without requests asked for.
+    /// Keeps the server name of a connection without requests.
     pub fn keep_server_name(&self, server_name: &str, out: &mut Vec<u8>) {
         self.begin(out);
         keep(out, Kept::ServerName as u8, server_name.as_bytes());
@@ -127,7 +127,7 @@ impl Given {
 }
 
 fn keep(out: &mut Vec<u8>, tag: u8, value: &[u8]) {
-    // An empty value is as good as none.
+    // An empty value counts as missing.
     if value.is_empty() {
         return;
     }
@@ -213,7 +213,7 @@ impl Line<'_> {
         LogField::NAMED.iter().find(|(_, named)| *named == field).map_or("", |(name, _)| name)
     }
 
-    /// What is known of the request; `None`: nothing.
+    /// The request's data; `None`: nothing is known.
     fn value(&self, field: LogField) -> Option<Value<'_>> {
         let entry = self.entry;
         Some(match field {

@@ -1,7 +1,7 @@
 //! A request that is recorded whole, without its secrets.
 //!
-//! Whoever reads the record judges the request again, so as much as can be stays as it came. A body in which a secret may stand
-//! that cannot be masked is left out.
+//! `weir waf diff` judges recorded requests again, so as much as possible stays unchanged. A body is left out if it may
+//! contain a secret that cannot be masked.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::{
     MASK, Secrets, decoded, is_secret_field, is_secret_name, last_word, target, without_pair,
 };
 
-/// What names of arguments have only where the text is no form.
+/// Characters in names of arguments that show that the text is no form.
 const FOREIGN: &[u8] = b"\"'<>{}\\\n";
 
 /// A request target.
@@ -29,7 +29,7 @@ pub fn recorded_field(name: &[u8], value: &[u8], secrets: &Secrets<'_>) -> Vec<u
     secrets.without(&shown).into_owned()
 }
 
-/// The names of cookies tell no secret.
+/// Names of cookies are not secret.
 fn cookies(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len());
     for (index, cookie) in value.split(|byte| *byte == b';').enumerate() {
@@ -44,7 +44,7 @@ fn cookies(value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What is said of a body in the head.
+/// Facts about a body, from the head.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BodyKind<'a> {
     /// Content-Type
@@ -148,7 +148,7 @@ fn json(body: &[u8]) -> Option<Vec<u8>> {
             at = end;
             continue;
         }
-        // An escape may hide what the name is.
+        // An escape may hide the real name.
         if text.contains(&b'\\') {
             return None;
         }

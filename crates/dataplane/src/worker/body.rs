@@ -1,4 +1,4 @@
-//! Passing a body on: ranges of what was received become one vectored send.
+//! Forwarding of bodies: ranges of the receive buffer become one vectored send.
 
 use std::io::IoSlice;
 
@@ -10,7 +10,7 @@ use weir_http::message::Framing;
 /// Up to this size a copy behind the head is cheaper than a further range for the kernel to walk.
 pub const COALESCE_BYTES: usize = 4096;
 
-/// What follows the last data of a body: the last chunk, with trailers where there are such, or nothing.
+/// The bytes behind the last data of a body: the last chunk, with trailers if there are any, or nothing.
 pub fn end_of_chunks<'t>(framing: Framing, end: End<'_>, trailers: &'t mut Vec<u8>) -> &'t [u8] {
     match (framing, end) {
         (Framing::Chunked, End::Data) => LAST_CHUNK,
@@ -22,8 +22,8 @@ pub fn end_of_chunks<'t>(framing: Framing, end: End<'_>, trailers: &'t mut Vec<u
     }
 }
 
-/// Gives `send` what `out` holds, then the pieces framed for the receiver, then `end` (the last chunk with
-/// its trailers, or nothing). Returns the bytes sent; `out` is left with those sent from it.
+/// Gives `send` the contents of `out`, then the pieces framed for the receiver, then `end` (the last chunk with its
+/// trailers, or nothing). Returns the bytes sent; `out` keeps its bytes.
 pub fn send(
     out: &mut Vec<u8>,
     framing: Framing,

@@ -1,4 +1,4 @@
-//! What the control plane may want of a worker.
+//! Commands of the control plane to a worker.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub const COMMAND_MESSAGE: u8 = b'C';
 /// socket after it; listeners travel on the socket before the command that names them.
 #[derive(Debug)]
 pub enum Command {
-    /// Another table is in force.
+    /// Another table is active.
     Apply {
         /// The table.
         table: Arc<LiveTable>,
@@ -30,7 +30,7 @@ pub enum Command {
     },
     /// End now.
     Stop,
-    /// Panic, to show what that costs.
+    /// Panic, for tests.
     #[cfg(test)]
     Panic,
 }

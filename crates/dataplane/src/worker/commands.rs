@@ -1,4 +1,4 @@
-//! What the control plane wants of a worker: another table, draining, the end.
+//! Commands of the control plane: another table, draining, the end.
 
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
@@ -127,8 +127,8 @@ impl Worker {
 }
 
 impl World {
-    /// A client that no virtual server serves any more, or whose handshake was for one that let others in, has until
-    /// `leave_by_ms` to end what it does, or until it was told before.
+    /// A client without a virtual server, or whose handshake was for other client certificates, has until `leave_by_ms` to
+    /// finish, or until its earlier deadline.
     fn set_leave_times(&mut self, leave_by_ms: u64) {
         let is_lost = |client: &Client| {
             self.has_lost_its_server(client) || self.has_handshake_of_others(client)
@@ -192,8 +192,8 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// Closes the clients that wait for nothing and have to go, or all such when the process stops.
-    /// Those with a request under way are told to close with its response.
+    /// Closes idle clients that must leave, or all idle ones when the process stops. Clients with an open request are told
+    /// to close with its response.
     fn close_idle_clients(&mut self, io: &mut EventLoop) {
         let keys: Vec<ClientKey> = self
             .world
@@ -227,7 +227,7 @@ impl Worker {
         self.close_idle_clients(io);
     }
 
-    /// Looks whether what drains has ended or must. Returns when to look again.
+    /// Checks whether draining has ended or must end. Returns the time of the next check.
     pub fn drain_step(&mut self, io: &mut EventLoop) -> Option<u64> {
         let now_ms = io.now_ms();
         if let Some(until_ms) = self.world.drain_until_ms
@@ -276,7 +276,7 @@ impl Worker {
     }
 }
 
-/// Takes on those who wait at listeners that are about to be removed, as clients like any other.
+/// Accepts the connections that wait at listeners which are about to be removed.
 fn accept_last(worker: &mut Worker, io: &mut EventLoop, removed: &[ListenPoint]) {
     let listeners = worker.world.listeners.iter().map(|(_, listener)| listener);
     let going = listeners.filter(|listener| removed.contains(listener.address.listen()));

@@ -1,9 +1,9 @@
-//! What compression takes of a worker: memory, and time of its turns.
+//! The costs of compression for a worker: memory, and time of its turns.
 
 use crate::worker::world::World;
 
 impl World {
-    /// What responses hold to be compressed.
+    /// Memory of responses for compression.
     pub fn note_compression_memory(&self) {
         let gauge = &self.counted.compression_memory_bytes;
         gauge.add((self.tools.encoders.taken_bytes() as u64).wrapping_sub(gauge.get()));

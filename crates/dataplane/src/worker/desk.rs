@@ -1,4 +1,4 @@
-//! What transactions ask of the world, done with sockets: each of it by the connection of its side.
+//! Implements the interface of transactions with sockets; each call goes to the connection of its side.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::edge::{Edge, Flow, Lag, Passing, Reach, Release, Side, Turn};
@@ -16,7 +16,7 @@ use weir_exchange::termination::Termination;
 use crate::worker::straight;
 use crate::worker::world::World;
 
-/// What a call may act upon: the sockets, and everything else.
+/// The things that a call may act upon: the sockets, and everything else.
 pub struct Desk<'a> {
     pub io: &'a mut EventLoop,
     pub world: &'a mut World,

@@ -66,7 +66,7 @@ impl World {
             bytes_sent: account.bytes_sent,
             head_bytes_sent: account.head_bytes_sent,
             retries: account.retries,
-            // Who got no member has waited all the time.
+            // A request without a member has waited the whole time.
             queue_us: match account.tried_us {
                 0 => total_us,
                 tried_us => tried_us.saturating_sub(account.begun_us),

@@ -1,8 +1,8 @@
-//! Data that one read brings in many small frames goes on as one piece. By itself each of them would be a chunk, a
-//! frame or a call of its own to whom it goes to, however little it brings.
+//! Joins the data of many small frames of one read. Separately, each would become a chunk, a frame or a call of its own on
+//! the other side.
 //!
-//! It waits with its stream until all that was read is looked at, or until something of the stream comes that has to
-//! stay behind it. Frames that are long pass as they are, and so does one behind which nothing was read.
+//! The data waits with its stream until the whole read is processed, or until an event of the stream must follow it. Long
+//! frames are forwarded directly, and so is the last frame of a read.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::parts::end::End;
@@ -17,7 +17,7 @@ use crate::worker::world::StreamOf;
 /// Longer frames pass as they are, unless others wait before them: to copy them would cost more than it saves.
 const JOINED_FRAME_BYTES_MAX: usize = COALESCE_BYTES;
 
-/// What was read behind a frame.
+/// The kind of bytes that were read behind a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behind {
     /// Nothing: there is nothing to wait for.
@@ -27,24 +27,24 @@ pub enum Behind {
 }
 
 impl Behind {
-    /// What is behind data that ends at `end` of what was read.
+    /// The bytes behind data that ends at `end` of the read.
     pub fn of(input: &[u8], end: usize) -> Self {
         if end < input.len() { Self::More } else { Self::Nothing }
     }
 }
 
-/// What becomes of some data of a stream.
+/// The treatment of a piece of a stream's data.
 enum Step {
     /// It passes as it is.
     Pass,
-    /// It waits now with what was there; `is_first`: nothing was.
+    /// It waits with the data before; `is_first`: there was none.
     Wait { is_first: bool },
     /// It waits no more: all that is there passes, with the end.
     PassAll,
 }
 
 impl Step {
-    /// What becomes of `data`, which is added to `joined` where it is to wait there.
+    /// The treatment of `data`; if it must wait, it is added to `joined`.
     fn of(
         io: &mut EventLoop,
         joined: &mut Backlog,
@@ -122,7 +122,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Passes on what has come of a response: something else is about to become of its stream.
+    /// Forwards the joined data of a response before another event of its stream.
     pub fn pass_joined_response(&mut self, it: &mut Transaction, end: End<'_>) {
         let stream = self.world.member_stream_mut(it.ends()).map(|it| it.stream);
         let Some(stream) = stream.filter(|stream| !stream.joined.is_empty()) else { return };

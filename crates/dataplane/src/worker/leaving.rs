@@ -15,7 +15,7 @@ impl Desk<'_> {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let token = client.token;
         let timeout_ms = client.server.http.body_timeout_ms;
-        // Who has not finished its handshake yet is about to.
+        // A client in the handshake may be about to finish it.
         if (may_send || client.is_early) && !client.ended {
             self.world.begin_leaving(key);
             self.io.linger(token, timeout_ms);
@@ -32,7 +32,7 @@ impl World {
     /// From now on nothing is done for a client but to close its connection.
     fn begin_leaving(&mut self, key: ClientKey) {
         let Some(client) = self.clients.get_mut(key) else { return };
-        // What it was sent has its own time from now on.
+        // Data that it was sent has its own deadline from now on.
         client.leave_by_ms = None;
         if std::mem::replace(&mut client.stage, Stage::Leaving) != Stage::Leaving {
             self.counted.connections_leaving.add(1);
@@ -52,12 +52,12 @@ impl Desk<'_> {
         }
     }
 
-    /// Ends a client connection in the middle of a response; what was sent before still reaches it. `must_reset`: an
-    /// end would make the part look like the whole.
+    /// Ends a client connection in the middle of a response; earlier data still reaches the client. `must_reset`: an
+    /// orderly end would make the part look like the whole.
     pub fn cut_client(&mut self, key: ClientKey, must_reset: bool) {
         let Some(client) = self.world.clients.get(key) else { return };
         if !must_reset {
-            // Bytes that it has sent ahead would make a reset of a plain close; who was sent nothing has nothing to lose.
+            // Unread bytes of the client would turn a close into a reset; without sent data, nothing can be lost.
             let (sent_bytes, queued) =
                 (self.io.sent_bytes(client.token), self.io.queued(client.token));
             return self.leave(key, sent_bytes > 0 || queued > 0);
@@ -69,7 +69,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Resets a client connection at once: what was sent on it does not get through.
+    /// Resets a client connection at once: data on its way is lost.
     pub fn reset_client(&mut self, key: ClientKey) {
         if let Some(client) = self.world.clients.get(key) {
             self.io.reset(client.token);

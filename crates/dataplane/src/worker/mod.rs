@@ -1,9 +1,9 @@
 //! One worker: a thread, its event loop, and everything that only it touches.
 //!
-//! A request's way through this folder: `client` (bytes to a request head) -> [`Transaction`] (what becomes of it, which
-//! member, what if that fails, and what the client gets) -> `member` (a connection to it, its response). What many of
-//! them use stands here: `world` is all that is acted upon, `desk` acts on it for a transaction, `waiting` holds who
-//! waits for a member, `commands` is what the control plane wants.
+//! A request's way through this folder: `client` (bytes to a request head) -> [`Transaction`] (decisions, the member,
+//! failures, the response for the client) -> `member` (a connection to it, its response). Shared parts: `world` has all
+//! state that is acted upon, `desk` acts on it for a transaction, `waiting` has the requests that wait for a member,
+//! `commands` has the commands of the control plane.
 
 mod asides;
 mod body;
@@ -54,17 +54,17 @@ use crate::owners::key_of;
 pub use command::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
 pub use setup::Setup;
 
-/// One worker: what decides, what is being read, and what is acted upon. Each can be borrowed without the others.
+/// One worker: its decisions, the data being read, and the state that is acted upon. Each can be borrowed separately.
 pub struct Worker {
     exchanges: Arena<OfExchange, Transaction>,
     inbox: Inbox,
     world: World,
     /// Sessions of datagrams.
     udp: Udp,
-    /// What the control plane wants.
+    /// Commands of the control plane.
     commands: Receiver<Command>,
     control: Token,
-    /// Listeners that came before the command which says what they are; `None`: lost on the way.
+    /// Listeners that arrived before the command that describes them; `None`: lost on the way.
     handed_over: VecDeque<Option<Descriptor>>,
 }
 
@@ -121,8 +121,8 @@ impl Worker {
         });
     }
 
-    /// Does something with a transaction, if that is still there. One that has ended then is gone, and its client
-    /// connection goes on.
+    /// Calls a function with a transaction, if it still exists. If it has ended then, it is removed, and its client
+    /// connection continues.
     fn with_any<R: Default>(
         &mut self,
         io: &mut EventLoop,
@@ -154,7 +154,7 @@ impl Worker {
         self.exchanges.discard(key);
         let is_shared = self.world.clients.get(client).is_none_or(|it| it.streams().is_some());
         match after {
-            // What becomes of the connection is a matter between it and all its streams.
+            // A shared connection does not end with one stream.
             After::Response(_) | After::Whole | After::Broken { .. } | After::Gone { .. }
                 if is_shared => {}
             After::Response(outcome) => self.response_ended(io, client, outcome),
@@ -171,13 +171,12 @@ impl Worker {
         }
     }
 
-    /// What calls of this turn act upon.
+    /// The state for calls of this turn.
     fn desk<'a>(&'a mut self, io: &'a mut EventLoop) -> Desk<'a> {
         Desk { io, world: &mut self.world }
     }
 
-    /// After a panic: nothing is known of any connection any more. What was promised to other
-    /// workers about them is taken back.
+    /// After a panic: the state of all connections is unreliable. Shared counts for them are taken back.
     pub fn forget_connections(&mut self, message: &str) {
         use std::sync::atomic::Ordering::Relaxed;
         let counters = &self.world.counted;
@@ -190,7 +189,7 @@ impl Worker {
         for exchange in self.exchanges.values_mut() {
             transforms.push(exchange.http_mut().and_then(|it| it.transforms.take()));
         }
-        // What was compressed for a client that is gone is given up, not sent.
+        // Compressed data for a client that is gone is dropped.
         transforms.into_iter().for_each(|it| self.world.tools.give_transforms(it));
         self.exchanges.clear();
         self.world.tools.encoders.forget_taken();
@@ -199,7 +198,7 @@ impl Worker {
         self.world.tools.mirrors_under_way = 0;
         self.world.waiting = Waiting::default();
         self.world.members.clear();
-        // What has gone may come back, and then knows what is under way.
+        // A removed object may come back, and then needs to know its open requests.
         let departed = &self.world.live.departed;
         let servers =
             self.world.live.virtual_servers.iter().cloned().chain(departed.virtual_servers());
@@ -257,7 +256,7 @@ fn sooner(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     }
 }
 
-/// Whose socket something happened to.
+/// The owner of a socket with an event.
 enum Side {
     Client(ClientKey),
     Member(ConnectionKey),
@@ -440,7 +439,7 @@ impl Handler for Worker {
         self.desk(io).flush_members();
         self.desk(io).flush_clients();
         if has_unbegun || !self.world.queues.lost_streams.is_empty() {
-            // Those that were lost once more have their turn at once.
+            // Streams that were lost again are handled at once.
             return Some(io.clock().now_us());
         }
         sooner(due_ms.map(|due_ms| due_ms * 1_000), waiting_us)

@@ -1,5 +1,5 @@
-//! What a worker tells people: over channels that it never waits for, and not too often. A full channel loses a notice;
-//! counters and the access log have what it is about.
+//! Events of a worker for operators, over channels that it never waits for, and with a limited rate. A full channel loses
+//! an event; counters and the access log have its facts.
 
 use std::sync::mpsc::SyncSender;
 
@@ -10,17 +10,17 @@ use weir_tls::TlsError;
 
 use crate::reports::Event;
 
-/// At most one event of a kind that may come in any number is told in this time.
+/// At most one event of each frequent kind is sent in this time.
 const INTERVAL_MS: u64 = 1_000;
 
-/// When an event of one kind may be told again.
+/// The earliest time of the next event of a kind.
 #[derive(Debug, Default)]
 struct Throttle {
     next_ms: u64,
 }
 
 impl Throttle {
-    /// Whether one may be told now; it is, then.
+    /// Whether an event may be sent now; if so, it counts.
     fn is_due(&mut self, now_ms: u64) -> bool {
         let is_due = now_ms >= self.next_ms;
         if is_due {
@@ -30,7 +30,7 @@ impl Throttle {
     }
 }
 
-/// What a worker tells people.
+/// Events of a worker for operators.
 pub struct Notices {
     counters: Own<WorkerCounters>,
     events: SyncSender<Event>,
@@ -71,7 +71,7 @@ impl Notices {
             }
             // It has a log of its own.
             Notice::Inspected(_) => return,
-            // Every request may be such a one.
+            // This can happen with every request.
             Notice::Unsendable { .. } if !self.of_rewrites.is_due(now_ms) => return,
             Notice::Unsendable { server, why } => Event::Policy {
                 text: format!(

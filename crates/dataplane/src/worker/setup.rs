@@ -1,4 +1,4 @@
-//! What a worker is made of.
+//! The parts of a worker.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -11,22 +11,22 @@ use crate::reports::Event;
 use crate::waf_log::WafLog;
 use crate::worker::command::Command;
 
-/// What a worker is made of.
+/// The parts of a worker.
 pub struct Setup {
     /// Its number.
     pub id: usize,
-    /// What to serve first.
+    /// The first table to serve.
     pub table: Arc<LiveTable>,
     /// Its own counters are `counters.of(id)`.
     pub counters: Arc<PerWorker<WorkerCounters>>,
     /// The access log.
     pub log: AccessLog,
-    /// That of the web application firewall.
+    /// The log of the web application firewall.
     pub waf_log: WafLog,
     /// Where events go.
     pub events: SyncSender<Event>,
     /// Where the lines of policies go.
     pub policy_lines: SyncSender<Event>,
-    /// What the control plane wants; each message is announced on the control socket.
+    /// Commands of the control plane; each message is announced on the control socket.
     pub commands: Receiver<Command>,
 }

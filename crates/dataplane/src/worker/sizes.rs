@@ -1,4 +1,4 @@
-//! Bytes of what a worker has many of: no more than today.
+//! Sizes in bytes of the objects that a worker has many of: they must not grow unnoticed.
 
 use weir_exchange::arena::Slot;
 use weir_exchange::parts::remembered::Remembered;
@@ -16,7 +16,7 @@ fn nothing_is_larger_than_today() {
     // An idle client is a slot of these, and a slot of the event loop's table of sockets.
     check::<Slot<Client>>(320);
     check::<Client>(312);
-    // What a client and a member have in addition if they speak HTTP/2.
+    // Additional size of a client and a member with HTTP/2.
     check::<Http2>(1_088);
     check::<Stream>(192);
     check::<MemberConnection>(200);

@@ -1,8 +1,7 @@
 //! Requests that wait: for a place at a member, or for the time that a limit gives them.
 //!
-//! The lines, and who is served before whom, are in [`weir_core::queue`]. A worker looks after its lines
-//! at the end of each turn of its loop, and at least every [`LOOK_US`] while somebody waits: places that
-//! other workers free are found so, without a word from them.
+//! The queues and their order are in [`weir_core::queue`]. A worker checks its queues at the end of each turn of its loop,
+//! and at least every [`LOOK_US`] while requests wait: so it finds places that other workers have freed.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -27,11 +26,11 @@ use crate::worker::state::waiting::{Again, PoolLine};
 /// How long a place that another worker freed may be overlooked.
 const LOOK_US: u64 = 1_000;
 
-/// Of those that members have failed so many are looked at in one turn of the loop.
+/// At most this many requests that members have failed are looked at in one turn of the loop.
 const AGAIN_LOOKS_MAX: usize = 64;
 
 impl Desk<'_> {
-    /// Lets it wait for a member. False: there is no queue, no room in it, or nobody who would wait.
+    /// Lets the request wait for a member. False: there is no queue, it is full, or no member could serve later.
     pub fn join_line(&mut self, ends: &mut Ends, is_sent: bool) -> bool {
         if let Some(newer) = newer_pool(&self.world.table, &ends.tries.pool) {
             ends.move_to(newer);
@@ -159,7 +158,7 @@ impl Worker {
                     ends.parked = Parked::Called(lease);
                 }
                 Err(NoMember::Full) => break,
-                // Nobody is up any more: it goes where those go who come now.
+                // No member is up any more: the request is treated like a new one.
                 Err(NoMember::Down) => {
                     ends.go_elsewhere(now);
                     ends.parked = Parked::Called(None);
@@ -209,7 +208,7 @@ impl Worker {
         }
     }
 
-    /// Another table is in force: those who wait may go to its members.
+    /// Another table is active: waiting requests may go to its members.
     pub fn move_waiting(&mut self, next: &LocalTable) {
         for transaction in self.exchanges.values_mut() {
             if !transaction.ends().parked.is_in_queue() {
@@ -222,7 +221,7 @@ impl Worker {
     }
 }
 
-/// The same pool in another table, if that has it and it is another there.
+/// The same pool in another table, if it exists there and has changed.
 fn newer_pool<'t>(table: &'t LocalTable, pool: &Rc<LocalPool>) -> Option<&'t Rc<LocalPool>> {
     let is_it = |other: &&Rc<LocalPool>| Arc::ptr_eq(&other.live, &pool.live);
     table.pools().iter().find(is_it).filter(|other| !Rc::ptr_eq(other, pool))

@@ -1,4 +1,4 @@
-//! What a worker's exchanges act upon: connections, lines, buffers, the log.
+//! The state that a worker's exchanges act upon: connections, queues, buffers, the log.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -31,7 +31,7 @@ use crate::worker::state::pending::PendingRequests;
 use crate::worker::state::streams::{MemberStream, Stream, StreamRoom};
 use crate::worker::state::waiting::Waiting;
 
-/// What is being read: it is borrowed while what it says is acted upon.
+/// The message being read: it is borrowed while its contents are acted upon.
 #[derive(Default)]
 pub struct Inbox {
     // Reused for every message; each is stale between events. The heads leave while they are used.
@@ -42,16 +42,16 @@ pub struct Inbox {
     pub trailers: Vec<Field>,
 }
 
-/// What waits for its turn.
+/// Work for later turns.
 #[derive(Default)]
 pub struct Queues {
     /// Clients of HTTP/2 whose frames go out at the end of the turn.
     pub unflushed: Vec<ClientKey>,
-    /// The same of members.
+    /// Member connections with unsent frames.
     pub unflushed_members: Vec<ConnectionKey>,
     /// Requests that got no stream.
     pub lost_streams: Vec<(ExchangeKey, Option<ConnectionKey>, LostStream)>,
-    /// Clients of HTTP/2 of whom more requests are to begin in the next turn.
+    /// HTTP/2 clients with more requests to begin in the next turn.
     pub unbegun: Vec<ClientKey>,
     /// Requests whose bodies had not begun to come with their heads.
     pub bodies_to_come: Vec<ExchangeKey>,
@@ -60,7 +60,7 @@ pub struct Queues {
     pub joined_responses: Vec<ExchangeKey>,
 }
 
-/// What is used again.
+/// Reused buffers.
 #[derive(Default)]
 #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
 pub struct Spare {
@@ -69,7 +69,7 @@ pub struct Spare {
     pub pending: Vec<Box<PendingRequests>>,
 }
 
-/// What exchanges act upon.
+/// The state that exchanges act upon.
 pub struct World {
     pub id: usize,
     pub live: Arc<LiveTable>,
@@ -143,7 +143,7 @@ impl World {
         self.clients.get(ends.client)?.streams()?.get(ends.stream?)
     }
 
-    /// The same, to be changed.
+    /// The stream, for changes.
     pub fn stream_mut(&mut self, ends: &Ends) -> Option<&mut Stream> {
         let key = ends.stream?;
         self.clients.get_mut(ends.client)?.streams_mut()?.get_mut(key)
@@ -155,7 +155,7 @@ impl World {
         http2.streams.get(ends.attempt.member_stream?)
     }
 
-    /// The stream that a transaction has on its member's connection, with what is needed to send on it.
+    /// The stream of a transaction on its member's connection, with everything needed to send on it.
     pub fn member_stream_mut(&mut self, ends: &Ends) -> Option<StreamOf<'_>> {
         let key = ends.attempt.connection?;
         let connection = self.members.get_mut(key)?;

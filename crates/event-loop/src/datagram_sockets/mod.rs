@@ -1,9 +1,9 @@
 //! Sockets of datagrams: listeners, each for all its clients, and sockets that are connected to one member each.
 //!
-//! What comes is read in batches (recvmmsg), and several datagrams of one sender come as one train where the kernel has
-//! put them together (GRO). Trains go out as they came (GSO). What goes to clients is gathered for one turn and sent with
-//! one call per listener (sendmmsg). Nothing waits for a full socket: a datagram that the kernel does not take is lost, as it
-//! would be on the way, and counted.
+//! Datagrams are read in batches (recvmmsg). Several datagrams of one sender arrive as one train if the kernel has joined
+//! them (GRO). Trains are forwarded as trains (GSO). Datagrams to clients are gathered for one turn and sent with one call
+//! per listener (sendmmsg). Nothing waits for a full socket: a datagram that the kernel does not accept is lost, as on the
+//! network, and counted.
 
 mod reading;
 mod sending;
@@ -27,13 +27,13 @@ use sending::{send_all, send_train};
 /// Batches that are thrown away at once: more than a listener has room for.
 const DISCARDED_BATCHES_MAX: usize = 4_096;
 
-/// The datagram sockets of a loop, and what can be asked of them.
+/// The datagram sockets of a loop, and operations on them.
 pub struct Datagrams<'a> {
     io: &'a mut EventLoop,
 }
 
 impl<'a> Datagrams<'a> {
-    /// Those of this loop.
+    /// The datagram sockets of this loop.
     pub fn of(io: &'a mut EventLoop) -> Self {
         Self { io }
     }
@@ -41,11 +41,11 @@ impl<'a> Datagrams<'a> {
     /// Registers a listener.
     pub fn listen(&mut self, fd: Descriptor, owner: Owner) -> Result<Token, Errno> {
         self.desk();
-        // Level-triggered: what is left over after a turn's share comes again without bookkeeping.
+        // Level-triggered: data left after a turn's share is reported again without bookkeeping.
         self.io.add(fd, owner, State::Datagrams, epoll::EventFlags::IN)
     }
 
-    /// A socket for the datagrams of one member, at a port that nobody can foretell.
+    /// A socket for the datagrams of one member, at an unpredictable port.
     pub fn connect(
         &mut self,
         to: SocketAddr,
@@ -73,8 +73,8 @@ impl<'a> Datagrams<'a> {
         sent
     }
 
-    /// Nobody has this socket until [`Self::wake`], or until this time, when it is closed. Whatever comes meanwhile closes it,
-    /// too: an answer that comes late, or twice, is not for whoever would have it next.
+    /// The socket rests without an owner until [`Self::wake`], or until this time, when it is closed. Data that arrives
+    /// meanwhile also closes it: a late or repeated answer is not for the next owner.
     pub fn rest(&mut self, token: Token, until_ms: u64) {
         if let Some(socket) = self.io.sockets.get(token) {
             socket.owner = Owner::Nobody;
@@ -82,7 +82,7 @@ impl<'a> Datagrams<'a> {
         }
     }
 
-    /// Gives a socket that rests to somebody, if it is still there and nothing has come.
+    /// Gives a resting socket to an owner, if it still exists and has received nothing.
     pub fn wake(&mut self, token: Token, owner: Owner) -> bool {
         let Some(socket) = self.io.sockets.get(token) else { return false };
         debug_assert_eq!(socket.owner, Owner::Nobody, "somebody has it");
@@ -94,12 +94,12 @@ impl<'a> Datagrams<'a> {
         true
     }
 
-    /// Whether so many more sockets may be kept for later.
+    /// Whether this many more sockets may rest.
     pub fn has_room_to_rest(&self) -> bool {
         self.io.open_count < self.io.room.accept_below / 2
     }
 
-    /// Closes a listener of which there are duplicates that nobody reads: what comes to it takes no memory of the kernel. How many
+    /// Closes a listener whose duplicates nothing reads: its datagrams must not use the kernel's memory. Returns how many
     /// datagrams waited there.
     pub fn close_unread(&mut self, token: Token) -> u64 {
         let count = self.discard(token, false);
@@ -107,12 +107,12 @@ impl<'a> Datagrams<'a> {
         count
     }
 
-    /// Reads a listener again that was closed so. How many datagrams waited there: for too long to be answered.
+    /// Reads such a listener again. Returns how many datagrams waited there, too long to be answered.
     pub fn reopen(&mut self, token: Token) -> u64 {
         self.discard(token, true)
     }
 
-    /// Throws away what waits at a listener, which is read from now on or not. How many datagrams that were.
+    /// Drops the datagrams that wait at a listener, which is read from now on or not. Returns how many there were.
     fn discard(&mut self, token: Token, is_read: bool) -> u64 {
         let mut inbox = std::mem::take(&mut self.desk().inbox);
         let mut count = 0;
@@ -139,7 +139,7 @@ impl<'a> Datagrams<'a> {
         self.io.datagrams.as_mut().map_or(0, |desk| std::mem::take(&mut desk.lost))
     }
 
-    /// Sends what is gathered.
+    /// Sends the gathered datagrams.
     pub fn flush(&mut self) {
         let Some(desk) = &mut self.io.datagrams else { return };
         if desk.outbox.is_empty() {
@@ -154,7 +154,7 @@ impl<'a> Datagrams<'a> {
         }
     }
 
-    /// Sends what is gathered. How many datagrams were lost.
+    /// Sends the gathered datagrams. Returns how many were lost.
     fn send_batches(&mut self, outbox: &Outbox) -> u64 {
         let (mut at, mut lost) = (0, 0);
         let mut batch = [Outgoing::NOTHING; BATCH_MAX];

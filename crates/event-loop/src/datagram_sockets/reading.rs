@@ -1,4 +1,4 @@
-//! What comes at sockets of datagrams.
+//! Reading from sockets of datagrams.
 
 use rustix::io::Errno;
 
@@ -13,7 +13,7 @@ const MEMBER_BATCH_MAX: usize = 8;
 /// Reads of one socket in a row, before others get their turn.
 const READS_IN_A_ROW_MAX: usize = 4;
 
-/// Delivers what has come at a socket, within its share of the turn.
+/// Delivers the received datagrams of a socket, within its share of the turn.
 pub(crate) fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
     let Some(mut desk) = io.datagrams.take() else { return };
     // The inbox leaves the loop while the handler looks at it.
@@ -37,7 +37,7 @@ pub(crate) fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token)
                         Some(now) if now == owner => {
                             handler.datagrams(io, owner, flow, train);
                         }
-                        // What comes behind the last that a session waits for is nobody's.
+                        // Datagrams behind the last one that a session waits for belong to no session.
                         Some(_) => io.close(token),
                         None => {}
                     }
@@ -48,7 +48,7 @@ pub(crate) fn read(io: &mut EventLoop, handler: &mut impl Handler, token: Token)
             }
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
-                // Woken for nothing: it was for an error that a call before has told.
+                // A wake-up without data: an earlier call has reported the error.
                 if round == 0 && !is_listener {
                     fd.forget_errors();
                 }

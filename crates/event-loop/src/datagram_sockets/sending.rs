@@ -1,8 +1,7 @@
-//! Trains on their way to a member: each datagram is sent once, whatever the kernel says meanwhile.
+//! Sends trains to a member: each datagram is sent once, whatever errors the kernel reports.
 //!
-//! An error of a send is either of something that was sent before (ICMP), or of what is to be sent. The kernel has then sent
-//! nothing of it: it looks whether a train fits the way before it divides it. So what was refused may be sent once more, and nothing
-//! else is.
+//! A send reports an error either of earlier datagrams (ICMP), or of the current ones. In both cases it has sent nothing:
+//! the kernel checks the size of a train before it divides it. So refused datagrams may be sent again, and only these.
 
 use rustix::io::Errno;
 use weir_core::datagram::Train;
@@ -10,16 +9,16 @@ use weir_core::datagram::Train;
 use crate::datagrams::Outgoing;
 use crate::kernel::Descriptor;
 
-/// How often one datagram is tried that the kernel refuses for what may be told of another.
+/// How often a datagram is tried if the kernel may have reported errors of others.
 const TRIES_MAX: u32 = 3;
 
-/// What a train is sent by.
+/// The call that sends a train.
 pub(super) trait Wire {
     /// Sends as many datagrams as the kernel takes at once: all of them, or none.
     fn send(&mut self, part: Train<'_>) -> Result<(), Errno>;
-    /// Throws away what is told of datagrams that were sent before.
+    /// Discards errors of earlier datagrams.
     fn forget_errors(&mut self);
-    /// The same, and whether it was only that one took too long.
+    /// Discards errors, and returns whether they only say that a datagram was too long.
     fn took_too_long(&mut self) -> bool;
 }
 
@@ -37,7 +36,7 @@ impl Wire for &Descriptor {
     }
 }
 
-/// Sends a train on a connected socket, and adds to `lost` what is told to be lost. An error: the member cannot be reached.
+/// Sends a train on a connected socket, and adds reported losses to `lost`. An error: the member cannot be reached.
 pub(super) fn send_train(
     wire: &mut impl Wire,
     train: Train<'_>,
@@ -65,7 +64,7 @@ fn send_one(wire: &mut impl Wire, datagram: Train<'_>, lost: &mut u64) -> Result
     for _ in 0..TRIES_MAX {
         match wire.send(datagram) {
             Ok(()) => {
-                // What the errors have told of is lost.
+                // The datagrams of the reported errors are lost.
                 *lost += told;
                 return Ok(());
             }
@@ -103,7 +102,7 @@ pub(super) fn is_unreachable(error: Errno) -> bool {
     )
 }
 
-/// Sends all of a batch, whatever becomes of some of it. How many datagrams were lost.
+/// Sends a whole batch, even if parts of it fail. Returns how many datagrams were lost.
 pub(super) fn send_all(fd: &Descriptor, batch: &[Outgoing<'_>]) -> u64 {
     let (mut at, mut lost) = (0, 0);
     while at < batch.len() {
@@ -120,7 +119,7 @@ pub(super) fn send_all(fd: &Descriptor, batch: &[Outgoing<'_>]) -> u64 {
     lost
 }
 
-/// Sends the datagrams of a train that was not taken as a whole. How many were lost.
+/// Sends the datagrams of a refused train one by one. Returns how many were lost.
 fn lost_of_train(fd: &Descriptor, outgoing: &Outgoing<'_>, error: Errno) -> u64 {
     let train = outgoing.train();
     if train.count() == 1 || matches!(error, Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) {
@@ -134,13 +133,13 @@ fn lost_of_train(fd: &Descriptor, outgoing: &Outgoing<'_>, error: Errno) -> u64 
 mod tests {
     use super::*;
 
-    /// Of as many sends the errors are all there are.
+    /// With this many sends, all combinations of errors are tested.
     const TOLD_MAX: u32 = 7;
     const WAY_BYTES: usize = 600;
 
-    /// A kernel that tells of earlier datagrams whenever it is asked to.
+    /// A kernel that reports errors of earlier datagrams on demand.
     struct Telling {
-        /// What each of the next sends is told, a digit of three: nothing, that something was too long, or too late.
+        /// The result of each of the next sends, as a base-3 digit: success, too long, or an error of earlier datagrams.
         told: u32,
         is_late: bool,
         /// The first byte of each datagram that was sent.

@@ -6,15 +6,15 @@ use weir_core::datagram::{Flow, Train};
 
 use super::BATCH_MAX;
 
-/// Of one message: the most that UDP can carry, and so the longest train.
+/// Size of one message: the most that UDP can carry, and so the longest train.
 pub(crate) const SLOT_BYTES: usize = 65_536;
 
-/// What is known of a message beside its bytes.
+/// Facts about a message besides its bytes.
 #[derive(Debug, Clone, Copy)]
 struct Arrival {
     flow: Option<Flow>,
     length: usize,
-    /// Of each datagram in it.
+    /// The size of each datagram in it.
     size: usize,
 }
 
@@ -35,7 +35,7 @@ impl Inbox {
         Self { bytes: vec![0; BATCH_MAX * SLOT_BYTES], arrivals: vec![NOTHING; BATCH_MAX] }
     }
 
-    /// Whether this is what is left in the place of one that somebody looks at.
+    /// Whether this is the placeholder of an inbox that is in use.
     pub fn is_lent(&self) -> bool {
         self.arrivals.is_empty()
     }
@@ -45,7 +45,7 @@ impl Inbox {
         self.bytes.chunks_exact_mut(SLOT_BYTES)
     }
 
-    /// Notes what was received in a slot: where it comes from, how long it is, and its datagrams if they are several.
+    /// Records a received message: its sender, its length, and the size of its datagrams if they are several.
     pub fn note(&mut self, slot: usize, flow: Option<Flow>, length: usize, size: Option<usize>) {
         let size = size.filter(|size| *size > 0).unwrap_or(length).max(1);
         let arrival = Arrival { flow, length: length.min(SLOT_BYTES), size };
@@ -54,7 +54,7 @@ impl Inbox {
         }
     }
 
-    /// The first so many messages.
+    /// The first messages, up to this count.
     pub fn trains(&self, count: usize) -> impl Iterator<Item = (Option<Flow>, Train<'_>)> {
         let slots = self.bytes.chunks_exact(SLOT_BYTES).zip(&self.arrivals).take(count);
         slots.map(|(bytes, arrival)| {

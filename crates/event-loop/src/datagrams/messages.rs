@@ -1,6 +1,6 @@
-//! recvmmsg and sendmmsg with what the kernel says beside the bytes: the address asked, and the size of joined datagrams.
+//! recvmmsg and sendmmsg with control messages: the destination address, and the size of joined datagrams.
 //!
-//! `rustix` knows neither call, nor these messages.
+//! `rustix` has neither these calls nor these messages.
 
 use std::mem::{self, MaybeUninit};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -21,10 +21,10 @@ type Control = [u64; 12];
 const ERRORS_AT_ONCE_MAX: usize = 64;
 
 const UDP_SEGMENT: c_int = 103;
-/// Joins what one sender sends; also the message that tells how long each datagram was.
+/// Joins datagrams of one sender; also the control message with their size.
 pub(crate) const UDP_GRO: c_int = 104;
 
-/// What a message is made of, beside its bytes.
+/// The parts of a message besides its bytes.
 struct Parts {
     name: MaybeUninit<libc::sockaddr_storage>,
     vector: iovec,
@@ -47,7 +47,7 @@ fn no_message() -> mmsghdr {
     unsafe { mem::zeroed() }
 }
 
-/// Receives a batch of at most so many messages. How many there were.
+/// Receives a batch of up to this many messages. Returns how many there were.
 pub(crate) fn receive(
     fd: BorrowedFd<'_>,
     inbox: &mut Inbox,
@@ -71,8 +71,8 @@ pub(crate) fn receive(
         header.msg_controllen = size_of::<Control>() as _;
         prepared += 1;
     }
-    // SAFETY: so many messages were written above, and each points to room of its own that lives to the end of this
-    // function, or, of the slots, belongs to the inbox, which is borrowed until then.
+    // SAFETY: this many messages were written above. Each points to its own room, which lives to the end of this function,
+    // or, for the slots, belongs to the inbox, which is borrowed until then.
     let received = unsafe {
         libc::recvmmsg(
             fd.as_raw_fd(),
@@ -96,12 +96,12 @@ pub(crate) fn receive(
     Ok(received)
 }
 
-/// Throws away what the kernel tells of datagrams that were sent before (IP_RECVERR): epoll would tell of it again and again.
+/// Discards errors of earlier datagrams (IP_RECVERR): epoll would report them again and again.
 pub(crate) fn forget_errors(fd: BorrowedFd<'_>) {
     for _ in 0..ERRORS_AT_ONCE_MAX {
         let mut nothing = no_message().msg_hdr;
         let flags = (libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) as _;
-        // SAFETY: the header lives, and asks for nothing to be written but its own lengths and flags.
+        // SAFETY: the header lives, and only its own lengths and flags are written.
         let received = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut nothing, flags) };
         if received < 0 {
             break;
@@ -122,7 +122,7 @@ pub(crate) fn took_too_long(fd: BorrowedFd<'_>) -> bool {
         header.msg_control = control.as_mut_ptr().cast();
         header.msg_controllen = size_of::<Control>() as _;
         let flags = (libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) as _;
-        // SAFETY: the header lives, and points to room of its own for what stands beside the bytes.
+        // SAFETY: the header lives, and points to its own room for control messages.
         let received = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut header, flags) };
         if received < 0 {
             break;
@@ -138,7 +138,7 @@ pub(crate) fn took_too_long(fd: BorrowedFd<'_>) -> bool {
     is_late && !is_away
 }
 
-/// What a message of the error queue tells.
+/// The errors in a message of the error queue.
 fn told_errors(header: &msghdr) -> Vec<libc::sock_extended_err> {
     let mut told = Vec::new();
     // SAFETY: the kernel has filled the room that the header points to, and said how much of it.
@@ -152,7 +152,7 @@ fn told_errors(header: &msghdr) -> Vec<libc::sock_extended_err> {
         let is_error = (level, kind) == (libc::SOL_IP, libc::IP_RECVERR)
             || (level, kind) == (libc::SOL_IPV6, libc::IPV6_RECVERR);
         if is_error && length >= wanted as usize {
-            // SAFETY: so many bytes of it are there, in whatever alignment.
+            // SAFETY: this many bytes of it exist, in any alignment.
             told.push(unsafe { ptr::read_unaligned(libc::CMSG_DATA(message).cast()) });
         }
         // SAFETY: as above.
@@ -161,7 +161,7 @@ fn told_errors(header: &msghdr) -> Vec<libc::sock_extended_err> {
     told
 }
 
-/// Sends a batch: on a connected socket without names. How many messages were taken.
+/// Sends a batch: on a connected socket without addresses. Returns how many messages were accepted.
 pub(crate) fn send(
     fd: BorrowedFd<'_>,
     batch: &[Outgoing<'_>],
@@ -175,7 +175,7 @@ pub(crate) fn send(
         let parts = parts.write(Parts::new());
         let train = outgoing.train();
         let bytes = train.bytes;
-        // The kernel only reads what is sent.
+        // The kernel only reads these bytes.
         parts.vector = iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         let header = &mut message.write(no_message()).msg_hdr;
         header.msg_iov = &raw mut parts.vector;
@@ -196,8 +196,8 @@ pub(crate) fn send(
         }
         prepared += 1;
     }
-    // SAFETY: so many messages were written above; what they point to lives to the end of this function, or is borrowed
-    // until then, and is only read.
+    // SAFETY: this many messages were written above; the memory they point to lives to the end of this function, or is
+    // borrowed until then, and is only read.
     let sent = unsafe {
         libc::sendmmsg(
             fd.as_raw_fd(),
@@ -236,14 +236,14 @@ unsafe fn name(header: &msghdr) -> Option<SocketAddr> {
     None
 }
 
-/// What the kernel tells of a message beside its bytes.
+/// The control messages of a received message.
 #[derive(Default)]
 struct Beside {
     /// The address that was asked.
     local: Option<IpAddr>,
-    /// It is of a group, or of all hosts of a network: nobody can answer from there.
+    /// It was sent to a group, or to all hosts of a network: answers cannot come from that address.
     is_for_many: bool,
-    /// Of each of its datagrams, where they were joined.
+    /// The size of each of its datagrams, if they were joined.
     size: Option<usize>,
 }
 
@@ -261,7 +261,7 @@ impl Beside {
     }
 }
 
-/// What the kernel tells beside the bytes.
+/// Reads the control messages.
 ///
 /// # Safety
 /// The header points to messages as the kernel writes them.
@@ -322,7 +322,8 @@ fn write_name(
     }
 }
 
-/// Writes from which address to send, and the size of the datagrams of a train; the length of what was written.
+/// Writes the control messages for sending: the source address, and the size of the datagrams of a train. Returns their
+/// length.
 ///
 /// # Safety
 /// The header points to zeros with room for both.
@@ -415,7 +416,7 @@ mod tests {
             assert_eq!(all.iter().map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>(), sent);
             let client = member.local_addr().unwrap();
             assert!(all.iter().all(|(flow, _)| *flow == Some(Flow { client, local: None })));
-            // And back, to whom they came from.
+            // And back to the senders.
             let mut outbox = crate::datagrams::Outbox::default();
             let token = crate::token::Token::from_data(rustix::event::epoll::EventData::new_u64(7));
             outbox.push(token, Flow { client, local: None }, train);

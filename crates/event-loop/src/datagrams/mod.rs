@@ -11,12 +11,12 @@ pub(crate) use outbox::{Outbox, Outgoing};
 /// Messages that are read of a listener at once, or sent to one.
 pub(crate) const BATCH_MAX: usize = 32;
 
-/// What a loop has for datagrams, once it has a socket of them.
+/// State for datagrams; a loop has it once it has a socket of them.
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub inbox: Inbox,
     pub outbox: Outbox,
-    /// Datagrams that the kernel did not take, since somebody asked.
+    /// Datagrams that the kernel did not accept, since the last query.
     pub lost: u64,
 }
 

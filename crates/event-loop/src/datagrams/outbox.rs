@@ -1,4 +1,4 @@
-//! What goes to clients when the turn ends.
+//! Datagrams to clients that are sent when the turn ends.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -6,7 +6,7 @@ use weir_core::datagram::{Flow, Train};
 
 use crate::token::Token;
 
-/// What is gathered at most before it is sent.
+/// When this much is gathered, it is sent.
 const OUTBOX_BYTES_MAX: usize = 256 * 1024;
 const OUTBOX_TRAINS_MAX: usize = 256;
 
@@ -25,12 +25,12 @@ impl<'a> Outgoing<'a> {
     /// Room for one.
     pub const NOTHING: Self = Self { flow: NOWHERE, bytes: b"", size: 1 };
 
-    /// What is sent.
+    /// The datagrams.
     pub fn train(&self) -> Train<'a> {
         Train { bytes: self.bytes, size: self.size }
     }
 
-    /// For whom the socket is connected to.
+    /// For the member that the socket is connected to.
     pub fn to_member(train: Train<'a>) -> Self {
         Self { flow: NOWHERE, bytes: train.bytes, size: train.size }
     }
@@ -72,8 +72,8 @@ impl Outbox {
         self.bytes.len() >= OUTBOX_BYTES_MAX || self.entries.len() >= OUTBOX_TRAINS_MAX
     }
 
-    /// Fills a batch with what goes out by one listener, in the order in which it came, from this place on: by which, and
-    /// how much. `None`: there is no more.
+    /// Fills a batch with datagrams for one listener, in their order, beginning at this place. Returns the listener and
+    /// the count. `None`: there are no more.
     pub fn batch<'a>(&'a self, at: usize, into: &mut [Outgoing<'a>]) -> Option<(Token, usize)> {
         let listener = self.entries.get(at)?.listener;
         let entries = self.entries[at..].iter().take_while(|entry| entry.listener == listener);

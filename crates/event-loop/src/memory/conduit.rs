@@ -11,10 +11,10 @@ use super::end::End;
 use super::pipe::Bytes;
 use crate::bounds::Bulk;
 
-/// Once in so many times there is no descriptor or memory for a pipe.
+/// One in this many attempts finds no descriptor or memory for a pipe.
 const NO_PIPE_ONE_IN: usize = 16;
 
-/// A pipe. What was put into it stays there, whoever reads it next.
+/// A pipe. Its contents stay there, whoever reads it next.
 #[derive(Debug)]
 pub struct Conduit {
     network: Network,
@@ -22,7 +22,7 @@ pub struct Conduit {
 }
 
 impl Network {
-    /// What makes many bytes of some: few, so that short tunnels are spliced, too.
+    /// The amounts from which bytes count as bulk: small ones, so that short tunnels are spliced, too.
     pub fn bulk(&self) -> Bulk {
         const READS: [usize; 4] = [40, 200, 1_000, 8_000];
         const FILLS: [usize; 4] = [60, 500, 4_000, 20_000];
@@ -40,7 +40,7 @@ impl Network {
         Ok(Conduit { network: self.clone(), bytes: RefCell::default() })
     }
 
-    /// A call that could move so many bytes moves as many, or fewer.
+    /// A call that could move this many bytes moves as many, or fewer.
     fn splices(&self, bytes: usize) -> usize {
         let mut state = self.0.borrow_mut();
         let shorts = state.weather.short_sends_percent;
@@ -52,7 +52,7 @@ impl Network {
 }
 
 impl Conduit {
-    /// Moves what an end has received into it.
+    /// Moves received data of an end into it.
     pub fn fill(&self, from: &End, bytes_max: usize) -> Result<usize, Errno> {
         let mut room = vec![0; self.network.splices(bytes_max)];
         let count = from.receive(&mut room, RecvFlags::empty())?;

@@ -27,24 +27,24 @@ impl Direction {
     }
 }
 
-/// What an end knows and wants.
+/// State of an end.
 #[derive(Debug, Default)]
 pub struct Side {
     /// Somebody holds it.
     pub is_open: bool,
     /// Its close is a reset.
     pub resets: bool,
-    /// What is told once.
+    /// An error that is reported once.
     pub error: Option<Errno>,
     /// A reset has arrived.
     pub was_reset: bool,
     /// It has sent its end.
     pub has_shut: bool,
-    /// It has found no room, and is to be told of some.
+    /// It found no room, and waits for a report of room.
     pub wants_room: bool,
 }
 
-/// What they have said that nobody asked for, and what our end has done about it.
+/// Data of the peer that was not requested, and our end's reaction to it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unasked {
     /// Bytes before it that our end is yet to receive.
@@ -74,13 +74,13 @@ pub struct Connection {
     pub ours: Side,
     /// The other.
     pub theirs: Side,
-    /// What our events are called.
+    /// The token of our events.
     pub watch: Option<u64>,
-    /// It is among those that have something to tell.
+    /// It is among the connections with events.
     pub in_ready: bool,
     /// The task that waits at their end.
     pub waiter: Option<u32>,
-    /// What they have said unasked.
+    /// Unrequested data of the peer.
     pub unasked: Option<Unasked>,
 }
 
@@ -102,7 +102,7 @@ impl Connection {
         }
     }
 
-    /// What travels that way.
+    /// The pipe of that direction.
     pub fn pipe(&mut self, direction: Direction) -> &mut Pipe {
         match direction {
             Direction::In => &mut self.inward,
@@ -110,7 +110,7 @@ impl Connection {
         }
     }
 
-    /// Who sends that way.
+    /// The sender of that direction.
     pub fn sender(&mut self, direction: Direction) -> &mut Side {
         match direction {
             Direction::In => &mut self.theirs,
@@ -118,12 +118,12 @@ impl Connection {
         }
     }
 
-    /// Who receives what travels that way.
+    /// The receiver of that direction.
     pub fn receiver(&mut self, direction: Direction) -> &mut Side {
         self.sender(direction.back())
     }
 
-    /// What a look at our end shows now.
+    /// The events that a poll of our end shows now.
     pub fn events(&self) -> EventFlags {
         if self.ours.was_reset {
             let all = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::HUP;
@@ -151,7 +151,7 @@ impl Connection {
 }
 
 impl State {
-    /// Lets what travels that way arrive, or some of it.
+    /// Lets data of that direction arrive, or some of it.
     pub fn travel(&mut self, id: u32, direction: Direction) {
         let Some(Some(connection)) = self.connections.get_mut(id as usize) else { return };
         connection.pipe(direction).is_moving = false;
@@ -232,7 +232,7 @@ impl State {
         connection.theirs.is_open = false;
     }
 
-    /// A reset goes out that way; what is in flight may still arrive before it, or not.
+    /// Sends a reset in that direction; data in flight may still arrive before it, or not.
     pub fn reset(&mut self, id: u32, direction: Direction) {
         let connection = self.connection(id);
         let fitting = connection.pipe(direction).fitting();
@@ -244,7 +244,7 @@ impl State {
         let pipe = connection.pipe(direction);
         pipe.flight.truncate(kept);
         pipe.ending = Ending::Reset;
-        // What comes the other way finds nobody.
+        // Data of the other direction finds no receiver.
         connection.pipe(direction.back()).flight.clear();
         self.set_moving(id, direction);
     }
@@ -298,7 +298,7 @@ impl State {
         }
         let back = self.connection(id).pipe(direction.back());
         if !back.flight.is_empty() {
-            // It meets nobody, whatever the window was.
+            // It finds no receiver, whatever the window was.
             self.set_moving(id, direction.back());
         }
         self.forget_if_closed(id);

@@ -1,5 +1,5 @@
-//! Datagrams of the kernel in memory: they are lost, doubled, late and out of order, and what nobody receives comes back as an
-//! error of its sender.
+//! Datagrams of the kernel in memory: they are lost, doubled, late and out of order; datagrams without a receiver come
+//! back as an error of their sender.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,7 +14,7 @@ use crate::datagrams::Inbox;
 
 /// Where sockets to members are, each at a port of its own.
 const OWN_IP: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 4, 1));
-/// Somebody who is no member.
+/// A sender that is no member.
 const STRANGER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 5, 1)), 666);
 const OWN_PORTS: std::ops::Range<u16> = 10_000..60_000;
 
@@ -51,7 +51,7 @@ struct Socket {
     watch: Option<u64>,
 }
 
-/// Sockets of datagrams, what they have sent, and the mailboxes of everybody else.
+/// Sockets of datagrams, their sent datagrams, and the mailboxes of all other hosts.
 #[derive(Debug)]
 pub(super) struct Datagrams {
     weather: DatagramWeather,
@@ -89,7 +89,7 @@ impl Datagrams {
         self.flight.push(Packet { from, to, bytes: bytes.to_vec() });
     }
 
-    /// Puts a datagram where it belongs, or tells its sender that nobody is there.
+    /// Delivers a datagram, or reports to its sender that there is no receiver.
     fn deliver(&mut self, packet: Packet) {
         let is_for = |socket: &&mut Socket| {
             socket.address == packet.to && socket.connected.is_none_or(|it| it == packet.from)
@@ -108,7 +108,7 @@ impl Datagrams {
         }
     }
 
-    /// What epoll would tell, level-triggered.
+    /// Events as epoll reports them, level-triggered.
     pub(super) fn events(&self, events: &mut Vec<epoll::Event>) {
         for socket in self.sockets.values() {
             let mut flags = epoll::EventFlags::empty();
@@ -209,12 +209,12 @@ impl Network {
         self.0.borrow_mut().datagrams.mailboxes.remove(&address);
     }
 
-    /// Sends a datagram from somebody's address.
+    /// Sends a datagram from another host's address.
     pub fn post(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         self.0.borrow_mut().datagrams.send(from, to, bytes);
     }
 
-    /// The next datagram at somebody's address, and who has sent it.
+    /// The next datagram at another host's address, and its sender.
     pub fn collect(&self, address: SocketAddr) -> Option<(SocketAddr, Vec<u8>)> {
         let mut state = self.0.borrow_mut();
         let packet = state.datagrams.mailboxes.get_mut(&address)?.pop_front()?;
@@ -271,7 +271,7 @@ impl End {
         .unwrap_or(true)
     }
 
-    /// Sends to whom the socket is connected to.
+    /// Sends to the connected address.
     pub(crate) fn send_datagram(&self, bytes: &[u8]) -> Result<(), Errno> {
         self.datagram_socket(|datagrams, id| {
             let socket = datagrams.sockets.get_mut(&id).ok_or(Errno::BADF)?;

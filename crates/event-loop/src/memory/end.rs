@@ -1,4 +1,4 @@
-//! Our ends: what the event loop holds.
+//! Our ends: those that the event loop holds.
 
 use std::io::IoSlice;
 use std::net::SocketAddr;
@@ -10,10 +10,10 @@ use super::connection::Direction;
 use super::pipe::Ending;
 use super::{Network, PANIC_AS_TOLD, State};
 
-/// Of short sends, so many send nothing at all: the kernel is short of memory.
+/// Percentage of short sends that send nothing: the kernel is short of memory.
 const NO_MEMORY_PERCENT: usize = 10;
 
-/// What an end is of.
+/// The object of an end.
 #[derive(Debug, Clone, Copy)]
 pub enum What {
     /// A listener for this address.
@@ -52,7 +52,7 @@ impl End {
         self.what
     }
 
-    /// What a call on a stream does, after what may happen just before it.
+    /// Does a call on a stream, after events that may happen just before it.
     fn on_stream<T>(
         &self,
         call: impl FnOnce(&mut State, u32) -> Result<T, Errno>,
@@ -115,7 +115,7 @@ impl End {
             if count > 1 && state.random.percent(state.weather.short_sends_percent) {
                 count = 1 + state.random.below(count);
                 if state.random.percent(NO_MEMORY_PERCENT) {
-                    // There is room again at once, and our end is told so.
+                    // There is room again at once, and our end gets an event.
                     count = 0;
                     state.set_moving(id, Direction::Out);
                 }
@@ -144,7 +144,7 @@ impl End {
         })
     }
 
-    /// Receives what has arrived.
+    /// Receives arrived data.
     pub fn receive(&self, buffer: &mut [u8], flags: RecvFlags) -> Result<usize, Errno> {
         self.on_stream(|state, id| {
             let connection = state.connection(id);
@@ -195,7 +195,7 @@ impl End {
                 connection.outward.ending = Ending::Fin;
                 state.set_moving(id, Direction::Out);
             }
-            // Room to write is what a look shows now.
+            // A poll shows room to write now.
             state.tell(id);
             Ok(())
         })
@@ -226,7 +226,7 @@ impl End {
     }
 }
 
-/// The first bytes of what passes.
+/// The first bytes of some data.
 pub(super) fn excerpt(bytes: &[u8]) -> String {
     format!("{} bytes: {}", bytes.len(), bytes[..bytes.len().min(200)].escape_ascii())
 }

@@ -1,15 +1,15 @@
 //! A kernel in memory, for the simulation: sockets, events and time, all by a seed.
 //!
-//! It does what Linux does, at its least convenient: sends take less than they could, bytes and ends travel in pieces
-//! and arrive between any two calls, windows are small, connections are refused, hang and break, and time passes
-//! whenever somebody looks at it. What the other side of a connection does is the simulation's ([`Peer`]).
+//! It behaves like Linux at its least convenient: sends accept less than they could, bytes and ends travel in pieces and
+//! arrive between any two calls, windows are small, connections are refused, hang and break, and time passes with every
+//! look at the clock. The simulation plays the other side of a connection ([`Peer`]).
 //!
 //! | here | Linux |
 //! |---|---|
 //! | [`pipe::Pipe::flight`] | the sender's queue: sent, not acknowledged |
 //! | [`pipe::Pipe::arrived`] | the receiver's queue |
 //! | [`Conduit`] | a pipe, by which bytes are spliced |
-//! | [`Network::travel`] | what happens while nobody looks |
+//! | [`Network::travel`] | events between two calls |
 //! | [`Network::wait`] | `epoll_wait`, edge-triggered for streams |
 
 mod conduit;
@@ -39,9 +39,9 @@ pub use peer::{Peer, Ready};
 
 /// When the simulation begins: 2026-01-01 00:00:00 UTC.
 pub const BEGINNING_UNIX_US: u64 = 1_767_225_600_000_000;
-/// Most that passes while somebody looks at the time, but for once in a while.
+/// Most time that passes with a look at the clock, with rare exceptions.
 const LOOK_US_MAX: u64 = 8;
-/// Once in so many looks something else had the core for a while.
+/// One in this many looks, something else had the core for a while.
 const PREEMPTED_ONE_IN: u64 = 4_096;
 const PREEMPTED_US_MAX: u64 = 3_000;
 
@@ -51,7 +51,7 @@ thread_local! {
     static WORDS: RefCell<Option<Random>> = const { RefCell::new(None) };
 }
 
-/// The time of this thread's simulation, which passes with every look at it; `None`: there is none.
+/// The time of this thread's simulation, which passes with every look at it; `None`: there is no simulation.
 pub fn time_us() -> Option<u64> {
     let now_us = TIME_US.get()?;
     let word = LOOKS.with_borrow_mut(|looks| looks.as_mut().map(Random::next));
@@ -63,7 +63,7 @@ pub fn time_us() -> Option<u64> {
     Some(now_us)
 }
 
-/// The next of the numbers that stand for those which nobody can tell in advance.
+/// The next number in place of an unpredictable one.
 pub fn random_word() -> Option<u64> {
     WORDS.with_borrow_mut(|words| words.as_mut().map(Random::next))
 }
@@ -85,7 +85,7 @@ pub fn pass(us: u64) {
     TIME_US.set(Some(now_us() + us));
 }
 
-/// What a panic says that was asked for.
+/// The message of a requested panic.
 pub const PANIC_AS_TOLD: &str = "as told";
 
 /// How unkind the network is.
@@ -95,9 +95,9 @@ pub struct Weather {
     pub short_sends_percent: usize,
     /// Calls during which something arrives.
     pub stirs_percent: usize,
-    /// What travels does not arrive at once in so many cases.
+    /// Percentage of cases in which data does not arrive at once.
     pub delays_percent: usize,
-    /// What arrives comes in part.
+    /// Percentage of cases in which only a part arrives.
     pub parts_percent: usize,
     /// Connections with very small windows.
     pub narrow_percent: usize,
@@ -105,7 +105,7 @@ pub struct Weather {
     pub accept_failures_permille: usize,
 }
 
-/// What becomes of connections to an address.
+/// The fate of connections to an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// They are opened.
@@ -124,7 +124,7 @@ pub enum Reach {
 #[derive(Debug)]
 struct Server {
     reach: Reach,
-    /// Connections that nobody has taken yet.
+    /// Connections that were not accepted yet.
     waiting: VecDeque<u32>,
 }
 
@@ -144,9 +144,9 @@ struct State {
     listeners: HashMap<SocketAddr, Listener>,
     servers: HashMap<SocketAddr, Server>,
     datagrams: Datagrams,
-    /// Connections that have something to tell, in the order in which it happened.
+    /// Connections with events, in the order of the events.
     ready: VecDeque<u32>,
-    /// What may travel on.
+    /// Data that may travel on.
     moving: Vec<(u32, Direction)>,
     /// Tasks of the simulation that have something to do.
     woken: Vec<u32>,
@@ -155,15 +155,15 @@ struct State {
     sleeps_until_us: Option<u64>,
     descriptors_max: usize,
     open: usize,
-    /// Of all that peers have received, in order.
+    /// A digest of everything that peers have received, in order.
     digest: u64,
     /// Calls on our ends until one of them panics.
     calls_until_panic: Option<usize>,
-    /// What happened, a line each, where somebody wants to read it.
+    /// The story: one line per event, if it is wanted.
     story: Option<String>,
 }
 
-/// Connections, listeners, and who waits for what.
+/// Connections, listeners, and the tasks that wait for them.
 #[derive(Debug, Clone)]
 pub struct Network(Rc<RefCell<State>>);
 
@@ -201,22 +201,22 @@ impl Network {
         self.0.borrow().open
     }
 
-    /// Of all that peers have received, and of its order.
+    /// A digest of everything that peers have received, and of its order.
     pub fn digest(&self) -> u64 {
         self.0.borrow().digest
     }
 
-    /// A call on an end panics, after so many others: with [`PANIC_AS_TOLD`], whoever is on the stack. `None`: none does.
+    /// A call on an end panics after this many others, with [`PANIC_AS_TOLD`], whatever its caller. `None`: none does.
     pub fn panic_after(&self, calls: Option<usize>) {
         self.0.borrow_mut().calls_until_panic = calls;
     }
 
-    /// Tells what happens from now on.
+    /// Records a story from now on.
     pub fn tell_story(&self) {
         self.0.borrow_mut().story = Some(String::new());
     }
 
-    /// What has happened.
+    /// The story so far.
     pub fn take_story(&self) -> String {
         self.0.borrow_mut().story.take().unwrap_or_default()
     }
@@ -229,7 +229,7 @@ impl Network {
         End::listener(self.clone(), address)
     }
 
-    /// What becomes of connections to this address from now on.
+    /// Sets the fate of connections to this address from now on.
     pub fn set_reach(&self, address: SocketAddr, reach: Reach) {
         let mut state = self.0.borrow_mut();
         let server =
@@ -245,7 +245,7 @@ impl Network {
         Some((address, Peer::new(self.clone(), id)))
     }
 
-    /// Connects to a listener from this address; `None`: there is none.
+    /// Connects to a listener from this address; `None`: there is no listener.
     pub fn dial(&self, address: SocketAddr, from: SocketAddr) -> Option<Peer> {
         let mut state = self.0.borrow_mut();
         if !state.listeners.contains_key(&address) {
@@ -293,7 +293,7 @@ impl Network {
         self.0.borrow_mut().watch(end, None)
     }
 
-    /// Fills `events` with what happened. It does not wait: until when it would have, [`Self::sleeps_until_us`] says.
+    /// Fills `events` with new events. It does not wait: [`Self::sleeps_until_us`] returns until when it would have.
     pub fn wait(&self, events: &mut Vec<epoll::Event>, timeout_us: Option<u64>) {
         events.clear();
         let mut state = self.0.borrow_mut();
@@ -315,7 +315,7 @@ impl Network {
             || state.datagrams.has_events()
     }
 
-    /// Lets what is on its way travel on. Whether somebody has something to do then, or anything is still on its way.
+    /// Lets data in flight travel on. Returns whether a task can continue, or data is still in flight.
     pub fn travel(&self) -> bool {
         let mut state = self.0.borrow_mut();
         let mut moving = std::mem::take(&mut state.moving);
@@ -351,7 +351,7 @@ impl State {
         }
     }
 
-    /// Notes what a peer has received.
+    /// Records data that a peer has received.
     fn note(&mut self, id: u32, bytes: &[u8]) {
         let mut digest = self.digest ^ u64::from(id) ^ (bytes.len() as u64) << 32;
         for chunk in bytes.chunks(8) {
@@ -399,7 +399,7 @@ impl State {
         }
     }
 
-    /// Our end has something to tell.
+    /// Our end has an event.
     fn tell(&mut self, id: u32) {
         let connection = self.connection(id);
         if connection.watch.is_some() && !std::mem::replace(&mut connection.in_ready, true) {

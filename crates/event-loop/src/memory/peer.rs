@@ -1,4 +1,4 @@
-//! Their ends: what the simulation's clients and members hold.
+//! Their ends: those of the simulation's clients and members.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use super::connection::{Direction, Unasked};
 use super::end::excerpt;
 use super::pipe::Ending;
 
-/// What an end waits for.
+/// The condition that an end waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
     /// Something to read, or an end.
@@ -34,7 +34,7 @@ impl Peer {
         self.network.0.borrow_mut().connection(self.id).peer
     }
 
-    /// Reads what has arrived.
+    /// Reads arrived data.
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let mut state = self.network.0.borrow_mut();
         let connection = state.connection(self.id);
@@ -81,16 +81,16 @@ impl Peer {
         Ok(count)
     }
 
-    /// From now on our end finds no room for what it sends, or finds some again.
+    /// From now on our end finds no room for its data, or finds room again.
     pub fn take_nothing(&mut self, takes_nothing: bool) {
         let mut state = self.network.0.borrow_mut();
         state.connection(self.id).outward.takes_nothing = takes_nothing;
         state.offer_room(self.id, Direction::Out);
     }
 
-    /// Lets the end of what our end waits for arrive at once, and behind it, in the same piece, what it has not asked for.
-    /// False, and nothing is done: something is on its way, in either direction. Our end may do nothing with the connection
-    /// then that it would do with one that can be used again: see [`Self::unasked`].
+    /// Lets the rest of the expected data arrive at once, and in the same piece unrequested data behind it. Returns false
+    /// and does nothing if data is in flight in either direction. Our end must not reuse the connection then: see
+    /// [`Self::unasked`].
     pub fn say_unasked(&mut self, tail: &[u8], surplus: &[u8]) -> bool {
         let mut state = self.network.0.borrow_mut();
         let connection = state.connection(self.id);
@@ -109,7 +109,7 @@ impl Peer {
         arrived.push(tail);
         let before = arrived.len();
         arrived.push(surplus);
-        // A look shows it, unless our end is about to send what found no room.
+        // A poll shows it, unless our end is about to retry a send.
         let is_known = !tail.is_empty() || !connection.ours.wants_room;
         connection.unasked = Some(Unasked { before, is_known, ..Unasked::default() });
         state.narrate(self.id, |_| {
@@ -119,7 +119,7 @@ impl Peer {
         true
     }
 
-    /// What our end has done about what it has not asked for.
+    /// Our end's reaction to unrequested data.
     pub fn unasked(&self) -> Option<Unasked> {
         self.network.0.borrow_mut().connection(self.id).unasked
     }
@@ -149,7 +149,7 @@ impl Peer {
         self.network.0.borrow_mut().connection(self.id).theirs.resets = true;
     }
 
-    /// Whether there is what is waited for; if not, this task is woken when there may be.
+    /// Whether the condition holds; if not, this task is woken when it may hold.
     pub fn is_ready(&mut self, wants: Ready, task: u32) -> bool {
         let mut state = self.network.0.borrow_mut();
         let connection = state.connection(self.id);

@@ -13,7 +13,7 @@ impl Bytes {
         self.bytes.len() - self.start
     }
 
-    /// Whether there are none.
+    /// Whether the pipe is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -31,7 +31,7 @@ impl Bytes {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// So many at the front are done with.
+    /// Removes this many from the front.
     pub fn take(&mut self, count: usize) {
         self.start += count;
         if self.start > 64 * 1024 || self.start == self.bytes.len() {
@@ -40,7 +40,7 @@ impl Bytes {
         }
     }
 
-    /// Keeps so many at the front.
+    /// Keeps this many bytes at the front.
     pub fn truncate(&mut self, count: usize) {
         self.bytes.truncate(self.start + count);
     }
@@ -84,7 +84,7 @@ pub struct Pipe {
     pub room: usize,
     /// The receiver lets nothing more be sent.
     pub takes_nothing: bool,
-    /// It is among what travels.
+    /// It has data in flight.
     pub is_moving: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What expressions read that is neither of a request nor of its connection: chance, time and pools.
+//! Values for expressions that belong neither to a request nor to its connection: random numbers, time and pools.
 
 use std::cell::Cell;
 use std::fmt;
@@ -19,11 +19,11 @@ use crate::local::pool::{LocalMember, LocalPool};
 pub struct Sources {
     /// Seconds since 1970, as the host counts them.
     pub unix_s: fn() -> u64,
-    /// Fills with bytes that nobody can tell in advance.
+    /// Fills the buffer with unpredictable bytes.
     pub fill_randomly: fn(&mut [u8]),
 }
 
-/// What one request has been told of chance and time, for its response.
+/// The random number and the time that a request has used: its response uses the same.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Known {
     seed: Option<NonZeroU64>,
@@ -35,13 +35,13 @@ pub struct Around<'a> {
     sources: Sources,
     pools: &'a [Rc<LocalPool>],
     now: Clock,
-    /// That of the file.
+    /// The time zone of the configuration.
     zone: &'a TimeZone,
     known: Cell<Known>,
 }
 
 impl<'a> Around<'a> {
-    /// Of a request that has been told so much, among these pools, in a time zone.
+    /// The surroundings of a request that has used these values, among these pools, in a time zone.
     pub fn new(
         (sources, now): (Sources, Clock),
         pools: &'a [Rc<LocalPool>],
@@ -51,7 +51,7 @@ impl<'a> Around<'a> {
         Self { sources, pools, now, zone, known: Cell::new(known) }
     }
 
-    /// What the request has been told.
+    /// The values that the request has used.
     pub fn known(&self) -> Known {
         self.known.get()
     }
@@ -91,7 +91,7 @@ impl Surroundings for Around<'_> {
     }
 }
 
-/// How many members of a pool could take requests, of whichever priority.
+/// How many members of a pool could take requests, regardless of their priority.
 fn up_members(pool: &LocalPool, now: Clock) -> i64 {
     let is_up = |(member, settings): &(&Rc<LocalMember>, &Member)| {
         let live = &member.live;
@@ -135,7 +135,7 @@ mod tests {
         let first = around(&east, Known::default());
         assert_eq!((SECOND.load(Relaxed), DRAWN.load(Relaxed)), (1_000, 0), "nobody has asked");
         assert_eq!((first.local_s(), first.local_s()), (4_600, 4_600));
-        // Even what looks like nothing is a number.
+        // Even a zero seed becomes a usable number.
         assert_eq!((first.seed(), first.seed()), (u64::MAX, u64::MAX));
         let later = around(&west, first.known());
         assert_eq!((later.local_s(), later.seed()), (0, u64::MAX));

@@ -1,4 +1,4 @@
-//! Who the client of a request is, and what its member is told of that.
+//! The client of a request, and the headers that tell the member about it.
 
 use std::net::SocketAddr;
 
@@ -39,7 +39,7 @@ pub fn client_of(
     let fields = named(&head.fields, input, settings.header.as_bytes());
     let client =
         forwarded::client_address(peer.ip(), told, fields, |ip| settings.trust.contains(ip));
-    // Nobody tells the port of who is behind a proxy.
+    // The port of a client behind a proxy is unknown.
     Some(if client == peer.ip().to_canonical() { peer } else { SocketAddr::new(client, 0) })
 }
 
@@ -56,9 +56,8 @@ pub fn named_client(
     client_of(settings, peer, head, input).filter(|client| Some(*client) != peer)
 }
 
-/// Tells the member who the client is, as far as that is wanted. What is appended is the other end of the
-/// connection, as every proxy does it; what replaces all is the client that was found out. `trust`: whose word on the client is
-/// taken where it came in.
+/// Tells the member the client's address, as configured. `append` adds the connection's peer, as every proxy does;
+/// `replace` sends only the client's address. `trust`: the proxies that are believed where the request came in.
 pub fn tell_member(
     (settings, trust): (&ClientAddress, &AddressSet),
     peer: Option<SocketAddr>,
@@ -124,7 +123,7 @@ pub fn tell_member(
     }
 }
 
-/// The scheme that a request was made with: as a trusted proxy tells it, or as it came.
+/// The scheme of a request: from a trusted proxy's header, or from the connection.
 pub fn scheme_of<'a>(
     settings: &ClientAddress,
     peer: Option<SocketAddr>,

@@ -1,4 +1,4 @@
-//! What a client's handshake has settled, for conditions, logs and members.
+//! Results of a client's TLS handshake, for conditions, logs and members.
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -10,7 +10,7 @@ use weir_tls::identity::subject_of;
 use weir_tls::server::suite_name;
 use weir_tls::{CertificateDer, Established, ProtocolVersion};
 
-/// What a client's handshake has settled.
+/// Results of a client's TLS handshake.
 #[derive(Debug)]
 pub struct ClientTls {
     version: &'static str,
@@ -25,12 +25,12 @@ pub struct ClientTls {
 /// The certificate of a client.
 struct Certificate {
     der: CertificateDer<'static>,
-    /// What is in it, when somebody has asked.
+    /// The parsed certificate, once it was needed.
     facts: OnceCell<CertificateFacts>,
 }
 
 impl ClientTls {
-    /// Of a client that asked for this name.
+    /// The results of a client that asked for this name.
     pub fn new(server_name: &str, established: &Established, lets_in: Option<Arc<[u8]>>) -> Self {
         let version = match established.version {
             ProtocolVersion::TLSv1_2 => "1.2",
@@ -49,7 +49,7 @@ impl ClientTls {
         }
     }
 
-    /// Of a client whose TLS is another's: nothing is known but the name that it asked for.
+    /// A client whose TLS is passed through: only the requested name is known.
     pub fn asked(server_name: &str) -> Self {
         Self {
             version: "",
@@ -68,7 +68,7 @@ impl ClientTls {
         passed.is_some_and(|passed| !Arc::ptr_eq(passed, lets_in) && passed != lets_in)
     }
 
-    /// The same for expressions.
+    /// The same facts for expressions.
     pub fn facts(&self) -> TlsFacts<'_> {
         let certificate = self.certificate.as_deref();
         TlsFacts {

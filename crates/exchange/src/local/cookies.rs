@@ -14,7 +14,7 @@ use crate::shared::sticky::reached_persistence;
 const COOKIE: &[u8] = b"Cookie";
 const SET_COOKIE: &[u8] = b"Set-Cookie";
 
-/// What is done with the cookies of a virtual server's application.
+/// Protects the cookies of a virtual server's application.
 pub struct CookieKeeper {
     terms: CookieTerms,
     attributes: CookieAttributes,
@@ -55,7 +55,7 @@ impl CookieKeeper {
         Some(Box::new(Self { terms, attributes, seals: OwnSeals(keys.seals()) }))
     }
 
-    /// Opens the cookies of a request: what its member gets is left in `edits`.
+    /// Opens the sealed cookies of a request and writes the original values into `edits`.
     pub fn open(
         &self,
         (head, input): (&RequestHead, &[u8]),
@@ -64,7 +64,7 @@ impl CookieKeeper {
     ) -> Opened {
         let mut opened = Opened::default();
         let received = forwarded_values(&head.fields, input, COOKIE);
-        // What policies have made of them may be other fields than those that came.
+        // Policies may have changed the fields of the request.
         edits.change_each(COOKIE, received, scratch, |field, out| {
             let start = out.len();
             let is_other = self.terms.open(field, &self.seals, &mut opened.changed, out);

@@ -1,4 +1,4 @@
-//! Who may connect: the policies that are followed before a connection has a handshake, or a request.
+//! Access control for connections: policies that run before a handshake or a request.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::local::pool::LocalPool;
 use crate::shared::live::{LiveTable, RuleCount};
 use crate::termination::Termination;
 
-/// What is known of a connection when it is asked about.
+/// Facts about a connection for these policies.
 #[derive(Debug, Clone, Copy)]
 pub enum Moment<'a> {
     /// It has been accepted.
@@ -31,7 +31,7 @@ pub enum Moment<'a> {
 pub struct Whence {
     /// The client; `None`: a unix socket.
     pub client: Option<std::net::SocketAddr>,
-    /// What it has connected to; `None`: a unix socket, or nobody asks.
+    /// The address that the client connected to; `None`: a unix socket, or no policy reads it.
     pub server: Option<std::net::SocketAddr>,
 }
 
@@ -44,7 +44,7 @@ pub struct TurnedAway {
     pub must_reset: bool,
 }
 
-/// The policies of a virtual server that say who may connect.
+/// The connection policies of a virtual server.
 pub struct Gate {
     snapshot: Arc<Snapshot>,
     index: usize,
@@ -52,12 +52,12 @@ pub struct Gate {
     fields: Rc<RefCell<Fields>>,
     limits: KeyLimits,
     rules: Vec<RuleCount>,
-    /// There is no request: what asks for one finds nothing.
+    /// There is no request: conditions on requests read empty values.
     nothing: RequestHead,
 }
 
 impl Gate {
-    /// That of the virtual server at `index`; `None`: all may.
+    /// The gate of the virtual server at `index`; `None`: all connections are allowed.
     pub fn of(
         table: &LiveTable,
         index: usize,

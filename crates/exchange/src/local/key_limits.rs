@@ -1,4 +1,4 @@
-//! Limits per key, of virtual servers and of rules: what is counted, and what holds a place.
+//! Limits per key, of virtual servers and of rules: counters and held places.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ pub const RETRY_AT_A_TIME_S: u64 = 1;
 /// whatever ends a request, be it a panic, gives it back.
 #[derive(Debug)]
 pub enum LimitPlace {
-    /// Of the virtual server.
+    /// A place in a limit of the virtual server.
     Server(Arc<LiveVirtualServer>),
-    /// Of a limit per key: the hash of the key.
+    /// A place in a limit per key: the hash of the key.
     Key(Arc<KeyedLimit>, u64),
 }
 
@@ -48,7 +48,7 @@ impl ConnectionPlaces {
     }
 }
 
-/// What a limit says of one more.
+/// The result of counting one more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limited {
     /// It passes.
@@ -64,7 +64,7 @@ pub enum Limited {
     Closed,
 }
 
-/// The limits per key of a snapshot, and what they count in.
+/// The limits per key of a snapshot, and their counters.
 pub struct KeyLimits {
     snapshot: Arc<Snapshot>,
     tables: Vec<Arc<KeyedLimit>>,
@@ -72,7 +72,7 @@ pub struct KeyLimits {
 }
 
 impl KeyLimits {
-    /// Those of this table.
+    /// The limits of this table.
     pub fn of(table: &LiveTable) -> Self {
         Self {
             snapshot: Arc::clone(&table.snapshot),
@@ -81,7 +81,7 @@ impl KeyLimits {
         }
     }
 
-    /// Counts one more; what it holds of the limit is put into `held`.
+    /// Counts one more, and adds the place that it holds to `held`.
     pub fn count(
         &self,
         index: usize,
@@ -127,7 +127,7 @@ impl KeyLimits {
         }
     }
 
-    /// Whether these limits per address let a connection in, and what it holds of them then; else nothing is held.
+    /// Whether these limits per address allow a connection, and the places that it then holds. If not, it holds none.
     pub fn admit_connection(
         &self,
         limits: &[usize],

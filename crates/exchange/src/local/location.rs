@@ -14,9 +14,9 @@ use weir_http::origin::{Origin, take_apart, write_url};
 #[derive(Debug, Default)]
 pub struct Names {
     schemes: Option<Schemes>,
-    /// Host and port that the client asked for.
+    /// Host and port of the client's request.
     client: Vec<u8>,
-    /// Those that the member is asked for.
+    /// Host and port of the request to the member.
     member: Vec<u8>,
 }
 
@@ -91,8 +91,8 @@ impl Names {
     }
 }
 
-/// Whether a URL is of the port that the member listens on, with the host that it was asked for or its own
-/// address: how servers name themselves that go by their own configuration.
+/// Whether a URL has the member's port, with the requested host or the member's own address: servers name themselves so by
+/// their own configuration.
 fn is_at(origin: Origin<'_>, member: Origin<'_>, address: &Address) -> bool {
     let Address::Socket(address) = address else { return false };
     let mut with_port = member.host().to_vec();

@@ -1,4 +1,4 @@
-//! What one worker has of the configuration in force, and of a request's client.
+//! A worker's view of the active configuration, and of a request's client.
 
 pub mod around;
 pub mod client_address;

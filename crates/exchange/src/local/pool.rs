@@ -30,9 +30,9 @@ pub const TRIES_MAX: usize = 17;
 pub struct LocalPool {
     /// State shared with other workers.
     pub live: Arc<LivePool>,
-    /// What this worker counts.
+    /// Counters of this worker.
     pub counters: Own<PoolCounters>,
-    /// As what the heads of its requests are written, and those of the pools behind it.
+    /// The forms in which heads of its requests are written, including its fallback pools.
     pub forms: Forms,
     /// Parallel to the snapshot's members.
     pub members: Vec<Rc<LocalMember>>,
@@ -45,19 +45,19 @@ pub struct LocalPool {
     source_turns: Cell<usize>,
 }
 
-/// As what the head of a request is written for members.
+/// The forms in which a request's head is written for members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forms {
     /// As HTTP/1 sends it.
     Text,
     /// As lines, for streams of HTTP/2.
     Lines,
-    /// As both: a pool behind this one is asked otherwise.
+    /// Both: a fallback pool needs another form.
     Both,
 }
 
 impl Forms {
-    /// Those of this pool of a snapshot.
+    /// The forms of this pool of a snapshot.
     fn of(snapshot: &Snapshot, index: usize) -> Self {
         let is_http2 = snapshot.pools[index].http2;
         let mut seen = vec![index];
@@ -81,7 +81,7 @@ impl Forms {
 pub struct LocalMember {
     /// State shared with other workers.
     pub live: Arc<LiveMember>,
-    /// What this worker counts.
+    /// Counters of this worker.
     pub counters: Own<MemberCounters>,
     /// Keys of this worker's idle connections, the latest used last.
     pub idle: RefCell<Vec<ConnectionKey>>,
@@ -141,7 +141,7 @@ struct Choice {
     seed: u64,
 }
 
-/// What the balancer sees.
+/// The balancer's view of the members.
 struct Candidates<'a> {
     pool: &'a LocalPool,
     eligible: &'a [u32],
@@ -169,7 +169,7 @@ impl View for Candidates<'_> {
 }
 
 impl LocalPool {
-    /// Whether a request has to wait behind others, on whichever worker.
+    /// Whether a request must queue behind others, on any worker.
     pub fn must_queue(&self) -> bool {
         self.settings().queue.is_some() && anybody_waits(self.live.waiting_words())
     }
@@ -231,7 +231,7 @@ impl LocalPool {
         turn
     }
 
-    /// What the file says of it.
+    /// The member's settings.
     #[inline]
     pub fn settings(&self) -> &snapshot::Pool {
         &self.settings
@@ -242,13 +242,13 @@ impl LocalPool {
         self.by_label.get(label).copied()
     }
 
-    /// Whether nobody could take a request now, however long it waited.
+    /// Whether no member could take a request, now or later in the queue.
     pub fn is_down(&self, now: Clock) -> bool {
         self.look(now).eligible.is_empty()
     }
 
-    /// Whether requests beyond those under way are to go elsewhere: so many are there as `connections` says, or, without a
-    /// number, as the members' own limits allow.
+    /// Whether further requests must go elsewhere: `connections` requests are open, or, without a number, all members have
+    /// reached their limits.
     pub fn is_full(&self, connections: Option<u32>, now: Clock) -> bool {
         let Some(connections) = connections else {
             let choice = self.look(now);
@@ -389,7 +389,7 @@ impl LocalPool {
         Err(if is_left { NoMember::Full } else { nobody })
     }
 
-    /// Occupies the member that a client was at, if it takes nobody but such clients.
+    /// Occupies a client's previous member, if that member accepts only such clients.
     pub fn occupy_drained(&self, preference: Preference, now: Clock) -> Option<u32> {
         let Preference::Member(member) = preference else { return None };
         let takes_others =
@@ -457,7 +457,7 @@ impl LocalPool {
         persistence::stays(state)
     }
 
-    /// Ends what [`Self::occupy`] began.
+    /// Undoes [`Self::occupy`].
     pub fn release(&self, member: u32) {
         self.members[member as usize].live.occupancy.fetch_sub(1, SeqCst);
         let mut choice = self.choice.borrow_mut();
@@ -537,7 +537,7 @@ impl LocalPool {
         }));
     }
 
-    /// The weights of the eligible members, less what their slow starts hold back.
+    /// The weights of the eligible members, reduced by slow start.
     fn weights(&self, choice: &mut Choice, now_ms: u64) -> Vec<u16> {
         let settings = self.settings();
         let total_ms = settings.slow_start_ms.unwrap_or(0);
@@ -643,7 +643,7 @@ mod tests {
         assert_eq!(views[0].occupy(&[], at(0), Preference::Any), Err(NoMember::Full));
     }
 
-    /// One of weight 0 gets nobody new, by turns or by key, and keeps its clients.
+    /// A member of weight 0 gets no new clients, neither in turn nor by key, and keeps its clients.
     #[test]
     fn a_member_without_weight_keeps_its_clients() {
         for balance in ["round_robin", "least_connections", "random_two", "source_address"] {
@@ -761,7 +761,7 @@ mod tests {
                 assert_eq!(picks(view), [1], "{state:?}");
             }
             assert_eq!(members[0].occupancy.load(Relaxed), under_way);
-            // What was begun before ends on the member.
+            // Requests that began before end on the same member.
             views[0].release(0);
             assert_eq!(members[0].occupancy.load(Relaxed), under_way - 1);
             members[0].set_state_override(None);

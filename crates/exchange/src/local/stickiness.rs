@@ -8,24 +8,24 @@ use crate::shared::sticky::Sticky;
 /// How the client of a request is kept at its member.
 #[derive(Debug)]
 pub struct Stickiness {
-    /// By what.
+    /// The persistence that decided.
     pub sticky: Arc<Sticky>,
-    /// What the client is called in the table, where there is one.
+    /// The client's key in the table, if there is one.
     pub key: Option<u64>,
     /// The member that it is known to be at.
     pub known: Option<u32>,
-    /// What the client brought is to be renewed even if it stays.
+    /// The client's cookie must be renewed even if the client stays.
     pub is_stale: bool,
 }
 
-/// What came of keeping a client at its member.
+/// The result of persistence for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     /// It is where it was.
     Kept,
     /// It was at another one.
     Moved,
-    /// Nothing was known of it.
+    /// The client was unknown.
     New,
 }
 
@@ -41,8 +41,8 @@ impl Kept {
 }
 
 impl Stickiness {
-    /// A member was picked: a table that remembers clients learns of it at once, so that what the client sends next, to
-    /// whichever worker, goes there too.
+    /// A member was selected. A table learns this at once, so that the client's next request, on any worker, goes there
+    /// too.
     #[inline]
     pub fn note_member(&self, member: u32, now_ms: u64) {
         let Some((key, places)) = self.key.zip(self.sticky.places()) else { return };

@@ -1,4 +1,4 @@
-//! A worker's view of the live table: what a connection of this worker looks up at each request.
+//! A worker's view of the live table, read for each request.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ pub struct LocalTable {
 pub struct LocalServer {
     /// State shared with other workers.
     pub live: Arc<LiveVirtualServer>,
-    /// What this worker counts.
+    /// Counters of this worker.
     pub counters: Own<VirtualServerCounters>,
     /// It changes responses whatever is remembered of their requests.
     pub edits_responses: bool,
@@ -46,7 +46,7 @@ pub struct LocalServer {
     pub is_tcp: bool,
     /// Limits and timeouts.
     pub http: HttpSettings,
-    /// The same, as the codec takes them.
+    /// The limits of heads, for the codec.
     pub limits: HeadLimits,
     /// And as that of HTTP/2 does.
     pub http2_limits: http2::Limits,
@@ -54,13 +54,13 @@ pub struct LocalServer {
     pub pool: Rc<LocalPool>,
     /// How clients are served over TLS; `None`: without.
     pub tls: Option<Arc<LiveTls>>,
-    /// Who may connect; `None`: all.
+    /// Connection policies; `None`: all connections are allowed.
     pub gate: Option<Box<Gate>>,
-    /// What is done with requests beyond handing them on; `None`: nothing.
+    /// Processing of requests; `None`: they are forwarded unchanged.
     pub traffic: Option<Box<Traffic>>,
     /// How requests are inspected; `None`: they are not.
     pub waf: Option<Arc<Waf>>,
-    /// What is done with the cookies of its application; `None`: nothing.
+    /// Protection of the application's cookies; `None`: none.
     pub cookies: Option<Box<CookieKeeper>>,
     /// Those that its rules hand requests to, by their places in the snapshot. No circle is among them, which would never be
     /// dropped.
@@ -89,18 +89,17 @@ impl LocalServer {
         self.hands_over_to.iter().find(|(place, _)| *place == index).map(|(_, other)| other)
     }
 
-    /// What the file says of it.
+    /// The settings of the virtual server.
     #[inline]
     pub fn settings(&self) -> &weir_config::snapshot::VirtualServer {
         &self.snapshot.virtual_servers[self.index]
     }
 }
 
-/// What each line of a header list counts beyond its bytes (RFC 9113 section 10.5.1).
+/// The overhead that each line of a header list counts (RFC 9113 section 10.5.1).
 const HEADER_LINE_SIZE: u32 = 32;
 
-/// What clients of HTTP/2 may do: heads are as large as those of HTTP/1, and what a line counts beyond its
-/// bytes is not held against them.
+/// Limits of HTTP/2 clients: the same head size as in HTTP/1; the overhead of lines is added.
 fn http2_limits(settings: &HttpSettings) -> http2::Limits {
     let headers_max = u32::from(settings.headers_max);
     let list = settings.head_size_max.saturating_add(headers_max.saturating_mul(HEADER_LINE_SIZE));
@@ -239,7 +238,7 @@ impl LocalTable {
         self.snapshot.log.access_format
     }
 
-    /// That which the file gives.
+    /// The custom format of the configuration.
     pub fn given_format(&self) -> &GivenFormat {
         &self.snapshot.log.given_format
     }

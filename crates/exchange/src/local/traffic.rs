@@ -1,4 +1,4 @@
-//! What a virtual server does with a request before a member gets it: limits, policies, persistence. All of it decides; nothing here touches a socket.
+//! Processing of a request before a member gets it: limits, policies, persistence. It decides; it touches no socket.
 
 use std::cell::{RefCell, RefMut};
 use std::net::IpAddr;
@@ -31,7 +31,7 @@ use crate::shared::logins::Logins;
 use crate::shared::places::Places;
 use crate::shared::sticky::Sticky;
 
-/// What a virtual server of a worker does with requests.
+/// A worker's processing of the requests of a virtual server.
 pub struct Traffic {
     snapshot: Arc<Snapshot>,
     index: usize,
@@ -40,8 +40,7 @@ pub struct Traffic {
     stickies: Box<[Option<Arc<Sticky>>]>,
     /// Cookies of weir's own that members do not get.
     hidden: Option<HiddenCookies>,
-    /// What expressions are evaluated with: as numbered by this snapshot, whose rules may still be asked
-    /// when another is in force.
+    /// Values for expressions, numbered by this snapshot. Its rules may still run after a newer snapshot is active.
     fields: Rc<RefCell<Fields>>,
     key_limits: KeyLimits,
     rules: Vec<RuleCount>,
@@ -51,7 +50,7 @@ pub struct Traffic {
     pub draws: bool,
     /// For [`Self::draw`], empty in between.
     asked: RefCell<Vec<OfPool>>,
-    /// Checks passwords; `None`: nothing asks for one.
+    /// Checks passwords; `None`: no authentication needs one.
     pub logins: Option<Arc<Logins>>,
     /// Its rules may read tokens, and so have to know the time.
     pub reads_tokens: bool,
@@ -64,15 +63,15 @@ pub struct Traffic {
 /// Which member of a pool a request is to get, and how its client is kept there.
 type Asked = (Preference, Option<Stickiness>);
 
-/// What is known of a request in one of the pools that share it.
+/// Facts about a request in one of several weighted pools.
 struct OfPool {
     pool: usize,
     asked: Asked,
-    /// What its cookie says of other pools.
+    /// Tokens of other pools in its cookie.
     others: OtherTokens,
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Debug)]
 pub enum Verdict {
     /// It goes to a member.
@@ -111,13 +110,13 @@ pub struct Route {
     pub preference: Preference,
     /// It is held back until then, by a limit on its rate; 0: it is not.
     pub not_before_us: u64,
-    /// What keeps its client at its member.
+    /// The persistence of its client.
     pub stickiness: Option<Stickiness>,
 }
 
 impl Traffic {
-    /// What the virtual server at `index` does with requests; `None`: it hands them on as they are. One that others hand requests
-    /// to goes by what these have decided before.
+    /// The processing of the virtual server at `index`; `None`: requests are forwarded unchanged. One that gets requests
+    /// from other virtual servers continues with their decisions.
     pub fn of(
         table: &LiveTable,
         (index, is_target): (usize, bool),
@@ -179,12 +178,12 @@ impl Traffic {
         })
     }
 
-    /// What the expressions of its snapshot are evaluated with.
+    /// Evaluation state for the expressions of this snapshot.
     pub fn fields(&self) -> RefMut<'_, Fields> {
         self.fields.borrow_mut()
     }
 
-    /// The surroundings of a request, which has been told so much.
+    /// The surroundings of a request that has used these values.
     pub fn around(&self, (sources, now): (Sources, Clock), known: Known) -> Around<'_> {
         Around::new((sources, now), &self.pools, &self.snapshot.time_zone, known)
     }
@@ -194,12 +193,12 @@ impl Traffic {
         &self.pools[index]
     }
 
-    /// What the file says of the virtual server.
+    /// The settings of the virtual server.
     pub fn settings(&self) -> &VirtualServer {
         &self.snapshot.virtual_servers[self.index]
     }
 
-    /// What becomes of a request that its connection must not be asked: no rule looks at it.
+    /// The decision about a misdirected request (421): rules do not see it.
     pub fn refuse_misdirected(
         &self,
         facts: &Facts<'_>,
@@ -227,7 +226,7 @@ impl Traffic {
         if let Some(refused) =
             self.pass_limits(facts, evaluation, live, now, &mut not_before_us, (scratch, held))
         {
-            // The policies are not asked, but for what they want of every response.
+            // Only rules without a condition apply, to the response.
             decision.edit_response_only(&server.policies, evaluation, facts);
             return refused;
         }
@@ -265,7 +264,8 @@ impl Traffic {
         Verdict::Forward(Route { pool, preference, not_before_us, stickiness })
     }
 
-    /// The pool that a request gets for the one chosen, and who in it; `asked` is what is known of it in that one already.
+    /// Replaces the selected pool by its fallback if needed, and finds the client's member in it; `asked` is the result
+    /// for the selected pool.
     fn settle(
         &self,
         (chosen, asked): (usize, Option<Asked>),
@@ -325,7 +325,8 @@ impl Traffic {
         None
     }
 
-    /// The pool among several that a request goes to, and what is known of it there: where its client is kept, else by the key that keeps it, else by `draw`.
+    /// Selects one of several weighted pools: the pool in which persistence keeps the client, else by the persistence key,
+    /// else by `draw`.
     fn draw(
         &self,
         split: &Split,
@@ -362,7 +363,7 @@ impl Traffic {
         (drawn, asked)
     }
 
-    /// The pool, or what serves for it while nobody in it is up, or it has no room.
+    /// The pool, or its substitute if no member is up or it is full.
     fn usable(&self, pool: usize, now: Clock) -> usize {
         let mut usable = pool;
         // As many steps as there are pools: a circle, which is refused at load, ends where it began.
@@ -370,7 +371,7 @@ impl Traffic {
             let (own, instead) = (&self.pools[usable], &self.snapshot.pools[usable].instead);
             usable = match (instead.fallback, instead.spillover) {
                 (Some(fallback), _) if own.is_down(now) => fallback,
-                // Down is not full: what stands in then is `fallback`, or the page for `maintenance`.
+                // A pool that is down is not full: its substitute is `fallback`, or the `maintenance` page.
                 (_, Some(it)) if !own.is_down(now) && own.is_full(it.connections, now) => it.pool,
                 _ => return usable,
             };
@@ -378,14 +379,13 @@ impl Traffic {
         pool
     }
 
-    /// Whether the limits per address let a connection in, and what it holds of them then; else nothing
-    /// is held.
+    /// Whether the limits per address allow a connection, and the places that it then holds. If not, it holds none.
     pub fn admit_connection(&self, peer: IpAddr, now: Clock) -> Option<ConnectionPlaces> {
         self.key_limits.admit_connection(&self.settings().limits.per_key_connections, peer, now)
     }
 
-    /// Takes weir's own cookies out of what the member gets, whichever pool they are of and whether or not they
-    /// decide about this request.
+    /// Removes weir's own cookies from the request for the member, of all pools, even if they did not decide about this
+    /// request.
     pub fn hide_cookies(&self, facts: &Facts<'_>, decision: &mut Decision, scratch: &mut Vec<u8>) {
         let Some(hidden) = &self.hidden else { return };
         let fields = named(&facts.request.fields, facts.request_input, b"cookie");
@@ -393,7 +393,7 @@ impl Traffic {
         remove_cookies(&mut decision.request.fields, fields, is_ours, scratch);
     }
 
-    /// Where requests of a pool go while nobody in it is up, or it has no room.
+    /// The substitute of a pool, if no member is up or it is full.
     pub fn instead_of(&self, pool: &LocalPool, now: Clock) -> Option<&Rc<LocalPool>> {
         let is_it = |own: &Rc<LocalPool>| Arc::ptr_eq(&own.live, &pool.live);
         let index = self.pools.iter().position(is_it)?;
@@ -401,7 +401,7 @@ impl Traffic {
         (usable != index).then(|| &self.pools[usable])
     }
 
-    /// What keeps the clients of the virtual server at the members of a pool by connection IDs, and the pool.
+    /// The persistence by connection IDs that this virtual server uses for a pool, and the pool.
     pub fn connection_ids(&self, pool: &str) -> Option<(&Rc<LocalPool>, &Arc<Sticky>)> {
         let index = self.pools.iter().position(|own| *own.live.name == *pool)?;
         let mut next = self.settings().persistence;
@@ -440,7 +440,7 @@ impl Traffic {
         for _ in 0..self.snapshot.persistence.len() {
             let Some(persistence) = next else { break };
             let Some(sticky) = self.sticky(persistence, pool as u32) else { break };
-            // The cookie of one that is asked later is not set.
+            // The cookie of a fallback persistence is not set.
             let mut unused = OtherTokens::default();
             let others =
                 if stickiness.is_none() { &mut decision.other_tokens } else { &mut unused };
@@ -466,7 +466,7 @@ impl Traffic {
         self.stickies[persistence as usize * pools + pool as usize].as_ref()
     }
 
-    /// What the pool's own balancing goes by.
+    /// The input of the pool's balancing.
     fn balanced(
         &self,
         pool: usize,
@@ -493,8 +493,8 @@ impl Traffic {
         }
     }
 
-    /// Where a request goes that weir itself makes beside one of a client, to this pool: as the pool, and what serves for it, say.
-    /// Nothing keeps the client at a member there.
+    /// Selects a member for a request of weir's own beside a client's request. The pool's balancing and its fallbacks
+    /// apply, persistence does not.
     pub fn beside(
         &self,
         pool: usize,
@@ -515,8 +515,8 @@ impl Traffic {
     }
 }
 
-/// What a persistence knows of a request: where it goes, if it knows, and what is to be remembered. Tokens of
-/// other pools are left in `others`.
+/// Asks a persistence about a request: the member, if known, and the value to remember. Tokens of other pools are left in
+/// `others`.
 fn ask(
     sticky: &Arc<Sticky>,
     facts: &Facts<'_>,
@@ -586,7 +586,7 @@ fn cookie<'a>(facts: &Facts<'a>, name: &[u8]) -> Option<&'a [u8]> {
     all.find(|cookie| cookie.name.of(input) == name).map(|cookie| cookie.value.of(input))
 }
 
-/// Takes cookies out of what the member gets.
+/// Removes cookies from the request for the member.
 fn remove_cookies<'v>(
     edits: &mut FieldEdits,
     received: impl Iterator<Item = &'v [u8]>,

@@ -1,6 +1,6 @@
 //! Clients of two workers, kept at members of two pools by cookies or by a table, while members go up, down,
-//! drain, fill up, and reloads add, remove and reorder them, and the second pool with the policy that leads there:
-//! none moves without a cause. What decides is what decides in a running process; only sockets are missing.
+//! drain and fill up, while reloads add, remove and reorder them, and add and remove the second pool with its policy: no
+//! client moves without a cause. The code under test is the code of a running process, without sockets.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -49,7 +49,7 @@ impl Random {
 struct Client {
     /// Its cookie, as `name=value`.
     cookie: Option<String>,
-    /// Who served it last in each pool, by number.
+    /// The client's last member in each pool, by number.
     homes: [Option<usize>; 2],
 }
 
@@ -196,7 +196,7 @@ impl World {
             .map(|(id, old)| LocalTable::new(&table, Some(old), id))
             .collect();
         self.table = table;
-        // The table of addresses forgets who was at a member that is gone; a cookie is with its client.
+        // The table of addresses forgets the clients of removed members; a cookie stays with its client.
         for client in self.clients.iter_mut().filter(|client| client.cookie.is_none()) {
             let [first, second] = &mut client.homes;
             *first = first.filter(|home| self.orders[0].contains(home));
@@ -204,7 +204,7 @@ impl World {
         }
     }
 
-    /// A request of a client on any worker, for a pool: who serves it.
+    /// A request of a client on any worker, for a pool. Returns the member.
     fn serve(&mut self, number: usize, wanted: usize) -> Option<usize> {
         let worker = self.random.below(WORKERS);
         let server = self.workers[worker].server("v").expect("the virtual server");

@@ -1,4 +1,4 @@
-//! What is counted and logged of a transaction.
+//! Counters and log data of a transaction.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use weir_config::snapshot::AccessFormat;
 
 use crate::local::pool::LocalMember;
 
-/// What is counted and logged of a transaction.
+/// Counters and log data of a transaction.
 pub struct Account {
     /// The form of its access log line.
     pub log_format: AccessFormat,
@@ -24,7 +24,7 @@ pub struct Account {
     pub bytes_received: u64,
     /// Bytes of the response.
     pub bytes_sent: u64,
-    /// Those of its heads, interim ones included.
+    /// Bytes of its heads, including interim ones.
     pub head_bytes_sent: u64,
     /// When it began.
     pub begun_us: u64,

@@ -1,4 +1,4 @@
-//! A request that has come, with what its connection knows of it.
+//! A received request, with facts about its connection.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::local::table::LocalServer;
 pub struct Arrival<'a> {
     /// Its head.
     pub head: &'a RequestHead,
-    /// What the head's spans are of.
+    /// The text of the head's spans.
     pub input: &'a [u8],
     /// Which decides about it: where it came in, or that which it was handed to.
     pub server: &'a Rc<LocalServer>,
@@ -34,9 +34,9 @@ pub struct Arrival<'a> {
 /// Where a request comes from.
 #[derive(Clone)]
 pub struct Whence {
-    /// Who sent it.
+    /// The connection's peer.
     pub peer: Option<SocketAddr>,
-    /// What that has connected to, if it is an address.
+    /// The address that the client connected to, if it is one.
     pub listen: Option<SocketAddr>,
     /// The TLS that it came through.
     pub tls: Option<Rc<ClientTls>>,
@@ -45,7 +45,7 @@ pub struct Whence {
 }
 
 impl Arrival<'_> {
-    /// Who sent it.
+    /// The connection's peer.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.from.as_ref()?.peer
     }
@@ -61,7 +61,7 @@ impl Arrival<'_> {
         &entered_at.unwrap_or(self.server).settings().client_address
     }
 
-    /// What rules see of it.
+    /// Its facts for rules.
     pub fn facts<'a>(&'a self, around: &'a Around<'a>) -> Facts<'a> {
         let settings = self.client_address();
         Facts {
@@ -79,9 +79,9 @@ impl Arrival<'_> {
     }
 }
 
-/// Whose transaction it becomes, and what is needed to make it one.
+/// The owner of the new transaction, and the data to create it.
 pub struct Registration {
-    /// What it is called.
+    /// Its key.
     pub key: ExchangeKey,
     /// The client's connection.
     pub client: ClientKey,

@@ -1,4 +1,4 @@
-//! A request of weir's own beside one of a client, and what was answered.
+//! A request of weir's own beside one of a client, and its response.
 
 use weir_http::message::ResponseHead;
 
@@ -6,18 +6,18 @@ use crate::arena::ExchangeKey;
 
 /// A request of weir's own.
 pub struct Aside {
-    /// The request that waits for its answer; `None`: nobody does.
+    /// The request that waits for the response; `None`: none does.
     pub parent: Option<ExchangeKey>,
-    /// What was answered so far.
+    /// The response so far.
     pub reply: Reply,
 }
 
-/// What was answered to a request of weir's own.
+/// The response to a request of weir's own.
 #[derive(Default)]
 pub struct Reply {
     /// The head.
     pub head: ResponseHead,
-    /// What the head's spans are of.
+    /// The text of the head's spans.
     pub text: Vec<u8>,
     /// The body; `None`: it was too long to be kept.
     pub body: Option<Vec<u8>>,

@@ -1,9 +1,9 @@
-//! A try of a member: the place at it, the connection to it, and when what happened.
+//! An attempt with a member: the place at it, the connection to it, and times.
 
 use crate::arena::{ConnectionKey, MemberStreamKey};
 use crate::parts::tries::Lease;
 
-/// A try of a member; empty while a request has none.
+/// An attempt with a member; empty while a request has none.
 #[derive(Default)]
 pub struct Attempt {
     /// The place at the member.

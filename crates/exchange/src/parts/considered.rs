@@ -1,9 +1,9 @@
-//! What was decided about a request.
+//! The decisions about a request.
 
 use crate::local::pool::Preference;
 use crate::parts::remembered::Remembered;
 
-/// What is to be done with a request.
+/// The decisions about a request.
 pub struct Considered {
     /// Index of the pool; the exchange begins there even if it ends at once.
     pub pool: usize,
@@ -11,9 +11,9 @@ pub struct Considered {
     pub preference: Preference,
     /// It is held back until then; 0: it is not.
     pub not_before_us: u64,
-    /// The number that its id is made of; 0: nobody asked for one yet, or it was taken.
+    /// The number for its id; 0: not needed yet, or already taken.
     pub request_number: u64,
-    /// What is remembered of it.
+    /// Data that is kept until its response.
     pub remembered: Option<Box<Remembered>>,
     /// It gets no member.
     pub ending: Option<Ending>,

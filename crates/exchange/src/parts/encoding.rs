@@ -1,4 +1,4 @@
-//! What becomes of the body of a response that is changed on its way.
+//! Changes to the body of a response while it streams.
 
 use weir_compression::{Encoder, FlushWhen, RequestTraits, entity_tags};
 use weir_http::fields::values;
@@ -7,11 +7,11 @@ use weir_http::message::ResponseHead;
 use crate::parts::messages::Message;
 use crate::parts::rewriting::Rewriting;
 
-/// What is remembered of a request until its response comes.
+/// Data of a request that is kept until its response comes.
 pub struct Codings {
-    /// What it says of codings.
+    /// The request's facts about content codings.
     pub facts: RequestTraits,
-    /// What If-None-Match says, where that may name a tag that was weakened here.
+    /// The value of If-None-Match, if it may name a tag that weir has weakened.
     pub known_tags: Vec<u8>,
 }
 
@@ -26,7 +26,7 @@ impl Codings {
     }
 }
 
-/// What becomes of the body of a response, in this order.
+/// Changes to the body of a response, in this order.
 #[derive(Default)]
 pub struct Transforms {
     /// Text is replaced in it.
@@ -39,11 +39,11 @@ pub struct Transforms {
 pub enum Encoding {
     /// It is compressed as it comes.
     Stream {
-        /// What compresses it.
+        /// The compressor.
         encoder: Encoder,
         /// When all that there is goes out.
         flush: FlushWhen,
-        /// The encoder has taken what it has not given out.
+        /// The encoder has input that it has not written yet.
         has_more: bool,
     },
     /// It was there as a whole with its head, and was compressed then to this.
@@ -58,7 +58,7 @@ pub enum Encoding {
 /// The result of some of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoded {
-    /// What is to be sent has been written.
+    /// The output was written.
     Sound,
     /// The rest is not worth waiting for.
     Enough,

@@ -1,8 +1,8 @@
-//! What follows data: more, nothing, or trailers.
+//! The end of a piece of data: more follows, nothing, or trailers.
 
 use weir_http::message::Field;
 
-/// What follows data.
+/// The end of a piece of data.
 #[derive(Clone, Copy)]
 pub enum End<'a> {
     /// More, at some time.
@@ -13,7 +13,7 @@ pub enum End<'a> {
     Trailers(&'a [Field], &'a [u8]),
 }
 
-/// The same, kept.
+/// An owned [`End`].
 #[derive(Default)]
 pub enum OwnedEnd {
     /// More.
@@ -21,7 +21,7 @@ pub enum OwnedEnd {
     No,
     /// Nothing.
     Data,
-    /// Trailers. They are rare, and what waits is small without them.
+    /// Trailers. They are rare, and boxing them keeps waiting data small.
     Trailers(Box<OwnedTrailers>),
 }
 
@@ -32,7 +32,7 @@ pub struct OwnedTrailers {
 }
 
 impl OwnedTrailers {
-    /// A copy, of what ends with trailers.
+    /// A copy, if data ends with trailers.
     pub fn of(end: End<'_>) -> Option<Box<Self>> {
         let End::Trailers(fields, text) = end else { return None };
         Some(Box::new(Self { fields: fields.to_vec(), text: text.to_vec() }))

@@ -1,4 +1,4 @@
-//! What a transaction has whatever it is: the two connections that it is between, and what is known of it.
+//! The common part of all transactions: their two connections and facts about them.
 
 use std::rc::Rc;
 
@@ -13,39 +13,39 @@ use crate::termination::Termination;
 
 /// The two connections that a transaction is between.
 pub struct Ends {
-    /// What the transaction is called.
+    /// Its key.
     pub key: ExchangeKey,
-    /// It has ended, and this is what becomes of its client connection.
+    /// It has ended; this is the next state of its client connection.
     pub over: Option<After>,
     /// The client connection that it belongs to.
     pub client: ClientKey,
     /// The stream of that; `None`: it has the connection for itself (HTTP/1).
     pub stream: Option<StreamKey>,
-    /// The member waits until the client has taken what there is of the response.
+    /// The member is paused until the client has taken the response so far.
     pub is_member_stopped: bool,
     /// Where it may go, and the results of attempts.
     pub tries: Tries,
-    /// What it waits for, while it has no member.
+    /// What it waits for while it has no member.
     pub parked: Parked,
     /// The member that it has now.
     pub attempt: Attempt,
     /// Where it came in.
     pub server: Rc<LocalServer>,
-    /// What is remembered of it, where policies or persistence want that.
+    /// Data that policies or persistence need later.
     pub remembered: Option<Box<Remembered>>,
-    /// What is counted and logged of it.
+    /// Counters and log data.
     pub account: Account,
 }
 
-/// What becomes of the client connection of an exchange that has ended.
+/// The next state of the client connection after an exchange.
 pub enum After {
-    /// Somebody else sees to that.
+    /// Other code handles the connection.
     Nothing,
     /// The response is whole.
     Response(Outcome),
     /// The exchange has become a tunnel.
     Tunnel {
-        /// Nothing more comes of the member.
+        /// The member sends nothing more.
         has_member_ended: bool,
     },
     /// It was a request of weir's own.
@@ -81,7 +81,7 @@ pub struct Outcome {
     pub client_closes: bool,
 }
 
-/// What a window has let out.
+/// Data that a window has released.
 pub struct LetOut {
     /// So many bytes.
     pub data_bytes: usize,

@@ -1,4 +1,4 @@
-//! What is to be done when the call has returned that asks for it.
+//! Work to do after the current call has returned.
 
 use std::fmt;
 use std::rc::Rc;
@@ -7,13 +7,13 @@ use crate::arena::{ClientKey, ExchangeKey};
 use crate::local::pool::{LocalPool, Preference};
 use crate::local::table::LocalServer;
 
-/// What is to be done when the call has returned that asks for it.
+/// Work to do after the current call has returned.
 pub enum Errand {
     /// A client may send on, and has sent something already.
     Client(ClientKey),
     /// A request of weir's own begins.
     Begin(Box<Order>),
-    /// A request of weir's own ends: nobody waits for its answer any more.
+    /// A request of weir's own ends: its response is no longer needed.
     Leave {
         /// Which.
         aside: ExchangeKey,
@@ -24,7 +24,7 @@ pub enum Errand {
 
 /// A request of weir's own that is to begin.
 pub struct Order {
-    /// The request that waits for its answer; `None`: nobody does.
+    /// The request that waits for the response; `None`: none does.
     pub parent: Option<ExchangeKey>,
     /// Where that came in.
     pub server: Rc<LocalServer>,
@@ -34,7 +34,7 @@ pub struct Order {
     pub preference: Preference,
     /// Its head, as a client would send it.
     pub text: Vec<u8>,
-    /// Its body, whatever the head says; `None`: it has none.
+    /// Its body, regardless of the head; `None`: it has none.
     pub body: Option<Vec<u8>>,
 }
 

@@ -19,12 +19,12 @@ pub enum MemberFailure {
     Timeout,
     /// The connection ended or broke.
     Abort,
-    /// What it sent is no HTTP.
+    /// It sent invalid HTTP.
     Malformed,
 }
 
 impl MemberFailure {
-    /// What its client is told.
+    /// The status for the client.
     pub fn status(self) -> u16 {
         match self {
             Self::NoSocket | Self::Busy => 503,
@@ -46,19 +46,19 @@ impl MemberFailure {
     }
 }
 
-/// What became of the member connection of an exchange.
+/// The loss of an exchange's member connection.
 pub struct Loss {
-    /// What happened.
+    /// The reason.
     pub reason: MemberFailure,
     /// Nothing of the request can have reached the member.
     pub nothing_sent: bool,
-    /// What was queued for it.
+    /// The data that was queued for it.
     pub unsent: Vec<u8>,
-    /// It is held against the member already, with another exchange that shared the connection.
+    /// The failure was counted already, with another exchange on the same connection.
     pub is_counted: bool,
 }
 
-/// What counts against a member.
+/// A failure that counts against a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
     /// It answered with this status.
@@ -89,7 +89,7 @@ impl Blame {
         }
     }
 
-    /// The same back; `None`: there is none.
+    /// The reverse; `None`: no failure.
     pub fn from_bits(bits: u16) -> Option<Self> {
         match bits {
             0 => None,

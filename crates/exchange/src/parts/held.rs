@@ -9,9 +9,9 @@ use weir_core::keyed_hash::PrefixLengths;
 
 /// Bytes of held bodies at a time, in one worker.
 const HELD_BYTES_MAX: u64 = 256 << 20;
-/// Those of one client: nobody takes the room of all others.
+/// The share of one client, so that no client can take all the room.
 const CLIENT_BYTES_MAX: u64 = HELD_BYTES_MAX / 8;
-/// What is one client: a network of IPv6 is one.
+/// The network that counts as one client (IPv6).
 const CLIENT_PREFIX: PrefixLengths = PrefixLengths { v4: 32, v6: 64 };
 
 /// Room for held bodies, of one worker.
@@ -53,7 +53,7 @@ impl HeldRoom {
     }
 }
 
-/// What a body takes of the room, which is free again when this is gone.
+/// The memory share of a held body. It is returned when this is dropped.
 #[derive(Debug)]
 pub struct HeldBytes {
     bytes: u64,
@@ -62,13 +62,13 @@ pub struct HeldBytes {
 }
 
 impl HeldBytes {
-    /// Whether there was room for so many more.
+    /// Whether there was room for this many more bytes.
     pub fn add(&mut self, bytes: u64) -> bool {
         self.bytes += bytes;
         self.taken.borrow_mut().add(self.client, bytes)
     }
 
-    /// Whether there was room for so many in all; never fewer than before.
+    /// Whether there was room for this many bytes in total; never lowers it.
     pub fn raise_to(&mut self, bytes: u64) -> bool {
         bytes <= self.bytes || self.add(bytes - self.bytes)
     }
@@ -90,24 +90,24 @@ pub struct HeldBody {
 }
 
 impl HeldBody {
-    /// Appends what has come. Whether there was room for it.
+    /// Appends received data. Returns whether there was room for it.
     pub fn push(&mut self, data: &[u8]) -> bool {
         self.bytes.extend_from_slice(data);
         self.held.add(data.len() as u64)
     }
 
-    /// What has come.
+    /// The received data.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Room for what it takes beside this, of which nothing is taken yet.
+    /// An empty reservation of the same client, for further memory.
     pub fn beside(&self) -> HeldBytes {
         let HeldBytes { client, taken, .. } = &self.held;
         HeldBytes { bytes: 0, client: *client, taken: Rc::clone(taken) }
     }
 
-    /// What has come, and what that takes of the room: as much while its member gets it.
+    /// The data and its reservation: it lasts while the member receives the data.
     pub fn into_parts(self) -> (Vec<u8>, HeldBytes) {
         (self.bytes, self.held)
     }

@@ -1,4 +1,4 @@
-//! Who a request is from, as far as that was asked.
+//! The user of a request.
 
 use std::fmt;
 use std::rc::Rc;
@@ -11,10 +11,10 @@ use crate::local::pool::{LocalPool, Preference};
 use crate::parts::aside::Reply;
 use crate::shared::logins::{Logins, Tag, Ticket};
 
-/// Who a request is from, remembered for its response and its log line.
+/// The user of a request, kept for its response and its log line.
 #[derive(Debug, Default)]
 pub struct Identity {
-    /// `request.user`; empty: nobody was let in by name.
+    /// `request.user`; empty: no user was authenticated by name.
     pub user: Box<[u8]>,
     /// Who it was from where it came in, if another virtual server decides about it, whose rules do not go by that.
     pub entered_as: Box<[u8]>,
@@ -33,9 +33,9 @@ impl Identity {
     }
 }
 
-/// A service that is asked whether the request comes in.
+/// A service that decides about the request.
 pub struct Asking {
-    /// What asks for it.
+    /// The authentication that requires it.
     pub by: Arc<Authenticator>,
     /// Where the service is.
     pub pool: Rc<LocalPool>,
@@ -70,11 +70,11 @@ impl fmt::Debug for Asking {
 /// A password that is checked.
 #[derive(Debug)]
 pub struct Checking {
-    /// What asks for it.
+    /// The authentication that requires it.
     pub by: Arc<Authenticator>,
-    /// What stands for it and its user; `None`: there is no such user.
+    /// The tag of the user and password; `None`: there is no such user.
     pub tag: Option<Tag>,
-    /// Tells what has come of it.
+    /// Returns the result of the check.
     pub ticket: Ticket,
     /// Where it is remembered.
     pub logins: Arc<Logins>,

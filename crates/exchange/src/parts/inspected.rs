@@ -1,4 +1,4 @@
-//! What the web application firewall has made of a request.
+//! The result of the web application firewall for a request.
 
 use std::net::SocketAddr;
 
@@ -10,19 +10,19 @@ use crate::local::table::LocalServer;
 
 /// A request that was inspected.
 pub struct Inspected<'a> {
-    /// What tells it from all others.
+    /// The request id.
     pub request_id: &'a str,
     /// Where it came in.
     pub server: &'a LocalServer,
-    /// Who sent it, as rules see that.
+    /// The client, as rules see it.
     pub client: Option<SocketAddr>,
-    /// What became of what was found.
+    /// The mode that was applied.
     pub mode: WafMode,
     /// Its result.
     pub outcome: Outcome,
     /// The status that it was answered with; 0: it went on, or got no answer.
     pub status: u16,
-    /// What was found, rule by rule.
+    /// The findings, rule by rule.
     pub inspection: &'a Inspection,
 }
 
@@ -46,7 +46,7 @@ pub enum Outcome {
     },
 }
 
-/// What a request is kept from its member for.
+/// The reason why a request does not reach its member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// The rule of this number.
@@ -56,7 +56,7 @@ pub enum Cause {
 }
 
 impl Outcome {
-    /// Of what is said of the whole request, or of what comes too early to go on.
+    /// The outcome for a whole request, or for a finding that ends the inspection early.
     pub fn of(verdict: &Verdict, inspection: &Inspection, is_unjudged_blocked: bool) -> Self {
         if let Verdict::Exceeded(limit) = verdict {
             return Self::Unjudged { limit: *limit, is_blocked: is_unjudged_blocked };

@@ -17,9 +17,9 @@ use crate::parts::held::{HeldBody, HeldBytes};
 pub enum Scrutiny {
     /// The body comes, and is held.
     Reading(Box<Reading>),
-    /// The body comes, and goes on to the member while it is judged.
+    /// The body is forwarded to the member while it is judged.
     Following(Box<Following>),
-    /// The request may go on: this of its body waits for a member.
+    /// The request may continue: this part of its body waits for a member.
     Passed(HeldBody, OwnedEnd, Option<Box<Judged>>),
     /// It is on its way to a member. What was held of its body is counted until that answers.
     Passing(Option<HeldBytes>, Option<Box<Judged>>),
@@ -33,15 +33,16 @@ pub enum Scrutiny {
 
 /// A request that was judged, and whose response is to be judged too.
 pub struct Judged {
-    /// What is known of it so far.
+    /// Findings so far.
     pub inspection: Inspection,
-    /// What holds for it.
+    /// The terms of the inspection.
     pub terms: Terms,
-    /// It could not be judged for this reason, and goes on all the same.
+    /// It could not be judged for this reason, and continues nevertheless.
     pub unjudged: Option<Limit>,
 }
 
-/// What is told of a request and its response: that the request could not be judged, if nothing was found in the response.
+/// The verdict that is logged for a request and its response: "not judged" for the request, if the response has no
+/// finding.
 pub fn after_request(verdict: Verdict, unjudged: Option<Limit>) -> Verdict {
     match (verdict, unjudged) {
         (Verdict::Pass, Some(limit)) => Verdict::Exceeded(limit),
@@ -51,11 +52,11 @@ pub fn after_request(verdict: Verdict, unjudged: Option<Limit>) -> Verdict {
 
 /// A response whose body comes.
 pub struct Answering {
-    /// What is known of it and its request.
+    /// The result for the request.
     pub judged: Judged,
     /// Its head.
     pub head: ResponseHead,
-    /// What the head's spans are of.
+    /// The text of the head's spans.
     pub text: Vec<u8>,
     /// The result of its body.
     pub body: HeldBody,
@@ -63,22 +64,22 @@ pub struct Answering {
 
 /// A request whose body comes.
 pub struct Reading {
-    /// What is known of it so far.
+    /// Findings so far.
     pub inspection: Inspection,
-    /// What holds for it.
+    /// The terms of the inspection.
     pub terms: Terms,
     /// The result of its body.
     pub body: HeldBody,
-    /// What it takes beside that, because it is encoded.
+    /// Memory for decoding, if the body is encoded.
     pub decoding: HeldBytes,
     /// It has to be whole by then.
     pub until_ms: u64,
-    /// The client waits to be told that it may send its body.
+    /// The client waits for 100 (Continue).
     pub is_awaited: bool,
 }
 
 impl Reading {
-    /// Takes a piece of the body. What keeps it from being judged is told; it is held all the same.
+    /// Adds a piece of the body. Returns the limit that prevents a judgement, if any; the body is held in any case.
     pub fn take<'a>(&mut self, data: impl Iterator<Item = &'a [u8]>) -> Option<Limit> {
         let mut has_room = true;
         for piece in data {
@@ -90,7 +91,7 @@ impl Reading {
     }
 }
 
-/// What keeps a body from being judged of which so much has come.
+/// The limit that prevents a judgement of a body with this many bytes.
 fn limit_of(inspection: &Inspection, terms: &Terms, bytes: u64, has_room: bool) -> Option<Limit> {
     match (bytes > terms.waf.body_bytes_max, has_room) {
         (true, _) => Some(Limit::BodyLength),
@@ -99,22 +100,22 @@ fn limit_of(inspection: &Inspection, terms: &Terms, bytes: u64, has_room: bool) 
     }
 }
 
-/// A request that nothing is found in which would keep it from its member: the body goes on while it is judged.
+/// A request without a finding that blocks it: the body is forwarded while it is judged.
 pub struct Following {
-    /// What is known of it so far.
+    /// Findings so far.
     pub inspection: Inspection,
-    /// What holds for it.
+    /// The terms of the inspection.
     pub terms: Terms,
     /// Bytes of the body that came: rules keep as many.
     pub bytes: u64,
-    /// What these take of the room.
+    /// Memory of the held bytes.
     pub held: HeldBytes,
-    /// What it takes beside that, because it is encoded.
+    /// Memory for decoding, if the body is encoded.
     pub decoding: HeldBytes,
 }
 
 impl Following {
-    /// Shows the rules a piece of the body. What keeps it from being judged is told.
+    /// Passes a piece of the body to the rules. Returns the limit that prevents a judgement, if any.
     pub fn take<'a>(&mut self, data: impl Iterator<Item = &'a [u8]>) -> Option<Limit> {
         let mut has_room = true;
         for piece in data {
@@ -127,20 +128,20 @@ impl Following {
     }
 }
 
-/// What holds for the inspection of a request.
+/// The terms of a request's inspection.
 pub struct Terms {
-    /// What the virtual server says.
+    /// The settings of the virtual server.
     pub waf: Arc<Waf>,
-    /// What becomes of what is found.
+    /// The mode for findings.
     pub mode: WafMode,
-    /// What the request is called.
+    /// The request id.
     pub request_id: Rc<str>,
-    /// Who sent it.
+    /// The client.
     pub client: Option<SocketAddr>,
 }
 
 impl Terms {
-    /// Whether what cannot be judged is kept from members.
+    /// Whether members do not get requests that cannot be judged.
     pub fn blocks_unjudged(&self) -> bool {
         self.mode == WafMode::Block && self.waf.unjudged == Unjudged::Block
     }
@@ -163,7 +164,7 @@ pub enum Block {
 }
 
 impl Block {
-    /// What a verdict asks for; `None`: the request goes on.
+    /// The action of a verdict; `None`: the request continues.
     pub fn of(verdict: Verdict, blocks_unjudged: bool) -> Option<Self> {
         match verdict {
             Verdict::Pass => None,
@@ -174,7 +175,7 @@ impl Block {
             Verdict::Redirect { to, status, .. } if is_field_value(&to) => {
                 Some(Self::Redirect { to, status })
             }
-            // Rules may put what the client sent into it.
+            // The target may contain text of the client.
             Verdict::Redirect { .. } => Some(Self::Answer(403)),
             Verdict::Exceeded(limit) if blocks_unjudged => {
                 Some(Self::Answer(status_of_unjudged(limit)))
@@ -183,7 +184,7 @@ impl Block {
         }
     }
 
-    /// The status of its answer; 0: there is none.
+    /// The status of its response; 0: there is none.
     pub fn status(&self) -> u16 {
         match self {
             Self::Answer(status) | Self::Redirect { status, .. } => *status,

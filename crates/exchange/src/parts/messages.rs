@@ -13,9 +13,9 @@ pub use crate::parts::scratch::Message;
 pub struct OutHead<'a> {
     /// The member's, or one of weir's own.
     pub head: &'a ResponseHead,
-    /// What its spans are of.
+    /// The text of its spans.
     pub input: &'a [u8],
-    /// What is changed of it.
+    /// Its changes.
     pub edits: &'a FieldEdits,
     /// How it is passed on, but for the date.
     pub forward: ResponseForward<'static>,
@@ -23,7 +23,7 @@ pub struct OutHead<'a> {
     pub is_dated: bool,
 }
 
-/// What a head begins.
+/// The kind of message that a head begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadKind {
     /// An interim response: others follow.
@@ -34,13 +34,13 @@ pub enum HeadKind {
 
 /// Some of a body on its way to a client.
 pub struct Sending<'a> {
-    /// What the pieces are of.
+    /// The text of the pieces.
     pub input: &'a [u8],
     /// The data.
     pub pieces: &'a Pieces,
     /// How the body is framed.
     pub framing: Framing,
-    /// What follows the data.
+    /// The end of the data.
     pub end: End<'a>,
     /// Nothing follows on the connection, if the client has that for itself.
     pub is_last: bool,

@@ -1,4 +1,4 @@
-//! What transactions are made of, and what they hand on: data. What they do is in [`crate::transaction`].
+//! The data of transactions. Their behaviour is in [`crate::transaction`].
 
 pub mod account;
 pub mod arrival;

@@ -1,18 +1,18 @@
-//! What transactions tell people.
+//! Messages of transactions for operators.
 
 use crate::local::pool::{LocalMember, LocalPool};
 use crate::parts::failure::Blame;
 use crate::parts::inspected::Inspected;
 
-/// What transactions tell people.
+/// Messages of transactions for operators.
 pub enum Notice<'a> {
     /// A line that a policy wrote.
     PolicyLine(&'a [u8]),
-    /// What a policy made of a request cannot be sent.
+    /// A policy changed a request so that it cannot be sent.
     Unsendable {
         /// The virtual server.
         server: &'a str,
-        /// What is wrong with it.
+        /// The mistake.
         why: &'a str,
     },
     /// A member has failed too often, and is out until then.
@@ -23,11 +23,11 @@ pub enum Notice<'a> {
         member: &'a LocalMember,
         /// Until when.
         until_ms: u64,
-        /// What it failed by, the last time.
+        /// The last failure.
         why: Blame,
     },
-    /// A request was inspected, and there is something to tell of it.
+    /// A request was inspected, and the result must be logged.
     Inspected(&'a Inspected<'a>),
-    /// A WebSocket was asked for, and the member does not take such.
+    /// A WebSocket was requested, and the member does not support it.
     NoTunnel(&'a LocalMember),
 }

@@ -13,13 +13,13 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// That of a request: a gRPC call may be silent from its beginning.
+    /// The pace of a request: a gRPC call may be silent from its beginning.
     pub fn of_request(head: &RequestHead, input: &[u8]) -> Self {
         let is_call = || values(&head.fields, input, "Content-Type").any(is_grpc);
         if head.framing.is_empty() || !is_call() { Self::Steady } else { Self::Sparse }
     }
 
-    /// That of an exchange with this response. What announces its length is no event stream.
+    /// The pace of an exchange with this response. A response with a known length is no event stream.
     pub fn with_response(self, head: &ResponseHead, input: &[u8]) -> Self {
         let is_open = !matches!(head.framing, Framing::None | Framing::Length(_));
         let is_sparse = is_open && has_type(&head.fields, input, b"text/event-stream");
@@ -27,8 +27,8 @@ impl Pace {
     }
 }
 
-/// Whether a media type is that of calls: `application/grpc`, `application/grpc+proto`, `application/grpc-web`. JSON and XML by such a
-/// name are read as documents by servers that know no calls.
+/// Whether a media type is a gRPC call: `application/grpc`, `application/grpc+proto`, `application/grpc-web`. Servers
+/// without gRPC read JSON and XML under such names as documents.
 pub fn is_grpc(media_type: &[u8]) -> bool {
     let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     let Some((start, codec)) = essence.split_at_checked(GRPC.len()) else { return false };

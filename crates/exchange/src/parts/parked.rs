@@ -1,4 +1,4 @@
-//! What a request waits for that has no member.
+//! The reason why a request waits without a member.
 
 use weir_core::policy::Decision;
 use weir_core::queue::Ticket;
@@ -6,7 +6,7 @@ use weir_core::queue::Ticket;
 use crate::parts::considered::Ending;
 use crate::parts::tries::Lease;
 
-/// What a request waits for that has no member.
+/// The reason why a request waits without a member.
 #[derive(Default)]
 pub enum Parked {
     /// Nothing.
@@ -16,14 +16,14 @@ pub enum Parked {
     Until(Option<(Ending, Box<Decision>)>),
     /// For a place at a member, in line.
     InLine(Ticket),
-    /// The same, beside the line: a member has failed it already.
+    /// Beside the queue: a member has failed it already.
     Beside,
-    /// It has waited in line, and its turn has come, with the place that was taken for it if there is one.
+    /// It has waited in the queue, and its turn has come, with the place reserved for it, if any.
     Called(Option<Lease>),
 }
 
 impl Parked {
-    /// The place that was taken for it.
+    /// The place reserved for it.
     pub fn take_place(&mut self) -> Option<Lease> {
         match self {
             Self::Called(lease) => lease.take(),

@@ -1,4 +1,4 @@
-//! Where the data of a body stands in what was received.
+//! Positions of body data within a receive buffer.
 
 use weir_http::h1::{BodyDecoder, BodyError, BodyStep};
 
@@ -13,7 +13,7 @@ pub struct Pieces {
     pub data_bytes: usize,
     /// Bytes of the input that were looked at.
     pub consumed: usize,
-    /// What comes after them.
+    /// The kind of data after them.
     pub next: Next,
 }
 
@@ -24,7 +24,7 @@ impl Pieces {
         Self { ranges, count: 0, data_bytes: 0, consumed: 0, next: Next::Again }
     }
 
-    /// All of a buffer with so many bytes; nothing comes after them.
+    /// A whole buffer of this many bytes; nothing follows.
     pub fn whole(data_bytes: usize) -> Self {
         let mut ranges = [(0, 0); PIECES_MAX];
         ranges[0] = (0, data_bytes as u32);
@@ -32,12 +32,12 @@ impl Pieces {
         Self { ranges, count, data_bytes, consumed: data_bytes, next: Next::Done }
     }
 
-    /// All of a buffer with so many bytes; more may come at some time.
+    /// A whole buffer of this many bytes; more may follow.
     pub fn part(data_bytes: usize) -> Self {
         Self { next: Next::More, ..Self::whole(data_bytes) }
     }
 
-    /// All of a buffer with so many bytes, into which something was made that had this behind it.
+    /// A whole buffer of this many bytes, made from data with this end.
     pub fn made(data_bytes: usize, next: Next) -> Self {
         Self { next, ..Self::whole(data_bytes) }
     }
@@ -54,7 +54,7 @@ impl Pieces {
     }
 }
 
-/// What follows the pieces.
+/// The kind of data after the pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// The input had more ranges than fit; call again with the rest.

@@ -1,4 +1,4 @@
-//! What is remembered of a request beside its exchange, where policies or persistence want that.
+//! Data of a request that policies or persistence need later, stored beside its exchange.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -25,24 +25,24 @@ pub const SPARE_MAX: usize = 256;
 /// One that has grown beyond this is not kept.
 pub const SPARE_BYTES_MAX: usize = 16 * 1024;
 
-/// What is remembered of a request. The boxes are used again, with the capacity they have.
+/// Data of a request that is needed later. The boxes are reused with their capacity.
 #[derive(Debug, Default)]
 pub struct Remembered {
     /// Changes to the response that were decided with the request.
     pub response: FieldEdits,
     /// Marks for the access log.
     pub marks: Lines,
-    /// What is replaced in the body of the response.
+    /// Replacements for the body of the response.
     pub body_edits: Vec<Arc<BodyEdit>>,
     /// Rules that were followed, by their numbers in the snapshot, for the access log.
     pub followed: Vec<u32>,
-    /// What a trusted proxy calls it; empty: it has a number.
+    /// The id from a trusted proxy; empty: it has a number.
     pub request_id: Box<[u8]>,
     /// How the client is kept at its member.
     pub stickiness: Option<Stickiness>,
     /// The result of that; `None`: it got no response of a member.
     pub kept: Option<Kept>,
-    /// What its cookie says of other pools.
+    /// Tokens of other pools in its cookie.
     pub other_tokens: OtherTokens,
     /// It came through TLS.
     pub is_secure: bool,
@@ -50,11 +50,11 @@ pub struct Remembered {
     pub limit_places: Vec<LimitPlace>,
     /// Fields that were changed in the request's head, and may not come in its trailers.
     pub request_names: FieldNames,
-    /// The same of the response.
+    /// The names of changed fields of the response.
     pub response_names: FieldNames,
     /// How client and member name the server, where responses are changed by that.
     pub names: Names,
-    /// Who it is from, where that was asked.
+    /// The user, if authentication was needed.
     pub identity: Option<Box<Identity>>,
     /// Where it came in, if another virtual server decides about it.
     pub entered_at: Option<Rc<LocalServer>>,
@@ -78,7 +78,7 @@ struct Request {
 }
 
 impl Remembered {
-    /// Takes over what was decided.
+    /// Takes the decisions over.
     pub fn take(&mut self, decision: &mut Decision, stickiness: Option<Stickiness>) {
         std::mem::swap(&mut self.response, &mut decision.response);
         std::mem::swap(&mut self.marks, &mut decision.marks);
@@ -109,7 +109,7 @@ impl Remembered {
         self.has_request = true;
     }
 
-    /// What the request that was kept has been told of chance and time.
+    /// The random number and time that the request has used.
     pub fn known(&self) -> Known {
         let request = self.request.as_ref().filter(|_| self.has_request);
         request.map_or_else(Known::default, |request| request.known)
@@ -136,7 +136,7 @@ impl Remembered {
         })
     }
 
-    /// Who it is from, by name; empty: nobody was let in by name.
+    /// The user's name; empty: no user was authenticated by name.
     pub fn user(&self) -> &[u8] {
         let checked = self.identity.as_ref().filter(|identity| !identity.is_unchecked());
         checked.map_or(&[], |identity| &identity.user)
@@ -152,7 +152,7 @@ impl Remembered {
         }
     }
 
-    /// What was decided for a user whose password is not found right so far, or whom a service has not let in, is for nobody.
+    /// Drops all decisions that depend on a user whose password or service check has not succeeded.
     pub fn forget_what_is_for_the_unchecked(&mut self) {
         let identity = self.identity.as_deref_mut().filter(|it| it.is_unchecked());
         let Some(identity) = identity else { return };
@@ -184,7 +184,7 @@ impl Remembered {
         self.has_request = false;
     }
 
-    /// What it holds of memory for further requests, about.
+    /// The approximate memory that it keeps for further requests.
     pub fn kept_bytes(&self) -> usize {
         let request = self.request.as_ref().map_or(0, |request| request.input.capacity());
         let names = self.request_names.capacity() + self.response_names.capacity();

@@ -1,4 +1,4 @@
-//! A request on its way to a member, and what of it could be sent once more.
+//! A request on its way to a member, and the part of it that can be sent again.
 
 use weir_http::edits::RequestEdits;
 use weir_http::h1::write_request_head;
@@ -14,12 +14,12 @@ use crate::parts::websocket::{self, Handshake};
 /// A longer piece of a body is not kept for another try.
 pub const KEPT_PIECE_BYTES_MAX: usize = 4096;
 
-/// What a transaction needs of a member's connection.
+/// The kind of member connection that a transaction needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Need {
     /// One that nothing was spoken on.
     pub is_fresh: bool,
-    /// It can be asked for once more, should the connection have gone stale.
+    /// It can be sent again if the connection has gone stale.
     pub is_repeatable: bool,
     /// It becomes a tunnel, which has a connection for itself.
     pub is_tunnel: bool,
@@ -33,7 +33,7 @@ pub struct Need {
     pub is_replayable: bool,
 }
 
-/// What could be sent once more.
+/// The part of a request that can be sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Replay {
     /// All of it; nothing was handed to a member connection yet.
@@ -59,7 +59,7 @@ pub struct Request {
     pub upgrade_bytes: u32,
     /// It is an extended CONNECT: its client sends data for the tunnel before that is agreed to.
     pub is_extended_connect: bool,
-    /// It asks for a WebSocket, which a member of HTTP/2 can be asked for, too.
+    /// The WebSocket handshake; HTTP/2 members support it, too.
     pub websocket: Option<Handshake>,
     /// Its head as members of its pool are asked, and behind it as much of its body as is kept: as HTTP/1 sends it, on a
     /// stream bare.
@@ -69,7 +69,7 @@ pub struct Request {
     /// Length of its head.
     pub head_bytes: u32,
     replay: Replay,
-    /// What ends it, where that is kept and is more than nothing.
+    /// Its end, if it is kept and has trailers.
     trailers: Option<Box<OwnedTrailers>>,
     /// How the body is framed towards the member.
     pub framing: Framing,
@@ -150,7 +150,7 @@ impl Request {
         let head_bytes = self.head_bytes as usize;
         let (added, place) = match forms {
             Forms::Lines => (lines, head_bytes),
-            // Behind Host, the first of all fields: what the head ends with is looked for there.
+            // Behind Host, the first field: the end of the head is searched elsewhere, and must stay where it is.
             Forms::Text | Forms::Both => (text, behind_first_field(&self.bytes[..head_bytes])),
         };
         self.head_bytes += added.len() as u32;
@@ -169,12 +169,12 @@ impl Request {
         &self.bytes[end.saturating_sub(self.upgrade_bytes as usize)..end]
     }
 
-    /// The protocol that an extended CONNECT asks for, if it becomes a tunnel.
+    /// The protocol of an extended CONNECT, if it becomes a tunnel.
     pub fn tunnel_protocol(&self) -> Option<&'static [u8]> {
         self.websocket.as_ref().map(|_| websocket::PROTOCOL)
     }
 
-    /// What it is answered with on a stream.
+    /// The kind of response that it gets on a stream.
     pub fn answer(&self) -> Answer {
         match (self.method, &self.websocket) {
             (_, Some(_)) => Answer::Tunnel,
@@ -183,7 +183,7 @@ impl Request {
         }
     }
 
-    /// What it needs of a member's connection.
+    /// The kind of member connection that it needs.
     pub fn need(&self) -> Need {
         Need {
             is_fresh: false,
@@ -198,14 +198,14 @@ impl Request {
         }
     }
 
-    /// Keeps what ends it, if that is trailers: for another try, or until it may be sent.
+    /// Keeps trailers: for another attempt, or until they may be sent.
     pub fn keep_trailers(&mut self, end: End<'_>) {
         if let Some(trailers) = OwnedTrailers::of(end) {
             self.trailers = Some(trailers);
         }
     }
 
-    /// What follows as much of it as is kept.
+    /// The end behind the kept part.
     pub fn end(&self) -> End<'_> {
         match &self.trailers {
             Some(trailers) => trailers.get(),
@@ -244,7 +244,7 @@ fn behind_first_field(head: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', head).nth(1).map_or(head.len(), |at| at + 1)
 }
 
-/// Writes the head as members of HTTP/2 are asked. The scheme is that of the connection that it will go on.
+/// Writes the head for HTTP/2 members. The scheme is that of the member's connection.
 fn write_lines(
     head: &RequestHead,
     input: &[u8],

@@ -1,9 +1,9 @@
-//! What requests are called that logs tell of: a word that is the worker's own, and a number.
+//! Request ids in logs: a word of the worker, and a number.
 
 /// The names of one worker's requests.
 #[derive(Debug, Default)]
 pub struct RequestIds {
-    /// Nobody can tell it in advance; 0: it was not needed yet.
+    /// An unpredictable word; 0: it was not needed yet.
     word: u64,
     last: u64,
 }

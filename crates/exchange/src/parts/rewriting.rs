@@ -6,10 +6,10 @@ use weir_core::body_edit::{BodyEdit, Rewriter, Searchers};
 
 use crate::parts::scratch::{Message, Scratch};
 
-/// What replaces text in one body: each works on what the one before has made.
+/// Replacements in one body. Each one works on the output of the one before.
 pub struct Rewriting {
     stages: Vec<Rewriter>,
-    /// It was told that not all of the body is rewritten.
+    /// It was reported that a part of the body is not rewritten.
     is_cut_told: bool,
 }
 
@@ -20,7 +20,8 @@ impl Rewriting {
         Self { stages, is_cut_told: false }
     }
 
-    /// Takes some of the body, and writes what goes on of it. Whether it is news that not all of it is rewritten.
+    /// Takes a piece of the body, and writes its output. Returns whether it became clear just now that a part stays
+    /// unchanged.
     pub fn pass<'a>(
         &mut self,
         data: impl Iterator<Item = &'a [u8]>,

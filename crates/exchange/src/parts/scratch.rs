@@ -7,7 +7,7 @@ const SPARE_MAX: usize = 8;
 /// One that has grown beyond this is not kept.
 const SPARE_BYTES_MAX: usize = 256 * 1024;
 
-/// Buffers that nobody uses at the moment.
+/// Unused buffers.
 #[derive(Default)]
 pub struct Scratch {
     spare: Vec<Vec<u8>>,
@@ -18,7 +18,7 @@ impl Scratch {
     #[inline]
     pub fn take(&mut self) -> Message {
         let mut bytes = self.spare.pop().unwrap_or_default();
-        // They are cleared when they come back; what is at stake is worth to be sure.
+        // They are cleared when they return: a leak between requests would be severe, so this is not left to callers.
         bytes.clear();
         Message { bytes }
     }
@@ -35,8 +35,8 @@ impl Scratch {
     }
 }
 
-/// Bytes that were written for somebody. They belong to the call that writes them, or are handed on by value to the one that
-/// sends them: nothing stays anywhere for a later call to find. One that is written must go back to [`Scratch::give`].
+/// Bytes written for one call. They belong to the call that writes them, or move by value to the call that sends them: no
+/// later call can find them. After writing, they must go back to [`Scratch::give`].
 #[derive(Default)]
 #[must_use]
 pub struct Message {

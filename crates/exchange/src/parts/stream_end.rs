@@ -14,7 +14,7 @@ pub enum StreamEnd {
 }
 
 impl StreamEnd {
-    /// That of an exchange of which not all is answered.
+    /// The end of an exchange whose response is incomplete.
     pub fn of_broken(why: Termination) -> Self {
         Self::Broken(match why {
             Termination::ClientMalformed => ErrorCode::PROTOCOL_ERROR,
@@ -30,10 +30,10 @@ impl StreamEnd {
         })
     }
 
-    /// That of a tunnel.
+    /// The end of a tunnel.
     pub fn of_tunnel(why: Termination) -> Self {
         Self::Broken(match why {
-            // Only its member does not want what its client may yet send.
+            // Only the member refuses further data of the client.
             Termination::Complete => ErrorCode::NO_ERROR,
             _ => ErrorCode::CANCEL,
         })

@@ -1,4 +1,4 @@
-//! What transactions use one after another: buffers, heads, encoders. Nothing in it says anything of the one before.
+//! Tools that transactions use one after another: buffers, heads, encoders. They carry no data from one to the next.
 
 use weir_compression::{Budget, Pool};
 use weir_core::body_edit::Searchers;
@@ -16,43 +16,43 @@ use crate::parts::remembered::{Remembered, SPARE_BYTES_MAX, SPARE_MAX};
 use crate::parts::request_ids::RequestIds;
 use crate::parts::scratch::Scratch;
 
-/// What transactions use one after another. What is an `Option` leaves while it is used.
+/// Tools that transactions use one after another. An `Option` is empty while it is in use.
 pub struct Tools {
-    /// What is to be done when the call has returned.
+    /// Work to do after the current call.
     pub errands: Vec<Errand>,
     /// Copies of requests that are under way.
     pub mirrors_under_way: u32,
-    /// Buffers for what is written.
+    /// Output buffers.
     pub scratch: Scratch,
-    /// What is decided about a request.
+    /// The decision about a request.
     pub decision: Option<Box<Decision>>,
-    /// The same about a response.
+    /// The decision about a response.
     pub response_decision: Option<Box<Decision>>,
-    /// What is changed of a response.
+    /// Changes to a response.
     pub response_edits: FieldEdits,
     /// The head of a response of weir's own.
     pub own_head: Option<Box<ResponseHead>>,
-    /// What the request that is looked at holds under limits; empty between two.
+    /// The places under limits that the current request holds; empty between two requests.
     pub limit_places: Vec<LimitPlace>,
     #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
     spare_remembered: Vec<Box<Remembered>>,
     /// Room for bodies that the web application firewall has yet to judge.
     pub held_room: HeldRoom,
-    /// What requests are called in logs.
+    /// Request ids for logs.
     pub request_ids: RequestIds,
-    /// What requests are shared out by.
+    /// Random numbers that distribute requests.
     draws: Option<u64>,
-    /// Whether the access log tells which rules were followed.
+    /// Whether the access log lists the rules that were followed.
     pub notes_rules: bool,
-    /// What searches bodies for text that is replaced.
+    /// Searchers for text in bodies.
     pub searchers: Searchers,
-    /// What compresses.
+    /// Compressors.
     pub encoders: Pool,
     /// How hard it tries.
     pub budget: Budget,
     /// The time within a turn, in microseconds, by which encoders are measured.
     pub time_us: fn() -> u64,
-    /// How long this thread has run, in microseconds; the time, where nobody says otherwise.
+    /// The CPU time of this thread in microseconds; by default the clock.
     pub cpu_us: fn() -> u64,
     /// Where chance and the time of day come from.
     pub sources: Sources,
@@ -102,7 +102,7 @@ impl Tools {
         self.spare_remembered.pop().unwrap_or_default()
     }
 
-    /// Takes back what was remembered of a request, and what it held.
+    /// Takes back the data of a request, and its buffers.
     pub fn give_remembered(&mut self, remembered: Option<Box<Remembered>>) {
         let Some(mut remembered) = remembered else { return };
         let asks = remembered.identity.iter_mut().flat_map(|identity| identity.asks.drain(..));
@@ -117,7 +117,7 @@ impl Tools {
         }
     }
 
-    /// Takes back what has changed a body.
+    /// Takes back the transforms of a body.
     pub fn give_transforms(&mut self, transforms: Option<Box<Transforms>>) {
         let Some(transforms) = transforms else { return };
         match transforms.encoding {

@@ -65,7 +65,7 @@ impl Tries {
         }
     }
 
-    /// It goes to another pool: its members have other numbers, and none of them was tried.
+    /// It goes to another pool: its members have other numbers, and none of them was tried yet.
     pub fn begin_anew(&mut self, pool: &Rc<LocalPool>) {
         *self = Self::new(Rc::clone(pool), Preference::Any);
     }

@@ -33,8 +33,8 @@ pub enum Refusal {
     Limited,
 }
 
-/// Whether the limits of a virtual server let a session of this client begin. It counts then, and what it holds under
-/// limits is returned.
+/// Whether the limits of a virtual server allow a session of this client. If so, it is counted, and its places are
+/// returned.
 pub fn admit(
     server: &LocalServer,
     worker: usize,
@@ -75,13 +75,13 @@ pub fn admit(
     }
 }
 
-/// What sessions use one after another to be decided about.
+/// Buffers for decisions about sessions, used one after another.
 #[derive(Default)]
 pub struct Tools {
     decision: Box<Decision>,
     scratch: Vec<u8>,
     places: Vec<LimitPlace>,
-    /// A datagram has no head: what asks for one finds nothing.
+    /// A datagram has no head: conditions on requests read empty values.
     head: Box<RequestHead>,
 }
 
@@ -101,7 +101,7 @@ impl Tools {
         datagram: &[u8],
         (now, sources): (Clock, Sources),
     ) -> Route {
-        // How long the connection IDs of members are, nothing tells here.
+        // The length of the members' connection IDs is unknown here.
         let datagram = DatagramFacts { bytes: datagram, quic_id_bytes: 0 };
         let around = traffic.around((sources, now), Known::default());
         let facts = Facts {
@@ -142,7 +142,8 @@ impl Tools {
 }
 
 impl<S: Copy> Session<S> {
-    /// Begins with this datagram, for which there is room. It has no member yet. `asked`: what its client has sent to.
+    /// Begins a session with this datagram, for which there is room. It has no member yet. `asked`: the address that the
+    /// client has sent to.
     pub fn begin(
         at: &mut impl SessionEdge<Socket = S>,
         key: SessionKey,
@@ -185,7 +186,7 @@ impl<S: Copy> Session<S> {
         })
     }
 
-    /// Finds a member, opens a socket to it, and sends what there is.
+    /// Finds a member, opens a socket to it, and sends the datagrams so far.
     pub(super) fn find_member(&mut self, at: &mut impl SessionEdge<Socket = S>, train: Train<'_>) {
         while self.tries.left() > 0 {
             let pool = Rc::clone(&self.tries.pool);

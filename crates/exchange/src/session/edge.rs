@@ -1,4 +1,4 @@
-//! What sessions of datagrams ask of the world.
+//! The interface between sessions of datagrams and their surroundings.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use crate::parts::notice::Notice;
 use crate::session::{Session, Source, Tools};
 use crate::termination::Termination;
 
-/// What sessions ask of the world.
+/// The interface between sessions and their surroundings.
 pub trait SessionEdge: Sized {
     /// A socket to a member.
     type Socket: Copy;
@@ -29,7 +29,7 @@ pub trait SessionEdge: Sized {
         member: u32,
     ) -> Result<Self::Socket, MemberFailure>;
 
-    /// Takes a socket back whose session has got every answer that it has waited for; another session may have it.
+    /// Takes a socket back whose session got all expected answers; another session may use it.
     fn put_back(
         &mut self,
         socket: Self::Socket,
@@ -41,7 +41,7 @@ pub trait SessionEdge: Sized {
     /// Sends to the member. An error is about something that was sent before, or says that nothing can be sent.
     fn to_member(&mut self, socket: Self::Socket, train: Train<'_>) -> Result<(), MemberFailure>;
 
-    /// Sends the first datagrams to the member, and tells it of the client.
+    /// Sends the first datagrams to the member, with the PROXY header if configured.
     fn introduce(
         &mut self,
         session: &Session<Self::Socket>,
@@ -63,13 +63,13 @@ pub trait SessionEdge: Sized {
     /// Tells the operator of something.
     fn tell(&mut self, notice: Notice<'_>);
 
-    /// The virtual server of a listener, as it is in force; `None`: no session can begin there.
+    /// The active virtual server of a listener; `None`: no session can begin there.
     fn server_in_force(&self, listener: ListenerKey) -> Option<&Rc<LocalServer>>;
 
     /// When this turn of the worker began.
     fn turn(&self) -> Turn;
 
-    /// What is used again by each.
+    /// Tools that all sessions share, one after another.
     fn tools(&mut self) -> &mut Tools;
 
     /// Where chance and the time of day come from.

@@ -1,7 +1,7 @@
 //! Sessions whose clients are kept at their members by connection IDs of QUIC.
 //!
-//! A client's port may pass to another client (NAT): what has the ID of a connection that another member knows is not for this
-//! session's member, though it comes from where the session's client was.
+//! A client's port may pass to another client (NAT). A datagram with a connection ID of another member is therefore not
+//! for this session's member, although it comes from the same address and port.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use crate::shared::sticky::Sticky;
 
 /// Answers of one train that are looked at for connection IDs.
 const LEARNT_OF_MAX: usize = 4;
-/// IDs of one session that are remembered for long. Who makes more connections from one port than this pushes nobody
-/// else's out.
+/// IDs of one session that are remembered for long. A client with more connections from one port cannot displace the IDs
+/// of other clients.
 const USED_IDS_MAX: u32 = 16;
 
-/// What is known of such a session.
+/// State of such a session.
 pub(super) struct Kept {
     /// The virtual server as it was last looked at; the others are as of then.
     server: Rc<LocalServer>,
     pool: Rc<LocalPool>,
     sticky: Arc<Sticky>,
-    /// The ID that the client uses, or that its member has told last.
+    /// The ID that the client uses, or the last one from its member.
     id: Option<KnownId>,
     /// How many IDs the client has used.
     used_count: u32,
@@ -57,7 +57,7 @@ impl Kept {
         }
     }
 
-    /// Goes on with what a reload has put in the place of what the session began with.
+    /// Switches to the settings of a reload.
     fn follow(&mut self, server: &Rc<LocalServer>) {
         if Rc::ptr_eq(server, &self.server) {
             return;
@@ -71,8 +71,8 @@ impl Kept {
         }
     }
 
-    /// How many datagrams of the client, from the first on, go to the session's member, `label`. `None`: it has none yet, and
-    /// takes one, whatever that is.
+    /// How many datagrams of the client, from the first on, go to the session's member `label`. `None`: the session has no
+    /// member yet, and takes any.
     pub fn own(
         &mut self,
         server: &Rc<LocalServer>,
@@ -94,7 +94,7 @@ impl Kept {
         let Some(ids) = self.ids() else { return false };
         let is_same = self.id.as_ref().is_some_and(|id| ids.has(datagram, id));
         if !is_same {
-            // Of most IDs nothing is known: those of clients' own choice, and those that were told encrypted.
+            // Most IDs are unknown: those that clients chose, and those that were sent encrypted.
             let Some((id, member)) = ids.look(datagram, now.now_ms()) else { return false };
             let is_other = label.is_some_and(|label| *label != *id.label);
             if is_other && self.pool.has_place(member, now) {
@@ -119,7 +119,7 @@ impl Kept {
         ids.refresh(id, now.now_ms());
     }
 
-    /// Remembers the IDs that the member tells.
+    /// Remembers the IDs that the member sends.
     pub fn learn(
         &mut self,
         server: Option<&Rc<LocalServer>>,

@@ -1,16 +1,16 @@
-//! Sessions of datagrams: what one client sends from one port goes to one member, and what that sends back goes to the client.
+//! Sessions of datagrams: datagrams from one client port go to one member, and its answers go back to that port.
 //!
-//! | event | what becomes of the session |
+//! | event | effect on the session |
 //! |---|---|
-//! | a datagram of a client without one | limits; a member is found as for any request; a socket of its own to that |
-//! | a datagram of the client | to the member; with `datagrams` only so many |
-//! | an answer | to the client, as far as `amplification_max` lets it; with `datagrams` and `responses` it may be the last |
-//! | the member is unreachable (ICMP) | before the first answer another member is tried, if what was sent is still here; else over |
-//! | `idle_timeout` | over; a member that has answered nothing where an answer is waited for has failed |
+//! | first datagram of a client | limits; a member is selected as for a request; a new socket to that member |
+//! | a datagram of the client | goes to the member; with `datagrams` at most that many |
+//! | an answer | goes to the client, within `amplification_max`; with `datagrams` and `responses` it may be the last |
+//! | the member is unreachable (ICMP) | before the first answer: another member is tried if the datagrams are still stored; otherwise the session ends |
+//! | `idle_timeout` | the session ends; a missing expected answer counts as a failure of the member |
 //!
-//! A socket belongs to one session alone: an answer reaches no other client, unless it comes so late that the kernel has given
-//! the port to another session with that member. Only where `sessions_per_socket_max` says so, another session may have it later,
-//! and then only if this one got the answers that it has waited for, not one more or less.
+//! A socket belongs to one session: an answer reaches no other client, unless it is so late that the kernel has reused the
+//! port for another session with that member. With `sessions_per_socket_max`, another session may use the socket later,
+//! but only if this one got exactly the expected answers.
 
 mod beginning;
 pub mod edge;
@@ -41,7 +41,7 @@ pub use table::Sessions;
 
 /// Largest first datagram that is kept to be sent to another member.
 const HELD_BYTES_MAX: usize = 4_096;
-/// What a failure counts as at least, where members are compared by the time they take.
+/// The least response time that a failure counts as, where members are compared by response time.
 const FAILED_US_MIN: u64 = 100_000;
 
 /// Where the datagrams of a session come from.
@@ -53,7 +53,7 @@ pub struct Source {
     pub flow: Flow,
 }
 
-/// What is told of a session when it is over.
+/// Facts about a session that are logged at its end.
 #[derive(Default)]
 pub struct Account {
     /// When its first datagram came.
@@ -80,7 +80,7 @@ pub struct Account {
 
 /// A session.
 pub struct Session<S> {
-    /// What it is called.
+    /// Its key.
     pub key: SessionKey,
     /// Its virtual server, as it was when the session began.
     pub server: Rc<LocalServer>,
@@ -182,7 +182,7 @@ impl<S: Copy> Session<S> {
         self.tries.pool.settings().proxy_protocol.is_some()
     }
 
-    /// Whether nothing more is waited for.
+    /// Whether no more answers are expected.
     fn is_answered(&self) -> bool {
         let answers = self.account.datagrams_sent;
         self.room() == 0 && self.settings.responses_max.is_some_and(|max| answers >= max.into())
@@ -225,17 +225,17 @@ impl<S: Copy> Session<S> {
         }
     }
 
-    /// How many datagrams of its client are its own: all, but where connection IDs tell otherwise.
+    /// How many datagrams of the client belong to this session: all, unless connection IDs show otherwise.
     #[inline]
     fn own(&mut self, at: &impl SessionEdge<Socket = S>, train: Train<'_>) -> usize {
         let Some(kept) = &mut self.kept else { return usize::MAX };
-        // Where none can begin, it keeps what it has.
+        // If no new session can begin, it keeps its member.
         let Some(server) = at.server_in_force(self.source.listener) else { return usize::MAX };
         let label = self.account.member.as_ref().map(|member| &*member.live.label);
         kept.own(server, train, label, at.turn().clock)
     }
 
-    /// What the member says of its connection IDs is remembered, where its client is kept by those.
+    /// Remembers the member's connection IDs, if persistence uses them.
     fn learn(&mut self, at: &impl SessionEdge<Socket = S>, train: Train<'_>) {
         let (Some(kept), Some(member)) = (&mut self.kept, &self.account.member) else { return };
         let server = at.server_in_force(self.source.listener);
@@ -328,7 +328,7 @@ impl<S: Copy> Session<S> {
         at.finish(self, why);
     }
 
-    /// Whether as many answers came as it has waited for.
+    /// Whether exactly the expected number of answers came.
     fn has_all_answers(&self) -> bool {
         self.settings.per_socket_max > 1
             && !self.has_dropped

@@ -12,7 +12,7 @@ pub const SESSIONS_PER_WORKER_MAX: usize = 1 << 20;
 /// The sessions of one worker, and whose datagrams belong to which.
 pub struct Sessions<S> {
     sessions: Arena<OfSession, Session<S>>,
-    /// Those that take more datagrams of their clients.
+    /// Sessions that take more datagrams of their clients.
     open: HashMap<(ListenerKey, Flow), SessionKey>,
 }
 
@@ -28,7 +28,7 @@ fn place(source: Source) -> (ListenerKey, Flow) {
 }
 
 impl<S: Copy> Sessions<S> {
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
     }
@@ -43,7 +43,7 @@ impl<S: Copy> Sessions<S> {
         self.sessions.len() < SESSIONS_PER_WORKER_MAX
     }
 
-    /// What the next is called.
+    /// The key of the next session.
     pub fn next_key(&self) -> SessionKey {
         self.sessions.next_key()
     }
@@ -66,8 +66,8 @@ impl<S: Copy> Sessions<S> {
         self.sessions.get_mut(key)
     }
 
-    /// Looks what has become of a session: one that takes nothing more is found by datagrams no longer, and one that is over
-    /// is returned.
+    /// Updates the table after a session has changed: a session that takes nothing more gets no further datagrams, and a
+    /// session that has ended is returned.
     pub fn settle(&mut self, key: SessionKey) -> Option<Session<S>> {
         let session = self.sessions.get(key)?;
         if session.is_open() {

@@ -1,11 +1,11 @@
-//! Persistence by connection IDs of QUIC: which IDs members have given to their clients, for all workers.
+//! Persistence by QUIC connection IDs: a table, shared by all workers, of the IDs that members have given to their clients.
 //!
-//! A member tells an ID of its own while a connection is made. A client whose address changes goes on using it, and its datagrams
-//! begin a session at the same member, from another port of weir's: so the member sees the change, and has the new way
-//! validated as QUIC wants it.
+//! A member sends its own ID during the handshake. A client whose address changes continues to use it. Its datagrams then
+//! begin a new session at the same member, from another port of weir: the member sees the change, and validates the new
+//! path as QUIC requires.
 //!
-//! An ID that a client gets later is told encrypted. Members that write their own name into each of their IDs are found by
-//! that: `server_id` says where it stands.
+//! Later IDs are sent encrypted. Members that put a server ID into each of their connection IDs are recognised by that:
+//! `server_id` sets its position.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use weir_core::persistence::source::Timeout;
 
 use crate::shared::shared_table::{Losses, SourceTable};
 
-/// How often what is remembered of a session that goes on is written anew, in parts of the timeout.
+/// How often the entry of an active session is renewed, in parts of the timeout.
 const NOTE_PART: u64 = 4;
 
-/// How long an ID is remembered that a member has told, and no client has used yet. Nobody shows by a first packet that it
-/// can receive at the address that it sends from: what strangers have members tell ends soon, and gives way first.
+/// How long an unused ID of a member is remembered. A first packet does not prove that its sender can receive at that
+/// address, so entries that strangers cause expire soon and are displaced first.
 const UNUSED_MS: u64 = 10_000;
 
-/// Remembered IDs, and what they were made for.
+/// Remembered IDs, and the settings of the table.
 #[derive(Debug)]
 pub struct ConnectionIds {
     table: SourceTable,
@@ -70,7 +70,7 @@ impl KnownId {
 }
 
 impl ConnectionIds {
-    /// For the members of a pool. `hash` has a key that nobody knows.
+    /// A table for the members of a pool. `hash` has a secret key.
     pub fn new(settings: ConnectionIdSettings, pool: &Pool, hash: KeyedHash) -> Self {
         let timeout = Timeout::new(settings.timeout_ms);
         Self {
@@ -110,8 +110,8 @@ impl ConnectionIds {
         self.search(datagram, |id| self.table.find_bytes(id, now_ms)).map(|(_, member)| member)
     }
 
-    /// The same of a datagram in a session, with the member's number. What a client sends of itself does not count
-    /// toward the timeout: that is [`Self::refresh`].
+    /// The entry of a datagram's ID within a session, with the member's number. A client's own datagram does not extend
+    /// the timeout: [`Self::refresh`] does.
     pub fn look(&self, datagram: &[u8], now_ms: u64) -> Option<(KnownId, u32)> {
         // While a connection is made its client's packets have an ID of its own choice, in which any name may stand.
         if self.settings.server_id.is_some() && is_long(datagram) {
@@ -132,7 +132,7 @@ impl ConnectionIds {
         }
     }
 
-    /// What `find` knows of the ID which a client's datagram has.
+    /// Finds the entry of the connection ID in a client's datagram.
     fn search<'d>(
         &self,
         datagram: &'d [u8],
@@ -151,10 +151,10 @@ impl ConnectionIds {
         known.rev().filter_map(|length| bytes.get(..length)).find_map(found)
     }
 
-    /// A member has sent this: the ID that it tells is its own. It is remembered for a while, and for longer once a client
-    /// uses it ([`Self::refresh`]).
+    /// A member has sent this datagram: its connection ID belongs to that member. It is remembered for a short time, and
+    /// longer once a client uses it ([`Self::refresh`]).
     pub fn learn(&self, datagram: &[u8], label: &Arc<str>, now_ms: u64) -> Option<KnownId> {
-        // In the negotiation of versions a server says back what its client has chosen.
+        // In version negotiation, a server repeats the ID that its client has chosen.
         let Ok(Header::Long(header)) = Header::parse(datagram, 0) else { return None };
         let whole = header.source.of(datagram);
         if !(1..=CONNECTION_ID_BYTES_MAX).contains(&whole.len()) {
@@ -181,7 +181,7 @@ impl ConnectionIds {
         Some(KnownId::new(id, label))
     }
 
-    /// A client goes on using this ID: it is not forgotten meanwhile.
+    /// The client still uses this ID: extends its entry.
     pub fn refresh(&self, id: &mut KnownId, now_ms: u64) {
         let every_ms = self.settings.timeout_ms / NOTE_PART;
         if id.noted_ms.is_some_and(|noted_ms| now_ms < noted_ms + every_ms) {
@@ -237,12 +237,12 @@ mod tests {
         ConnectionIds::new(settings, &pool(), KeyedHash::new([7; 16]))
     }
 
-    /// Has the member of this number tell something.
+    /// A member with this number sends a datagram.
     fn tell(ids: &ConnectionIds, datagram: &[u8], member: usize, now_ms: u64) -> Option<KnownId> {
         ids.learn(datagram, &ids.labels[member], now_ms)
     }
 
-    /// The same, and its client uses the ID.
+    /// A member sends an ID, and its client uses it.
     fn give(ids: &ConnectionIds, id: &[u8], member: usize, now_ms: u64) -> KnownId {
         let mut known = tell(ids, &answer(id), member, now_ms).expect("an ID");
         ids.refresh(&mut known, now_ms);

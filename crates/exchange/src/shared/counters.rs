@@ -71,7 +71,7 @@ impl<T: Block> PerWorker<T> {
         &self.0[index].0
     }
 
-    /// The same, for that worker to keep.
+    /// The counters of one worker, for that worker to keep.
     pub fn own(&self, index: usize) -> Own<T> {
         Own(Arc::clone(&self.0[index]))
     }
@@ -123,7 +123,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// What one virtual server did.
+    /// Totals of one virtual server.
     VirtualServerCounters => VirtualServerTotals {
         /// Client connections accepted.
         connections_accepted,
@@ -149,9 +149,9 @@ counters! {
         tunnels,
         /// Client connections that speak HTTP/2.
         http2_connections,
-        /// Of those, how many were ended for an error of the protocol.
+        /// Of those, connections ended by a protocol error.
         http2_errors,
-        /// Of those, how many were ended for streams reset, refused or written to after their end.
+        /// Of those, connections ended because too many streams were reset, refused or written to after their end.
         http2_floods_streams,
         /// For frames that cost more than they bring.
         http2_floods_frames,
@@ -171,19 +171,19 @@ counters! {
         connections_ended_by_policy,
         /// Requests refused by a limit on their rate.
         requests_limited,
-        /// Requests that did not show who they are from.
+        /// Requests without valid credentials.
         requests_unauthenticated,
         /// Requests that a service was asked about, and let in.
         authorisations_allowed,
-        /// The same that it did not let in.
+        /// Requests that a service refused.
         authorisations_denied,
         /// Those about which it could not be asked, or gave no answer.
         authorisations_failed,
         /// Copies of requests that a member has answered.
         mirrors_answered,
-        /// Those that none has.
+        /// Copies that failed.
         mirrors_failed,
-        /// Those that were not made: too many were under way, or the body was not kept.
+        /// Copies that were dropped: too many were open, or the body was not kept.
         mirrors_dropped,
         /// Requests refused because too many passwords waited to be checked.
         password_checks_refused,
@@ -199,11 +199,11 @@ counters! {
         rewrites_failed,
         /// Requests that the web application firewall has judged, or could not judge.
         waf_inspected,
-        /// Of those, the ones whose members did not get them for what rules found.
+        /// Of those, requests that were blocked because of rules.
         waf_blocked,
-        /// Of those, the ones that would have been blocked.
+        /// Of those, requests that would have been blocked.
         waf_detected,
-        /// Of those, the ones that could not be judged.
+        /// Of those, requests that could not be judged.
         waf_unjudged,
         /// Requests whose client was kept at its member.
         persistence_kept,
@@ -211,17 +211,17 @@ counters! {
         persistence_moved,
         /// Responses in whose bodies text was looked for, to be replaced.
         bodies_rewritten,
-        /// Those that passed as they were, since they were encoded.
+        /// Bodies that stayed unchanged because they were encoded.
         bodies_encoded,
-        /// Those that did since they were parts.
+        /// Bodies that stayed unchanged because they were partial content.
         bodies_part,
-        /// Those that did since they were too long, or from some place on.
+        /// Bodies that stayed unchanged because they were too long, as a whole or from some place on.
         bodies_too_long,
         /// Responses that were compressed.
         responses_compressed,
         /// Bytes of bodies before they were compressed.
         compression_bytes_in,
-        /// The same behind it.
+        /// Bytes after compression.
         compression_bytes_out,
         /// Responses sent, by class; those that weir made itself included.
         responses_1xx,
@@ -245,13 +245,13 @@ counters! {
         relays_no_member,
         /// Connections whose members could not be reached.
         relays_member_connect,
-        /// Connections that waited for a member for too long.
+        /// Connections whose wait for a member timed out.
         relays_queue_timeout,
-        /// Connections that did not begin in time with what they have to.
+        /// Connections whose required first data did not arrive in time.
         relays_hello_timeout,
         /// Connections that began with something else than they have to.
         relays_client_malformed,
-        /// Connections that asked for no name that leads to a pool.
+        /// Connections whose server name leads to no pool.
         relays_unknown_server_name,
         /// Relayed connections that were cut because they drained for too long.
         relays_stopped,
@@ -270,13 +270,13 @@ counters! {
         ;histograms
         /// From the complete request head to the last byte of the response handed to the socket.
         request_duration,
-        /// From the question to a service until its answer, or until nobody waits for it any more.
+        /// The time from a request to a service until its response, or until the response is no longer needed.
         authorisation_duration,
     }
 }
 
 counters! {
-    /// What one rule of a policy did.
+    /// Totals of one rule of a policy.
     RuleCounters => RuleTotals {
         /// Requests and responses that it was followed for.
         followed,
@@ -284,7 +284,7 @@ counters! {
 }
 
 counters! {
-    /// What one pool did.
+    /// Totals of one pool.
     PoolCounters => PoolTotals {
         /// Requests that were tried on a further member.
         retries,
@@ -300,7 +300,7 @@ counters! {
 }
 
 counters! {
-    /// What one member did.
+    /// Totals of one member.
     MemberCounters => MemberTotals {
         /// Requests sent to it.
         requests,
@@ -351,7 +351,7 @@ counters! {
 }
 
 impl MemberCounters {
-    /// Counts what was overlooked in a response, once per kind.
+    /// Counts the tolerated flaws of a response, once per kind.
     pub fn count_flaws(&self, flaws: Flaws) {
         for flaw in flaws.iter() {
             let counter = match flaw {
@@ -368,11 +368,11 @@ impl MemberCounters {
 }
 
 counters! {
-    /// What the worker threads did, whatever they served.
+    /// Totals of the worker threads.
     WorkerCounters => WorkerTotals {
         /// Access log lines dropped because the log could not take them in time.
         log_lines_dropped,
-        /// The same of the web application firewall's log.
+        /// Lines of the web application firewall's log that were dropped.
         waf_log_lines_dropped,
         /// Lines of policies that did not reach the event log in time.
         policy_lines_dropped,

@@ -1,7 +1,7 @@
-//! The live side of a snapshot: what changes while it is in force, shared by workers and control.
+//! The live state of a snapshot, which changes while it is active, shared by workers and control.
 //!
-//! A [`LiveTable`] is built for each snapshot and takes over, by name and address, the state of those
-//! before ([`former`]). These are all the words of memory that several cores write:
+//! A [`LiveTable`] is built for each snapshot and takes over, by name and address, the state of earlier tables
+//! ([`former`]). These are all memory words that several cores write:
 //!
 //! | word | written | by | bound |
 //! |---|---|---|---|
@@ -16,8 +16,8 @@
 //! | `LiveMember::rate` | once per request, with a rate of its own | workers | one word per member |
 //! | `LiveVirtualServer::connections` | twice per client connection | workers | one word per virtual server |
 //! | `LiveVirtualServer::used` | once per request or connection, with a limit on them | workers | three words per virtual server |
-//! | `LiveTable::waf_rules` | when a rule of the web application firewall has found something | workers | one word per rule |
-//! | `Logins` | when a password is not known to be right: a place in a queue, a count per client; then who is known | workers, threads that check | 128 checks, 1 KiB, 64 KiB |
+//! | `LiveTable::waf_rules` | on a finding of a web application firewall rule | workers | one word per rule |
+//! | `Logins` | when a password must be checked: a place in a queue, a count per client; then the remembered login | workers, threads that check | 128 checks, 1 KiB, 64 KiB |
 //! | tables of limits per key, and of source addresses | twice per request at most | workers | 40 bytes per entry asked for |
 
 mod former;
@@ -59,19 +59,19 @@ pub struct LiveTable {
     pub tls: Vec<Option<Arc<LiveTls>>>,
     /// One per `snapshot.pools`.
     pub pools: Vec<TablePool>,
-    /// What keeps clients at members.
+    /// Persistence state.
     pub stickies: Stickies,
     /// One per `snapshot.key_limits`.
     pub key_limits: Vec<Arc<KeyedLimit>>,
-    /// Of the keys of limits, which no client knows.
+    /// The hash of limits' keys, with a secret key.
     pub key_hash: KeyedHash,
-    /// Checks passwords; `None`: nothing has asked for one yet.
+    /// Checks passwords; `None`: no authentication has needed one yet.
     pub logins: Option<Arc<Logins>>,
     /// How often each of `snapshot.rules` was followed.
     pub rules: Vec<RuleCount>,
     /// How often each rule of the web application firewall has found something.
     pub waf_rules: WafRules,
-    /// What has gone from the configuration, as long as something under way holds it.
+    /// Objects that were removed from the configuration but are still in use.
     pub departed: Departed,
     /// Counts the tables of this process, from 1.
     pub generation: u64,
@@ -81,11 +81,11 @@ pub struct LiveTable {
 /// One pool of a [`LiveTable`].
 #[derive(Debug, Clone)]
 pub struct TablePool {
-    /// What belongs to the pool as a whole.
+    /// State of the pool as a whole.
     pub pool: Arc<LivePool>,
     /// One per member of the pool in the snapshot.
     pub members: Vec<Arc<LiveMember>>,
-    /// Leads keys of requests to members, where that is asked for.
+    /// Maps keys of requests to members, if balancing needs it.
     pub maglev: Option<Arc<MaglevTable>>,
 }
 
@@ -101,16 +101,16 @@ pub struct LiveVirtualServer {
     pub connections: AtomicU32,
     /// How much is used of its limits.
     pub used: ServerUse,
-    /// What it did.
+    /// Its counters.
     pub counters: PerWorker<VirtualServerCounters>,
 }
 
 /// How much a virtual server has used of its limits.
 #[derive(Debug, Default)]
 pub struct ServerUse {
-    /// Of the rate of requests.
+    /// The limit of the request rate.
     pub requests: SharedLimit,
-    /// Of the rate of new connections.
+    /// The limit of the rate of new connections.
     pub connections: SharedLimit,
     /// Requests under way on all workers that count for `limits.requests`.
     pub requests_under_way: AtomicU32,
@@ -129,7 +129,7 @@ pub struct LivePool {
     pub waiting_since_ms: Box<[AtomicU64]>,
     /// Requests that wait in its queue, on all workers.
     pub waiting: AtomicU32,
-    /// What it did.
+    /// Its counters.
     pub counters: PerWorker<PoolCounters>,
 }
 
@@ -146,18 +146,18 @@ pub struct LiveMember {
     pub occupancy: AtomicU32,
     /// How much is used of its limit on the rate of requests.
     pub rate: SharedLimit,
-    /// What it did.
+    /// Its counters.
     pub counters: PerWorker<MemberCounters>,
     health: AtomicU8,
     /// When it last came up; 0: before this process looked.
     up_since_ms: AtomicU64,
     /// A packed [`ResponseTime`].
     response_time: AtomicU64,
-    /// What the operator asked for at run time, as [`override_to_bits`] packs it.
+    /// The operator's command at run time, packed by [`override_to_bits`].
     state_override: AtomicU8,
     /// A packed [`Passive`].
     passive: AtomicU64,
-    /// What it was ejected for last; 0: nothing.
+    /// The reason of its last ejection; 0: none.
     ejected_for: AtomicU16,
 }
 
@@ -167,7 +167,7 @@ impl LivePool {
         self.waiting_since_ms.iter().map(|word| word.load(SeqCst))
     }
 
-    /// Makes workers look at the members anew. Whoever sees the new epoch sees what was changed before.
+    /// Makes workers read the members again. A worker that sees the new epoch also sees all earlier changes.
     fn members_changed(&self) {
         self.epoch.fetch_add(1, Release);
     }
@@ -180,7 +180,7 @@ impl LiveVirtualServer {
         self.connections.fetch_add(1, Relaxed)
     }
 
-    /// Ends what [`Self::connection_opened`] began.
+    /// Undoes [`Self::connection_opened`].
     pub fn connection_closed(&self, worker: usize) {
         self.counters.of(worker).connections_open.subtract(1);
         self.connections.fetch_sub(1, Relaxed);
@@ -188,7 +188,7 @@ impl LiveVirtualServer {
 }
 
 impl LiveMember {
-    /// What its monitors say.
+    /// The result of its monitors.
     pub fn health(&self) -> Health {
         match self.health.load(Relaxed) {
             0 => Health::Pending,
@@ -198,12 +198,12 @@ impl LiveMember {
         }
     }
 
-    /// Sets what its monitors say; returns whether that is news.
+    /// Sets the result of its monitors; returns whether it changed.
     pub fn set_health(&self, health: Health, now_ms: u64) -> bool {
         let before = self.health.swap(health as u8, Relaxed);
         let changed = before != health as u8;
         if changed {
-            // From draining, too: it has had nobody new since.
+            // Also from draining: it has had no new clients since.
             if health == Health::Up && before != Health::Pending as u8 {
                 self.up_since_ms.store(now_ms, Relaxed);
             }
@@ -222,7 +222,7 @@ impl LiveMember {
         ResponseTime::from_bits(self.response_time.load(Relaxed))
     }
 
-    /// Notes what came of a request: how long the answer took, or the failure.
+    /// Records the result of a request: the response time, or the failure.
     pub fn note_response_time(&self, now_ms: u64, elapsed_us: u64, is_failure: bool) {
         let next = |bits| {
             let seen = ResponseTime::from_bits(bits);
@@ -237,18 +237,18 @@ impl LiveMember {
         let _ = self.response_time.fetch_update(Relaxed, Relaxed, next);
     }
 
-    /// What the operator wants of it: at run time, or else in the file.
+    /// The administrative state: from a command at run time, or from the file.
     pub fn state(&self, configured: AdminState) -> AdminState {
         self.state_override().unwrap_or(configured)
     }
 
-    /// What the operator asked for at run time; `None`: what the file says holds.
+    /// The state set at run time; `None`: the state in the file applies.
     pub fn state_override(&self) -> Option<AdminState> {
         override_from_bits(self.state_override.load(Relaxed))
     }
 
-    /// Sets what the operator wants at run time until the process ends or the member leaves its pool;
-    /// returns what that was before. Requests under way are not touched.
+    /// Sets the state at run time, until the process ends or the member leaves its pool; returns the previous one. Open
+    /// requests are not touched.
     pub fn set_state_override(&self, wanted: Option<AdminState>) -> Option<AdminState> {
         let bits = override_to_bits(wanted);
         let before = self.state_override.swap(bits, Relaxed);
@@ -258,8 +258,8 @@ impl LiveMember {
         override_from_bits(before)
     }
 
-    /// It had left its pool, and is a member again: what the operator and its traffic said of it is over. What is
-    /// under way on it still counts.
+    /// It had left its pool, and is a member again: commands and passive marks of before are dropped. Its open requests
+    /// still count.
     fn come_back(&self) {
         self.state_override.store(override_to_bits(None), Relaxed);
         self.passive.store(Passive::CLEAN.to_bits(), Relaxed);
@@ -283,7 +283,7 @@ impl LiveMember {
                 return Some(false);
             }
             let trial = match passive.circuit(now_ms) {
-                // An ejected member is asked only where all are.
+                // An ejected member is tried only if all are ejected.
                 Circuit::Closed | Circuit::Open { .. } => return Some(false),
                 Circuit::OnTrial => return None,
                 Circuit::HalfOpen => passive.begin_trial(now_ms),
@@ -310,12 +310,12 @@ impl LiveMember {
         Passive::from_bits(self.passive.load(Relaxed)).would_eject(now_ms, settings)
     }
 
-    /// Notes what it was ejected for, as [`Blame`](crate::parts::failure::Blame) has it as a number.
+    /// Records the reason of an ejection, as the number of a [`Blame`](crate::parts::failure::Blame).
     pub fn note_ejection(&self, blame: u16) {
         self.ejected_for.store(blame, Relaxed);
     }
 
-    /// What it was ejected for last; 0: nothing.
+    /// The reason of its last ejection; 0: none.
     pub fn ejected_for(&self) -> u16 {
         self.ejected_for.load(Relaxed)
     }
@@ -346,7 +346,7 @@ impl LiveMember {
         if Passive::from_bits(self.passive.load(Relaxed)).is_clean() {
             return;
         }
-        // `Err` says that the state is what it should be already.
+        // `Err` means that the state is already right.
         let _ = self.passive.fetch_update(Relaxed, Relaxed, |bits| {
             let next = Passive::from_bits(bits).on_success(now_ms).to_bits();
             (next != bits).then_some(next)
@@ -364,7 +364,7 @@ fn override_to_bits(state: Option<AdminState>) -> u8 {
     }
 }
 
-/// What [`override_to_bits`] packed.
+/// Unpacks [`override_to_bits`].
 fn override_from_bits(bits: u8) -> Option<AdminState> {
     match bits {
         1 => Some(AdminState::Enabled),
@@ -375,9 +375,9 @@ fn override_from_bits(bits: u8) -> Option<AdminState> {
 }
 
 impl LiveTable {
-    /// The live table of `snapshot` for a process of so many workers. What `previous` has under the
-    /// same name (virtual servers, pools) or the same pool and address (members) is taken over, and so is what
-    /// had gone before, if it is still in use.
+    /// The live table of `snapshot` for a process with this many workers. State of `previous` under the same name (virtual
+    /// servers, pools) or the same pool and address (members) is taken over, as is the state of removed objects that are
+    /// still in use.
     pub fn build(
         snapshot: Arc<Snapshot>,
         previous: Option<&Self>,
@@ -427,7 +427,7 @@ impl LiveTable {
         table
     }
 
-    /// The table is in force now: a member that nobody monitors any more is taken for up.
+    /// The table becomes active: a member without monitors counts as up.
     pub fn enter_into_force(&self, now_ms: u64) {
         let pools = self.snapshot.pools.iter().zip(&self.pools);
         for (pool, live) in pools {
@@ -449,7 +449,7 @@ impl LiveTable {
     }
 }
 
-/// The TLS of each virtual server; what clients have of it stays good under the same name.
+/// The TLS of each virtual server. Tickets and sessions of clients stay valid under the same name.
 fn tls(snapshot: &Snapshot, previous: Option<&LiveTable>) -> Vec<Option<Arc<LiveTls>>> {
     let old: HashMap<&str, &LiveTls> = previous
         .iter()
@@ -464,8 +464,8 @@ fn tls(snapshot: &Snapshot, previous: Option<&LiveTable>) -> Vec<Option<Arc<Live
     snapshot.virtual_servers.iter().map(of).collect()
 }
 
-/// The limits per key; one of the same name goes on from where it is. One on what is there at a time must
-/// be the very same, since who entered it will leave it; with another size it begins at none.
+/// The limits per key. A limit of the same name keeps its counters. A limit on simultaneous requests must be the same
+/// object, since requests that entered it will leave it; with another size it begins empty.
 fn key_limits(snapshot: &Snapshot, former: &Former, now_us: u64) -> Vec<Arc<KeyedLimit>> {
     let limit = |limit: &Arc<KeyLimit>| {
         let old = former.key_limit(limit);
@@ -487,8 +487,7 @@ fn key_limits(snapshot: &Snapshot, former: &Former, now_us: u64) -> Vec<Arc<Keye
     snapshot.key_limits.iter().map(limit).collect()
 }
 
-/// The rules' counts; a rule of the same name goes on counting.
-/// What checks passwords; who was found right is known over reloads.
+/// Password checks; successful logins are kept over reloads.
 fn logins(
     snapshot: &Snapshot,
     previous: Option<&LiveTable>,

@@ -1,7 +1,7 @@
-//! Checks of passwords: those that wait for a thread, and what has come of those before.
+//! Password checks: the queue for the checking threads, and remembered results.
 //!
-//! A check takes tens of milliseconds, so that no worker does it: it is handed to threads that do nothing else, by a queue with a
-//! bound, and the request waits. Who was found right is remembered for [`KNOWN_FOR_S`], so that a session costs one check.
+//! A check takes tens of milliseconds, so workers do not do it: separate threads take checks from a bounded queue, and the
+//! request waits. A successful login is remembered for [`KNOWN_FOR_S`], so that a session costs one check.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,19 +19,19 @@ use crate::outside::Outside;
 pub const KNOWN_FOR_S: u64 = 5 * 60;
 /// Checks that wait for a thread.
 pub const CHECKS_MAX: usize = 128;
-/// Of those, the ones of one client address, or one /64 of IPv6; a few addresses may share this.
+/// Of those, checks of one client address, or one /64 of IPv6; a few addresses may share this counter.
 pub const CHECKS_PER_CLIENT_MAX: u8 = 8;
 
-/// Clients are counted in so many places, by their addresses.
+/// Number of counters for clients, selected by a hash of the address.
 const CLIENT_PLACES: usize = 1024;
-/// Users that are remembered: sets of so many places.
+/// Number of sets of remembered users.
 const SETS: usize = 1024;
 const PLACES: usize = 4;
-/// When a place ends, in seconds, takes so many bits of its second word.
+/// Bits of the second word that hold the expiry in seconds.
 const TIME_BITS: u32 = 24;
 const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
 
-// It can be told from a time that has passed, and one client leaves room for others.
+// The expiry can be told from a time that has passed, and one client leaves room for others.
 const _: () = assert!(KNOWN_FOR_S < TIME_MASK / 2 && (CHECKS_PER_CLIENT_MAX as usize) < CHECKS_MAX);
 
 /// Checks of passwords, of all workers.
@@ -51,22 +51,22 @@ impl fmt::Debug for Logins {
     }
 }
 
-/// What has come of a check.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// Nothing yet.
     Pending,
     /// The password is that of the user.
     Right,
-    /// It is not, or there is no such user.
+    /// Wrong password, or no such user.
     Wrong,
 }
 
-/// What a request waits with for the answer. When it is dropped, nobody wants that any more.
+/// A request's handle on its check. When it is dropped, the result is no longer needed.
 #[derive(Debug)]
 pub struct Ticket(Arc<AtomicU8>);
 
-/// What stands for a user with a password.
+/// The tag of a user with a password.
 pub type Tag = [u8; TAG_BYTES];
 
 /// Why a password is not checked.
@@ -78,7 +78,7 @@ const RIGHT: u8 = 1;
 const WRONG: u8 = 2;
 
 impl Ticket {
-    /// What has come of it.
+    /// The result.
     pub fn answer(&self) -> Answer {
         match self.0.load(SeqCst) {
             PENDING => Answer::Pending,
@@ -97,7 +97,7 @@ struct Check {
 }
 
 impl Drop for Check {
-    /// Whatever became of it, nobody waits for ever.
+    /// A request never waits forever, even if the checking thread failed.
     fn drop(&mut self) {
         let _ = self.answer.compare_exchange(PENDING, WRONG, SeqCst, SeqCst);
         self.logins.clients[self.place].fetch_sub(1, Relaxed);
@@ -105,7 +105,7 @@ impl Drop for Check {
 }
 
 impl Logins {
-    /// Nobody is known, and nobody checks.
+    /// No users and no checking threads.
     pub fn new(outside: &Outside) -> Self {
         let (queue, waiting) = sync_channel(CHECKS_MAX);
         Self {
@@ -118,7 +118,7 @@ impl Logins {
         }
     }
 
-    /// What stands for a login; `None`: there is no such user.
+    /// The tag of a login; `None`: there is no such user.
     pub fn tag(&self, login: &Login) -> Option<Tag> {
         login.tag(&self.key)
     }
@@ -133,10 +133,10 @@ impl Logins {
         self.known.put(tag, now_s);
     }
 
-    /// Has a login checked.
+    /// Queues a check.
     ///
     /// # Errors
-    /// Too many wait, of all or of this client, or nobody checks.
+    /// The queue is full, in total or for this client, or there are no checking threads.
     pub fn ask(
         self: &Arc<Self>,
         login: Login,
@@ -180,7 +180,7 @@ impl Logins {
         self.threads.store(count, Relaxed);
     }
 
-    /// Waits for a check and does it; what nobody waits for any more is left out.
+    /// Waits for a check and does it; checks that are no longer needed are skipped.
     pub fn check_one(&self) {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(check) = waiting.recv() else { return };
@@ -193,8 +193,8 @@ impl Logins {
     }
 }
 
-/// Who was found right, by tags: two words for each. A reader that meets two writers takes half of one and half of another: both are
-/// parts of tags that nobody can make, so that such a mixture is nobody's.
+/// Successful logins by tag: two words for each. A reader that races with two writers may combine halves of two tags.
+/// Nobody can produce such a tag, so the combination matches no login.
 struct Known(Box<[[[AtomicU64; 2]; PLACES]]>);
 
 impl Default for Known {
@@ -221,7 +221,7 @@ impl Cut {
     }
 }
 
-/// Seconds that are left at this time; 0: none, or more than anybody is given.
+/// Seconds until the expiry; 0: expired, or more than any entry gets.
 fn left_s(second: u64, now_s: u64) -> u64 {
     let left = second.wrapping_sub(now_s) & TIME_MASK;
     if left > KNOWN_FOR_S { 0 } else { left }
@@ -236,7 +236,7 @@ impl Known {
         })
     }
 
-    /// In the place that it has, else in that of whoever would be forgotten first.
+    /// Replaces the entry of the tag, or the one that would expire first.
     fn put(&self, tag: &Tag, now_s: u64) {
         let cut = Cut::of(tag);
         let places = &self.0[cut.set];
@@ -332,7 +332,7 @@ mod tests {
             logins.check_one();
         }
         assert!(own.iter().all(|ticket| ticket.answer() == Answer::Right));
-        // There is room again, and what nobody waits for is not done.
+        // There is room again, and abandoned checks are skipped.
         let wrong = logins.ask(login("abd"), client(1)).expect("room");
         let left = others.len();
         drop(others);

@@ -1,4 +1,4 @@
-//! What all workers and the control plane know of the configuration in force: its live state, and what is counted.
+//! State that all workers and the control plane share: the live state of the active configuration, and counters.
 
 pub mod connection_ids;
 pub mod counters;

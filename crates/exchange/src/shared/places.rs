@@ -10,7 +10,7 @@ use weir_core::persistence::source::Timeout;
 
 use crate::shared::shared_table::SourceTable;
 
-/// Remembered clients, and what the table was made for.
+/// Remembered clients, and the settings of the table.
 #[derive(Debug)]
 pub struct Places {
     /// Which client is at which member, by its index in the pool.
@@ -20,16 +20,16 @@ pub struct Places {
     labels: Vec<Arc<str>>,
 }
 
-/// What a table is made for.
+/// The settings of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MadeFor {
-    /// What tells clients apart.
+    /// The value that identifies clients.
     pub told_by: ToldBy,
     /// Its size, and how long it remembers.
     pub table: TableSettings,
 }
 
-/// What tells clients apart in a table.
+/// The value that identifies clients in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToldBy {
     /// An address, as far as it counts.
@@ -39,8 +39,8 @@ pub enum ToldBy {
 }
 
 impl Places {
-    /// The table for the members of a pool: `old` itself where that is made for the same, since workers still write to
-    /// it, else a new one that goes on with what `old` remembers.
+    /// The table for the members of a pool: `old` itself if its settings are the same, since workers still write to it;
+    /// else a new one with the entries of `old`.
     pub fn of(
         made_for: MadeFor,
         pool: &Pool,

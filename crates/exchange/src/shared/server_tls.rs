@@ -1,4 +1,4 @@
-//! The TLS of a virtual server as it runs: what accepts its connections, how sessions go on over reloads.
+//! The TLS of a virtual server at run time: its acceptor, and sessions that survive reloads.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -11,7 +11,7 @@ use weir_tls::tickets::TicketKeys;
 /// The TLS of a virtual server under one snapshot.
 #[derive(Debug)]
 pub struct LiveTls {
-    /// Chooses what a client gets.
+    /// Selects the certificate and settings for a client.
     pub acceptor: Acceptor,
     /// Handshakes under way on all workers.
     pub handshakes: Arc<AtomicU32>,
@@ -22,8 +22,8 @@ pub struct LiveTls {
 }
 
 impl LiveTls {
-    /// What `settings` ask for. Own tickets, and sessions that are remembered, live on where `previous` has the
-    /// same kind of them and the same clients are let in: a certificate is changed without anybody noticing.
+    /// The acceptor for `settings`. Own tickets and remembered sessions continue if `previous` has the same kind and
+    /// accepts the same client certificates: clients do not notice a changed certificate.
     pub fn build(name: &str, settings: &ServerTls, previous: Option<&Self>) -> Self {
         let kept = previous.filter(|previous| {
             previous.of == settings.sessions && *previous.lets_in == *settings.lets_in
@@ -31,7 +31,7 @@ impl LiveTls {
         let sessions = match kept {
             Some(previous) => previous.sessions.clone(),
             None => {
-                // A name has a length of its own, what is behind it as well.
+                // The NUL separates the two: both have any length.
                 let purpose = [name.as_bytes(), b"\0", &settings.lets_in].concat();
                 sessions(&purpose, &settings.sessions)
             }

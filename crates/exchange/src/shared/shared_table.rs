@@ -1,15 +1,15 @@
-//! A table of fixed size that all workers read and write without locks: a 64-bit hash leads to a
-//! value of 56 bits that says itself when it ends.
+//! A table of fixed size that all workers read and write without locks. It maps a 64-bit hash to a 56-bit value that
+//! contains its expiry.
 //!
 //! Its users are persistence by source address ([`SourceTable`]) and rate limits per client
 //! ([`KeyedLimit`]).
 //!
 //! # Shape
-//! Slots of 16 bytes, four to a bucket, which is a cache line. A hash has two buckets to be in (Azar
-//! et al., "Balanced allocations", 1994); a new entry goes to the emptier one. There are two and a
-//! half times as many slots as entries asked for: with all those in it, a new one finds both its
-//! buckets full of live entries three times in a million (by the paper's differential equations).
-//! Then the entry that ends first gives way, which is counted. What has ended is as good as free. The
+//! Slots of 16 bytes, four to a bucket, which is a cache line. A hash has two possible buckets (Azar et al., "Balanced
+//! allocations", 1994); a new entry goes to the emptier one. There are two and a
+//! half times as many slots as entries asked for: when the table is full, a new entry finds both its buckets full of live
+//! entries three times in a million (by the paper's differential equations).
+//! Then the entry that expires first is replaced, which is counted. An expired entry counts as free. The
 //! key itself is not kept: two clients are one when all 64 bits of a hash by a secret key agree.
 //!
 //! # Words
@@ -38,13 +38,13 @@
 //! Generations repeat after 256: a reader would have to be stopped between two loads for exactly a
 //! multiple of 256 hand-overs of that very slot; a writer would moreover have to find the same value.
 //!
-//! *Two threads that add the same hash at once* must not make two entries of it. Whoever has got a
-//! slot passes a sequentially consistent fence and looks through both buckets: of two, at least one
-//! sees that the other has a slot as well, hands its own back and looks again. What another thread is
-//! giving away is waited for, but only a moment (`WAITS_MAX`): it may have been stopped. Then there
+//! *Two threads that add the same hash at once* must not make two entries. A thread that has got a slot passes a
+//! sequentially consistent fence and looks through both buckets: of two, at least one
+//! sees that the other has a slot as well, hands its own back and looks again. A thread waits for a slot that another
+//! thread is giving away, but only briefly (`WAITS_MAX`): that thread may have been stopped. Then there
 //! can be two entries for as long as it takes to look through both buckets once more after
-//! publishing, upon which whoever sees the other's frees its own; a third thread that met that one
-//! loses its change.
+//! publishing, after which the thread that sees the other's entry frees its own; a third thread that used that entry loses
+//! its change.
 
 mod limits;
 mod sources;
@@ -69,10 +69,10 @@ impl Losses {
 /// Largest value that a slot can hold; the smallest is 1.
 pub const VALUE_MAX: u64 = BEING_GIVEN - 1;
 
-/// Most entries that a table can be asked for; it has 640 MiB then.
+/// Most entries of a table; it then has 640 MiB.
 pub const ENTRIES_MAX: u32 = 1 << 24;
 
-/// Bytes of a slot; a table has five slots for every two entries it was asked for.
+/// Bytes of a slot; a table has five slots for every two entries.
 pub const SLOT_BYTES: usize = size_of::<Slot>();
 
 const SLOTS_PER_BUCKET: usize = 4;
@@ -116,7 +116,7 @@ pub struct SharedTable {
     unplaced: AtomicU64,
 }
 
-/// What happened for want of room; both stay 0 in a table that is large enough.
+/// Losses because the table was full; both stay 0 in a table that is large enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Losses {
     /// Live entries that gave way to others.
@@ -157,7 +157,7 @@ fn same_generation(one: u64, other: u64) -> bool {
 }
 
 impl Slot {
-    /// The word of the entry with this hash, if that is what the slot holds.
+    /// The word of the entry with this hash, if the slot has it.
     #[inline]
     fn entry(&self, hash: u64) -> Option<u64> {
         if self.hash.load(Relaxed) != hash {
@@ -201,7 +201,7 @@ impl Slot {
 impl SharedTable {
     /// A table for this many entries, at most [`ENTRIES_MAX`].
     ///
-    /// `ends` tells when a value (1 to [`VALUE_MAX`]) ends, in the unit of every `now` below; it must
+    /// `ends` returns when a value (1 to [`VALUE_MAX`]) expires, in the unit of every `now` below; it must
     /// be pure. Memory: 40 bytes per entry, at least 1 KiB; it never grows.
     pub fn new(entries: u32, ends: fn(u64) -> u64) -> Self {
         let slots = (entries.min(ENTRIES_MAX) as usize * SLOTS_PER_TWO_ENTRIES).div_ceil(2);
@@ -219,7 +219,7 @@ impl SharedTable {
         size_of_val(&*self.buckets)
     }
 
-    /// What happened for want of room, so far.
+    /// Losses because the table was full, so far.
     pub fn losses(&self) -> Losses {
         Losses { displaced: self.displaced.load(Relaxed), unplaced: self.unplaced.load(Relaxed) }
     }
@@ -231,16 +231,16 @@ impl SharedTable {
         ((self.ends)(value) > now).then_some(value)
     }
 
-    /// Gives the entry with this hash a value, and makes the entry if there is none.
+    /// Sets the value of the entry with this hash, and creates the entry if there is none.
     pub fn insert(&self, hash: u64, value: u64, now: u64) {
         self.update_with(hash, now, |_| Some(value));
     }
 
-    /// Gives the entry with this hash the value that `next` makes of its value; of `None` when there
-    /// is no entry, or when it has ended. When `next` answers `None` all stays as it is.
+    /// Replaces the value of the entry with this hash by `next` of it; of `None` if there is no entry or it has expired.
+    /// If `next` returns `None`, the entry stays unchanged.
     ///
-    /// `next` is called again when another thread was faster; what its last call answered counts, and
-    /// is in the table then (but for [`Losses::unplaced`]).
+    /// `next` is called again if another thread was faster. The result of the last call counts, and is then in the table
+    /// (except [`Losses::unplaced`]).
     #[inline]
     pub fn update_with(
         &self,
@@ -282,9 +282,9 @@ impl SharedTable {
         entries.filter(move |&(_, value)| (self.ends)(value) > now)
     }
 
-    /// Puts every live entry into `new`, which may be of another size, with the value that `map` makes
-    /// of its own (`None`: it is left behind). For a reload; what workers change here meanwhile, or
-    /// later, may be missing there. `new` goes on counting losses from here.
+    /// Copies every live entry into `new`, which may have another size, with the value mapped by `map` (`None`: the entry
+    /// is left out). For a reload; changes by workers during or after the copy may be missing in `new`. `new` continues
+    /// the loss counters.
     pub fn carry_over(&self, new: &Self, now: u64, mut map: impl FnMut(u64) -> Option<u64>) {
         let Losses { displaced, unplaced } = self.losses();
         new.displaced.fetch_add(displaced, Relaxed);

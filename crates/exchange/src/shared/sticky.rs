@@ -1,9 +1,7 @@
-//! Persistence while a snapshot is in force: what keeps the clients of one virtual server at the members
-//! of one pool.
+//! Persistence at run time: it keeps the clients of one virtual server at the members of one pool.
 //!
-//! A [`Sticky`] is made for each virtual server, persistence and pool that can come together, when the
-//! configuration is loaded; a request looks one up and asks it. Tables of remembered clients are taken
-//! over by the next snapshot.
+//! A [`Sticky`] is created for each possible combination of virtual server, persistence and pool when the configuration is
+//! loaded; a request looks one up. Tables of remembered clients are taken over by the next snapshot.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +21,7 @@ use crate::outside::Outside;
 use crate::shared::connection_ids::ConnectionIds;
 use crate::shared::places::{MadeFor, Places, ToldBy};
 
-/// What keeps clients at members.
+/// Methods of persistence.
 #[derive(Debug)]
 pub enum Sticky {
     /// A cookie of weir's own.
@@ -32,23 +30,23 @@ pub enum Sticky {
     Passive {
         /// Its name.
         name: Arc<str>,
-        /// Of its value.
+        /// The hash of its value.
         hash: KeyedHash,
     },
     /// An address that is in a table.
     Address {
-        /// Whose.
+        /// The kind of address.
         of: AddressOf,
-        /// Who is where.
+        /// The table of clients.
         places: Arc<Places>,
     },
     /// A value of the request that is in a table.
     Learned {
         /// The value.
         of: Template,
-        /// What is learned of a response; `None`: the value itself, when a member is picked.
+        /// The template for responses; `None`: the request's value is learned when a member is selected.
         learn: Option<Template>,
-        /// Who is where.
+        /// The table of clients.
         places: Arc<Places>,
     },
     /// The connection ID of QUIC that its member has given it.
@@ -57,7 +55,7 @@ pub enum Sticky {
     Hash {
         /// The value.
         of: Template,
-        /// Of the value.
+        /// The hash of the value.
         hash: KeyedHash,
     },
     /// A parameter of the path or a cookie, by whose value the member is picked.
@@ -66,7 +64,7 @@ pub enum Sticky {
         name: Arc<str>,
         /// The cookie.
         cookie: Arc<str>,
-        /// Of the value.
+        /// The hash of the value.
         hash: KeyedHash,
     },
 }
@@ -76,7 +74,7 @@ pub enum Sticky {
 pub struct Insert {
     /// Which member a cookie stands for.
     pub tokens: CookieTokens,
-    /// What it is called.
+    /// Its name.
     pub name: Arc<str>,
     /// Whether members get it.
     to_member: bool,
@@ -98,7 +96,7 @@ impl Insert {
 /// Which virtual server, persistence and pool come together, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Place {
-    /// Empty where virtual servers share what is remembered.
+    /// Empty if virtual servers share the table.
     server: Arc<str>,
     persistence: Arc<str>,
     pool: Arc<str>,
@@ -110,19 +108,19 @@ pub struct Stickies {
     by_place: HashMap<Place, Arc<Sticky>>,
     /// All pools under all keys of cookies that members do not get, in ascending order.
     hidden_pools: Arc<[PoolId]>,
-    /// Keys that nobody knows, for whoever did not bring any: the same from the first table of the process on.
+    /// Random secret keys, for settings without a key file: the same since the first table of the process.
     drawn_keys: Arc<Keys>,
     /// The keys of all that names no file with others.
     pub own_keys: Arc<Keys>,
 }
 
-/// Keys that nobody knows.
+/// Random secret keys.
 fn drawn_keys(outside: &Outside) -> Arc<Keys> {
     Arc::new(Keys::single(Key::new(outside.random::<KEY_BYTES>())))
 }
 
 impl Stickies {
-    /// What the snapshot needs; remembered clients are taken over from `previous`.
+    /// The state for a snapshot; remembered clients are taken over from `previous`.
     pub fn build(snapshot: &Snapshot, previous: Option<&Self>, outside: &Outside) -> Self {
         let now_ms = outside.clock.now_ms();
         let drawn_keys =
@@ -166,8 +164,8 @@ impl Stickies {
         stickies
     }
 
-    /// The cookies that members of a virtual server do not get: those of what keeps its clients, and such as it
-    /// has not, or no longer. A virtual server that inserts no cookie looks for none.
+    /// The cookies that members of a virtual server do not get: those of its persistence, and tokens of other configured
+    /// pools. A virtual server that inserts no cookie hides none.
     pub fn hidden<'a>(
         &self,
         of_server: impl Iterator<Item = &'a Arc<Sticky>>,
@@ -196,7 +194,7 @@ impl Stickies {
         self.by_place.values().map(of).sum()
     }
 
-    /// What keeps the clients of a virtual server at the members of a pool by a persistence.
+    /// The persistence that keeps the clients of a virtual server at the members of a pool.
     pub fn of(
         &self,
         server: &VirtualServer,
@@ -257,7 +255,7 @@ fn add(known: &mut Vec<usize>, new: usize) {
     }
 }
 
-/// Adds what the known ones lead to.
+/// Adds everything that the known ones lead to.
 fn follow<N: Iterator<Item = usize>>(known: &mut Vec<usize>, next: impl Fn(usize) -> N) {
     let mut index = 0;
     while let Some(&at) = known.get(index) {
@@ -277,7 +275,7 @@ impl Sticky {
         }
     }
 
-    /// `old` is what there was in its place.
+    /// `old` is its predecessor.
     fn new(
         persistence: &Persistence,
         pool: &Pool,
@@ -330,7 +328,7 @@ impl Sticky {
         }
     }
 
-    /// What is learned of responses.
+    /// The template for responses, and its table.
     pub fn learn(&self) -> Option<(&Template, &Places)> {
         match self {
             Self::Learned { learn: Some(learn), places, .. } => Some((learn, places)),
@@ -363,7 +361,7 @@ impl Insert {
     }
 }
 
-/// What pools are called in cookies that members do not get.
+/// The ids of pools in cookies that members do not get.
 fn hidden_pools(snapshot: &Snapshot, own_keys: &Keys) -> Arc<[PoolId]> {
     let mut all_keys: Vec<&Keys> = Vec::new();
     for persistence in &snapshot.persistence {

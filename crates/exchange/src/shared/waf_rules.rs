@@ -18,7 +18,7 @@ pub struct WafRules {
 }
 
 impl WafRules {
-    /// The rules of all virtual servers. One that was there before goes on counting.
+    /// The rules of all virtual servers. A rule that existed before keeps its count.
     pub fn build(snapshot: &Snapshot, previous: Option<&Self>) -> Self {
         let mut seen = BTreeSet::new();
         let mut numbers = BTreeSet::new();

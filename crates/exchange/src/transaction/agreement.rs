@@ -13,7 +13,7 @@ use crate::transaction::inspect;
 use crate::transaction::policy::keep_cookies;
 
 impl Exchange {
-    /// The member agreed to change the protocol: a tunnel is what it becomes.
+    /// The member agreed to change the protocol: the exchange becomes a tunnel.
     pub fn begin_tunnel(
         &mut self,
         at: &mut impl Edge,
@@ -22,7 +22,7 @@ impl Exchange {
     ) {
         self.response_began(at, head.status, false);
         count_status!(self.ends.server.counters, head.status);
-        // What follows is no response.
+        // The following bytes are no response.
         inspect::leave(self, at);
         let mut edits = std::mem::take(&mut at.tools().response_edits);
         if let Some(mut answer) = self.edit_response(at, head, input, &mut edits) {

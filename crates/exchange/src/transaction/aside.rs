@@ -1,5 +1,6 @@
-//! Requests of weir's own: exchanges that no client has sent. They go to members as any other does, with retries, lines and
-//! timeouts; what is answered is kept for the request that waits for it. They are in no access log, and count for no virtual server.
+//! Requests of weir's own: exchanges without a client. They go to members like all others, with retries, queues and
+//! timeouts. The response is kept for the request that waits for it. They are in no access log, and count for no virtual
+//! server.
 
 use std::rc::Rc;
 
@@ -34,7 +35,7 @@ use crate::transaction::sending::Passed;
 /// A longer body of an answer is not kept.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// Whoever has written such a head has bounded it.
+/// weir writes these heads itself, so they need no limits.
 const LIMITS: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
 
 /// Puts a request among the `transactions`; `buffer` is an empty one for its head. `None`: it cannot be sent.
@@ -137,7 +138,7 @@ pub fn keep_head(exchange: &mut Exchange, (head, input): (&ResponseHead, &[u8]))
     true
 }
 
-/// Keeps pieces of the answer's body, if somebody waits for it, and notes its end; `None`: it is no such request.
+/// Keeps the body of the response, if a request waits for it, and notes its end; `None`: this is an ordinary exchange.
 pub fn keep_body(
     exchange: &mut Exchange,
     (input, pieces): (&[u8], &Pieces),

@@ -1,4 +1,4 @@
-//! A request on its way to a member: sent, sent on, and what is waited for then.
+//! A request on its way to a member: sending, forwarding, timeouts.
 
 use crate::edge::{Edge, Lag, Side};
 use crate::parts::end::End;
@@ -7,7 +7,7 @@ use crate::parts::pieces::Pieces;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::mirror;
 
-/// Whoever waits for no longer than that only has to be asked about.
+/// A wait until this time has no delay: only questions are pending.
 pub const AT_ONCE_US: u64 = 1;
 
 impl Exchange {
@@ -20,7 +20,7 @@ impl Exchange {
         }
     }
 
-    /// Lets a request wait for its time, or for what is asked about it.
+    /// Delays a request until a time, or until questions about it are answered.
     pub fn hold_back(&mut self, at: &mut impl Edge, until_us: u64) {
         if !matches!(self.ends.parked, Parked::Until(_)) {
             self.ends.parked = Parked::Until(None);
@@ -32,7 +32,7 @@ impl Exchange {
         at.delay(&self.ends, until_us);
     }
 
-    /// The whole request is with the member connection: the response is waited for.
+    /// The member connection has the whole request: from now on the response is awaited.
     pub fn request_handed_over(&mut self, at: &mut impl Edge) {
         let Some(reach) = at.reach(&self.ends, &self.request) else {
             return;
@@ -44,7 +44,8 @@ impl Exchange {
         if !is_head_awaited || reach.is_connecting {
             return;
         }
-        // While the client does not take interim responses, the member is not read: it is not waited for, but the client is.
+        // While the client does not take interim responses, the member is not read: the timeout is the client's, not the
+        // member's.
         if self.ends.is_client_holding_up(at) {
             self.await_client(at);
         } else {
@@ -52,7 +53,7 @@ impl Exchange {
         }
     }
 
-    /// The member has taken what there was of a request.
+    /// The member has taken everything that was sent of a request.
     pub fn member_took(&mut self, at: &mut impl Edge) {
         if self.request.is_whole {
             self.ends.give_window(at);
@@ -64,8 +65,7 @@ impl Exchange {
         self.request_goes_on(at);
     }
 
-    /// Whether the member does not take what the client sends as fast as it comes. Sets the time in
-    /// which it has to take some of it.
+    /// Whether the member takes data more slowly than the client sends it. Sets the deadline for taking some.
     pub fn is_member_backed_up(&mut self, at: &mut impl Edge) -> bool {
         let lag = at.lag(&self.ends, Side::Member);
         if matches!(lag, Lag::Behind | Lag::Others) {

@@ -26,7 +26,7 @@ use crate::transaction::exchange::Exchange;
 /// How often a request that waits for a service looks at the time. What is left of those that have their answer is bounded by that.
 const LOOK_US: u64 = 1_000_000;
 
-/// What services are asked about a request, the last first. What its client says in their place is taken out of it.
+/// Lists the services to ask about a request, the last one first. Removes fields of the client that only services may set.
 pub fn prepare(
     (traffic, arrival): (&Traffic, &Arrival<'_>),
     (facts, evaluation): (&Facts<'_>, &mut Evaluation<'_>),
@@ -57,7 +57,7 @@ pub fn prepare(
     asked.collect()
 }
 
-/// Whether a request that was held back cannot go on: a service is still asked, or has not let it in.
+/// Whether a request must still wait, or was refused: a service has not answered yet, or has refused it.
 pub fn holds(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     let now_us = at.turn().now_us();
     let key = exchange.ends.key;
@@ -113,14 +113,14 @@ pub fn awaits_beginning(exchange: &mut Exchange) -> bool {
     matches!(last(exchange), Some(Asking { progress: Progress::Asked(None), .. }))
 }
 
-/// What a request waits for has begun.
+/// The request to a service has begun.
 pub fn began(exchange: &mut Exchange, aside: ExchangeKey) {
     if let Some(asking) = last(exchange) {
         asking.progress = Progress::Asked(Some(aside));
     }
 }
 
-/// What a request has asked has ended: with an answer, or without one. `aside`: what that was; `None`: it could not begin.
+/// The request to a service has ended, with or without a response. `aside`: its key; `None`: it could not begin.
 pub fn ended(
     exchange: &mut Exchange,
     at: &mut impl Edge,
@@ -135,7 +135,7 @@ pub fn ended(
     exchange.go_on(at);
 }
 
-/// What an answer means for a request. Whether that may go on.
+/// Applies a service's response to a request. Returns whether the request may continue.
 fn settle(exchange: &mut Exchange, at: &mut impl Edge, reply: Option<&Reply>) -> bool {
     let Some(asking) = last(exchange) else { return true };
     let (by, begun_us) = (Arc::clone(&asking.by), asking.begun_us);
@@ -183,7 +183,7 @@ fn settle(exchange: &mut Exchange, at: &mut impl Edge, reply: Option<&Reply>) ->
     }
 }
 
-/// Nothing more is asked of this service.
+/// A service has accepted the request.
 fn let_in(exchange: &mut Exchange, user: &[u8], mark: Option<&str>) {
     let Some(remembered) = exchange.ends.remembered.as_deref_mut() else { return };
     if let Some(mark) = mark {
@@ -231,7 +231,7 @@ pub fn forget_decided(exchange: &mut Exchange, at: &mut impl Edge, mark: &str) {
     exchange.ends.server.counters.requests_unauthenticated.add(1);
 }
 
-/// No service is asked about a request that gets no member.
+/// Services are not asked about a request that gets no member.
 pub fn forget_services(remembered: &mut Remembered) {
     let has_some = remembered.identity.as_deref().is_some_and(|it| !it.asks.is_empty());
     if has_some {
@@ -242,7 +242,7 @@ pub fn forget_services(remembered: &mut Remembered) {
     }
 }
 
-/// Whatever was to be asked about a request, nobody is asked any more; nor is anything for its user that was decided.
+/// Drops all pending questions about a request, and all decisions that depend on its user.
 pub fn forget_questions(remembered: &mut Remembered) {
     remembered.forget_what_is_for_the_unchecked();
     if let Some(identity) = remembered.identity.as_deref_mut() {

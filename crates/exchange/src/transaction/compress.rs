@@ -37,7 +37,7 @@ impl Exchange {
     }
 }
 
-/// Notes what a client takes, for its response; `None`: that is not compressed in any case.
+/// Notes the codings that a client accepts, for its response; `None`: the response is never compressed.
 pub fn note_codings(
     at: &mut impl Edge,
     server: &LocalServer,
@@ -75,9 +75,9 @@ impl Exchange {
         at.flow(&mut self.ends, Side::Member, flow);
     }
 
-    /// Whether a response with this head waits for the rest of its body, to be compressed as a whole: so many bytes of head
-    /// and body then. Of the bytes `received`, `length` are the head's. Nothing has gone out until then: what becomes of its
-    /// member meanwhile can still be said to the client.
+    /// Whether a response with this head waits for its whole body, to be compressed at once; returns the size of head and
+    /// body. Of the bytes `received`, `length` belong to the head. Until then nothing has been sent, so a failure of the
+    /// member can still be answered.
     pub fn collects(
         &self,
         (head, input): (&ResponseHead, &[u8]),
@@ -103,8 +103,8 @@ impl Exchange {
         (body_bytes <= bytes_max).then_some(whole_bytes)
     }
 
-    /// Decides whether a response is compressed, and changes its head so. `body` is what there is of its body. How that goes to
-    /// the client.
+    /// Decides whether a response is compressed, and changes its head accordingly. `body` is the part of the body that was
+    /// received. Returns how the body is sent.
     pub fn begin_compression(
         &mut self,
         at: &mut impl Edge,
@@ -125,7 +125,7 @@ impl Exchange {
         let response = ResponseTraits::read(head, input, edits, is_head);
         let mut decision = decide(rules, &request, &response);
         let mut encoding = None;
-        // An answer to HEAD says what GET would get, and takes no encoder.
+        // A response to HEAD has the head that GET would get, and needs no encoder.
         if let Decision::Compress { coding, level, flush } = decision
             && head.framing != Framing::None
         {
@@ -188,7 +188,7 @@ impl Exchange {
         None
     }
 
-    /// Counts what has been compressed since `began_us`: so many bytes into so many.
+    /// Counts a compression since `began_us`: bytes in and bytes out.
     fn note_encoded(
         &mut self,
         at: &mut impl Edge,
@@ -202,7 +202,7 @@ impl Exchange {
         tools.budget.note((tools.time_us)().saturating_sub(began_us));
     }
 
-    /// Writes to `compressed` what becomes of the data that `pieces` name.
+    /// Writes the compressed data of `pieces` to `compressed`.
     pub fn compress(
         &mut self,
         at: &mut impl Edge,

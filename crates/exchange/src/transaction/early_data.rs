@@ -1,9 +1,9 @@
-//! Members are told of requests that came before their client's handshake was done (RFC 8470).
+//! Marks requests for members that arrived before the client's handshake was complete (RFC 8470).
 
 use weir_http::edits::RequestEdits;
 use weir_http::message::RequestHead;
 
-/// The field that tells members (RFC 8470 section 5.1).
+/// The field for members (RFC 8470 section 5.1).
 const EARLY_DATA: &[u8] = b"Early-Data";
 
 /// Tells the member of a request that it may have been sent by another. What a client says of itself travels on.

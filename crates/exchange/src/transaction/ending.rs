@@ -23,7 +23,7 @@ impl Exchange {
         self.respond_adding(at, status, termination, FieldEdits::NONE);
     }
 
-    /// The same with further fields.
+    /// As above, with further fields.
     pub fn respond_adding(
         &mut self,
         at: &mut impl Edge,
@@ -120,7 +120,7 @@ impl Exchange {
         self.end(at, termination, After::Broken { must_reset });
     }
 
-    /// Ends an exchange that nobody waits for any more.
+    /// Ends an exchange whose response is no longer needed.
     pub fn abandon(&mut self, at: &mut impl Edge, termination: Termination, after: After) {
         self.ends.drop_member(at);
         self.end(at, termination, after);
@@ -136,7 +136,7 @@ impl Exchange {
         }
         self.ends.count_request(at);
         if self.phase == Phase::Judge {
-            // Of a response that is held nothing has gone out.
+            // Nothing of a held response was sent.
             self.ends.account.status = 0;
         }
         let status = self.ends.account.status;
@@ -167,7 +167,7 @@ fn send_own(
     termination: Termination,
     mut edits: FieldEdits,
 ) {
-    // The rest of a request body is not waited for: it may be long, and nobody wants it.
+    // weir does not wait for the rest of a request body: it may be long and is not needed.
     let may_go_on = exchange.request.is_whole && !at.turn().is_draining;
     exchange.keep_alive &= may_go_on;
     exchange.ends.account.status = status;
@@ -230,7 +230,7 @@ fn with_answer(
     then(exchange, (*status, fields, Some(body)));
 }
 
-/// Answers in the place of a member that has: what comes of its response is dropped. `is_whole`: nothing does.
+/// Answers instead of a member that has responded: the rest of its response is dropped. `is_whole`: there is no rest.
 pub fn replace_response(
     exchange: &mut Exchange,
     at: &mut impl Edge,

@@ -1,4 +1,4 @@
-//! What any transaction does with the two connections that it is between.
+//! Operations of all transactions on their two connections.
 
 use weir_http::message::Framing;
 
@@ -35,7 +35,7 @@ impl Ends {
         at.send(self, head, &Sending { input: b"", pieces, framing, end: End::No, is_last: false });
     }
 
-    /// Whether the client has not taken everything that it was sent: what comes next has to wait.
+    /// Whether the client has not taken everything that it was sent: further data must wait.
     pub fn is_client_behind(&self, at: &mut impl Edge) -> bool {
         at.lag(self, Side::Client) != Lag::None
     }
@@ -45,8 +45,8 @@ impl Ends {
         self.stream.is_some() && at.lag(self, Side::Client) == Lag::Behind
     }
 
-    /// Whether the member waits for what the client has yet to take. What else waits on a connection that many streams
-    /// share says nothing.
+    /// Whether the member is paused because the client is slow. On a connection with many streams, data of other streams
+    /// does not count.
     pub fn is_client_holding_up(&self, at: &mut impl Edge) -> bool {
         match self.stream {
             Some(_) => self.is_member_stopped,
@@ -54,8 +54,8 @@ impl Ends {
         }
     }
 
-    /// Whether what the client has taken just now can have been of this transaction. A connection that many streams share
-    /// says nothing of those that had nothing on it.
+    /// Whether the client's progress can be of this transaction. On a connection with many streams, progress says nothing
+    /// about streams without queued data.
     pub fn has_client_taken_its_own(&self) -> bool {
         self.stream.is_none() || self.is_member_stopped
     }
@@ -94,13 +94,13 @@ impl Ends {
         at.due(self, Side::Member, None);
     }
 
-    /// The client does not take what the member sends: it must wait.
+    /// The client is slow: pauses the member.
     pub fn pause_member(&mut self, at: &mut impl Edge) {
         self.is_member_stopped = true;
         at.flow(self, Side::Member, Flow::Stop);
     }
 
-    /// The client has taken everything: the member may go on.
+    /// The client has taken everything: the member may continue.
     pub fn resume_member(&mut self, at: &mut impl Edge) {
         self.is_member_stopped = false;
         at.flow(self, Side::Member, Flow::Go);
@@ -117,7 +117,7 @@ impl Ends {
         self.leave_member(at, None);
     }
 
-    /// Whether the end of the connection that the member has is told from a break.
+    /// Whether the end of the member's connection can be told from a break.
     pub fn tells_breaks(&self) -> bool {
         self.attempt.member_stream.is_some()
     }

@@ -20,7 +20,7 @@ use crate::transaction::seeking::Found;
 /// A request is kept for sending it again as long as it is not larger than this.
 pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
 
-/// Of the answer that sends a client elsewhere while no member is up: for now only (RFC 9110 section 15.4.3).
+/// The status of the maintenance redirect: temporary (RFC 9110 section 15.4.3).
 const MAINTENANCE_REDIRECT: u16 = 302;
 
 /// How far a transaction has come.
@@ -36,7 +36,7 @@ pub enum Phase {
     Deliver {
         /// How it ends then.
         ends_as: Termination,
-        /// What the client has sent meanwhile.
+        /// Bytes that the client has sent meanwhile.
         unwanted_bytes: u64,
     },
 }
@@ -59,11 +59,11 @@ pub struct Exchange {
     pub response_framing: Framing,
     /// The client of a stream has ended its half, which counts if this becomes a tunnel.
     pub client_ended: bool,
-    /// What the client takes, where responses are compressed.
+    /// Codings that the client accepts, where responses are compressed.
     pub codings: Option<Codings>,
     /// How far the web application firewall is with it, where that has something to do.
     pub scrutiny: Option<Box<Scrutiny>>,
-    /// What changes the body of the response, or drops it.
+    /// Transforms that change or drop the body of the response.
     pub transforms: Option<Box<Transforms>>,
 }
 
@@ -73,8 +73,8 @@ impl Exchange {
         self.ends.over.is_some()
     }
 
-    /// Whether what its client sends of its request has somewhere to go. A client that has its connection for itself
-    /// is read on only then: what else comes of it is not held.
+    /// Whether the request body can be forwarded. A client on its own connection is read only then, so further data is not
+    /// held.
     pub fn takes_body(&self) -> bool {
         !self.request.is_whole && (self.ends.attempt.connection.is_some() || is_held_now(self))
     }
@@ -84,13 +84,13 @@ impl Exchange {
         self.phase == Phase::AwaitHead && self.request.is_extended_connect
     }
 
-    /// Whether a response would be taken for a tunnel that the member has not agreed to: any 2xx means one to who
-    /// asks by an extended CONNECT (RFC 8441 section 5).
+    /// Whether a response could be taken for a tunnel without the member's agreement: after an extended CONNECT, any 2xx
+    /// means a tunnel (RFC 8441 section 5).
     pub fn is_no_tunnel(&self, status: u16) -> bool {
         self.awaits_tunnel() && matches!(status, 200..=299)
     }
 
-    /// How long it took until the response head, without the member's part, and that.
+    /// The time until the response head without the member's part, and the member's part.
     pub fn times_us(&self) -> (u64, u64) {
         let member_us =
             self.ends.attempt.first_byte_us.saturating_sub(self.ends.attempt.connected_us);
@@ -100,8 +100,8 @@ impl Exchange {
 }
 
 impl Exchange {
-    /// Finds a member and a connection to it. When this returns false, the exchange waits for a member,
-    /// or the client has been told that there is none and it is gone.
+    /// Finds a member and a connection to it. Returns false if the exchange waits for a member, or has ended because there
+    /// is none.
     pub fn dispatch(&mut self, at: &mut impl Edge) -> bool {
         let need = self.request.need();
         let is_full = match self.ends.find_member(at, need) {
@@ -217,14 +217,14 @@ impl Exchange {
         }
     }
 
-    /// Hands the request to the new connection: what was queued for the old one, or all of it.
+    /// Sends the request on a new connection: the data that was queued for the old one, or all of it.
     pub fn resend(&mut self, at: &mut impl Edge, unsent: &[u8]) {
         if self.ends.attempt.connection.is_none() {
             return;
         }
         at.ask_again(&mut self.ends, &mut self.request, unsent);
         self.request_handed_over(at);
-        // The client may have been stopped because of what the old connection did not take.
+        // The client may have been paused because the old connection was slow.
         if self.request.is_whole {
             if !self.is_over() && !self.is_member_backed_up(at) {
                 self.ends.give_window(at);
@@ -252,7 +252,7 @@ pub fn is_judged_whole(exchange: &Exchange) -> bool {
     matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Reading(_)))
 }
 
-/// Whether what comes of its body now is held.
+/// Whether body data that arrives now is held.
 pub fn is_held_now(exchange: &Exchange) -> bool {
     is_judged_whole(exchange) && !exchange.ends.parked.waits()
 }

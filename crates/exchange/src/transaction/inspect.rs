@@ -1,8 +1,8 @@
-//! The web application firewall on a request's way: behind limits and policies, before its member.
+//! Inspection of requests by the web application firewall: after limits and policies, before the member.
 //!
-//! A head is judged when it comes. A body that rules look at is held until it is whole and was judged; then it goes to the
-//! member behind the head, as it came. Where rules only detect it goes on at once, and is judged when it is whole. What rules do not
-//! look at passes as it comes.
+//! A head is judged when it arrives. A body that rules inspect is held until it is complete and judged; then it is
+//! forwarded to the member behind the head, unchanged. In mode `detect` it is forwarded at once, and judged when it is
+//! complete. Bodies that rules do not inspect are not held.
 
 use weir_config::snapshot::{Page, Record};
 use weir_core::policy::{Decision, WafMode};
@@ -30,14 +30,14 @@ use crate::transaction::exchange::Exchange;
 use crate::transaction::naming::{id_of, name_inspected};
 use crate::transaction::sending::send_interim;
 
-/// What stands for the request's number in the page of a block.
+/// The placeholder for the request's id in the block page.
 const REQUEST_ID_MARK: &[u8] = b"${request_id}";
 
-/// What a client is told that waits with its body.
+/// The reason phrase of the interim response to a client that waits with its body.
 const CONTINUE: &[u8] = b"Continue";
 
-/// Judges the head of a request, as its member is to get it, and all of it where nothing of its body is looked at. A request
-/// that has no name gets a number. What there is to do.
+/// Judges the head of a request in the form that the member will get; and the whole request, if its body is not inspected.
+/// A request without an id gets a number. Returns the next step.
 pub fn inspect_head(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,
@@ -70,7 +70,7 @@ pub fn inspect_head(
         keeps_body,
     };
     if waf.responses.is_some() && waf.common.view().looks_at_response_bodies() {
-        // Rules cannot read what is encoded.
+        // Rules cannot read encoded responses.
         decision.request.fields.remove(b"Accept-Encoding");
     }
     let mut inspection = begin(&terms, &options, arrival, (&decision.request, opened));
@@ -99,7 +99,7 @@ pub fn inspect_head(
     scrutiny.map(Box::new)
 }
 
-/// Has a body judged as it comes. It is held where what is found may keep it from its member, and where the response is judged behind it.
+/// Judges a body as it arrives. The body is held if a finding may block the request, or if the response is judged with it.
 fn read(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,
@@ -165,7 +165,7 @@ fn begin(
 
 /// Whether client and member answer each other within their bodies (gRPC): neither can wait for the end of the other's.
 fn is_stream(head: &RequestHead, input: &[u8]) -> bool {
-    // As the member gets it: what Connection names is no type of a call.
+    // In the form that the member gets: a field named in Connection is not forwarded, so it does not count.
     let has_one_type = forwarded_values(&head.fields, input, b"Content-Type").count() == 1;
     has_one_type && Pace::of_request(head, input) == Pace::Sparse
 }
@@ -178,7 +178,7 @@ fn fields<'a>(
 ) -> Vec<(&'a [u8], &'a [u8])> {
     let host = edits.authority().unwrap_or(head.authority(input));
     let host = (!host.is_empty()).then_some((&b"Host"[..], host));
-    // What Connection names stays here: the member does not get it.
+    // Fields named in Connection are not forwarded.
     let is_seen = |field: &&Field| match field.id {
         FieldId::Host => false,
         FieldId::Other => field.forward,
@@ -196,8 +196,8 @@ fn is_cookie(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"Cookie")
 }
 
-/// Counts and tells what came of the inspection of a request, unless its response is to be judged too: then it is handed on. How
-/// the request is kept from members, if it is.
+/// Counts and logs the result of a request's inspection, unless its response is inspected too: then the result is handed
+/// on. Returns how the request is blocked, if it is.
 fn settle(
     at: &mut impl Edge,
     server: &LocalServer,
@@ -218,7 +218,7 @@ fn settle(
     }
 }
 
-/// Counts and tells what came of an inspection. How the request is kept from members, if it is.
+/// Counts and logs the result of an inspection. Returns how the request is blocked, if it is.
 pub fn conclude(
     at: &mut impl Edge,
     server: &LocalServer,
@@ -234,7 +234,7 @@ pub fn conclude(
     block
 }
 
-/// Counts an inspection, and tells of it if there is something to tell.
+/// Counts an inspection, and logs it if needed.
 fn tell(
     at: &mut impl Edge,
     (server, terms): (&LocalServer, &Terms),
@@ -263,8 +263,8 @@ fn tell(
     }
 }
 
-/// An exchange is over, or has its answer, before all of its body has come: what was found so far is told. Whether it is a request
-/// of weir's own, of which nothing is to be told.
+/// An exchange has ended, or has its response, before its whole body arrived: logs the findings so far. Returns whether it
+/// is a request of weir's own, for which nothing is logged.
 pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     let Some(scrutiny) = exchange.scrutiny.take_if(|it| !matches!(**it, Scrutiny::Aside(_))) else {
         return exchange.scrutiny.is_some();
@@ -299,7 +299,7 @@ fn tell_judged(at: &mut impl Edge, server: &LocalServer, judged: Judged) {
     conclude(at, server, &terms, inspection, after_request(Verdict::Pass, unjudged));
 }
 
-/// Begins to read a body that is held: a client that waits with it is told to send it.
+/// Begins to read a body that is held: a client that waits for 100 (Continue) gets it.
 pub fn begin_reading(exchange: &mut Exchange, at: &mut impl Edge) {
     let Some(Scrutiny::Reading(reading)) = exchange.scrutiny.as_deref_mut() else { return };
     let is_awaited = std::mem::take(&mut reading.is_awaited);
@@ -386,14 +386,14 @@ pub fn follow(
     debug_assert_eq!(block, None, "nothing is kept from members where rules only detect");
 }
 
-/// Passes on what was held of a body that was judged. Whether there was such.
+/// Forwards a held body that was judged. Returns whether there was one.
 pub fn pass_judged_body(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     let is_passed = matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Passed(..)));
     let Some(scrutiny) = exchange.scrutiny.take_if(|_| is_passed) else { return false };
     let Scrutiny::Passed(body, end, judged) = *scrutiny else { return false };
     exchange.request.has_long_body_ahead = false;
     let (bytes, held) = body.into_parts();
-    // The member may take its time, and what it has not taken is kept until then.
+    // The member may be slow; the rest is kept until it takes it.
     exchange.scrutiny = Some(Box::new(Scrutiny::Passing(Some(held), judged)));
     hand_on(exchange, at, (&bytes, &Pieces::whole(bytes.len())), end.get());
     if !exchange.request.is_whole && !exchange.is_over() {

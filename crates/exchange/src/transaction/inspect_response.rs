@@ -1,7 +1,7 @@
-//! Responses on their way through the web application firewall, where that looks at them.
+//! Inspection of responses by the web application firewall.
 //!
-//! The head is judged when it comes. A body of a kind that rules look at is held until it is whole, or as long as what is looked at,
-//! and judged; then it goes on. Event streams, calls and what is encoded pass as they come.
+//! The head is judged when it arrives. A body of an inspected type is held until it is complete or has reached the
+//! inspected size, and judged; then it is forwarded. Event streams, gRPC calls and encoded bodies are not held.
 
 use weir_config::snapshot::Responses;
 use weir_http::fields::values;
@@ -78,7 +78,7 @@ fn is_looked_at(
     responses: &Responses,
     (head, input): (&ResponseHead, &[u8]),
 ) -> bool {
-    // What the request calls itself says nothing of its response.
+    // The request's type says nothing about its response.
     if head.framing.is_empty()
         || exchange.request.method == Method::Head
         || Pace::Steady.with_response(head, input) == Pace::Sparse
@@ -88,7 +88,7 @@ fn is_looked_at(
     let is_plain = values(&head.fields, input, "Content-Encoding")
         .all(|coding| coding.eq_ignore_ascii_case(b"identity"));
     let mut types = values(&head.fields, input, "Content-Type").peekable();
-    // Browsers find out by themselves what has no type.
+    // Browsers guess the type of a response without one.
     is_plain && (types.peek().is_none() || types.any(|it| responses.look_at(it)))
 }
 
@@ -120,7 +120,7 @@ pub fn hold(
     judge(exchange, at, has_room, end)
 }
 
-/// Judges a response by what there is of it, and passes that on.
+/// Judges a response by its data so far, and forwards it.
 fn judge(exchange: &mut Exchange, at: &mut impl Edge, has_room: bool, end: End<'_>) -> Passed {
     let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
     let Some(Scrutiny::Answering(answering)) = scrutiny else { return Passed::Over };
@@ -139,7 +139,7 @@ fn judge(exchange: &mut Exchange, at: &mut impl Edge, has_room: bool, end: End<'
         answer_blocked(exchange, at, &block);
         return Passed::Over;
     }
-    // What is compressed is so as a whole where its length was known.
+    // A response of known length is compressed as a whole.
     let is_whole = !matches!(end, End::No);
     let begins_with = match head.framing {
         Framing::Length(_) if is_whole => seen,
@@ -155,7 +155,7 @@ fn judge(exchange: &mut Exchange, at: &mut impl Edge, has_room: bool, end: End<'
     let End::Trailers(fields, text) = end else {
         return send_judged(exchange, at, message, (seen, &pieces), end);
     };
-    // When they came, nobody knew what would be changed of the head.
+    // When the trailers came, the changes to the head were not known yet.
     let edits = exchange.response_trailers();
     let passing = fields.iter().filter(|field| edits.let_pass(field.name.of(text)));
     let fields: Vec<Field> = passing.cloned().collect();

@@ -1,4 +1,4 @@
-//! Persistence by a value that members send: what a response says is remembered.
+//! Persistence by a value in responses.
 
 use weir_core::expression::ResponseFacts;
 
@@ -6,7 +6,7 @@ use crate::edge::Edge;
 use crate::local::traffic::Traffic;
 use crate::parts::remembered::Remembered;
 
-/// Remembers what the response of a member says of itself, where clients are found again by that.
+/// Remembers the value in a member's response, if clients are found again by it.
 pub fn learn(
     at: &mut impl Edge,
     traffic: &Traffic,

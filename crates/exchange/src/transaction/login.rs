@@ -109,7 +109,8 @@ fn check(
     Ok(Some(Checking { by, tag, ticket, logins: Arc::clone(logins) }))
 }
 
-/// Whether a request that was held back cannot go on: a password is still checked, or was wrong, or a service has not let it in.
+/// Whether a request must still wait, or was refused: its password is not checked yet, or was wrong, or a service has not
+/// accepted it.
 pub fn holds(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     let remembered = exchange.ends.remembered.as_deref_mut();
     let Some(identity) = remembered.and_then(|it| it.identity.as_deref_mut()) else { return false };
@@ -136,7 +137,7 @@ pub fn holds(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     authorisation::holds(exchange, at)
 }
 
-/// Nothing that was decided for the user is for whoever this is.
+/// Drops all decisions that depend on the user.
 fn refuse(exchange: &mut Exchange, at: &mut impl Edge, by: &Authenticator) {
     let mark = format!("authenticate {}: the user or the password is wrong", by.name);
     authorisation::forget_decided(exchange, at, &mark);

@@ -8,8 +8,8 @@ use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 
 impl Exchange {
-    /// The stream of an exchange is of no use any more; the exchange goes on elsewhere or ends. What the member has
-    /// not read, it has not failed: once such a request goes to another connection as if its own had been stale.
+    /// The stream of an exchange has failed; the exchange continues elsewhere or ends. If the member has not read the
+    /// request, it has not failed: once, such a request goes to another connection, as after a stale one.
     pub fn stream_lost(&mut self, at: &mut impl Edge, why: MemberFailure, is_unread: bool) {
         if is_unread {
             self.ends.attempt.may_be_stale =
@@ -21,9 +21,9 @@ impl Exchange {
         self.member_lost(at, loss);
     }
 
-    /// No SETTINGS in time: the connection is none that can be used, and takes no further request.
+    /// No SETTINGS in time: the connection cannot be used, and takes no further request.
     pub fn settings_timed_out(&mut self, at: &mut impl Edge) {
-        // It was none that had gone stale, even if it was there before.
+        // The connection was not stale, even if it was there before.
         self.ends.attempt.may_be_stale = false;
         at.release(&mut self.ends, Release::Drop);
         let reason = MemberFailure::ConnectTimeout;
@@ -44,14 +44,14 @@ impl Exchange {
     /// response.
     pub fn client_finished(&mut self, at: &mut impl Edge) {
         if !self.request.is_whole {
-            // What is cut short must not look whole to anybody.
+            // A truncated message must not look complete to anyone.
             self.respond(at, 400, Termination::ClientAbort);
         } else if self.ends.gives_up_its_place() {
             self.abandon(at, Termination::ClientAbort, After::Gone { must_reset: false });
         }
     }
 
-    /// The client has not done in its time what it is waited for: to take what it was sent, or to send more.
+    /// The client was too slow: to take data, or to send it.
     pub fn client_timed_out(&mut self, at: &mut impl Edge) {
         if at.lag(&self.ends, Side::Client) == Lag::Behind {
             let timeout_ms = self.client_timeout_ms();

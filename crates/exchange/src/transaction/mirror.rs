@@ -1,5 +1,5 @@
-//! Copies of requests for other pools. Nobody waits for them: each is a request of weir's own whose response is thrown away, and what
-//! cannot go out at once is dropped.
+//! Copies of requests for other pools. weir never waits for them: each is a request of weir's own whose response is
+//! discarded. A copy that cannot be sent at once is dropped.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use crate::parts::request::Request;
 use crate::parts::tools::Tools;
 use crate::transaction::exchange::Exchange;
 
-/// What marks a copy of a client's request, with the value `1`.
+/// The field that marks a copy, with the value `1`.
 pub const MIRRORED: &[u8] = b"X-Mirrored";
 
 /// Copies that are under way at a time, in one worker.
@@ -36,7 +36,7 @@ pub fn choose(
 ) -> Mirrors {
     let taken = decision.mirrors.iter().filter(|mirror| mirror.takes(tools.draw()));
     let pools = taken.map(|it| traffic.beside(it.pool as usize, (facts, evaluation), now, scratch));
-    // What becomes a tunnel has no copy; nor has a copy, which would go round for ever where it comes back to weir.
+    // Tunnels are not copied; nor are copies, which could loop forever if they come back to weir.
     let is_copied = facts.request.upgrade.is_none() && !is_connect(facts) && !is_copy(facts);
     Mirrors(if is_copied { pools.collect() } else { Vec::new() })
 }
@@ -111,7 +111,7 @@ fn joined(chunks: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// A head of HTTP/1 that says what these lines do.
+/// An HTTP/1 head with these lines.
 fn text_of(lines: Lines<'_>) -> Vec<u8> {
     let of = |wanted: &[u8]| {
         let mut values = lines.filter(|(name, ..)| *name == wanted).map(|(_, value, _)| value);

@@ -1,7 +1,7 @@
-//! What a worker has under way: requests, and what becomes of some of them.
+//! Open transactions of a worker: requests, and the tunnels that some of them become.
 //!
-//! What happens to any kind is told here; what happens to exchanges alone is told to them. A relay has no stream on either
-//! side, and nothing is read from either before it is a tunnel.
+//! Events of all kinds come here; events of exchanges alone go to them. A relay has no stream on either side, and is not
+//! read before it is a tunnel.
 
 pub mod agreement;
 pub mod aside;
@@ -43,7 +43,7 @@ use crate::transaction::exchange::Exchange;
 use crate::transaction::relay::Relay;
 use crate::transaction::tunnel::Tunnel;
 
-/// What a worker has under way.
+/// An open transaction of a worker.
 pub enum Transaction {
     /// A request and its response.
     Http(Exchange),
@@ -96,17 +96,17 @@ impl Transaction {
         }
     }
 
-    /// It has waited, and may go on.
+    /// Its wait is over, and it may continue.
     pub fn go_on(&mut self, at: &mut impl Edge) {
         match self {
             Self::Http(exchange) => exchange.go_on(at),
             Self::Relay(relay) => relay.go_on(at),
-            // It was a time to look at what has been answered since.
+            // A timer for answers that have arrived since.
             Self::Tunnel(_) => {}
         }
     }
 
-    /// It has waited for a member for too long.
+    /// Its wait for a member timed out.
     pub fn waited_in_vain(&mut self, at: &mut impl Edge) {
         match self {
             Self::Http(exchange) => exchange.respond(at, 503, Termination::QueueTimeout),
@@ -167,7 +167,7 @@ impl Transaction {
         }
     }
 
-    /// Some of what has waited for the client's windows went out. Whether more of it may go.
+    /// Some of the data that waited for the client's windows was sent. Returns whether more may be sent.
     pub fn client_let_out(&mut self, at: &mut impl Edge, sent: &LetOut) -> bool {
         match self {
             Self::Http(exchange) => exchange.client_let_out(at, sent),

@@ -1,4 +1,4 @@
-//! What a request is called: toward members and clients, where a virtual server wants that, and in logs.
+//! Request ids: for members and clients, if configured, and in logs.
 
 use std::io::Write as _;
 use std::rc::Rc;
@@ -15,16 +15,16 @@ use crate::parts::tools::Tools;
 /// Bytes of an id that is taken.
 pub const TAKEN_BYTES_MAX: usize = 128;
 
-/// What a request is called.
+/// The id of a request.
 #[derive(Debug, Default)]
 pub struct Named {
     /// Its number; 0: it has another name, or none.
     pub number: u64,
-    /// What a trusted proxy calls it; empty: it has a number, or no name.
+    /// The id from a trusted proxy; empty: it has a number, or no id.
     pub taken: Box<[u8]>,
 }
 
-/// Names a request, and tells its member and its client as far as that is wanted. Where a rule has written the field, it stays.
+/// Gives a request its id, and tells its member and client if configured. A field that a rule has written stays.
 pub fn name(
     settings: &RequestIdSettings,
     arrival: &Arrival<'_>,

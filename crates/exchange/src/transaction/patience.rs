@@ -6,7 +6,7 @@ use crate::parts::pace::Pace;
 use crate::transaction::exchange::{Exchange, Phase};
 
 impl Exchange {
-    /// How long its client may be without progress, of what it sends as of what it takes.
+    /// The longest time without progress of the client, in either direction.
     pub fn client_timeout_ms(&self) -> u64 {
         match self.pace {
             Pace::Steady => self.ends.server.http.body_timeout_ms,
@@ -28,7 +28,7 @@ impl Exchange {
     pub fn await_client(&mut self, at: &mut impl Edge) {
         let mut until_ms = at.turn().now_ms() + self.client_timeout_ms();
         if let Some(Scrutiny::Reading(reading)) = self.scrutiny.as_deref() {
-            // What is held has to be whole some time, or the room for it would be taken for ever.
+            // A held body must be complete at some time, or it would occupy memory forever.
             until_ms = until_ms.min(reading.until_ms);
         }
         self.ends.set_client_deadline(at, until_ms);

@@ -1,4 +1,4 @@
-//! Policies, limits and persistence on a request's way: what was decided, carried out.
+//! Policies, limits and persistence of a request: carries out the decisions.
 
 use std::rc::Rc;
 
@@ -155,7 +155,7 @@ fn wait_for(
     pending
 }
 
-/// What a verdict means for its request, and how the client is kept at its member.
+/// Carries out a verdict for its request, and returns the client's persistence.
 fn carry_out(
     at: &mut impl Edge,
     server: &LocalServer,
@@ -213,7 +213,7 @@ fn carry_out(
     (considered, stickiness)
 }
 
-/// Keeps what is needed of a request when its response comes, if anything is.
+/// Keeps the data of a request that its response needs, if any.
 fn keep(
     tools: &mut Tools,
     arrival: &Arrival<'_>,
@@ -226,7 +226,7 @@ fn keep(
     let server = arrival.server;
     let Pending { checks, asks, mirrors } = pending;
     let is_unchecked = !checks.is_empty() || !asks.is_empty();
-    // No rule looks at what its connection must not be asked.
+    // Rules do not see misdirected requests.
     let is_for_rules = traffic.has_response_rules && considered.ending != Some(Ending::Misdirected);
     let has_rules_to_note = tools.notes_rules && !decision.followed.is_empty();
     let learns = stickiness.as_ref().is_some_and(|it| it.sticky.learn().is_some());
@@ -262,7 +262,7 @@ fn keep(
         entered_as = std::mem::take(&mut brought.user);
         asked_for = keep_brought(&mut remembered, brought);
     }
-    // Whatever is not kept here of what is still checked, nobody would wait for.
+    // A pending check needs its request to be kept, or nothing would wait for the result.
     let is_named = !user.is_empty() || !entered_as.is_empty();
     if is_unchecked || is_named || is_asked_again && facts.unix_s.is_some() {
         let (user, unix_s) = (user.into(), facts.unix_s);
@@ -297,7 +297,7 @@ pub fn tell_lines(at: &mut impl Edge, decision: &Decision) {
     }
 }
 
-/// What rules for responses see of a member.
+/// Facts about a member for rules that read the response.
 fn member_facts(pool: &LocalPool, member: u32) -> Option<MemberFacts<'_>> {
     let settings = pool.settings();
     let found = settings.members.get(member as usize)?;
@@ -389,7 +389,7 @@ impl Exchange {
     }
 }
 
-/// The client is at this member now: it is told where that is news.
+/// The client is now at this member: the response tells it, if that is new.
 fn remember(
     server: &LocalServer,
     remembered: &mut Remembered,

@@ -27,7 +27,7 @@ impl Exchange {
             return at.hold(&mut self.ends, (input, pieces), end);
         }
         if let Phase::Deliver { unwanted_bytes, .. } = &mut self.phase {
-            // Nobody wants it any more. A client that takes nothing of its response may not go on sending for ever.
+            // The data is no longer needed. A client that takes nothing of its response may not continue to send forever.
             *unwanted_bytes += pieces.data_bytes as u64;
             if *unwanted_bytes <= u64::from(self.ends.server.http2_limits.unwanted_size_max) {
                 self.ends.give_window(at);
@@ -56,7 +56,7 @@ impl Exchange {
     pub fn request_cut(&mut self, at: &mut impl Edge) {
         self.request.is_cut = true;
         if is_judged_whole(self) {
-            // Nobody will answer what cannot be judged.
+            // The firewall cannot judge a part of a request, so no member gets it.
             return self.respond(at, 400, Termination::ClientAbort);
         }
         if !self.ends.is_client_behind(at) {

@@ -1,8 +1,7 @@
 //! Connections that are relayed as a whole, on their way to a member. When it is there, they are tunnels.
 //!
-//! What a client sends before its member is there stays with it, but for one read at most; so a further
-//! member can be tried without anything lost. An end that is no orderly one is passed on as a reset: a
-//! part must not look like the whole.
+//! Before the member is connected, at most one read is taken from the client; so another member can be tried without a
+//! loss. A connection that breaks is passed on as a reset: a part must not look like the whole.
 
 use std::rc::Rc;
 
@@ -26,7 +25,7 @@ use crate::termination::Termination;
 use crate::transaction::policy::consider;
 use crate::transaction::seeking::Found;
 
-/// What was spoken on a kept connection is not for it.
+/// A reused connection would contain another client's dialogue.
 const NEED: Need = Need {
     is_fresh: true,
     is_repeatable: false,
@@ -181,7 +180,7 @@ impl Relay {
         self.find_member(at);
     }
 
-    /// The client sends nothing more. It may well wait for what its member sends.
+    /// The client has ended its sending side. It may still wait for the member's data.
     pub fn client_finished(&mut self, at: &mut impl Edge) {
         if self.ends.gives_up_its_place() {
             self.end(at, Termination::ClientAbort, After::Gone { must_reset: false });
@@ -223,7 +222,7 @@ pub fn count_relay(counters: &VirtualServerCounters, termination: Termination) {
         Termination::ClientMalformed => &counters.relays_client_malformed,
         Termination::UnknownServerName => &counters.relays_unknown_server_name,
         Termination::Stopped => &counters.relays_stopped,
-        // Counted as what they are: connections refused and limited, handshakes.
+        // These are counted elsewhere: refused and limited connections, handshakes.
         _ => return,
     };
     counter.add(1);

@@ -1,4 +1,4 @@
-//! A response that is a failure by its status (`retry_on`): another member is asked, and nothing of it goes out.
+//! Retry by status (`retry_on`): the response is dropped, and another member gets the request.
 
 use std::rc::Rc;
 
@@ -24,7 +24,7 @@ pub fn repeat(
         return false;
     }
     let clock = at.turn().clock;
-    // A place that is taken counts for the member's rate, and may be its trial: none is taken in vain.
+    // A place counts for the member's rate, and may be its trial request: none is taken in vain.
     if !pool.has_retry(clock.now_ms()) {
         return false;
     }

@@ -30,7 +30,7 @@ fn begin_failing(
     begin_known(exchange, at, head, (input, body))
 }
 
-/// Begins a response that its client gets, or what rules put in its place.
+/// Begins a response for the client, or its replacement by rules.
 #[inline]
 fn begin_known(
     exchange: &mut Exchange,
@@ -63,8 +63,8 @@ impl Exchange {
         }
     }
 
-    /// Begins a response. Of HTTP/1 the head for the client is returned, to go out with the first bytes of the body. `input`
-    /// is the head, `body` what there is behind it.
+    /// Begins a response. For HTTP/1, returns the head for the client, to be sent with the first bytes of the body.
+    /// `input` is the head, `body` the data behind it.
     pub fn begin_response(
         &mut self,
         at: &mut impl Edge,
@@ -108,14 +108,14 @@ impl Exchange {
             self.await_client(at);
         } else {
             if self.pace == Pace::Sparse && !self.request.is_whole {
-                // What comes from either side shows that nobody is gone.
+                // Data from either side shows that both are alive.
                 self.await_client(at);
             }
             self.ends.set_member_deadline(at, until_ms);
         }
     }
 
-    /// The client took everything: the member may go on.
+    /// The client took everything: the member may continue.
     pub fn client_takes_more(&mut self, at: &mut impl Edge) {
         if self.ends.attempt.connection.is_none() {
             return;
@@ -173,7 +173,7 @@ impl Exchange {
         self.complete(at, Termination::Complete);
     }
 
-    /// Some of what has waited for the client's windows went out. Whether more of it may go.
+    /// Some of the data that waited for the client's windows was sent. Returns whether more may be sent.
     pub fn client_let_out(&mut self, at: &mut impl Edge, sent: &LetOut) -> bool {
         if sent.is_behind {
             self.await_client(at);

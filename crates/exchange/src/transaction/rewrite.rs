@@ -16,15 +16,15 @@ use crate::parts::pieces::Pieces;
 use crate::parts::rewriting::Rewriting;
 use crate::transaction::exchange::Exchange;
 
-/// Digests of what the member has sent (RFC 9530, and those before it): of what is sent on they are not true.
+/// Digests of the original body (RFC 9530, and earlier fields): they are wrong for the rewritten one.
 const DIGESTS: [&[u8]; 4] = [b"Digest", b"Content-MD5", b"Repr-Digest", b"Content-Digest"];
 
-/// What becomes of a response whose body may be rewritten.
+/// The treatment of a response whose body may be rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// It is rewritten.
     Rewritten,
-    /// It has no body: what it says of that is what it would say of the rewritten one.
+    /// It has no body: its head has the values of the rewritten body.
     Unchanged,
     /// It passes as it is: it is encoded.
     Encoded,
@@ -40,7 +40,7 @@ enum Fate {
 /// first, which Apache knows.
 const RANGES: [&[u8]; 3] = [b"Range", b"If-Range", b"Request-Range"];
 
-/// A member is asked for a body that can be read, for all of it, and in terms of its own entity tags.
+/// Asks the member for an unencoded, complete body, and uses the member's own entity tags.
 pub fn ask_for_plain(
     server: &LocalServer,
     facts: &Facts<'_>,
@@ -50,7 +50,7 @@ pub fn ask_for_plain(
     edits.set(b"Accept-Encoding", |out| out.extend_from_slice(b"identity"));
     // Parts pass as they are: a client could ask for one to get all of the member's bytes.
     RANGES.iter().for_each(|name| edits.remove(name));
-    // Otherwise it is done with what is asked for the sake of that.
+    // Otherwise the request was changed for compression anyway.
     if server.settings().compression.is_none() {
         entity_tags::restore_if_match(facts.request, facts.request_input, edits, scratch);
     }
@@ -103,7 +103,7 @@ pub fn begin(
     true
 }
 
-/// What becomes of a response. Those of the edits that are not for it are taken out.
+/// The treatment of a response. Edits that do not apply to it are removed.
 fn fate(
     response: &ResponseTraits<'_>,
     framing: Framing,
@@ -131,7 +131,7 @@ fn fate(
     if edits.is_empty() { Fate::TooLong } else { Fate::Rewritten }
 }
 
-/// Writes what goes on of the data that `pieces` name.
+/// Writes the rewritten data of `pieces`.
 pub fn pass(
     exchange: &mut Exchange,
     at: &mut impl Edge,

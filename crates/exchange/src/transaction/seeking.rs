@@ -16,7 +16,7 @@ use crate::parts::tries::Lease;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
 
-/// What a failure counts as at least, where members are compared by the time they take.
+/// The least response time that a failure counts as, where members are compared by response time.
 const FAILED_US_MIN: u64 = 100_000;
 
 /// The result of looking for a member.
@@ -25,9 +25,9 @@ pub enum Found {
     Member,
     /// It waits for one.
     Waits,
-    /// There is none.
+    /// No member.
     Nobody {
-        /// Those that are up have no room.
+        /// The members that are up have no room.
         is_full: bool,
     },
 }
@@ -56,7 +56,7 @@ impl Ends {
                 Ok(lease) => lease,
                 Err(reason) => {
                     is_full = reason == NoMember::Full;
-                    // What has been sent of it must be here to be sent again.
+                    // A request can only wait if the part that was sent is still stored.
                     let may_wait =
                         is_first || !need.is_sent || (need.is_replayable && need.is_whole);
                     if is_full
@@ -104,7 +104,7 @@ impl Ends {
         Found::Nobody { is_full }
     }
 
-    /// How it ends that has found nobody: with a status, where it is a request.
+    /// The status and termination reason if no member was found.
     pub fn why_nobody(&self) -> (u16, Termination) {
         match self.tries.failure {
             Some(reason) => (reason.status(), reason.termination()),
@@ -169,8 +169,8 @@ impl Ends {
         }
     }
 
-    /// Where it waits for a place another table is in force: it goes by that from now on. What kept its
-    /// client at a member was numbered by the table before, and is only known further if nothing changed.
+    /// Another table is active while it waits for a place: it uses that table from now on. The numbers of its persistence
+    /// are those of the table before, and stay valid only if nothing changed.
     pub fn move_to(&mut self, pool: &Rc<LocalPool>) {
         let labels = |pool: &LocalPool| {
             pool.members.iter().map(|member| Arc::clone(&member.live.label)).collect::<Vec<_>>()

@@ -18,7 +18,7 @@ use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::policy::keep_cookies;
 use crate::transaction::rewrite;
 
-/// What became of some of a response.
+/// The result of forwarding a piece of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Passed {
     /// It was passed on.
@@ -97,7 +97,7 @@ pub fn begin_judged(
     if exchange.ends.remembered.is_some()
         && let Some(answer) = exchange.edit_response(at, head, input, &mut edits)
     {
-        // What was held to be judged may not be all that came.
+        // The held data may be only a part of the body.
         let is_whole = exchange.phase == Phase::AwaitHead && is_all(head.framing, body);
         replace_response(exchange, at, answer, is_whole, edits);
         return at.tools().scratch.take();
@@ -164,7 +164,7 @@ pub fn send_judged(
     passed
 }
 
-/// The same, of a body that is compressed or dropped.
+/// As above, for a body that is compressed or dropped.
 fn send_encoded(
     exchange: &mut Exchange,
     at: &mut impl Edge,
@@ -176,7 +176,7 @@ fn send_encoded(
     let mut compressed = at.tools().scratch.take();
     let encoded = exchange.compress(at, (input, pieces), is_end, &mut compressed);
     if encoded == Encoded::Broken {
-        // What has gone out cannot be made whole.
+        // A response that was partly sent cannot be completed.
         at.tools().scratch.give(compressed);
         exchange.ends.send_head_alone(at, head);
         exchange.truncate(at, Termination::EncodingFailed);

@@ -1,17 +1,16 @@
-//! The stages of a request, from its head to its member, in their order. What becomes of its response stands in
-//! [`Exchange::begin_response`].
+//! The stages of a request, from its head to its member, in order. [`Exchange::begin_response`] has those of its response.
 //!
-//! | stage | what may come of it |
+//! | stage | possible results |
 //! |---|---|
-//! | limits and policies ([`consider`]) | an answer, a time to wait for, another pool, edits; persistence wishes for a member; another virtual server, which begins anew |
-//! | coding ([`compress::note_codings`]) | which compression its client takes |
-//! | sealed cookies ([`CookieKeeper::open`](crate::local::cookies::CookieKeeper::open)) | the values that the application has set |
-//! | the web application firewall ([`inspect::inspect_head`]) | an answer; its body is held until it was judged |
-//! | edits | the head that its member gets |
+//! | limits and policies ([`consider`]) | a response, a delay, another pool, edits; the member of persistence; another virtual server, which begins anew |
+//! | coding ([`compress::note_codings`]) | the compression that its client accepts |
+//! | sealed cookies ([`CookieKeeper::open`](crate::local::cookies::CookieKeeper::open)) | the original values of the application |
+//! | the web application firewall ([`inspect::inspect_head`]) | a response; the body is held until it is judged |
+//! | edits | the head for the member |
 //! | size | 413 |
-//! | hops | an answer of weir's own |
-//! | time | it waits, where a limit says so, until its password was checked, and until services have let it in ([`login::holds`]) |
-//! | balance and member ([`Exchange::dispatch`]) | a member and a connection; a line; 502, 503, 504 |
+//! | hops | a response of weir's own |
+//! | time | it waits for a limit, for its password check, and for services ([`login::holds`]) |
+//! | balance and member ([`Exchange::dispatch`]) | a member and a connection; a queue; 502, 503, 504 |
 
 use std::rc::Rc;
 
@@ -44,7 +43,7 @@ use crate::transaction::{
     Transaction, authorisation, compress, early_data, inspect, login, mirror, trailers,
 };
 
-/// What was decided about a request before it became an exchange.
+/// The decisions about a request before it becomes an exchange.
 pub struct Verdict {
     decision: Box<Decision>,
     ending: Option<Ending>,
@@ -141,7 +140,7 @@ impl Exchange {
             return;
         }
         if !matches!(self.ends.parked, Parked::Until(_) | Parked::Called(_)) {
-            // It was a time to look at what has been answered since.
+            // A timer for answers that have arrived since.
             return;
         }
         debug_assert!(self.ends.attempt.lease.is_none(), "what waits has no member");
@@ -277,7 +276,7 @@ fn begin_handed_over(
     }
 }
 
-/// Has the web application firewall judge a request that goes to a member, where there is one. What there is to do.
+/// Lets the web application firewall judge a request that goes to a member. Returns the next step.
 fn judge(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,
@@ -344,7 +343,7 @@ fn find_route(
     };
     let Considered { pool, preference, not_before_us, request_number, remembered, ending } =
         considered;
-    // As its own snapshot numbers it: the table in force may have another by now.
+    // By the numbers of its own snapshot: the active table may have others by now.
     let pool = Rc::clone(traffic.pool(pool));
     Found::Route(Route { pool, preference, not_before_us, request_number, remembered, ending })
 }

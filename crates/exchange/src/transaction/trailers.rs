@@ -1,8 +1,7 @@
-//! What comes behind a body obeys what rules did to the head before it.
+//! Trailers: changes that rules made to the head also apply to the trailers behind its body.
 //!
-//! Request trailers end at weir unless `request_trailers: forward` asks for them: `TE: trailers` speaks of the
-//! response, a gRPC request has none, and members that merge them into the head would take them for fields
-//! which were judged with it.
+//! Request trailers are dropped unless `request_trailers: forward` is set: `TE: trailers` is about the response, a gRPC
+//! request has none, and members that merge them into the head would treat them as checked fields.
 
 use weir_config::snapshot::RequestTrailers;
 use weir_http::edits::{FieldEdits, RequestEdits, TrailerEdits};
@@ -22,14 +21,14 @@ fn may_follow(framing: Framing, version: Version) -> bool {
     }
 }
 
-/// A member that gets no trailers is not told of any.
+/// A member that gets no trailers must not see them announced.
 pub fn announce(server: &LocalServer, head: &RequestHead, edits: &mut RequestEdits) {
     if head.announces_trailers && server.http.request_trailers == RequestTrailers::Drop {
         edits.fields.remove(b"Trailer");
     }
 }
 
-/// Keeps what was done to a request's head, all of it, for its trailers.
+/// Keeps all changes to a request's head, for its trailers.
 pub fn keep_edits(
     tools: &mut Tools,
     server: &LocalServer,
@@ -48,7 +47,7 @@ pub fn keep_edits(
 }
 
 impl Remembered {
-    /// Keeps what was done to a response's head for its trailers.
+    /// Keeps the changes to a response's head, for its trailers.
     pub fn note_response_edits(&mut self, head: &ResponseHead, edits: &FieldEdits) {
         if may_follow(head.framing, head.version) {
             self.response_names.note(edits);

@@ -1,5 +1,5 @@
-//! After 101, or of a connection that is relayed: bytes pass both ways, each direction with its own end. Either end may
-//! be a stream of HTTP/2.
+//! A tunnel: after 101, or of a relayed connection. Bytes pass both ways, and each direction ends separately. Either end
+//! may be an HTTP/2 stream.
 //!
 //! | | client | member |
 //! |---|---|---|
@@ -19,7 +19,7 @@ use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::relay::{Relay, count_relay};
 
-/// What it was before it became one.
+/// The kind of transaction that it was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// A connection that is relayed as a whole.
@@ -33,7 +33,7 @@ pub struct Tunnel {
     /// The two connections.
     pub ends: Ends,
     origin: Origin,
-    /// Its member tells a break from an end.
+    /// Its member's protocol distinguishes a break from an end.
     tells_breaks: bool,
     /// Why its member is gone, if that is no end.
     failure: Option<MemberFailure>,
@@ -42,14 +42,14 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// What becomes of an exchange whose member has agreed.
+    /// The tunnel of an exchange whose member has agreed.
     pub fn of(exchange: Exchange) -> Self {
         let tells_breaks = exchange.ends.tells_breaks();
         let has_client_ended = exchange.client_ended;
         Self { tells_breaks, has_client_ended, ..Self::between(exchange.ends, Origin::Request) }
     }
 
-    /// What becomes of a connection that is relayed when its member is there.
+    /// The tunnel of a relayed connection whose member is connected.
     pub fn of_relay(relay: Relay) -> Self {
         Self::between(relay.ends, Origin::Relay)
     }
@@ -70,8 +70,8 @@ impl Tunnel {
         self.ends.over.is_some()
     }
 
-    /// Both ends are there: what the client has sent ahead goes first. `has_client_ended`, `has_member_ended`: nothing more comes of
-    /// it.
+    /// Both ends are connected: data that the client has sent ahead goes first. `has_client_ended`, `has_member_ended`:
+    /// that end sends nothing more.
     pub fn start(
         &mut self,
         at: &mut impl Edge,
@@ -156,7 +156,7 @@ impl Tunnel {
         self.ends.set_client_deadline(at, at.turn().now_ms() + timeout_ms);
     }
 
-    /// No byte has come from either end for a while. One that still takes what it was sent is not idle.
+    /// No byte has come from either end for a while. An end that still takes data is not idle.
     pub fn timer(&mut self, at: &mut impl Edge) {
         let timeout_ms = self.ends.server.tunnel_timeout_ms();
         let of_client_ms = at.patience_until_ms(&self.ends, Side::Client, timeout_ms);
@@ -183,7 +183,7 @@ impl Tunnel {
         self.may_end(at);
     }
 
-    /// Some of what has waited for the client's windows went out. Whether more of it may go.
+    /// Some of the data that waited for the client's windows was sent. Returns whether more may be sent.
     pub fn client_let_out(&mut self, at: &mut impl Edge, sent: &LetOut) -> bool {
         if sent.data_bytes > 0 {
             self.is_alive(at);
@@ -231,10 +231,10 @@ impl Tunnel {
         }
     }
 
-    /// The client sends nothing more: the member is told so, once it has taken everything.
+    /// The client has ended its sending side: the member is told, once it has taken everything.
     pub fn client_ended(&mut self, at: &mut impl Edge) {
         self.has_client_ended = true;
-        // Of a socket that is closed now the close tells.
+        // A socket that is closed now needs no half-close.
         let is_closed = self.origin == Origin::Relay
             && self.has_member_ended
             && at.lag(&self.ends, Side::Member) != Lag::Behind
@@ -245,7 +245,7 @@ impl Tunnel {
         self.may_end(at);
     }
 
-    /// The member sends nothing more: the client is told so, once it has taken everything.
+    /// The member has ended its sending side: the client is told, once it has taken everything.
     pub fn member_ended(&mut self, at: &mut impl Edge) {
         self.has_member_ended = true;
         if !self.ends.is_client_behind(at) {
@@ -254,8 +254,8 @@ impl Tunnel {
         self.may_end(at);
     }
 
-    /// The member resets its stream, whose end it has sent: it does not want what the client may yet send. The client gets
-    /// what is under way to it. False: it has not sent the end.
+    /// The member resets its stream after its end: it does not want more data of the client. The client gets the data on
+    /// its way. False: the member has not sent its end.
     pub fn member_left(&mut self, at: &mut impl Edge) -> bool {
         if !self.has_member_ended {
             return false;
@@ -266,22 +266,21 @@ impl Tunnel {
         true
     }
 
-    /// The member connection is of no use any more and has been closed. How a tunnel ends is a matter between its ends: that
-    /// is held against nobody.
+    /// The member connection has failed and was closed. A broken tunnel counts as a failure of neither side.
     pub fn member_lost(&mut self, at: &mut impl Edge, reason: MemberFailure) {
         self.ends.attempt.connection = None;
         self.failure = Some(reason);
         self.ends.leave_member(at, None);
         if self.has_member_ended && self.origin == Origin::Request {
-            // What the member has said is whole; it hears nothing more.
+            // The member's data is complete; it gets nothing more.
             self.has_client_ended = true;
             return self.may_end(at);
         }
         self.truncate(at, reason.termination());
     }
 
-    /// Both directions have ended and everything is delivered: so has the tunnel. A stream of the member is left before
-    /// that, when it is over: what becomes of its connection does not matter to what the client has yet to take.
+    /// Both directions have ended and everything is delivered: the tunnel ends. A member's stream is released before that,
+    /// when it has ended: the fate of its connection does not matter for the data that the client has yet to take.
     fn may_end(&mut self, at: &mut impl Edge) {
         if !self.has_client_ended || !self.has_member_ended {
             return;

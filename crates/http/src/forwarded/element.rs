@@ -8,13 +8,13 @@ use super::parse_address;
 use crate::chars::{is_ows, is_token_byte, token_length};
 use crate::ip_text::write_ip;
 
-/// What one proxy says. Parameters that it does not say, or that are not these four, are `None`.
+/// The statement of one proxy. Missing parameters, and parameters other than these four, are `None`.
 ///
-/// Nodes (`for`, `by`) are an address, perhaps with a port, `unknown`, or an identifier that starts
-/// with an underscore and hides the address (section 6.3).
+/// Nodes (`for`, `by`) are an address, perhaps with a port, `unknown`, or an identifier that starts with an underscore and
+/// hides the address (section 6.3).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Element<'a> {
-    /// `for`: who asked the proxy.
+    /// `for`: the proxy's client.
     pub client: Option<Cow<'a, [u8]>>,
     /// `by`: where the proxy was asked.
     pub by: Option<Cow<'a, [u8]>>,
@@ -72,7 +72,7 @@ pub fn elements(value: &[u8]) -> impl Iterator<Item = Result<Element<'_>, Malfor
     })
 }
 
-/// The element at the start of `input`, and what follows it: nothing, or from a comma on.
+/// The element at the start of `input`, and the rest: nothing, or from a comma on.
 fn parse_element(mut input: &[u8]) -> Option<(Element<'_>, &[u8])> {
     let mut element = Element::default();
     loop {
@@ -89,7 +89,7 @@ fn parse_element(mut input: &[u8]) -> Option<(Element<'_>, &[u8])> {
     }
 }
 
-/// Puts the pair at the start of `input` into the element; returns what follows it.
+/// Puts the pair at the start of `input` into the element; returns the rest.
 fn parse_pair<'a>(input: &'a [u8], element: &mut Element<'a>) -> Option<&'a [u8]> {
     let (name, rest) = input.split_at(token_length(input));
     let rest = rest.strip_prefix(b"=")?;
@@ -109,8 +109,8 @@ fn parse_pair<'a>(input: &'a [u8], element: &mut Element<'a>) -> Option<&'a [u8]
     place.replace(value).is_none().then_some(rest)
 }
 
-/// A token or a quoted string (RFC 9110 section 5.6.4), and what follows it. Colons and brackets are
-/// taken without quotes too: proxies forget those around ports and IPv6 addresses.
+/// A token or a quoted string (RFC 9110 section 5.6.4), and the rest. Colons and brackets are accepted without quotes too:
+/// proxies omit them around ports and IPv6 addresses.
 fn parse_value(input: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     let Some(quoted) = input.strip_prefix(b"\"") else {
         let is_part = |byte: &u8| is_token_byte(*byte) || b":[]".contains(byte);
@@ -149,8 +149,7 @@ fn skip_ows(mut input: &[u8]) -> &[u8] {
     input
 }
 
-/// Appends an element that says who asked (with the port if `client` has one that is not 0), for
-/// which host and by which scheme.
+/// Appends an element with the client (with the port if `client` has one that is not 0), the host and the scheme.
 pub fn write_element(client: SocketAddr, host: Option<&[u8]>, proto: &[u8], out: &mut Vec<u8>) {
     let has_port = client.port() != 0;
     // Neither a colon nor a bracket may stand in a token.

@@ -1,12 +1,10 @@
-//! Who the client is, as proxies before us tell it: X-Forwarded-For, and Forwarded (RFC 7239).
+//! The client's address from the headers of proxies: X-Forwarded-For, and Forwarded (RFC 7239).
 //!
-//! Every proxy appends the address that *it* saw to the list, so only the end of the list that known
-//! proxies wrote can be believed. [`client_address`] walks it from the right: while an address is
-//! that of a trusted proxy, what stands to its left was told by that proxy. The first address that is
-//! not trusted is the client's; whatever is further left, the client may have made up.
+//! Every proxy appends the address that *it* saw to the list, so only the part written by known proxies can be trusted.
+//! [`client_address`] walks from the right: while an address belongs to a trusted proxy, the element to its left was
+//! written by that proxy. The first address that is not trusted is the client's; everything further left may be invented.
 //!
-//! An element that cannot be read ends the walk at the proxy that passed it on: nobody behind a
-//! garbled element is believed.
+//! A malformed element ends the walk at the proxy that forwarded it: nothing further left is trusted.
 
 mod element;
 
@@ -31,10 +29,10 @@ pub enum Source {
     Forwarded,
 }
 
-/// The client's address: that of the connection's other end, or what trusted proxies tell.
+/// The client's address: the connection's peer, or the address from trusted proxies.
 ///
-/// `fields` are the values of all fields of this name in the order of the message. IPv4-mapped IPv6
-/// addresses count as the IPv4 ones that they are, toward `is_trusted` and in what is returned.
+/// `fields` are the values of all fields of this name in the order of the message. IPv4-mapped IPv6 addresses count as
+/// IPv4 addresses, for `is_trusted` and in the result.
 ///
 /// Cost: at most [`HOPS_MAX`] elements of X-Forwarded-For are looked at; of Forwarded, whose quoted
 /// strings can only be read from the left, each field from which an element is taken is read whole.
@@ -65,7 +63,7 @@ struct Walk<Trust> {
 }
 
 impl<Trust: Fn(IpAddr) -> bool> Walk<Trust> {
-    /// Takes the element next to the left; `told` is what it says. Whether the walk goes on.
+    /// Processes the next element to the left; `told` is its address. Returns whether the walk continues.
     fn step(&mut self, told: impl FnOnce() -> Option<IpAddr>) -> bool {
         if self.hops_left == 0 || !(self.is_trusted)(self.client) {
             return false;
@@ -133,14 +131,13 @@ fn parse_port(text: &str) -> Option<u16> {
     if digits { text.parse().ok() } else { None }
 }
 
-/// Whether a value is a list of elements to its end. One that is not, with a string that never ends say,
-/// would swallow what is appended.
+/// Whether a value is a complete list of elements. An incomplete one, for example with an unterminated string, would
+/// swallow an appended element.
 pub fn is_whole(field: &[u8]) -> bool {
     elements(field).all(|element| element.is_ok())
 }
 
-/// Appends what `existing` fields said, in their order, as the beginning of one field's value: what follows
-/// is one further element.
+/// Appends the values of `existing` fields, in order, as the beginning of one field's value; one further element follows.
 pub fn write_existing<'a>(existing: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     for value in existing {
         let value = trim_ows(value);

@@ -13,16 +13,15 @@ pub const CHUNK_SIZE_DIGITS_MAX: u8 = 16;
 /// Bytes of the extensions of one chunk.
 pub const CHUNK_EXTENSION_SIZE_MAX: u16 = 256;
 
-/// Bytes that the chunk extensions of one body may take beyond the number of its data bytes. The
-/// allowance grows with the data because signed uploads carry an extension on every chunk; what it
-/// stops is a body that is all extensions.
+/// Most bytes of one body's chunk extensions beyond the number of its data bytes. The allowance grows with the data
+/// because signed uploads have an extension on every chunk; it stops bodies that consist only of extensions.
 pub const CHUNK_EXTENSIONS_TOTAL_SIZE_MAX: u64 = 16 * 1024;
 
 /// Finds the data in the bytes of a body, and its end.
 #[derive(Debug, Clone)]
 pub struct BodyDecoder {
     state: State,
-    /// Of the body (Length) or of the chunk under way.
+    /// Remaining bytes of the body (Length) or of the current chunk.
     remaining: u64,
     /// Sum of the chunk sizes so far.
     total: u64,
@@ -32,7 +31,7 @@ pub struct BodyDecoder {
     size_max: u64,
     /// Flaws that are overlooked.
     taken: Flaws,
-    /// Those that were found and not told yet.
+    /// Flaws that were found and not reported yet.
     found: Flaws,
     told: Flaws,
 }
@@ -69,7 +68,7 @@ enum State {
     Trailers,
 }
 
-/// What the decoder makes of its input.
+/// The decoder's result for its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyStep {
     /// `input[start..end]`, which is not empty, is data; everything before `end` is consumed.
@@ -79,7 +78,7 @@ pub enum BodyStep {
         /// One past the last.
         end: usize,
     },
-    /// All of the input is consumed, and the body goes on.
+    /// All of the input is consumed, and the body continues.
     NeedMore {
         /// Length of the input.
         consumed: usize,
@@ -90,7 +89,7 @@ pub enum BodyStep {
         /// Where.
         consumed: usize,
     },
-    /// The body has ended; what follows `consumed` is another message.
+    /// The body has ended; another message follows `consumed`.
     End {
         /// Where.
         consumed: usize,
@@ -303,7 +302,7 @@ impl BodyDecoder {
                 return Err(BodyError::ChunkSizeOverflow);
             }
             self.digits += 1;
-            // Sixteen digits are what 64 bits hold.
+            // Sixteen digits fill 64 bits.
             self.remaining = self.remaining << 4 | u64::from(digit);
             return Ok(State::Size);
         }

@@ -1,5 +1,5 @@
-//! Why a message is refused. Client and member are told apart by the type: a [`RequestError`] is the
-//! client's fault and has the status of the answer, a [`ResponseError`] the member's.
+//! Reasons for refusing a message. The type names the side: a [`RequestError`] is the client's fault and has the status of
+//! the response, a [`ResponseError`] the member's.
 
 use std::fmt;
 
@@ -174,7 +174,7 @@ impl std::error::Error for RequestError {}
 /// Why a member's response is refused. The client gets 502.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseError {
-    /// The version is not spelled as one, or is none of HTTP/1.
+    /// The version is malformed, or not HTTP/1.
     Version,
     /// The status is not three digits from 100 to 599.
     Status,

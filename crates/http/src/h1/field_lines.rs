@@ -12,11 +12,11 @@ use crate::usual_names::usual_name;
 /// The line that ends a section.
 const EMPTY_LINE: &[u8] = b"\r\n";
 
-/// Parses the field lines that start at `start` up to and with the empty line, whose end it gives;
-/// `None` when the input ends before. What the fields say is for the caller to judge afterwards.
+/// Parses the field lines from `start` up to and including the empty line, and returns its end; `None` if the input ends
+/// before. The caller judges the meaning of the fields afterwards.
 ///
-/// What is decided about a byte depends on the bytes before it alone, so a section cut anywhere
-/// fails, if at all, at the same byte and for the same reason as the whole one.
+/// The decision about a byte depends only on earlier bytes, so a truncated section fails, if at all, at the same byte and
+/// for the same reason as the whole one.
 pub(super) fn parse_field_lines(
     input: &[u8],
     start: usize,
@@ -62,8 +62,8 @@ fn field(
     value_length: usize,
 ) -> Field {
     let value_start = start + name_length + b":".len();
-    // One space before the value and none after it is what nearly all senders write. The value holds
-    // no control character but HTAB, so every other byte up to the space is whitespace or the line's end.
+    // Nearly all senders write one space before the value and none after it. The value has no control character but HTAB,
+    // so every other byte up to the space is whitespace or the line's end.
     let is_tidy = matches!(behind_colon, [b' ', first, ..] if *first > b' ')
         && behind_colon.get(value_length.wrapping_sub(1)).is_some_and(|last| *last > b' ');
     Field {
@@ -107,7 +107,7 @@ fn unusual_name(line: &[u8]) -> Result<Option<(usize, Kind)>, FieldError> {
     }
 }
 
-/// What follows the CR LF that ends `line`; `None` when it has not come yet.
+/// The bytes behind the CR LF that ends `line`; `None` if it has not come yet.
 #[cold]
 fn behind_unusual_line(line: &[u8]) -> Result<Option<&[u8]>, FieldError> {
     let Some(length) = find_control(line, 0) else {
@@ -145,10 +145,10 @@ pub fn parse_trailers(
     }
 }
 
-/// The same for a member of which the flaws `taken` are overlooked; those found are added to `flaws`.
+/// As above, for a member whose flaws in `taken` are tolerated; found flaws are added to `flaws`.
 ///
-/// A section whose lines had to be mended stands mended in `repaired`, and its spans are of that instead of
-/// `input`; else `repaired` is empty. The length is in any case that of what was received.
+/// A section with repaired lines is in `repaired`, and its spans refer to that instead of `input`; otherwise `repaired` is
+/// empty. The length is always that of the received bytes.
 pub fn parse_trailers_of_member(
     input: &[u8],
     limits: &HeadLimits,

@@ -1,9 +1,8 @@
 //! HTTP/1.1 and HTTP/1.0 (RFC 9112).
 //!
-//! The caller owns the bytes. It parses what it has; while the outcome is [`Parsed::Partial`] it
-//! collects more and asks [`HeadScan`] whether parsing again is worth it, so that a head that drips
-//! in costs no more than its length. Bodies go through a [`BodyDecoder`], which names the ranges
-//! that are data. What goes out is written from what was parsed.
+//! The caller owns the bytes and parses them. While the result is [`Parsed::Partial`] it collects more and asks
+//! [`HeadScan`] whether the head is complete, so that a head that arrives byte by byte costs no more than its length.
+//! Bodies go through a [`BodyDecoder`], which returns the ranges of data. Outgoing messages are written from parsed ones.
 //!
 //! ```
 //! use weir_http::edits::RequestEdits;

@@ -1,7 +1,7 @@
-//! Sections of a member that are not written as they should be: bare line feeds and control characters.
+//! Repairs malformed sections of a member: bare line feeds and control characters.
 //!
-//! The strict parser stays the only one. What it refuses for such a flaw is written anew without it, and then
-//! read by that parser. A section that it takes never comes here.
+//! The strict parser stays the only one. A section that it refuses for such a flaw is written anew without the flaw, and
+//! then parsed by it. Sections that it accepts never come here.
 
 use super::{HeadLimits, within_limit};
 use crate::chars::find_control;
@@ -12,7 +12,7 @@ use crate::message::FieldId;
 /// The result of a repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repair {
-    /// The section takes so many bytes of the input; as it should be it is in the buffer.
+    /// The section takes this many bytes of the input; its repaired form is in the buffer.
     Done(usize),
     /// Its end has not come yet.
     Partial,
@@ -22,8 +22,8 @@ pub(super) enum Repair {
     Refused,
 }
 
-/// Writes the lines at the start of `input` to `out`, up to and with the empty one: each with CR LF at its end, and
-/// with spaces for control characters. `taken` says which of the two is done; what was found is added to `flaws`.
+/// Writes the lines at the start of `input` to `out`, up to and including the empty one: each with CR LF at its end, and
+/// with spaces for control characters. `taken` selects which of the two is repaired; found flaws are added to `flaws`.
 #[cold]
 pub(super) fn repair(
     input: &[u8],
@@ -73,8 +73,8 @@ fn walk(input: &[u8], limits: &HeadLimits, taken: Flaws, out: &mut Vec<u8>) -> (
     (if may_grow { Repair::Partial } else { Repair::TooLarge }, found)
 }
 
-/// Whether a line that begins so is that of a field which means something to an intermediary: there a control
-/// character leaves it in doubt what was meant.
+/// Whether a line with this beginning is a field that matters to an intermediary: there a control character makes its
+/// meaning ambiguous.
 fn is_framing(line: &[u8]) -> bool {
     match memchr::memchr(b':', line) {
         None | Some(0) => false,
@@ -82,7 +82,7 @@ fn is_framing(line: &[u8]) -> bool {
     }
 }
 
-/// What a control character is to the line that it is in.
+/// The meaning of a control character for its line.
 pub(super) enum LineEnd {
     /// The CR of CR LF.
     Crlf,
@@ -94,7 +94,7 @@ pub(super) enum LineEnd {
     None,
 }
 
-/// What the control character at `at` is.
+/// The meaning of the control character at `at`.
 pub(super) fn line_end(input: &[u8], at: usize) -> LineEnd {
     match (input[at], input.get(at + 1)) {
         (b'\r', Some(b'\n')) => LineEnd::Crlf,

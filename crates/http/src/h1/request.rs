@@ -16,11 +16,11 @@ pub const METHOD_LENGTH_MAX: usize = 32;
 /// behind a body without counting it, some of them twice.
 pub const EMPTY_LINES_MAX: u8 = 2;
 
-/// Parses the request head at the start of `input`, whose target is taken as `form` says.
+/// Parses the request head at the start of `input`; its target is normalised by `form`.
 ///
-/// An error is final; the connection must be closed after the answer. Malformed bytes are one as soon
-/// as they are here, whatever may follow; what the fields mean is judged once the head is whole. What
-/// `head` holds after `Partial` or an error is what was read so far.
+/// An error is final; the connection must be closed after the response. Malformed bytes are an error as soon as they have
+/// arrived; the meaning of the fields is judged when the head is complete. After `Partial` or an error, `head` has the
+/// part that was read so far.
 pub fn parse_request(
     input: &[u8],
     limits: &HeadLimits,

@@ -24,10 +24,10 @@ pub fn parse_response(
     parse(input, limits, request_method, Flaws::NONE, head)
 }
 
-/// The same for a member of which the flaws `taken` are overlooked; [`ResponseHead::flaws`] has those found.
+/// As above, for a member whose flaws in `taken` are tolerated; [`ResponseHead::flaws`] has the found ones.
 ///
-/// A head whose lines had to be mended stands mended in `repaired`, and its spans are of that instead of `input`;
-/// else `repaired` is empty. The length is in any case that of what was received.
+/// A head with repaired lines is in `repaired`, and its spans refer to that instead of `input`; otherwise `repaired` is
+/// empty. The length is always that of the received bytes.
 pub fn parse_response_of_member(
     input: &[u8],
     limits: &HeadLimits,
@@ -184,7 +184,7 @@ fn parse_any_status_line(
     }
 }
 
-/// Framing by RFC 9112 section 6.3, and what it means for the connection.
+/// Framing by RFC 9112 section 6.3, and its consequences for the connection.
 fn settle(
     facts: &FieldSummary,
     request_method: Method,

@@ -18,7 +18,7 @@ pub struct HeadScan {
     line_start: usize,
     /// So many lines that start here may be empty (before a request line).
     empty_lines: u8,
-    /// What is overlooked.
+    /// Tolerated flaws.
     taken: Flaws,
 }
 

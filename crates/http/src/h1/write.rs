@@ -11,7 +11,7 @@ use crate::message::{
     write_number,
 };
 
-/// What a response says about the client's connection.
+/// The response's statement about the client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Persistence {
     /// Another request may follow.
@@ -30,7 +30,7 @@ pub struct ResponseForward<'a> {
     pub framing: Framing,
     /// The client's version.
     pub client_version: Version,
-    /// What becomes of the client's connection.
+    /// The future of the client's connection.
     pub persistence: Persistence,
     /// When the response was received, as an IMF-fixdate: the Date of one that travels on without
     /// (RFC 9110 section 6.6.1). `None` adds nothing; 1xx need no Date.
@@ -51,20 +51,20 @@ pub struct OwnResponse<'a> {
     pub body: &'a [u8],
     /// The client's version.
     pub client_version: Version,
-    /// What becomes of the client's connection.
+    /// The future of the client's connection.
     pub persistence: Persistence,
-    /// Answers HEAD: the body's length is told and the body left out.
+    /// Answers HEAD: the head has the body's length, and the body is left out.
     pub head_only: bool,
 }
 
 /// Bytes of a head's start line and our own field lines beyond those received, nearly always.
 const HEAD_GROWTH_SIZE: usize = 256;
 
-/// Writes the head that a member gets.
+/// Writes the head for a member.
 ///
-/// Always HTTP/1.1, in origin-form (or `*`) with the canonical path, with exactly one Host, first, and
-/// with one forward less where they are counted. A head whose `max_forwards` is 0 has none left: it is
-/// for the caller to answer. What `edits` give anew takes the place of what was received.
+/// Always HTTP/1.1, in origin-form (or `*`) with the canonical path, with exactly one Host, first, and with one forward
+/// less where they are counted. If `max_forwards` is 0, the caller must answer the request. New values in `edits` replace
+/// received ones.
 pub fn write_request_head(
     head: &RequestHead,
     input: &[u8],
@@ -171,7 +171,7 @@ pub fn write_response_head(
         write_field(b"Date", date, out);
     }
     match (forward.framing, head.content_length) {
-        // The length of what GET would have got: answers to HEAD, and 304.
+        // The length that GET would have got: answers to HEAD, and 304.
         (Framing::None, Some(length)) => write_framing(Framing::Length(length), out),
         (framing, _) => write_framing(framing, out),
     }
@@ -270,8 +270,8 @@ pub fn write_trailers(fields: &[Field], input: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes the fields that `travels` picks, less those that the edits withhold, and the lines that they
-/// add; before them, what is `received` of `input`.
+/// Writes the fields selected by `travels`, without those withheld by the edits, and the lines that the edits add; before
+/// them, the range `received` of `input`.
 #[inline(always)]
 fn write_edited(
     fields: &[Field],
@@ -292,9 +292,8 @@ fn write_edited(
     }
 }
 
-/// Writes the fields that `travels` picks as `Name: value CR LF`. Lines that were received in exactly
-/// this form, byte for byte, and one right after the other, are copied in one piece: with what is `received` of
-/// `input` and comes first, where they follow it.
+/// Writes the fields selected by `travels` as `Name: value CR LF`. Adjacent lines that were received in exactly this form
+/// are copied in one piece, together with the range `received` of `input` if they follow it.
 #[inline(always)]
 fn write_fields(
     fields: &[Field],
@@ -328,7 +327,7 @@ fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// About what a head takes on its way out: what it took on its way in.
+/// The approximate size of a written head: its received size.
 fn size_estimate(fields: &[Field]) -> usize {
     fields.last().map_or(0, |field| field.value.end as usize) + HEAD_GROWTH_SIZE
 }
@@ -383,7 +382,7 @@ fn write_connection(
         (Persistence::Close, Some(_)) => b"Connection: close, upgrade\r\n",
         (Persistence::Close, None) => b"Connection: close\r\n",
         (Persistence::KeepAlive, Some(_)) => b"Connection: keep-alive, upgrade\r\n",
-        // HTTP/1.1 is persistent without a word; a 1.0 client has asked for it.
+        // HTTP/1.1 is persistent by default; a 1.0 client has requested it.
         (Persistence::KeepAlive, None) if client_version == Version::Http10 => {
             b"Connection: keep-alive\r\n"
         }

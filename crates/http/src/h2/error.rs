@@ -1,6 +1,5 @@
-//! Why a connection, or a stream of it, cannot go on. Sorted by blame: what the peer broke is a
-//! [`Misbehaviour`], what it did too much of a [`Flood`], and what the caller asked for in vain a
-//! [`SendError`].
+//! Reasons for the end of a connection or stream. By blame: a violation by the peer is a [`Misbehaviour`], an excess a
+//! [`Flood`], and an impossible call a [`SendError`].
 
 use std::fmt;
 
@@ -24,7 +23,7 @@ pub enum Misbehaviour {
     StreamNotZero,
     /// Padding that is not shorter than its frame.
     Padding,
-    /// Another frame where the header block has to go on, or CONTINUATION where none does.
+    /// Another frame within a header block, or CONTINUATION outside of one.
     Continuation,
     /// A frame on a stream that was never opened.
     StreamIdle,

@@ -1,5 +1,5 @@
-//! Frames (RFC 9113 sections 4 and 6): headers, codes, and what can be said about a frame by its header
-//! alone. Everything is appended to the caller's buffer.
+//! Frames (RFC 9113 sections 4 and 6): headers, codes, and checks of a frame's header alone. Everything is appended to the
+//! caller's buffer.
 
 use super::error::Misbehaviour;
 use super::error_code::ErrorCode;
@@ -7,7 +7,7 @@ use super::error_code::ErrorCode;
 /// Bytes of a frame header.
 pub const FRAME_HEADER_SIZE: usize = 9;
 
-/// What a client's connection starts with (RFC 9113 section 3.4).
+/// The beginning of a client's connection (RFC 9113 section 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The largest stream id, and the largest window.
@@ -72,7 +72,7 @@ pub struct FrameHeader {
     pub length: u32,
     /// One of [`kind`], or another.
     pub kind: u8,
-    /// Of [`flag`].
+    /// The flags, of [`flag`].
     pub flags: u8,
     /// 0 for the connection; without the reserved bit.
     pub stream: u32,
@@ -108,8 +108,8 @@ impl FrameHeader {
         self.flags & flag != 0
     }
 
-    /// What is wrong with its length or stream whatever the state: section 6, frame by frame.
-    /// [`Severity::Stream`] concerns the stream alone.
+    /// Checks its length and stream independently of the state: section 6, frame by frame. [`Severity::Stream`] concerns
+    /// only the stream.
     pub(super) fn check(&self, frame_size_max: u32) -> Result<(), (Severity, Misbehaviour)> {
         let connection = |error| Err((Severity::Connection, error));
         let on_stream = self.stream != 0;
@@ -157,7 +157,7 @@ impl FrameHeader {
     }
 }
 
-/// What an error concerns.
+/// The scope of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Severity {
     /// One stream.

@@ -1,4 +1,4 @@
-//! What a connection may cost: its limits, and the budgets behind those that refill.
+//! Limits of a connection, and the refilling budgets behind them.
 
 use super::error::Flood;
 use super::hpack::{ListLimits, TABLE_SIZE_DEFAULT};
@@ -8,7 +8,7 @@ use super::hpack::{ListLimits, TABLE_SIZE_DEFAULT};
 pub struct Allowance {
     /// At once.
     pub burst: u32,
-    /// What comes back in a second, up to the burst.
+    /// The refill per second, up to the burst.
     pub per_second: u32,
 }
 
@@ -24,34 +24,34 @@ pub struct Limits {
     /// Streams that the peer may have open at once (SETTINGS_MAX_CONCURRENT_STREAMS of a server); of a
     /// client, the most that it opens whatever the peer allows.
     pub streams_max: u32,
-    /// Of a header list as it is decoded, with 32 bytes for each line (SETTINGS_MAX_HEADER_LIST_SIZE).
-    /// A larger one is delivered cut, so that it can be answered.
+    /// Size of a header list as it is decoded, with 32 bytes for each line (SETTINGS_MAX_HEADER_LIST_SIZE). A larger one
+    /// is delivered truncated, so that it can be answered.
     pub header_list_size_max: u32,
     /// Lines of a header list, crumbs of a cookie each for itself.
     pub headers_max: u16,
-    /// Of a header list that is only followed for the table's sake. Beyond it the connection ends.
+    /// Size of a header list that is only decoded to keep the table in step. Beyond it the connection ends.
     pub header_list_hard_size_max: u32,
-    /// Of a header block as it is received. Beyond it the connection ends.
+    /// Size of a header block as it is received. Beyond it the connection ends.
     pub header_block_size_max: u32,
     /// CONTINUATION frames of a header block.
     pub continuations_max: u16,
-    /// Of the table that the peer's encoder may use (SETTINGS_HEADER_TABLE_SIZE).
+    /// Size of the table that the peer's encoder may use (SETTINGS_HEADER_TABLE_SIZE).
     pub decoder_table_size: u32,
-    /// Of the table that our encoder uses, whatever the peer allows.
+    /// Size of the table that our encoder uses, whatever the peer allows.
     pub encoder_table_size_max: u32,
-    /// Of a received frame's payload (SETTINGS_MAX_FRAME_SIZE): 16,384 to 16,777,215.
+    /// Size of a received frame's payload (SETTINGS_MAX_FRAME_SIZE): 16,384 to 16,777,215.
     pub frame_size_max: u32,
-    /// Of a frame's payload that we send, whatever the peer allows.
+    /// Size of a sent frame's payload, whatever the peer allows.
     pub sent_frame_size_max: u32,
-    /// What a peer may send on a stream beyond what was handed on (SETTINGS_INITIAL_WINDOW_SIZE).
+    /// Bytes that a peer may send on a stream beyond the forwarded ones (SETTINGS_INITIAL_WINDOW_SIZE).
     pub stream_window_size: u32,
-    /// The same on all streams together; at least 65,535, with which a connection starts.
+    /// The same on all streams together; at least 65,535, the initial window of a connection.
     pub connection_window_size: u32,
     /// Interim responses to one request.
     pub interim_responses_max: u16,
-    /// What a stalled stream must be able to send to count as moving again.
+    /// Bytes that a stalled stream must be able to send to count as moving again.
     pub stall_progress_size_min: u32,
-    /// A server tells clients that it takes extended CONNECT (RFC 8441).
+    /// A server announces support for extended CONNECT (RFC 8441).
     pub extended_connect: bool,
     /// Streams that a client resets within a second of opening them. A stream that comes to its end gives one
     /// back.
@@ -75,23 +75,23 @@ pub struct Limits {
     pub window_updates: Allowance,
     /// DATA frames that bring nothing. One that brings something gives one back.
     pub empty_data: Allowance,
-    /// DATA frames of a client that are shorter than [`TINY_DATA_SIZE`] and do not end their stream; one that has
-    /// half of that costs half. Others give one back for every so many bytes.
+    /// DATA frames of a client that are shorter than [`TINY_DATA_SIZE`] and do not end their stream; a frame of half that
+    /// size costs half. Larger frames earn one back per this many bytes.
     pub tiny_data: Allowance,
-    /// Of the rest of a request that was answered before its end: so much is taken beyond the stream's window.
+    /// For the rest of a request that was answered before its end: bytes accepted beyond the stream's window.
     pub unwanted_size_max: u32,
-    /// How long that goes on before the stream is reset, in milliseconds.
+    /// The time in milliseconds until such a stream is reset.
     pub unwanted_ms_max: u64,
 }
 
-/// What a peer can have earned at most.
+/// The most that a peer can earn.
 const EARNED_MAX: u64 = 1_000_000;
 
 /// A DATA frame that brings less is a tiny one.
 pub const TINY_DATA_SIZE: u32 = 16;
 
 impl Limits {
-    /// What suits a server that browsers talk to, and a client of its members.
+    /// Suitable for a server with browsers as clients, and for a client of its members.
     pub const DEFAULT: Self = Self {
         streams_max: 100,
         header_list_size_max: 32 * 1024,
@@ -180,7 +180,7 @@ pub const STREAMS_MAX: u32 = 10_000;
 /// setting says otherwise.
 pub(super) const CONNECTION_WINDOW_DEFAULT: u32 = 65_535;
 
-/// What is left of every allowance.
+/// The rest of every allowance.
 #[derive(Debug, Clone)]
 pub(super) struct Budgets {
     /// In thousandths, so that a slow refill is not lost between calls.
@@ -197,7 +197,7 @@ impl Budgets {
         Self { left_milli, refilled_ms: [0; Flood::ALL.len()] }
     }
 
-    /// Takes one; an error when none is left.
+    /// Takes one; an error if none is left.
     pub(super) fn spend(
         &mut self,
         flood: Flood,
@@ -207,7 +207,7 @@ impl Budgets {
         self.spend_milli(flood, 1000, limits, now_ms)
     }
 
-    /// The same for thousandths of one.
+    /// As above, in thousandths.
     pub(super) fn spend_milli(
         &mut self,
         flood: Flood,
@@ -222,7 +222,7 @@ impl Budgets {
         let refill = elapsed_ms.saturating_mul(u64::from(allowance.per_second));
         let full = u64::from(allowance.burst) * 1000;
         let left = &mut self.left_milli[place];
-        // What was earned beyond the burst stays.
+        // An amount earned beyond the burst stays.
         *left = left.saturating_add(refill).min(full.max(*left));
         *left = left.checked_sub(u64::from(milli)).ok_or(flood)?;
         Ok(())
@@ -236,7 +236,7 @@ impl Budgets {
         *left = (*left + u64::from(count) * 1000).min(full.max(*left));
     }
 
-    /// Gives some back beyond the burst: the peer may answer what we send at any time, and all at once.
+    /// Gives some back beyond the burst: the peer may answer our frames at any time, and all at once.
     pub(super) fn earn_beyond(&mut self, flood: Flood, count: u32) {
         let left = &mut self.left_milli[flood as usize];
         *left = (*left + u64::from(count) * 1000).min(EARNED_MAX * 1000);

@@ -1,11 +1,11 @@
-//! What can be said of a header line by itself (RFC 9113 sections 8.2 and 8.3): it is said when the line is
-//! first decoded, and kept beside it in the table, so that a line that comes again costs no second look.
+//! Facts about a header line by itself (RFC 9113 sections 8.2 and 8.3). They are determined when the line is first
+//! decoded, and kept in the table, so that a repeated line is not checked again.
 
 use crate::chars::{find_control, is_ows, token_length};
 use crate::fields::{Kind, classify};
 use crate::message::FieldId;
 
-/// What a name is.
+/// The kind of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Name {
     /// `:method`
@@ -35,7 +35,7 @@ pub(super) enum Name {
 }
 
 impl Name {
-    /// What `name` is.
+    /// The kind of `name`.
     pub(super) fn of(name: &[u8]) -> Self {
         match name {
             [b':', rest @ ..] => match rest {
@@ -67,7 +67,7 @@ impl Name {
         }
     }
 
-    /// What the name of an entry of the static table is.
+    /// The kind of the name of a static table entry.
     pub(super) const fn of_static(index: usize) -> Self {
         let (id, forward) = match index {
             1 => return Self::Authority,
@@ -102,7 +102,7 @@ impl Name {
     }
 }
 
-/// What is wrong with a value, if anything.
+/// The flaw of a value, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Value {
     /// Nothing.
@@ -115,7 +115,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// What is wrong with `value`.
+    /// The flaw of `value`.
     pub(super) fn of(value: &[u8]) -> Self {
         if find_control(value, 0).is_some() {
             return Self::Control;

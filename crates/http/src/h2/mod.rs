@@ -1,15 +1,15 @@
 //! HTTP/2 (RFC 9113), either role, without any I/O.
 //!
-//! A [`Connection`] takes bytes in and gives events out; what it must answer, and what its caller sends, is
-//! appended to a buffer of the caller's. A header list comes out of it as a
+//! A [`Connection`] takes bytes and returns events; its replies, and the caller's frames, are appended to a buffer of the
+//! caller. A header list comes out of it as a
 //! [`HeaderBlock`](hpack::HeaderBlock), which [`message`] turns into the head that all versions share.
 //!
-//! | what | where |
+//! | part | module |
 //! |---|---|
 //! | header compression (RFC 7541) | [`hpack`] |
 //! | frames and their sizes | [`frame`] |
 //! | settings | `settings` |
-//! | what a header line is by itself | `line` |
+//! | facts about a header line | `line` |
 //! | streams, windows, budgets against floods | `streams`, `window`, `limits` |
 //! | the state machine | [`Connection`] |
 //! | heads and trailers | [`message`] |

@@ -12,7 +12,7 @@ pub struct Priority {
 }
 
 impl Priority {
-    /// What holds where nothing is said (section 4).
+    /// The default (section 4).
     pub const DEFAULT: Self = Self { urgency: 3, incremental: false };
 
     /// Reads the value of a Priority field, or of PRIORITY_UPDATE: a dictionary of RFC 8941 of which `u`

@@ -18,18 +18,18 @@ const ENABLE_CONNECT_PROTOCOL: u16 = 0x8;
 /// RFC 9218 section 2.1.
 const NO_RFC7540_PRIORITIES: u16 = 0x9;
 
-/// What the peer has told of itself.
+/// The peer's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerSettings {
-    /// Of the table that our encoder may use.
+    /// Size of the table that our encoder may use.
     pub header_table_size: u32,
     /// Streams that we may have open at once.
     pub streams_max: u32,
-    /// What we may send on a new stream.
+    /// Our send window on a new stream.
     pub stream_window_size: u32,
-    /// Of a frame's payload that we send.
+    /// Largest payload of a frame that we send.
     pub frame_size_max: u32,
-    /// Of a header list that we send, as far as the peer told.
+    /// The limit for header lists that we send, if the peer has set it.
     pub header_list_size_max: Option<u32>,
     /// It takes extended CONNECT (RFC 8441).
     pub extended_connect: bool,
@@ -38,7 +38,7 @@ pub struct PeerSettings {
 }
 
 impl PeerSettings {
-    /// What holds until the peer has told.
+    /// The defaults, until the peer sends its settings.
     pub(super) fn new() -> Self {
         Self {
             header_table_size: TABLE_SIZE_DEFAULT,
@@ -76,7 +76,7 @@ impl PeerSettings {
                 }
                 MAX_FRAME_SIZE => self.frame_size_max = value,
                 MAX_HEADER_LIST_SIZE => self.header_list_size_max = Some(value),
-                // RFC 8441 section 3: once told, it is not taken back.
+                // RFC 8441 section 3: once enabled, it cannot be disabled.
                 ENABLE_CONNECT_PROTOCOL if !is_switch || (value == 0 && self.extended_connect) => {
                     return Err(Misbehaviour::SettingsValue);
                 }

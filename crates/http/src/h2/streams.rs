@@ -22,7 +22,7 @@ pub(super) enum Half {
     Ended,
 }
 
-/// What a client expects of the response to its request.
+/// The kind of response that a client expects to its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// A head, and a body where the status has one.
@@ -41,7 +41,7 @@ pub(super) struct Stall {
     pub(super) sent: u32,
 }
 
-/// What is taken of a request that nobody wants any more.
+/// The accepted rest of a request that is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unwanted {
     /// When the stream is reset.
@@ -57,15 +57,15 @@ pub(super) struct Stream {
     /// The caller's.
     pub(super) tag: u64,
     pub(super) opened_ms: u64,
-    /// What the peer sends.
+    /// The peer's side.
     pub(super) peer: Half,
-    /// What we send.
+    /// Our side.
     pub(super) ours: Half,
     pub(super) answer: Answer,
     /// Bytes that we may send; below 0 after the peer reduced its setting.
     pub(super) send_window: i64,
     pub(super) receive: ReceiveWindow,
-    /// Of what Content-Length announced; `None` where it did not.
+    /// The rest of the announced Content-Length; `None` without one.
     pub(super) body_left: Option<u64>,
     pub(super) interim_responses: u16,
     pub(super) stall: Option<Stall>,
@@ -84,9 +84,8 @@ pub(super) enum Closed {
     ByUs,
 }
 
-/// Streams that we reset, and streams that ended otherwise, of which so many each are remembered. What
-/// arrives for one that ended long ago is an error of the connection; for one that we reset it never is,
-/// since the peer may not have known.
+/// Numbers of remembered streams: those that we reset, and those that ended otherwise. A frame for a stream that ended
+/// long ago is a connection error; for one that we reset it never is, since the peer may not have known.
 const REMEMBERED_MAX: usize = 128;
 
 /// The latest of some values.
@@ -121,8 +120,8 @@ impl<T> Ring<T> {
 pub(super) struct Streams {
     /// In no order.
     alive: Vec<Stream>,
-    /// Places in `alive` by hash of the id, open addressing; [`VACANT`] where none is. A power of two,
-    /// and at least twice as many as live.
+    /// Places in `alive` by hash of the id, open addressing; [`VACANT`] for none. A power of two, and at least twice the
+    /// number of live streams.
     index: Vec<u32>,
     /// Streams that we reset.
     reset: Ring<u32>,
@@ -208,8 +207,7 @@ impl Streams {
         }
     }
 
-    /// The peer resets a stream that does not live. If it was reset by us, this tells that the peer sends
-    /// nothing more on it: what comes then is not from before it knew.
+    /// The peer resets a stream that is not alive. If we had reset it, the peer now knows: later frames are errors.
     pub(super) fn note_reset_by_peer(&mut self, id: u32) {
         if self.closed(id) == Some(Closed::ByUs) && !self.change_end(id, Closed::ByPeer) {
             self.ended.push((id, Closed::ByPeer));
@@ -227,7 +225,7 @@ impl Streams {
 
     /// Takes every stream above `id` away.
     pub(super) fn close_above(&mut self, id: u32, how: Closed) {
-        // From the last on: what takes a place that becomes free was looked at already.
+        // From the end: a stream that moves into a free place was checked already.
         for place in (0..self.alive.len()).rev() {
             let found = self.alive[place].id;
             if found > id {
@@ -298,7 +296,7 @@ impl Streams {
             + self.ended.values.capacity() * size_of::<(u32, Closed)>()
     }
 
-    /// Panics when it is not what it should be.
+    /// Panics if the state is inconsistent.
     pub(super) fn check_invariants(&self) {
         for (place, stream) in self.alive.iter().enumerate() {
             let slot = self.slot(stream.id).expect("every stream is found");

@@ -1,11 +1,11 @@
-//! Flow control of what is received (RFC 9113 section 5.2), of a stream or of the connection.
+//! Flow control of received data (RFC 9113 section 5.2), of a stream or of the connection.
 
 use super::frame;
 
-/// What the peer may send, and what became of what it sent.
+/// The peer's remaining window, and the state of received bytes.
 ///
-/// `open + unreleased + consumed` is always the window's size: every byte that arrived waits for the
-/// caller to hand it on, and then for the update that tells the peer.
+/// `open + unreleased + consumed` always equals the window's size: every received byte waits until the caller has
+/// forwarded it, and then for the update to the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReceiveWindow {
     size: i64,
@@ -13,7 +13,7 @@ pub(super) struct ReceiveWindow {
     open: i64,
     /// Arrived, and not yet handed on.
     unreleased: i64,
-    /// Handed on, and not yet told.
+    /// Forwarded, and not yet returned to the peer.
     consumed: i64,
 }
 
@@ -33,7 +33,7 @@ impl ReceiveWindow {
         true
     }
 
-    /// `bytes` were handed on. The increment to tell the peer, when it is half a window or more.
+    /// `bytes` were forwarded. Returns the increment for the peer if it is half a window or more.
     pub(super) fn release(&mut self, bytes: u32) -> Option<u32> {
         let bytes = i64::from(bytes).min(self.unreleased);
         self.unreleased -= bytes;
@@ -41,14 +41,14 @@ impl ReceiveWindow {
         self.due()
     }
 
-    /// Of a connection's window: WINDOW_UPDATE is appended when it is due.
+    /// For a connection's window: WINDOW_UPDATE is appended when it is due.
     pub(super) fn release_connection(&mut self, bytes: u32, out: &mut Vec<u8>) {
         if let Some(increment) = self.release(bytes) {
             frame::write_window_update(0, increment, out);
         }
     }
 
-    /// The window has another size, as the peer knows. The increment to tell it, if one is due by that.
+    /// The window has another size, which the peer knows. Returns the increment that is now due, if any.
     pub(super) fn resize(&mut self, size: u32) -> Option<u32> {
         self.open += i64::from(size) - self.size;
         self.size = i64::from(size);
@@ -69,7 +69,7 @@ impl ReceiveWindow {
         self.open.max(0) as u64
     }
 
-    /// The same once the window has another size.
+    /// The open part if the window had another size.
     pub(super) fn open_with(&self, size: u32) -> u64 {
         (self.open + i64::from(size) - self.size).max(0) as u64
     }
@@ -79,7 +79,7 @@ impl ReceiveWindow {
         self.unreleased as u64
     }
 
-    /// Panics when it is not what it should be.
+    /// Panics if the state is inconsistent.
     pub(super) fn check_invariants(&self) {
         assert_eq!(self.open + self.unreleased + self.consumed, self.size);
         assert!(self.unreleased >= 0 && self.consumed >= 0);

@@ -2,7 +2,7 @@
 
 use crate::chars::{hex_value, is_segment_delimiter};
 
-/// Appends to a member's path in canonical form what servers make of it.
+/// Appends the path that servers read from a member's canonical path.
 pub(super) fn write(out: &mut Vec<u8>) {
     let end = out.len();
     let mut at = 0;

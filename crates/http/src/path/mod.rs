@@ -1,20 +1,19 @@
-//! Paths: what the member gets, and what decisions read of it.
+//! Paths: the one for the member, and the one for decisions.
 //!
 //! Servers do not agree on what a path means. Most decode `%2F` and merge `//` before they remove dot-segments,
-//! some take `..;x` for a dot-segment. A rule that looks at one spelling is passed by another. So there are two
-//! paths, made of the received one in this order:
+//! some take `..;x` for a dot-segment. A rule for one spelling can be bypassed with another. So there are two paths,
+//! computed from the received one in this order:
 //!
-//! 1. The **member's path** is one that servers of all usual kinds read alike: escapes of unreserved characters
-//!    are decoded, others have upper-case digits (RFC 3986 section 6.2.2), what browsers send raw and may not
-//!    stand in a path is encoded, as are bytes above 0x7F. Repeated slashes, `%2F`, `\`, parameters and `%00` are taken as
-//!    [`Spellings`] says. Only then are dot-segments removed. With [`PathForm::Keep`] it is the received one, but for
+//! 1. The **member's path** is one that all usual servers read alike: escapes of unreserved characters are decoded, others
+//!    get upper-case digits (RFC 3986 section 6.2.2), and characters that browsers send raw although they are not allowed
+//!    are encoded, as are bytes above 0x7F. [`Spellings`] decides about repeated slashes, `%2F`, `\`, parameters and
+//!    `%00`. Only then are dot-segments removed. With [`PathForm::Keep`] it is the received one, but for
 //!    [raw bytes](RawBytes), which are encoded.
-//! 2. The **decided path** is what those servers make of it, in one spelling: without parameters, with a slash
-//!    for a `%2F` that was kept, slashes merged, and without escapes of what may stand in a segment as it is.
-//!    Mostly it is the member's.
+//! 2. The **decided path** is the path that those servers resolve, in one spelling: without parameters, with a slash for a
+//!    kept `%2F`, slashes merged, and without unnecessary escapes. Mostly it equals the member's.
 //!
-//! What servers would not read alike has no form and is refused: see [`PathError`]. What is a member's
-//! path already stays as it is.
+//! Paths that servers would read differently are refused: see [`PathError`]. A path that is already a member's path stays
+//! unchanged.
 
 mod decided;
 mod raw_bytes;
@@ -32,14 +31,14 @@ use writer::{Dots, write_member_path};
 /// How the path of a request is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathForm {
-    /// The member gets it as it came; decisions read what servers make of that.
+    /// The member gets the received path; decisions use the path that servers resolve.
     Keep,
     /// The member gets the canonical path.
     Canonical(Spellings),
 }
 
-/// What becomes of the parts of a path that servers read differently. The default leaves nothing on which
-/// they disagree but the parameters of segments.
+/// The treatment of path parts that servers read differently. With the default, only the parameters of segments remain
+/// ambiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spellings {
     /// `//`
@@ -54,17 +53,17 @@ pub struct Spellings {
     pub nul: Nul,
 }
 
-/// What becomes of repeated slashes.
+/// The treatment of repeated slashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Slashes {
     /// They are one.
     #[default]
     Merge,
-    /// They stay, but at the start of the path, where `//name` may be taken for a host.
+    /// They stay, except at the start of the path, where `//name` may be read as a host.
     Keep,
 }
 
-/// What becomes of an encoded slash.
+/// The treatment of an encoded slash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EncodedSlashes {
     /// The request is refused.
@@ -76,7 +75,7 @@ pub enum EncodedSlashes {
     Keep,
 }
 
-/// What becomes of a backslash, raw or encoded.
+/// The treatment of a backslash, raw or encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Backslash {
     /// The request is refused.
@@ -88,7 +87,7 @@ pub enum Backslash {
     Keep,
 }
 
-/// What becomes of the parameters of segments: of what stands behind a semicolon.
+/// The treatment of the parameters of segments: the text behind a semicolon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Parameters {
     /// The member gets them; decisions do not see them.
@@ -100,7 +99,7 @@ pub enum Parameters {
     Refuse,
 }
 
-/// What becomes of an encoded zero byte.
+/// The treatment of an encoded zero byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Nul {
     /// The request is refused.
@@ -111,7 +110,7 @@ pub enum Nul {
 }
 
 impl Spellings {
-    /// Nothing but what has to be is changed.
+    /// Only necessary changes.
     const KEPT: Self = Self {
         slashes: Slashes::Keep,
         encoded_slashes: EncodedSlashes::Keep,
@@ -143,13 +142,12 @@ pub enum PathError {
     EncodedSlash,
     /// Parameters; where they are kept, those of a dot-segment, or of an empty one with others behind it.
     Parameters,
-    /// Of a path that is kept: `..` behind an empty segment, or behind one with an encoded slash. Of one that a rule
-    /// has made: any.
+    /// In a kept path: `..` behind an empty segment, or behind one with an encoded slash. In a path of a rule: any.
     DotSegment,
 }
 
 impl PathError {
-    /// Whether it is a matter of how paths are taken; otherwise it is none in any case.
+    /// Whether another path form could accept the path; otherwise it is invalid in any form.
     pub fn is_by_form(self) -> bool {
         !matches!(self, Self::Escape | Self::Character)
     }
@@ -186,8 +184,8 @@ pub fn canonicalise(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-/// The same for a path that a rule has made of the received one. There a dot-segment would lead out of what the rule
-/// has put before it, be it of the request or made by the rule of `..` and a slash: a path with one is refused.
+/// As above, for a path that a rule has computed. A dot-segment in it could escape from the prefix that the rule has
+/// added, whether it comes from the request or arises from `..` and a slash of the rule: such a path is refused.
 pub fn rewritten(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<(), PathError> {
     match form {
         PathForm::Canonical(spellings) => {
@@ -202,7 +200,7 @@ pub fn rewritten(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<(), P
     Ok(())
 }
 
-/// The path that decisions read where this one is asked for. It is its own decided path, under the same form.
+/// The path for decisions if this path is requested. It is its own decided path in the same form.
 pub fn decided(path: &[u8], form: PathForm) -> Result<Vec<u8>, PathError> {
     let mut out = Vec::new();
     let read = read(path, form, &mut out)?;
@@ -254,10 +252,9 @@ fn read_kept(path: &[u8], decided: Span, out: &mut Vec<u8>) -> Read {
     Read { member, decided }
 }
 
-/// The same for a path that is kept: what is left in `out` is its canonical form with everything kept in it
-/// that can be.
+/// As above, for a path that is kept: `out` gets its canonical form with as much kept as possible.
 fn check_kept(path: &[u8], dots: Dots, out: &mut Vec<u8>) -> Result<bool, PathError> {
-    // It is no path character, so nobody has signed it.
+    // It is no path character, so no signature covers it.
     if path.contains(&b'\\') {
         return Err(PathError::Backslash);
     }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::PathForm;
 use crate::chars::{is_raw_byte, push_escape};
 
-/// What becomes of raw bytes in a target.
+/// The treatment of raw bytes in a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RawBytes {
     /// Rules and the member get them percent-encoded.

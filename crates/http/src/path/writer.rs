@@ -8,8 +8,8 @@ use crate::chars::{PATH, PathByte, hex_value, is_segment_delimiter, is_unreserve
 pub(super) enum Dots {
     /// As RFC 3986 section 5.2.4 says.
     Remove,
-    /// The same, but not where another order of merging slashes, decoding and removing would come to another
-    /// path: for a path that the member gets with its dot-segments.
+    /// As `Remove`, but not if another order of merging slashes, decoding and removing would give another path: for a path
+    /// that the member gets with its dot-segments.
     RemoveUnambiguous,
     /// Not at all: a path with one is refused.
     Refuse,
@@ -135,7 +135,7 @@ impl<'a> Writer<'a> {
             EncodedSlashes::Refuse => Err(PathError::EncodedSlash),
             EncodedSlashes::Decode => self.separate(),
             EncodedSlashes::Keep if self.is_skipping() => Ok(()),
-            // Who strips parameters does not see it, who does not sees a slash.
+            // Servers that strip parameters do not see it; others see a slash.
             EncodedSlashes::Keep if self.parameters_start.is_some() => Err(PathError::EncodedSlash),
             EncodedSlashes::Keep => {
                 (self.has_encoded_slash, self.decided_differs) = (true, true);
@@ -223,7 +223,7 @@ fn is_dots(name: &[u8]) -> bool {
     matches!(name, b"." | b"..")
 }
 
-/// What stands between encoded slashes.
+/// The pieces between encoded slashes.
 fn pieces(name: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(name);
     std::iter::from_fn(move || {

@@ -1,12 +1,12 @@
-//! The PROXY protocol, versions 1 and 2: a few bytes ahead of a connection that tell its real ends
+//! The PROXY protocol, versions 1 and 2: a few bytes ahead of a connection that contain its real addresses
 //! (HAProxy's `proxy-protocol.txt`).
 //!
-//! Who may send it is the caller's question: it must be read from listed sources only, there it must
-//! be present, and it is never guessed from the bytes (section 2 of the specification).
+//! The caller decides who may send it: it must be read from listed sources only, there it must be present, and it is never
+//! guessed from the bytes (section 2 of the specification).
 //!
 //! Read strictly, with one spelling for everything: a header that two readers could take for
-//! different addresses is an error. Both versions are bounded, so that a sender cannot have bytes
-//! kept without end: [`V1_BYTES_MAX`] and [`V2_BYTES_MAX`].
+//! different addresses is an error. Both versions are bounded, so that a sender cannot fill memory: [`V1_BYTES_MAX`] and
+//! [`V2_BYTES_MAX`].
 
 mod v1;
 mod v2;
@@ -30,12 +30,12 @@ pub const UNIQUE_ID_BYTES_MAX: usize = 128;
 /// Longest authority: a host name (RFC 1035 section 2.3.4).
 pub const AUTHORITY_BYTES_MAX: usize = 255;
 
-/// What a header says of the connection that follows it.
+/// The addresses in a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyHeader<'a> {
     /// The sender itself speaks (a health check): the connection's own addresses count.
     Local,
-    /// Somebody else's connection, whose addresses cannot be told (unknown family, or Unix sockets).
+    /// A connection of another host without addresses (unknown family, or Unix sockets).
     Unknown,
     /// Somebody else's connection.
     Proxied(Proxied<'a>),
@@ -44,13 +44,13 @@ pub enum ProxyHeader<'a> {
 /// The connection or flow that a sender stands in for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proxied<'a> {
-    /// What it is made of; version 1 knows streams only.
+    /// Its transport; version 1 has streams only.
     pub transport: Transport,
     /// The client.
     pub source: SocketAddr,
     /// Where the client connected to; of the same family as the source.
     pub destination: SocketAddr,
-    /// The host name that the client asked for (TLS SNI); version 2 only.
+    /// The host name that the client requested (TLS SNI); version 2 only.
     pub authority: Option<&'a [u8]>,
     /// An opaque name of the connection; version 2 only.
     pub unique_id: Option<&'a [u8]>,
@@ -72,9 +72,9 @@ pub enum Parsed<'a> {
     Partial,
     /// A whole header.
     Complete {
-        /// Its bytes; what follows them is the connection's own.
+        /// Its length; the connection's own bytes follow.
         length: usize,
-        /// What it says.
+        /// Its contents.
         header: ProxyHeader<'a>,
     },
 }

@@ -25,7 +25,7 @@ pub(super) fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
     Ok(Parsed::Complete { length: line_feed + 1, header })
 }
 
-/// What stands between the signature and the line's end.
+/// Parses the text between the signature and the line's end.
 fn parse_text(text: &str) -> Option<ProxyHeader<'static>> {
     let mut words = text.split(' ');
     let (source, destination) = match words.next()? {

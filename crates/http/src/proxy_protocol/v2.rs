@@ -108,7 +108,7 @@ fn parse_body<'a>(kind: u8, body: &'a [u8], whole: &[u8]) -> Result<ProxyHeader<
     }))
 }
 
-/// The two ends, and what follows them, for addresses of `BYTES` bytes.
+/// The two addresses, and the rest, for addresses of `BYTES` bytes.
 fn addresses<const BYTES: usize>(body: &[u8]) -> Option<((SocketAddr, SocketAddr), &[u8])>
 where
     IpAddr: From<[u8; BYTES]>,

@@ -25,7 +25,7 @@ impl fmt::Display for AdminAddress {
 }
 
 impl AdminAddress {
-    /// What the `Host` field says of it. The zone of an IPv6 address is nobody else's matter (RFC 6874 section 4).
+    /// The value for the `Host` field. The zone of an IPv6 address is local and is left out (RFC 6874 section 4).
     pub fn host(&self) -> String {
         match self {
             Self::Unix(_) => "weir".into(),

@@ -32,7 +32,7 @@ pub struct Client {
     runtime: Runtime,
 }
 
-/// Why there is no answer, or which one weir gave in place of what was asked for.
+/// The reason why there is no answer, or the error that weir answered.
 #[derive(Debug)]
 pub enum Error {
     /// No connection.
@@ -45,10 +45,10 @@ pub enum Error {
         status: u16,
         /// Why.
         error: String,
-        /// What to do instead.
+        /// The fix.
         help: Option<String>,
     },
-    /// This command has not what it needs.
+    /// A resource that this command needs is missing.
     System(io::Error),
 }
 
@@ -148,7 +148,7 @@ impl Error {
         matches!(self, Self::Refused { .. })
     }
 
-    /// Whether what was asked for does not exist.
+    /// Whether the requested object does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { status: 404, .. })
     }
@@ -189,7 +189,7 @@ impl fmt::Display for Error {
 
 fn reason(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "there is no such socket".into(),
+        io::ErrorKind::NotFound => "no such socket".into(),
         io::ErrorKind::ConnectionRefused => "nothing listens there".into(),
         io::ErrorKind::PermissionDenied => "permission denied".into(),
         _ => error.to_string(),
@@ -276,11 +276,7 @@ mod tests {
             assert!(text.contains(expected), "{text}");
         };
         let missing = "/nowhere/admin.sock";
-        check(
-            missing,
-            io::ErrorKind::NotFound,
-            "unix:/nowhere/admin.sock: there is no such socket",
-        );
+        check(missing, io::ErrorKind::NotFound, "unix:/nowhere/admin.sock: no such socket");
         check(missing, io::ErrorKind::NotFound, "`admin: { listen: unix:/nowhere/admin.sock }`");
         check(missing, io::ErrorKind::NotFound, "--admin ADDRESS or WEIR_ADMIN");
         check(missing, io::ErrorKind::ConnectionRefused, "nothing listens there");

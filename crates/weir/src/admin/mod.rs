@@ -1,5 +1,4 @@
-//! What the commands share that speak to a running weir: how to reach it, what it answers, how that is
-//! shown.
+//! Common parts of commands that talk to a running weir: connection, answers, output.
 
 pub mod address;
 pub mod client;
@@ -16,13 +15,13 @@ use self::client::{Client, Error};
 use self::text::Paint;
 use crate::output;
 
-/// Exit status when weir refused, or knows no such object.
+/// Exit status if weir refused, or knows no such object.
 pub const EXIT_REFUSED: u8 = 1;
 
 /// Exit status of wrong usage; clap's own.
 pub const EXIT_USAGE: u8 = 2;
 
-/// Exit status when there is no weir to speak to, or nobody to tell the answer.
+/// Exit status if there is no running weir, or the answer could not be written.
 pub const EXIT_UNREACHABLE: u8 = 3;
 
 /// How weir is reached.
@@ -56,7 +55,7 @@ fn paint(is_terminal: bool) -> Paint {
     if wanted { Paint::Colourful } else { Paint::Plain }
 }
 
-/// Tells why `command` did not do what it should, and what can be done; the exit status for that.
+/// Reports why `command` failed, with a fix. Returns the exit status.
 pub fn refuse(command: &str, error: &Error) -> ExitCode {
     output::tell(format_args!("{command}: {error}\n"));
     ExitCode::from(if error.is_answer() { EXIT_REFUSED } else { EXIT_UNREACHABLE })

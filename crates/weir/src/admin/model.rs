@@ -1,5 +1,5 @@
-//! What the admin listener answers, as far as the commands show it. Further keys are passed over, so that
-//! a weir of a later version can be asked.
+//! The answers of the admin listener, as far as the commands show them. Other keys are ignored, so that later versions of
+//! weir can be queried.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use serde::Deserialize;
 pub struct Status {
     pub version: String,
     pub uptime_seconds: u64,
-    /// What is wrong with the process as a whole.
+    /// Problems of the process as a whole.
     pub problems: Vec<String>,
     pub workers: usize,
     pub configuration: Configuration,
     pub virtual_servers: Vec<VirtualServer>,
-    /// Those that the configuration has disabled.
+    /// Disabled virtual servers.
     #[serde(default)]
     pub disabled_virtual_servers: Vec<Disabled>,
     /// Virtual servers of type fast_l4.
@@ -127,10 +127,10 @@ pub struct VirtualServer {
     /// Absent while weir has not seen it for long enough.
     #[serde(default)]
     pub rates: Option<Rates>,
-    /// Of type tcp and udp: its connections or sessions by how they ended.
+    /// With type tcp and udp: the ends of connections or sessions.
     #[serde(default)]
     pub relayed: Option<BTreeMap<String, u64>>,
-    /// Of type udp: datagrams.
+    /// With type udp: datagrams.
     #[serde(default)]
     pub datagrams: Option<Datagrams>,
     /// Certificates that clients are shown.
@@ -138,7 +138,7 @@ pub struct VirtualServer {
     pub certificates: Vec<Certificate>,
 }
 
-/// What a virtual server does per second.
+/// Rates of a virtual server per second.
 #[derive(Debug, Deserialize)]
 pub struct Rates {
     pub seconds: f64,
@@ -194,7 +194,7 @@ pub struct Member {
     pub administrative_source: String,
     pub draining_requests: Option<u32>,
     pub ejected_for_ms: Option<u64>,
-    /// What its last request failed by.
+    /// The failure of its last request.
     #[serde(default)]
     pub ejected_why: Option<String>,
     pub monitors: Vec<Monitor>,
@@ -213,7 +213,7 @@ pub struct Member {
 
 #[derive(Debug, Deserialize)]
 pub struct Monitor {
-    /// `up_delay` holds it up for so long, though it passes.
+    /// The rest of `up_delay`, although it passes its probes.
     #[serde(default)]
     pub held_up_for_ms: Option<u64>,
     pub r#type: String,
@@ -277,12 +277,12 @@ impl Member {
         self.administrative == ENABLED
     }
 
-    /// What weir counts against it.
+    /// Its failures.
     pub fn errors(&self) -> u64 {
         self.connect_failures + self.response_failures + self.responses.server_error
     }
 
-    /// `drain (run time)`: what the operator wants, and whether that was said at run time.
+    /// `drain (run time)`: the administrative state, and whether it was set at run time.
     pub fn administrative_text(&self) -> String {
         match self.administrative_source.as_str() {
             "runtime" => format!("{} (run time)", self.administrative),

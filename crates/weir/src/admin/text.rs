@@ -22,7 +22,7 @@ pub enum Paint {
 }
 
 impl Paint {
-    /// A line in the colour of its tone; `!` marks what is wrong.
+    /// A line in the colour of its tone; `!` marks problems.
     pub fn line(self, tone: Tone, indent: &str, text: &str) -> String {
         let mark = if tone == Tone::Wrong { "! " } else { "" };
         let indent = match mark {
@@ -84,7 +84,7 @@ impl Table {
         Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row; what it has too few of is empty.
+    /// Adds a row; missing cells are empty.
     pub fn row(&mut self, tone: Tone, cells: impl IntoIterator<Item = String>) {
         self.rows.push(Row { tone, cells: cells.into_iter().collect(), notes: Vec::new() });
     }

@@ -1,4 +1,4 @@
-//! `weir bench compare`: what changed between two runs.
+//! `weir bench compare`: the differences between two runs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,7 +25,7 @@ const EXIT_OUTPUT: u8 = 3;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  \
     weir bench run full --output before\n  \
-    weir bench run full --output after      with another weir, or another configuration\n  \
+    weir bench run full --output after   # with another weir, or another configuration\n  \
     weir bench compare before after")]
 pub struct Arguments {
     /// Folder of the earlier run

@@ -60,9 +60,9 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 #[command(after_help = "Examples:\n  \
     weir bench load http://127.0.0.1:8080/ --connections 64 --duration 5s\n  \
     weir bench load http://127.0.0.1:8080/ --rate 20000 --duration 10s --json\n  \
-    weir bench load http://shop:8080/ --requests-per-connection 1      a connection for every request\n  \
+    weir bench load http://shop:8080/ --requests-per-connection 1                   # a connection for every request\n  \
     weir bench load http://shop/a http://shop/b --post-share 20% --body-size 2KiB\n  \
-    weir bench load udp://127.0.0.1:9053 --rate 20000 --requests-per-connection 1      a flow for every query\n  \
+    weir bench load udp://127.0.0.1:9053 --rate 20000 --requests-per-connection 1   # a flow for every query\n  \
     weir bench load https://shop/ --tls-version 1.3 --tls-resume off --requests-per-connection 1")]
 pub struct Arguments {
     /// URLs to request; connections take turns over addresses, requests over paths
@@ -78,7 +78,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
 
-    /// End after so many requests instead of a time
+    /// End after this many requests instead of a time
     #[arg(short = 'n', long, value_name = "NUMBER", conflicts_with = "duration",
           value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
@@ -87,7 +87,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "NUMBER", value_parser = parse_rate)]
     rate: Option<f64>,
 
-    /// Close a connection after so many requests [default: never]
+    /// Close a connection after this many requests [default: never]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     requests_per_connection: Option<u64>,
 
@@ -149,7 +149,7 @@ pub struct Arguments {
     #[arg(long, value_name = "CRC32", value_parser = parse_checksum)]
     expect_crc32: Option<Checksum>,
 
-    /// TLS version of https URLs [default: the highest that both know]
+    /// TLS version of https URLs [default: the highest that both sides support]
     #[arg(long, value_name = "VERSION", value_parser = ["1.2", "1.3"])]
     tls_version: Option<String>,
 
@@ -229,7 +229,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// What is asked: HTTP, or queries over UDP.
+/// The load: HTTP, or queries over UDP.
 enum Load {
     Http(Box<Plan>),
     Udp(UdpPlan),
@@ -350,7 +350,7 @@ fn targets_of(arguments: &Arguments, urls: &[Url]) -> Result<Vec<Target>, String
     Ok(targets)
 }
 
-/// The body of requests: a file, or as much as was asked for.
+/// The body of requests: a file, or bytes of the given number.
 fn body_of(arguments: &Arguments) -> Result<Vec<u8>, String> {
     let too_large = || format!("a request body has at most {} MiB", BODY_BYTES_MAX >> 20);
     let Some(path) = &arguments.body else {
@@ -360,7 +360,7 @@ fn body_of(arguments: &Arguments) -> Result<Vec<u8>, String> {
         };
     };
     let mut body = Vec::new();
-    // A byte beyond tells that there is more; such a file need not have an end.
+    // One more byte shows that the file is too long; it may be endless.
     File::open(path)
         .and_then(|file| file.take(BODY_BYTES_MAX + 1).read_to_end(&mut body))
         .map_err(|error| format!("{}: {error}", path.display()))?;
@@ -375,7 +375,9 @@ fn tls_of(arguments: &Arguments, urls: &[Url]) -> Result<Option<TlsPlan>, String
         return Ok(None);
     };
     if urls.iter().any(|url| url.is_tls != first.is_tls || url.host != first.host) {
-        return Err("https URLs must all have the same host, and none be http".to_owned());
+        return Err(
+            "https URLs must all have the same host, and cannot be mixed with http URLs".to_owned()
+        );
     }
     let options = TlsOptions {
         version: arguments.tls_version.clone(),
@@ -386,7 +388,7 @@ fn tls_of(arguments: &Arguments, urls: &[Url]) -> Result<Option<TlsPlan>, String
     };
     let bare = first.host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let name = bare.clone().try_into();
-    let name = name.map_err(|_| format!("{bare} is no name that TLS can ask for"))?;
+    let name = name.map_err(|_| format!("{bare} is not a valid server name for TLS"))?;
     options.plan(name, arguments.tls_resume == "on").map(Some)
 }
 
@@ -432,8 +434,8 @@ impl Url {
     }
 }
 
-/// Of several addresses of a name the first that accepts a connection, as `localhost` may stand for
-/// `::1` and `127.0.0.1` with a server on one of them; else simply the first.
+/// The first of a name's addresses that accepts a connection, as `localhost` may mean `::1` and `127.0.0.1` with a server
+/// on one of them; otherwise the first.
 fn first_that_accepts(addresses: &[SocketAddr]) -> Option<SocketAddr> {
     let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, LOOK_TIMEOUT).is_ok();
     match addresses {
@@ -472,7 +474,7 @@ fn parse_method(text: &str) -> Result<String, String> {
     match text {
         "CONNECT" => Err("CONNECT makes tunnels, which are not measured here".into()),
         _ if is_token(text.as_bytes()) => Ok(text.to_owned()),
-        _ => Err("a method is a word such as GET".into()),
+        _ => Err("a method is a word, for example GET".into()),
     }
 }
 

@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    /// Kept runs that a text names; one with a `<part>` to be filled in is none of them.
+    /// Kept runs that a text names; names with a `<part>` to fill in do not count.
     fn runs_named(text: &str) -> Vec<&str> {
         let words = text
             .split(|character: char| character.is_whitespace() || "()[],;'`".contains(character));

@@ -18,18 +18,18 @@ const EXIT_FAILED: u8 = 1;
 /// Serve objects of any size from memory, with optional faults
 ///
 /// The last segment of a path names the object: its size in bytes (k: 1024, m: 1048576), with an ending
-/// that says its type: /128, /5k, /a/16k.png, /128k.html. A request may ask for trouble:
+/// that says its type: /128, /5k, /a/16k.png, /128k.html. A request can order a fault:
 /// /128?delay_ms=20, /128?fault=reset (a status, reset, short, garbage, stall).
 ///
-/// Prints a line of JSON with its addresses when it serves. Ends on SIGINT or SIGTERM, and prints a line
-/// of JSON with what it counted; until then that is at /_origin/counts, which does not count itself.
+/// Prints a line of JSON with its addresses when it serves. Ends on SIGINT or SIGTERM, and prints a line of JSON with its
+/// counters; until then they are at /_origin/counts, which does not count itself.
 ///
 /// Exit status: 0 stopped by a signal, 1 could not serve, 2 wrong usage.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     weir bench origin --listen 127.0.0.1:9001\n  \
     weir bench origin --listen 127.0.1.1:9001 --servers 72\n  \
-    weir bench origin --udp --listen 127.0.0.1:9053      for weir bench load udp://127.0.0.1:9053\n  \
+    weir bench origin --udp --listen 127.0.0.1:9053   # for weir bench load udp://127.0.0.1:9053\n  \
     weir bench origin --listen 127.0.0.1:9001 --delay 5ms --fault 503=1% --fault reset=0.1%")]
 pub struct Arguments {
     /// Address of the first server; with port 0 the system chooses one
@@ -59,7 +59,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FAULT=SHARE", value_parser = parse_fault)]
     fault: Vec<Fault>,
 
-    /// Answer queries over UDP instead, each with as many bytes as it asks for
+    /// Answer queries over UDP instead, each with the number of bytes that it requests
     #[arg(long, conflicts_with_all = ["delay", "fault", "html_saving"])]
     udp: bool,
 

@@ -1,4 +1,4 @@
-//! `weir bench relay`: what a proxy costs that knows nothing.
+//! `weir bench relay`: the costs of a proxy that does not parse anything.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -9,16 +9,16 @@ use crate::output;
 
 /// Relay bytes without parsing them, for comparison
 ///
-/// One thread, one connection to the member per client. It knows nothing of HTTP, so what it costs is
-/// what the kernel costs any proxy on this machine.
+/// One thread, one connection to the member per client. It does not parse HTTP, so its costs are the kernel's costs of any
+/// proxy on this machine.
 ///
 /// Exit status: 1 could not serve, 2 wrong usage; it ends by signal.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  weir bench relay 127.0.0.1:8080 127.0.0.1:9001")]
 pub struct Arguments {
-    /// Where clients connect to
+    /// Address for clients
     listen: SocketAddr,
-    /// Where their bytes go
+    /// Address of the member that gets their bytes
     member: SocketAddr,
 }
 

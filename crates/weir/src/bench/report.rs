@@ -16,8 +16,8 @@ use crate::output;
 /// Exit status: 0 success, 1 failure, 2 wrong usage.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  \
-    weir bench run quick --output trial     writes a report, too\n  \
-    weir bench report trial                 writes it again, as this weir would")]
+    weir bench run quick --output trial   # writes a report, too\n  \
+    weir bench report trial               # writes it again, with this version of weir")]
 pub struct Arguments {
     /// Folder of the run
     #[arg(value_name = "RUN")]

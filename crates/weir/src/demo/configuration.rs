@@ -19,7 +19,7 @@ pub const ADMIN: &str = "127.0.0.1:9900";
 pub const MEMBERS: [&str; 4] =
     ["127.0.0.1:9001", "127.0.0.1:9002", "127.0.0.1:9003", "127.0.0.1:9004"];
 
-/// `template` with addresses replaced, all at once: what is filled in is not looked at again.
+/// `template` with addresses replaced, all at once: inserted text is not searched again.
 pub fn fill(template: &str, replacements: &[(&str, String)]) -> String {
     let mut filled = String::with_capacity(template.len());
     let mut rest = template;
@@ -51,7 +51,7 @@ impl ConfigurationFile {
     pub fn write(text: &str) -> io::Result<Self> {
         let name = format!("weir-demo-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
-        // A directory that is there already, or a link that somebody laid, is an error.
+        // An existing directory, or a planted link, is an error.
         DirBuilder::new().mode(0o700).create(&directory)?;
         let path = directory.join("demo.yaml");
         let file = Self { directory, path };
@@ -67,7 +67,7 @@ impl ConfigurationFile {
 
 impl Drop for ConfigurationFile {
     fn drop(&mut self) {
-        // Only what the demo made goes; an editor's backup keeps the directory.
+        // Only the demo's own files are removed; an editor's backup keeps the directory.
         let _ = std::fs::remove_file(&self.path);
         let _ = std::fs::remove_dir(&self.directory);
     }

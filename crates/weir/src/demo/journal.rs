@@ -1,4 +1,4 @@
-//! The last events, for the view: what `weir run` would write to standard error.
+//! The last events, for the view: the lines that `weir run` writes to standard error.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ pub struct Entry {
     pub at: Duration,
     /// `info`, `warning` or `error`.
     pub level: String,
-    /// Subject and what is said of it.
+    /// Subject and predicate.
     pub text: String,
 }
 
@@ -27,7 +27,7 @@ pub struct Entry {
 pub struct Journal {
     entries: Arc<Mutex<Entries>>,
     began: Instant,
-    /// What the configuration calls a member, and what the demo does.
+    /// The demo's names of members, by their names in the configuration.
     names: Arc<[(String, &'static str)]>,
 }
 
@@ -71,7 +71,7 @@ impl Journal {
         entries.kept.iter().skip(skipped).cloned().collect()
     }
 
-    /// What has come since `seen`, which is the number of events seen so far.
+    /// The events since `seen`, which is the number of events seen so far.
     pub fn since(&self, seen: &mut u64) -> Vec<Entry> {
         let entries = self.lock();
         let new = usize::try_from(entries.count - *seen).unwrap_or(usize::MAX);
@@ -85,7 +85,7 @@ impl Journal {
     }
 }
 
-/// Cuts what is written into lines of time, level and text.
+/// Splits written text into lines of time, level and text.
 struct Lines {
     journal: Journal,
     begun: Vec<u8>,

@@ -29,10 +29,10 @@ const CONNECTIONS_MAX: usize = 1_024;
 /// Connections that the kernel completes before a member accepts them.
 const LISTEN_BACKLOG: u32 = 256;
 
-/// What the slow member takes for each answer.
+/// The slow member's time for each response.
 const SLOW_ANSWER: Duration = Duration::from_millis(60);
 
-/// What `/slow` takes, on any member.
+/// The time for `/slow`, on any member.
 const SLOW_PAGE: Duration = Duration::from_secs(1);
 
 /// Largest answer of `/bytes/N`.
@@ -69,7 +69,7 @@ const ROLES: [(&str, Manner); 4] = [
 /// An embedded member.
 #[derive(Debug)]
 pub struct Member {
-    /// What the demo calls it.
+    /// Its name in the demo.
     pub role: &'static str,
     port: Reserved,
     manner: Manner,
@@ -159,11 +159,11 @@ async fn serve_connection(stream: TcpStream, page: Arc<Page>) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .serve_connection(TokioIo::new(stream), service);
-    // How a connection ends is weir's matter; it tells what was wrong.
+    // weir reports how a connection ends.
     let _ = connection.await;
 }
 
-/// What a member answers.
+/// A member's response.
 struct Page {
     role: &'static str,
     address: SocketAddr,

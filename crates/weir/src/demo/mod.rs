@@ -33,10 +33,10 @@ use self::traffic::{Clients, Traffic};
 use crate::output;
 use crate::values::parse_duration;
 
-/// Exit status when the demo could not start, or could not go on.
+/// Exit status if the demo could not start, or had to stop.
 const EXIT_FAILED: u8 = 1;
 
-/// Where the virtual server listens if that is free.
+/// Default address of the virtual server, if it is free.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8_080);
 
 /// Where the admin listener listens if that is free.
@@ -56,13 +56,13 @@ const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9_900
                         weir demo\n  \
                         weir demo --listen 127.0.0.1:8000 --rate 200\n  \
                         weir demo --plain --duration 10s\n  \
-                        weir demo --config > weir.yaml    a start for your own configuration")]
+                        weir demo --config > weir.yaml   # a start for your own configuration")]
 pub struct Arguments {
-    /// Where the virtual server listens [default: 127.0.0.1:8080, or a free port if that is taken]
+    /// Address of the virtual server [default: 127.0.0.1:8080, or a free port if that is taken]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
 
-    /// End after this time (500ms, 30s, 5m, 1h) [default: when told]
+    /// End after this time (500ms, 30s, 5m, 1h) [default: on Ctrl+C]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
 
@@ -160,7 +160,7 @@ impl Demo {
         })
     }
 
-    /// Shows what happens until the end, ends, and says what has happened.
+    /// Shows the demo until its end, ends it, and prints a summary.
     fn run(self, arguments: &Arguments) -> Result<(), String> {
         let mut reader = Reader::new(
             Arc::clone(&self.control_plane.observed),

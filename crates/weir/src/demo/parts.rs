@@ -26,7 +26,7 @@ const PROBES_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often that is looked at.
 const PROBES_POLL: Duration = Duration::from_millis(20);
 
-/// Clients that were told to end get this long for the request under way.
+/// The time for the last request of clients that were told to end.
 pub const CLIENTS_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// The running control plane, which has the data path.
@@ -35,7 +35,7 @@ pub struct ControlPlane {
     drain: watch::Sender<bool>,
     /// A signal wants the demo to end.
     signalled: Arc<AtomicBool>,
-    /// What it does.
+    /// Its state.
     pub observed: Arc<Observed>,
 }
 
@@ -114,8 +114,8 @@ impl EndSignals {
     }
 }
 
-/// Serves until the main thread wants an end. A signal is told to it, so that the clients stop first; a
-/// second one ends all at once.
+/// Serves until the main thread ends it. A signal is reported to the main thread, so that the clients stop first; a second
+/// one ends everything at once.
 async fn serve(
     file: PathBuf,
     events: Events,
@@ -187,14 +187,14 @@ impl Load {
     /// Ends the clients, after their requests under way.
     pub fn stop_clients(&self) {
         self.stop_clients.send_replace(true);
-        // Those that take too long are cut off by the drain.
+        // The drain ends clients that take too long.
         let _ = self.clients_ended.recv_timeout(CLIENTS_TIMEOUT);
     }
 
     /// Ends the members.
     pub fn end(self) {
         self.stop_members.send_replace(true);
-        // A panic was told when it happened.
+        // A panic was reported when it happened.
         let _ = self.thread.join();
     }
 }
@@ -223,7 +223,7 @@ async fn run_clients(
             tokio::time::sleep(PROBES_POLL).await;
         }
     };
-    // Members that nobody can probe are no reason to show nothing.
+    // The demo also starts with members that cannot be probed.
     let _ = tokio::time::timeout(PROBES_TIMEOUT, probed).await;
     clients.run(end).await;
 }

@@ -1,5 +1,4 @@
-//! What the demo shows at a moment, as plain data: counters of the running process, and what they
-//! have become since they were read before.
+//! The demo's data at a moment: counters of the running process, and their changes since the last reading.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,13 +23,13 @@ pub const READ_INTERVAL: Duration = Duration::from_secs(1);
 /// Readings that are kept: the longest curve that a terminal can show.
 const READINGS_MAX: usize = 300;
 
-/// Latency and rates of members are those of so many readings.
+/// Latency and rates of members cover this many readings.
 const WINDOW_READINGS: usize = 10;
 
 /// Events that are shown at most.
 const EVENTS_MAX: usize = 32;
 
-/// What does not change while the demo runs.
+/// Facts that do not change while the demo runs.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// `http://127.0.0.1:8080`
@@ -43,9 +42,9 @@ pub struct Place {
     pub command: String,
     /// This process.
     pub process_id: u32,
-    /// Member labels, and what the demo calls them.
+    /// Member labels, and their names in the demo.
     pub roles: Vec<(String, &'static str)>,
-    /// What the user should know before all else.
+    /// A note that the user should read first.
     pub note: Option<String>,
 }
 
@@ -70,13 +69,13 @@ pub struct Picture {
     pub pools: String,
     /// All members of all pools.
     pub members: Vec<Member>,
-    /// What the demo's clients saw, if there are any.
+    /// Results of the demo's clients, if there are any.
     pub traffic: Option<Seen>,
     /// The last events, oldest first.
     pub events: Vec<Entry>,
 }
 
-/// What the demo's clients saw.
+/// Results of the demo's clients.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seen {
     /// They are not paused.
@@ -94,7 +93,7 @@ pub struct Seen {
 pub struct Member {
     /// Its address.
     pub label: String,
-    /// What the demo calls it; empty for those that the user added.
+    /// Its name in the demo; empty for members that the user added.
     pub role: &'static str,
     /// Whether it takes traffic.
     pub state: MemberState,
@@ -109,7 +108,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// What people call it.
+    /// Its name for people.
     pub fn name(&self) -> &str {
         match self.role {
             "" => &self.label,
@@ -117,7 +116,7 @@ impl Member {
         }
     }
 
-    /// What weir counts against it.
+    /// Its failures.
     pub fn failures(&self) -> u64 {
         self.totals.connect_failures + self.totals.response_failures + self.totals.responses_5xx
     }
@@ -142,7 +141,7 @@ struct Reading {
 }
 
 impl Reader {
-    /// Reads for the first time. `traffic`: what the demo's own clients see, if there are any.
+    /// The first reading. `traffic`: results of the demo's own clients, if there are any.
     pub fn new(
         observed: Arc<Observed>,
         traffic: Option<Arc<Traffic>>,
@@ -286,7 +285,7 @@ fn seen(traffic: &Traffic) -> Seen {
     }
 }
 
-/// All virtual servers together: what the view shows of them.
+/// The totals of all virtual servers, for the view.
 fn server_totals(table: &LiveTable) -> VirtualServerTotals {
     let mut sum = VirtualServerTotals::default();
     for server in &table.virtual_servers {
@@ -310,7 +309,7 @@ fn server_totals(table: &LiveTable) -> VirtualServerTotals {
     sum
 }
 
-/// What was recorded between two readings.
+/// The difference between two readings.
 fn difference(now: &HistogramTotals, before: &HistogramTotals) -> HistogramTotals {
     let mut recorded = now.clone();
     for (bucket, before) in recorded.buckets.iter_mut().zip(before.buckets) {
@@ -352,7 +351,7 @@ pub fn clock(time: Duration) -> String {
     }
 }
 
-/// Upper bounds of the latency buckets as people write them; the last has none.
+/// Labels of the latency buckets' upper bounds; the last has none.
 pub fn bucket_label(index: usize) -> String {
     let text = |bound_us: u64| match bound_us {
         0..1_000_000 => format!("{} ms", bound_us as f64 / 1_000.0),

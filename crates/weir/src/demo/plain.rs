@@ -14,7 +14,7 @@ use super::view::tries;
 /// How soon the lines see that they are to end.
 const END_POLL: Duration = Duration::from_millis(50);
 
-/// Writes a line a second, and what happens, until `is_over` or nobody reads it.
+/// Writes a line a second, and events, until `is_over` or the reader has gone.
 pub fn show(
     output: &mut impl Write,
     place: &Place,
@@ -82,7 +82,7 @@ fn line_of(picture: &Picture) -> String {
     line
 }
 
-/// What has happened, after the end.
+/// The summary, after the end.
 pub fn write_summary(output: &mut impl Write, picture: &Picture) -> io::Result<()> {
     let server = &picture.server;
     writeln!(output, "weir demo ran for {}.", clock(picture.uptime))?;

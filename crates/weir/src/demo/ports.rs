@@ -7,9 +7,8 @@ use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 
 use tokio::net::TcpSocket;
 
-/// An address that nobody else can take: its socket is bound and never listens. Those who are to
-/// listen there bind with SO_REUSEPORT, as weir's listeners do; while nobody does, connections are
-/// refused.
+/// A reserved address: its socket is bound and never listens. Programs that will listen there bind with SO_REUSEPORT, as
+/// weir's listeners do; until then, connections are refused.
 #[derive(Debug)]
 pub struct Reserved {
     address: SocketAddr,
@@ -18,8 +17,7 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    /// Holds `address`; port 0 stands for any free one. An address on which somebody listens is an
-    /// error.
+    /// Reserves `address`; port 0 stands for any free one. An address with a listener is an error.
     pub fn new(address: SocketAddr) -> io::Result<Self> {
         let claim = if address.port() == 0 { None } else { Some(claim(address)?) };
         // SO_REUSEPORT would let us share silently with another process of the same user.

@@ -33,8 +33,8 @@ const END_POLL: Duration = Duration::from_millis(50);
 
 /// The screen in raw mode; given back when this is dropped, however that comes.
 struct Screen {
-    /// Not dropped: it would tell standard error that it cannot show the cursor when the terminal is
-    /// gone, and panic because standard error is gone with it. [`give_back`] shows the cursor.
+    /// Not dropped: if the terminal is gone, the drop would report on standard error that it cannot show the cursor, and
+    /// panic because standard error is gone, too. [`give_back`] shows the cursor.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
@@ -57,21 +57,20 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         give_back();
-        // The hook belongs to the view; the default one is in force again.
+        // The hook belongs to the view; the default one is restored.
         if !thread::panicking() {
             drop(panic::take_hook());
         }
     }
 }
 
-/// Makes the terminal what it was. What fails here fails because the terminal is gone.
+/// Restores the terminal. A failure here means that the terminal is gone.
 fn give_back() {
     let _ = disable_raw_mode();
     let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
 }
 
-/// A panic of this thread is told on a terminal that shows it; one of another thread must not write
-/// over the view.
+/// A panic of this thread is shown on a restored terminal; a panic of another thread must not write over the view.
 fn give_back_on_panic(journal: Journal) {
     let view = thread::current().id();
     let before = panic::take_hook();
@@ -120,11 +119,11 @@ pub fn show(
     Ok(())
 }
 
-/// What the view takes from the terminal.
+/// Input that the view takes from the terminal.
 #[derive(Debug, PartialEq, Eq)]
 enum Input {
     Quit,
-    /// Pause the demo's traffic, or let it go on.
+    /// Pause the demo's traffic, or continue it.
     Traffic,
     Resized,
 }

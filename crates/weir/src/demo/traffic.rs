@@ -31,7 +31,7 @@ const REQUESTS_MAX: u64 = 1_000_000;
 /// Connections at a time.
 const CONNECTIONS_MAX: u32 = 16;
 
-/// One connection for each so many requests a second.
+/// One connection per this many requests a second.
 const RATE_PER_CONNECTION: u32 = 5;
 
 /// A request that takes longer than this has failed.
@@ -40,10 +40,10 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// After a failure, a connection is opened again after this.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
 
-/// What is asked for, in turn.
+/// The requested paths, in turn.
 const PATHS: [&str; 4] = ["/", "/headers", "/", "/bytes/2000"];
 
-/// What the clients saw.
+/// Results of the clients.
 #[derive(Debug, Default)]
 pub struct Traffic {
     /// Requests sent or tried.
@@ -59,13 +59,13 @@ pub struct Traffic {
 /// Clients of one virtual server.
 #[derive(Debug)]
 pub struct Clients {
-    /// Whom they ask.
+    /// Their server.
     pub server: SocketAddr,
     /// Requests a second, all together.
     pub rate: u32,
-    /// Where failures are told.
+    /// The sink of failures.
     pub events: Events,
-    /// What they saw.
+    /// Their results.
     pub traffic: Arc<Traffic>,
 }
 
@@ -101,7 +101,7 @@ impl Clients {
         for path in PATHS.into_iter().cycle() {
             tokio::select! {
                 biased;
-                // An error says that there is nobody left to tell the end.
+                // An error means that the sender of the end is gone.
                 _ = end.wait_for(|&end| end) => return,
                 _ = ticks.tick() => {}
             }
@@ -145,7 +145,7 @@ impl Clients {
         let response = sender.send_request(request).await;
         let response = response.map_err(|error| text_of(&error))?;
         let status = response.status();
-        // The body is read to its end, so that a truncated one counts as what it is.
+        // The body is read to its end, so that a truncated one counts as such.
         let mut body = response.into_body();
         while let Some(frame) = body.frame().await {
             frame.map_err(|error| text_of(&error))?;
@@ -163,7 +163,7 @@ impl Clients {
         let _ = stream.set_nodelay(true);
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| text_of(&error))?;
-        // Ends with the sender; what breaks it is told to the request.
+        // Ends with the sender; the request gets the error.
         tokio::spawn(async move {
             let _ = connection.await;
         });

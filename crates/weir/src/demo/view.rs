@@ -27,7 +27,7 @@ const TOP_HEIGHT: u16 = 6;
 /// See [`TOP_HEIGHT`].
 const TOP_HEIGHT_MAX: u16 = 16;
 
-/// The curve leaves one part in so many free above its highest point.
+/// The curve leaves one part in this many free above its highest point.
 const CURVE_HEADROOM: u64 = 4;
 
 /// Width of the box of the virtual server's numbers.
@@ -44,7 +44,7 @@ const EVENTS_HEIGHT: u16 = 5;
 /// Columns between the borders of a box and the table in it.
 const BORDERS: u16 = 2;
 
-/// Colours, or none for those who do not want any.
+/// Colours, or none if they are not wanted.
 #[derive(Debug, Clone, Copy)]
 pub struct Palette {
     colourful: bool,
@@ -121,7 +121,7 @@ struct Heights {
 }
 
 impl Heights {
-    /// Members come first, then events, then what to try; what is left goes to curve and events.
+    /// Members come first, then events, then suggestions; curve and events get the rest.
     fn of(height: u16, members: usize, tries: usize) -> Self {
         let mut left = height.saturating_sub(1 + TOP_HEIGHT);
         let mut take = |wanted: u16, min: u16| {
@@ -406,7 +406,7 @@ fn render_tries(frame: &mut Frame<'_>, area: Rect, place: &Place, palette: Palet
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-/// What to try, and what that shows; the first ones where there is little room.
+/// Suggestions to try, and their effects; only the first ones if there is little room.
 pub fn tries(place: &Place) -> Vec<(String, &'static str)> {
     let Place { server_url, admin_url, file, command, process_id, .. } = place;
     vec![

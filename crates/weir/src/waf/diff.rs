@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// By what one side judges.
+/// The rules of one side.
 enum Side {
     Rules(Box<Judge>),
     Config { snapshot: Box<Snapshot>, judges: HashMap<String, Option<Judge>>, has_checks: bool },
@@ -82,7 +82,7 @@ impl Side {
         Ok(Self::Config { snapshot, judges: HashMap::new(), has_checks })
     }
 
-    /// By what it judges requests of a virtual server; `None`: it does not.
+    /// The judge for requests of a virtual server; `None`: it does not inspect them.
     fn judge(&mut self, server: &str) -> Option<&Judge> {
         match self {
             Self::Rules(judge) => Some(judge),
@@ -147,7 +147,7 @@ impl Sum {
     }
 }
 
-/// What comes of a request, whatever the reason.
+/// The outcome for a request, regardless of the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decision {
     Passes,
@@ -195,7 +195,7 @@ fn compare(arguments: &Arguments) -> Result<bool, String> {
     Ok(sum.differing() == 0)
 }
 
-/// Judges one request by both; what is told of it if they differ.
+/// Judges one request by both sides; returns the text if they differ.
 fn one([old, new]: &mut [Side; 2], line: &Line, sum: &mut Sum) -> Option<String> {
     let recorded = line.request.as_ref();
     let Some((recorded, trial)) = recorded.and_then(|it| Some((it, it.trial()?))) else {

@@ -1,4 +1,4 @@
-//! What a request is judged by: rules and settings of a command line, or those of a virtual server.
+//! The rules and settings for judging requests: from a command line, or from a virtual server.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::files;
 use super::request::{Reading, Trial};
 use super::response::Answer;
 
-/// What holds for requests.
+/// Settings for requests.
 #[derive(Debug)]
 pub struct Judge {
     view: Arc<View>,
@@ -49,7 +49,7 @@ impl Judge {
         Ok(Self { view: Arc::new(view), options, body_bytes_max: u64::MAX, reading })
     }
 
-    /// By what a virtual server of a configuration says; without a name by the only one that says something.
+    /// The settings of a virtual server of a configuration; without a name, of the only one with `waf`.
     pub fn of_config(file: &Path, name: Option<&str>, has_checks: bool) -> Result<Self, String> {
         let snapshot = load(file)?;
         let server = find(&snapshot.virtual_servers, name)
@@ -58,7 +58,7 @@ impl Judge {
             .ok_or_else(|| format!("{}: `{}` has no `waf`", file.display(), server.name))
     }
 
-    /// By what a virtual server says; `None`: it inspects nothing.
+    /// The settings of a virtual server; `None`: it inspects nothing.
     pub fn of_server(server: &VirtualServer, has_checks: bool) -> Option<Self> {
         let (waf, http) = (server.waf.as_ref()?, &server.http);
         let options = Options {
@@ -77,7 +77,8 @@ impl Judge {
         })
     }
 
-    /// Judges a request, and the answer to it if there is one. Nothing stops at what would be blocked, so that all is told that rules find.
+    /// Judges a request, and its response if there is one. The inspection does not stop at a blocking rule, so that all
+    /// findings are shown.
     pub fn judge(&self, trial: &Trial, client: SocketAddr, answer: Option<&Answer>) -> Judged {
         let headers = borrowed(&trial.headers);
         let request = Request {
@@ -141,7 +142,7 @@ fn borrowed(fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<(&[u8], &[u8])> {
     fields.iter().map(|(name, value)| (&name[..], &value[..])).collect()
 }
 
-/// What a configuration says, whatever addresses its names have.
+/// The snapshot of a configuration, without addresses of names.
 pub fn load(file: &Path) -> Result<Snapshot, String> {
     let loaded = weir_config::load(file);
     let Some(config) = loaded.config else {

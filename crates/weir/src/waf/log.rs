@@ -41,7 +41,7 @@ pub struct Found {
     pub values: Vec<Value>,
 }
 
-/// What it was found in.
+/// The values with a finding.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Value {
@@ -68,7 +68,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// What is to be told of lines that were skipped.
+    /// The text about skipped lines.
     pub fn told_skipped(self) -> String {
         match self.skipped {
             0 => String::new(),

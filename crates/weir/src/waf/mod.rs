@@ -1,4 +1,4 @@
-//! `weir waf`: rules of the web application firewall, and what they say of a request.
+//! `weir waf`: rules of the web application firewall, and their findings in requests.
 
 mod diff;
 mod files;
@@ -22,10 +22,10 @@ use clap::{Args, Subcommand};
 /// wrong usage.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-                        weir waf rules list the rule sets\n  \
+                        weir waf rules                       # list the rule sets\n  \
                         weir waf test --url 'https://shop.example/?id=1+or+1=1'\n  \
                         weir waf test --rules ./coreruleset --paranoia 2 --request upload.http\n  \
-                        weir waf tune waf.log > tuned.conf   exclusions for false positives\n  \
+                        weir waf tune waf.log > tuned.conf   # exclusions for false positives\n  \
                         weir waf diff builtin tuned.conf,builtin waf.log")]
 pub struct Arguments {
     #[command(subcommand)]

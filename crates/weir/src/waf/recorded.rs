@@ -32,7 +32,7 @@ impl Recorded {
     }
 }
 
-/// What the fields say of the body. HTTP/2 has bodies of which they say nothing.
+/// The body's length by the fields. HTTP/2 has bodies without a field about them.
 fn length(headers: &[(Vec<u8>, Vec<u8>)], body: &[u8]) -> BodyLength {
     let value = |wanted: &str| {
         let found = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted.as_bytes()));

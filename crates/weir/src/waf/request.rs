@@ -14,7 +14,7 @@ use super::wire;
 pub struct Reading {
     /// How large they may be.
     pub head: HeadLimits,
-    /// What becomes of paths.
+    /// The form of paths.
     pub target: TargetForm,
 }
 
@@ -36,11 +36,11 @@ pub struct Trial {
     pub protocol: Vec<u8>,
     pub headers: Vec<(Vec<u8>, Vec<u8>)>,
     pub body: Vec<u8>,
-    /// What its framing says of the body.
+    /// The body's length by its framing.
     pub length: BodyLength,
 }
 
-/// What a command line says of a request.
+/// Parts of a request from the command line.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Asked<'a> {
     pub url: &'a str,
@@ -49,7 +49,7 @@ pub struct Asked<'a> {
     pub data: Option<&'a str>,
 }
 
-/// What browsers send with every request.
+/// Fields that browsers send with every request.
 const USUAL_HEADERS: [(&str, &str); 3] = [
     ("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"),
     ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
@@ -65,7 +65,7 @@ impl Trial {
         if let Some(data) = data {
             all.push(("Content-Length".into(), data.len().to_string()));
         }
-        // What is said by name holds instead of what would be sent.
+        // A field given by name replaces the usual one.
         let mut own = Vec::new();
         for line in headers {
             let (name, value) = line
@@ -149,7 +149,7 @@ fn parts(url: &str) -> Result<(&str, String), String> {
     Ok((host, encoded(&target)))
 }
 
-/// With escapes for what browsers never send as it is.
+/// Encodes the bytes that browsers never send raw.
 fn encoded(target: &str) -> String {
     let escaped = |byte: u8| match byte {
         b'"' | b'<' | b'>' | 0x80.. => format!("%{byte:02X}"),
@@ -160,7 +160,7 @@ fn encoded(target: &str) -> String {
 
 /// The fields of a head, with a Host of those that name it elsewhere.
 fn fields(head: &RequestHead, input: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
-    // What Connection names is not passed on.
+    // Fields named in Connection are not forwarded.
     let is_seen = |field: &&Field| field.id != FieldId::Other || field.forward;
     let received = head.fields.iter().filter(is_seen);
     let received = received.map(|field| (field.name.of(input), field.value.of(input)));

@@ -3,7 +3,7 @@
 use weir_http::h1::{BodyDecoder, BodyStep};
 use weir_http::message::Framing;
 
-/// A head with CR LF behind each of its lines, and what follows it.
+/// A head with CR LF behind each of its lines, and the rest.
 pub fn normalised(bytes: &[u8]) -> (Vec<u8>, &[u8]) {
     let mut head = Vec::new();
     let mut rest = bytes;
@@ -27,7 +27,7 @@ pub fn normalised(bytes: &[u8]) -> (Vec<u8>, &[u8]) {
     }
 }
 
-/// The data of a body that is framed so. `what` has it: a request or a response.
+/// The data of a body with this framing. `what` is the message for errors: a request or a response.
 pub fn body(bytes: &[u8], framing: Framing, what: &str) -> Result<Vec<u8>, String> {
     let (mut decoder, mut data, mut at) = (BodyDecoder::new(framing, None), Vec::new(), 0);
     loop {

@@ -9,7 +9,7 @@ use super::super::user::State;
 use super::Engine;
 
 impl Engine {
-    /// TCP is open: begins TLS, where it is asked for.
+    /// TCP is open: begins TLS, if wanted.
     pub(super) fn begin_handshake(&mut self, io: &mut EventLoop, index: u32, since_us: u64) {
         let Some(tls) = &self.tls else {
             return self.opened(io, index, since_us);
@@ -40,7 +40,7 @@ impl Engine {
         self.opened(io, index, since_us);
     }
 
-    /// What came is not TLS as it should be.
+    /// The server violated TLS.
     pub(super) fn tls_failed(&mut self, io: &mut EventLoop, index: u32, error: &TlsError) {
         match self.users[index as usize].state {
             State::Handshaking { .. } => {

@@ -1,6 +1,6 @@
-//! Users of an engine that speak HTTP/2: several requests under way on one connection.
+//! Users with HTTP/2: several open requests on one connection.
 //!
-//! What a turn writes for a connection is sent when the turn ends, in one piece.
+//! The output of a turn for a connection is sent in one piece at the end of the turn.
 
 use std::io::IoSlice;
 
@@ -124,7 +124,7 @@ impl Engine {
         self.leave_streams(io, index, true);
     }
 
-    /// The same by the end of the connection itself.
+    /// As above, by the end of the connection itself.
     pub(super) fn end_of_streams(&mut self, io: &mut EventLoop, index: u32, error: Option<Errno>) {
         let user = &self.users[index as usize];
         let is_resting = user.http2.as_ref().is_none_or(|http2| http2.stream_count() == 0);
@@ -152,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// Sends what the turn wrote.
+    /// Sends the output of the turn.
     pub(super) fn flush_all_streams(&mut self, io: &mut EventLoop) {
         while let Some(index) = self.to_flush.pop() {
             self.flush_streams(io, index);

@@ -1,4 +1,4 @@
-//! One thread of a load of queries: its sockets, its schedule, what it sees.
+//! One thread of a load of queries: its sockets, its schedule, its results.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,11 +25,11 @@ const EVENTS_MAX: usize = 256;
 /// The loop turns at least this often, to see whether it shall end.
 const TURN_MAX: Duration = Duration::from_millis(50);
 
-/// What one thread saw.
+/// The results of one thread.
 pub struct Seen {
     pub warm_up: Tally,
     pub measured: Tally,
-    /// Good answers within the measurement's time, whenever they were asked for.
+    /// Good answers within the measurement's time, whenever they were requested.
     pub completed: u64,
     pub unsent: u64,
     pub cpu_s: f64,
@@ -114,7 +114,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// A socket for that flow, with a port that nobody has.
+    /// A socket for that flow, with a free port.
     fn open(&self, plan: &UdpPlan, index: usize) -> io::Result<UdpSocket> {
         let (thread, threads) = self.place;
         let place = index * threads + thread;
@@ -166,7 +166,7 @@ impl Engine {
         }
     }
 
-    /// What it saw until now.
+    /// The results so far.
     pub fn into_seen(mut self, over_us: u64) -> Seen {
         if let Some(pacer) = &self.pacer {
             self.seen.unsent = pacer.left_between(self.begin_us, self.end_us.min(over_us));
@@ -197,7 +197,7 @@ impl Engine {
         Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) }
     }
 
-    /// Sends what is due on the flows that are free.
+    /// Sends the due queries on free flows.
     fn ask_all(&mut self, plan: &UdpPlan, times: &Times) -> io::Result<()> {
         while self.begun < self.begun_max && !self.free.is_empty() {
             let now_us = now_us();
@@ -235,7 +235,7 @@ impl Engine {
                 let deadline_us = flow.sent_us + plan.timeout.as_micros() as u64;
                 self.deadlines.push_back((deadline_us, index, self.number));
             }
-            // What an earlier query met is told here, too.
+            // Errors of an earlier query are reported here, too.
             Err(error) => self.failed(times, index, &fault_of(&error)),
         }
         Ok(())
@@ -270,7 +270,7 @@ impl Engine {
                     self.good(times, index, length as u64);
                     self.ask_again(plan, times)?;
                 }
-                // Too late: it was lost long since.
+                // Too late: the query already counts as lost.
                 Some(number) if number < flow.number || flow.number == 0 => {}
                 _ if flow.number > 0 => {
                     self.failed(times, index, &Fault::NoAnswer);
@@ -278,7 +278,7 @@ impl Engine {
                 }
                 _ => {}
             }
-            // A flow has one query under way: what else is there, the next event brings.
+            // A flow has one open query: the next event brings further datagrams.
             if answered.is_some() {
                 return Ok(());
             }
@@ -330,7 +330,7 @@ impl Engine {
             if !is_answered {
                 self.failed(times, index, &Fault::Lost);
                 if plan.queries_per_flow.is_some() {
-                    // An answer that comes after all finds nobody.
+                    // A late answer after all finds no query.
                     self.flows[index].asked = u64::MAX;
                 }
             }

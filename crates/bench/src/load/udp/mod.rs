@@ -35,7 +35,7 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 /// How often the starter looks whether a counted load is over.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// When what happens, in microseconds of the monotonic clock; `u64::MAX` means that it is not known yet.
+/// The times of a load, in microseconds of the monotonic clock; `u64::MAX` means unknown so far.
 struct Times {
     start_us: AtomicU64,
     begin_us: AtomicU64,
@@ -73,7 +73,7 @@ impl Times {
     }
 }
 
-/// A thread of a load, which begins when it is told to.
+/// A thread of a load, which begins on a signal.
 struct Worker {
     go: Sender<()>,
     thread: JoinHandle<Result<Seen, LoadError>>,
@@ -87,7 +87,7 @@ pub fn run(plan: &UdpPlan, observer: &mut dyn Observer) -> Result<Outcome, LoadE
     let (send, ready) = mpsc::channel();
     let mut crew = Vec::new();
     for thread in 0..threads {
-        // Those that were started end when nobody can tell them to begin.
+        // The started threads end if the signal cannot be sent.
         crew.push(Worker::start(&plan, (thread, threads), &times, send.clone())?);
     }
     drop(send);
@@ -135,7 +135,7 @@ impl Worker {
     }
 }
 
-/// Tells the observer what happens, until the measurement is over.
+/// Reports progress to the observer, until the measurement is over.
 fn watch(plan: &UdpPlan, times: &Times, is_over: &dyn Fn() -> bool, observer: &mut dyn Observer) {
     let (begin_us, end_us) = (times.begin_us.load(Acquire), times.end_us.load(Acquire));
     let mut told_us = now_us();
@@ -217,7 +217,7 @@ fn sum(plan: &UdpPlan, times: &Times, seen: &[Seen]) -> Outcome {
     }
 }
 
-/// Asks once and waits so long for the answer: whether somebody serves there.
+/// Sends one query and waits this long for its answer: whether a server is there.
 pub fn answers(address: SocketAddr, wait: Duration) -> std::io::Result<bool> {
     use crate::datagram::{DATAGRAM_BYTES_MIN, number_answered, write_query};
     use std::net::UdpSocket;
@@ -228,7 +228,7 @@ pub fn answers(address: SocketAddr, wait: Duration) -> std::io::Result<bool> {
     socket.set_read_timeout(Some(wait))?;
     let mut query = [0; DATAGRAM_BYTES_MIN];
     write_query(&mut query, 0, DATAGRAM_BYTES_MIN as u16);
-    // Refused, or silent: nobody serves there yet.
+    // Refused, or silent: no server is there yet.
     let asked = socket.send(&query).and_then(|_| socket.recv(&mut query));
     Ok(asked.is_ok_and(|length| number_answered(&query[..length]) == Some(0)))
 }

@@ -1,4 +1,4 @@
-//! What a load of UDP is asked to do.
+//! The plan of a UDP load.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::load::Extent;
 /// A load of queries, complete and consistent.
 #[derive(Debug, Clone)]
 pub struct UdpPlan {
-    /// Whom to ask; flows take turns over these.
+    /// The servers; flows take turns over these.
     pub targets: Vec<SocketAddr>,
     /// Flows at a time, each with one query under way at most.
     pub flows: usize,
@@ -19,7 +19,7 @@ pub struct UdpPlan {
     pub queries_per_flow: Option<u64>,
     /// Length of a query, from 14 to 1,452 bytes.
     pub query_bytes: u16,
-    /// Length of the answer that it asks for, likewise.
+    /// Length of the requested answer, likewise.
     pub answer_bytes: u16,
     /// How long to measure, or how much.
     pub extent: Extent,
@@ -27,7 +27,7 @@ pub struct UdpPlan {
     pub rate: Option<f64>,
     /// The load runs this long before the measurement begins; nothing of a load that is counted.
     pub warm_up: Duration,
-    /// A query without an answer for so long is lost.
+    /// A query without an answer for this long is lost.
     pub timeout: Duration,
     /// Addresses to ask from, in turn; empty: the system chooses.
     pub sources: Vec<IpAddr>,
@@ -35,8 +35,8 @@ pub struct UdpPlan {
     pub threads: usize,
     /// Cores to run on; empty: any.
     pub cores: Vec<usize>,
-    /// Network namespace to ask from (a file such as `/run/netns/client`).
+    /// Network namespace of the sockets (a file such as `/run/netns/client`).
     pub network_namespace: Option<PathBuf>,
-    /// Set by somebody else to end the load early: it then ends as if its time were up.
+    /// Set by another thread to end the load early: it then ends as if its time were up.
     pub stop: Arc<AtomicBool>,
 }

@@ -24,9 +24,9 @@ const LEFT_MIN: f64 = 84.0;
 
 /// A chart of bars.
 pub struct Bars<'a> {
-    /// What it shows, for those who cannot see it.
+    /// Its description, for those who cannot see it.
     pub description: &'a str,
-    /// What the axis shows, with its unit.
+    /// The title of the axis, with its unit.
     pub title: &'a str,
     /// Groups with their headings; one without a heading where there is but one.
     pub groups: Vec<(String, Vec<Bar>)>,
@@ -38,7 +38,7 @@ pub struct Bar {
     pub name: String,
     /// How it looks.
     pub style: Style,
-    /// What it showed; `None`: it was not measured.
+    /// The value; `None`: it was not measured.
     pub value: Option<Spread>,
     /// The value as text.
     pub label: String,
@@ -113,17 +113,17 @@ fn draw_bar(bar: &Bar, x: &Scale, left: f64, y: f64) -> Markup {
 
 /// Dots on rows over a logarithmic axis.
 pub struct Dots<'a> {
-    /// What it shows, for those who cannot see it.
+    /// Its description, for those who cannot see it.
     pub description: &'a str,
-    /// What the axis shows, with its unit.
+    /// The title of the axis, with its unit.
     pub title: &'a str,
     /// The rows.
     pub rows: Vec<Row>,
 }
 
-/// One row: its name, and dots with what they say under the pointer.
+/// One row: its name, and dots with their texts for the pointer.
 pub struct Row {
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// Its dots.
     pub dots: Vec<(Style, f64, String)>,

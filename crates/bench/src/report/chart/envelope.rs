@@ -1,8 +1,8 @@
 //! The performance envelope: requests per second against goodput, a line per product through its object
 //! sizes.
 //!
-//! Both axes are logarithmic, so all points of one object size lie on one diagonal, whichever product they
-//! belong to: the diagonals are drawn and named once, at their end, instead of every point.
+//! Both axes are logarithmic, so all points of one object size lie on one diagonal, for all products: the diagonals are
+//! drawn and named once, at their end, instead of every point.
 
 use maud::{Markup, html};
 
@@ -22,7 +22,7 @@ const NAMES_ASIDE: f64 = 44.0;
 
 /// A chart of envelopes.
 pub struct Envelope<'a> {
-    /// What it shows, for those who cannot see it.
+    /// Its description, for those who cannot see it.
     pub description: &'a str,
     /// Object sizes in bytes, ascending.
     pub sizes: &'a [f64],

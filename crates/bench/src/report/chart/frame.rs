@@ -34,7 +34,7 @@ pub fn room_along(_: &str) -> f64 {
     LINE
 }
 
-/// What an axis says of itself.
+/// The title of an axis.
 pub fn axis_title(name: &str, scale: &Scale) -> String {
     if scale.is_log() { format!("{name} (logarithmic)") } else { name.to_owned() }
 }

@@ -23,19 +23,19 @@ const LANE_BAR: f64 = 10.0;
 
 /// The horizontal axis of [`Lines`].
 pub struct XAxis<'a> {
-    /// What it is called.
+    /// Its title.
     pub title: &'a str,
     /// How it is spread.
     pub kind: Kind,
     /// Ticks stand at these values; empty: at round ones.
     pub ticks: &'a [f64],
-    /// What a tick at such a value says.
+    /// The label of a tick at such a value.
     pub label: &'a dyn Fn(f64) -> String,
 }
 
 /// A chart of lines.
 pub struct Lines<'a> {
-    /// What it shows, for those who cannot see it.
+    /// Its description, for those who cannot see it.
     pub description: &'a str,
     /// The horizontal axis.
     pub x: XAxis<'a>,
@@ -53,7 +53,7 @@ pub struct Lines<'a> {
     pub diagonal: Option<&'a str>,
     /// Marked places on the horizontal axis, a lane each below the plot.
     pub lanes: &'a [Lane],
-    /// What a point says under the pointer.
+    /// The text of a point for the pointer.
     pub value_title: &'a dyn Fn(&Series, usize) -> String,
 }
 
@@ -106,8 +106,8 @@ impl Lines<'_> {
 
     /// Where the values of a series lie on the horizontal axis.
     fn place(&self, index: usize, x: &Scale) -> impl Fn(f64) -> f64 {
-        // The first series are drawn lowest and stand last in the legend.
-        // On an even axis a place is a value that one reads off; between named settings it is none.
+        // The first series are drawn lowest and are last in the legend. On a linear axis, readers read the exact position;
+        // between named settings they do not.
         let step = if x.is_linear() { 0.0 } else { ASIDE };
         let aside = ((self.series.len() - 1) as f64 / 2.0 - index as f64) * step;
         move |value| x.at(value) + aside

@@ -36,18 +36,18 @@ impl fmt::Display for Px {
     }
 }
 
-/// How a product looks in every chart: a colour (told apart by the colour-blind too) and a marker.
+/// The look of a product in every chart: a colour (also distinguishable for the colour-blind) and a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// Its colour.
     pub colour: &'static str,
     /// Its marker.
     pub marker: Marker,
-    /// For what is shown for scale alone.
+    /// For yardsticks.
     pub is_faint: bool,
     /// For the second row of a maker: lighter than the first.
     pub is_second: bool,
-    /// For what the report is about.
+    /// For the subject of the report.
     pub is_strong: bool,
 }
 
@@ -77,7 +77,7 @@ const FURTHER: [(&str, Marker); 4] = [
 ];
 
 impl Style {
-    /// Of the product of that name, which is at that place among the products.
+    /// The look of the product of that name, at that place among the products.
     pub fn of(name: &str, place: usize) -> Self {
         let is_second = maker(name) != name;
         let (colour, marker) = match (maker(name), is_second) {
@@ -100,7 +100,7 @@ impl Style {
 /// One product's values over an axis.
 #[derive(Debug)]
 pub struct Series {
-    /// What the legend says.
+    /// The text in the legend.
     pub name: String,
     /// How it looks.
     pub style: Style,

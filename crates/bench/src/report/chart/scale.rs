@@ -30,11 +30,11 @@ pub struct Scale {
 pub struct Tick {
     /// Where, as a value.
     pub value: f64,
-    /// What it says; a tick without a label is a faint line alone.
+    /// Its label; a tick without a label is only a faint line.
     pub label: Option<String>,
 }
 
-/// The largest percentile that [`Kind::Nines`] tells apart.
+/// The largest percentile that [`Kind::Nines`] distinguishes.
 const PERCENTILE_MAX: f64 = 99.9999;
 
 /// Values whose ratio is larger than this are drawn by their logarithm.
@@ -56,7 +56,7 @@ impl Kind {
     }
 }
 
-/// Smallest and largest of what is positive; 1 and 1 where nothing is.
+/// Smallest and largest positive value; 1 and 1 without any.
 fn positive_range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let range = values
         .filter(|value| value.is_finite() && *value > 0.0)
@@ -65,8 +65,8 @@ fn positive_range(values: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 impl Scale {
-    /// An axis that holds all these values with some room, between two places on the canvas. A linear
-    /// axis begins at zero: what looks twice as long is twice as much.
+    /// An axis that contains all these values with some room, between two places on the canvas. A linear axis begins at
+    /// zero: twice the length is twice the value.
     pub fn around(kind: Kind, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let (low, high) = positive_range(values);
         let (low, high) = match kind {
@@ -87,7 +87,7 @@ impl Scale {
         Self { kind, low, high: if high > low { high } else { low + 1.0 }, from, to }
     }
 
-    /// The place of a value; what lies outside is drawn at the end.
+    /// The place of a value; values outside are drawn at the end.
     pub fn at(&self, value: f64) -> f64 {
         let share = (warp(self.kind, value) - self.low) / (self.high - self.low);
         let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
@@ -110,7 +110,7 @@ impl Scale {
         self.kind == Kind::Linear
     }
 
-    /// Ticks at round values, labelled where there is room: `room` is what one label needs.
+    /// Ticks at round values, with labels if there is room: `room` is the space that one label needs.
     pub fn ticks(&self, room: impl Fn(&str) -> f64) -> Vec<Tick> {
         let ticks = match self.kind {
             Kind::Linear => self.linear_ticks(),

@@ -1,4 +1,4 @@
-//! What is still to come, what was left out, how it was measured, on what, and with which configurations.
+//! Appendix: missing tests, omissions, method, machine, configurations.
 
 use maud::{Markup, html};
 
@@ -19,7 +19,7 @@ pub fn pending() -> Markup {
     html! {
         section id="pending" {
             h2 { "Still to come" }
-            p { "Tests of the reports that this one stands up to, whose feature weir does not have yet." }
+            p { "Tests of comparable reports that need a feature which weir does not have yet." }
             div class="scroll" {
                 table {
                     thead { tr { th { "Test" } th { "What" } th { "Waits for" } } }
@@ -57,7 +57,7 @@ pub fn left_out(report: &Report) -> Markup {
     html! {
         section id="left-out" {
             h2 { "Left out" }
-            @if is_empty { p { "Nothing: every product ran every test at every setting, and no measurement was thrown away." } }
+            @if is_empty { p { "Nothing: every product ran every test at every setting, and no measurement was discarded." } }
             ul {
                 @for absence in &run.absent {
                     li { b { (report.called(&absence.product)) } " took no part: " (absence.reason) }
@@ -78,7 +78,7 @@ pub fn left_out(report: &Report) -> Markup {
             @let count = discarded().count();
             @if count > 0 {
                 details {
-                    summary { (count) " measurements thrown away; the reasons are under Method" }
+                    summary { (count) " measurements discarded; the reasons are under Method" }
                     ul {
                         @for (test, discard) in discarded() {
                             li { code { (test.name) } ": " (discards::discarded(report, axis_of(test), discard)) }
@@ -104,7 +104,7 @@ pub fn method(report: &Report) -> Markup {
     }
 }
 
-/// The machine, and who took part.
+/// The machine, and the participants.
 pub fn machine(report: &Report) -> Markup {
     let run = &report.run;
     let machine = &run.machine;
@@ -165,9 +165,9 @@ pub fn configurations(report: &Report, kept: &Kept) -> Markup {
         section id="configurations" {
             h2 { "Configurations" }
             @if kept.configurations.is_empty() {
-                p { "This run kept none." }
+                p { "This run kept no configurations." }
             } @else {
-                p { "As used, of every product in every test; what several tests share stands once." }
+                p { "The configurations of every product in every test, as used. Those that several tests share appear once." }
             }
             @for configuration in &kept.configurations { (configuration_details(report, configuration)) }
             @if kept.left_out > 0 {

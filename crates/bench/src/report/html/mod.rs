@@ -59,7 +59,7 @@ pub fn page(report: &Report, verdicts: &Verdicts, kept: &Kept) -> Markup {
                 }
                 footer {
                     "Made by " code { "weir bench report" } " from " code { "run.json" }
-                    " beside this file, which has every measurement."
+                    " in the same folder, which has every measurement."
                 }
             }
         }
@@ -71,7 +71,7 @@ fn header(report: &Report) -> Markup {
     html! {
         header {
             p class="kicker" { "Weirgate · comparative performance report" }
-            h1 { "weir beside its peers, measured on " (run.machine.host) }
+            h1 { "weir and its peers, measured on " (run.machine.host) }
             dl class="facts" {
                 div { dt { "Date" } dd { (date(&run.started)) } }
                 div { dt { "Machine" } dd { (run.machine.cpu) ", " (text::counted(run.machine.cores, "core")) } }
@@ -102,10 +102,10 @@ fn reading_help() -> Markup {
             "Points and bars are medians over the rounds, whiskers reach from the lowest round to the highest. \
              Ratios are weir divided by the peer, paired round by round, with the range that the noise allows \
              in parentheses; " span class="chip won" { "won" } " and " span class="chip lost" { "lost" }
-            " stand only where that range leaves out 1 and the ratio is at least " (difference_told()) " away from it, " span class="chip even" { "even" } " only where it stays \
-             within about 10% of 1; all else is " span class="chip undecided" { "undecided" } ". The relay knows no HTTP and shows what the kernel \
-             alone costs; it is nobody's rival. † marks a product that fell behind the offered rate. Values \
-             appear under the pointer."
+            " appear only where that range excludes 1 and the ratio is at least " (difference_told()) " away from it, " span class="chip even" { "even" } " only where it stays \
+             within about 10% of 1; everything else is " span class="chip undecided" { "undecided" } ". The relay does not parse HTTP: it shows the kernel's \
+             share of the cost and is not judged. † marks a product that fell behind the offered rate. Point at \
+             a mark to see its values."
         }
     }
 }
@@ -121,7 +121,7 @@ fn chip(standing: Standing, word: &str) -> Markup {
     html! { span class=(class) { (word) } }
 }
 
-/// `2026-11-21 09:12 UTC` of RFC 3339; what is not of that form stays as it is.
+/// `2026-11-21 09:12 UTC` from RFC 3339; text in another form stays unchanged.
 fn date(started: &str) -> String {
     let is_expected = started.is_ascii() && started.len() >= 20 && started.ends_with('Z');
     if is_expected {
@@ -223,10 +223,10 @@ mod tests {
         check(testing::run_of_two_rows(), true);
     }
 
-    /// What is written beyond its canvas lies over the next chart.
+    /// Text written beyond its canvas covers the next chart.
     #[test]
     fn labels_stay_on_their_canvas() {
-        /// Of a character, on the mean, at the size that the style sheet has for a wide screen.
+        /// The mean width of a character, at the style sheet's size for a wide screen.
         const CHARACTER: f64 = 6.2;
         let page = parsed(&page_of(testing::run_of_two_rows()));
         let document = roxmltree::Document::parse(&page).expect("well-formed markup");
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_load_that_was_the_limit_is_told_of_connections() {
-        let sentence = "The load's core was the limit for weir: such a rate is a lower bound and is not \
+        let sentence = "The load generator's core was the limit for weir: these rates are lower bounds and are not \
                         judged.";
         let check = |share: f64, expected: bool| {
             let mut run = testing::run();

@@ -74,13 +74,13 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
                     p class="note strong" { (sentence) }
                 }
                 @if errors.is_empty() {
-                    p class="note" { "Not one request that was sent failed." }
+                    p class="note" { "No request that was sent failed." }
                 } @else {
                     p class="note strong" { "Failed transactions: " (errors.join("; ")) "." }
                 }
             }
             @if !short.is_empty() {
-                p class="note" { b { "Fewer rounds than wanted" } ": " (short.join("; ")) }
+                p class="note" { b { "Fewer rounds than planned" } ": " (short.join("; ")) }
             }
             @for omission in &record.omissions {
                 p class="note" {
@@ -117,7 +117,7 @@ pub fn not_run(test: &Test) -> Markup {
     html! {
         article id=(test.name) class="test" {
             h3 { (test.title) " " code { (test.name) } }
-            p class="note" { "Not in this run: " code { "weir bench run " (test.name) } " makes it." }
+            p class="note" { "Not in this run: " code { "weir bench run " (test.name) } " runs it." }
         }
     }
 }
@@ -466,10 +466,10 @@ pub fn cpu(report: &Report) -> Markup {
             h2 { "CPU" }
             p {
                 "Busy time of the product's core per transaction, softirq included, in every test that judges \
-                 by it. Further left is better; the distance between two marks is their ratio."
+                 this figure. Further left is better; the distance between two marks is their ratio."
             }
             @if rows.is_empty() {
-                p class="note" { "No test of this run has it." }
+                p class="note" { "No test of this run measured it." }
             } @else {
                 (legend(report, &(0..report.run.products.len()).collect::<Vec<_>>()))
                 div class="scroll" {
@@ -491,13 +491,13 @@ fn generator(report: &Report) -> Markup {
     };
     html! {
         @if !tests.is_empty() {
-            h3 { "Who was the limit" }
+            h3 { "Limits" }
             p {
                 "Core busy of the product / share of the load's cores that load generator and origin took, in \
-                 the tests that go as fast as answered (the rest of the load's cores is interrupt work). A \
-                 product far from 100% was not driven to its limit. Where the load's cores were full then, its \
-                 rate is a lower bound and not judged, and CPU per request decides; where they were not, \
-                 somebody waited."
+                 closed-loop tests (the rest of the load's cores is interrupt work). A product far from 100% \
+                 was not driven to its limit. If the load's cores were full at that time, the product's rate is a \
+                 lower bound: it is not judged, and CPU per request decides. If they were not full, both \
+                 sides waited for a part of the time."
             }
             div class="scroll" {
                 table {

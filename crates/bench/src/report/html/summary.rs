@@ -1,4 +1,4 @@
-//! What a manager reads in a minute, and what was won and lost.
+//! The summary for a reader with a minute: wins and losses.
 
 use maud::{Markup, html};
 
@@ -41,9 +41,9 @@ pub fn summary(report: &Report, verdicts: &Verdicts) -> Markup {
                     }
                 }
                 p class="note" {
-                    "Judged against every peer at each setting and told by the one against which weir stands \
-                     worst, by the ratio paired by round, which need not be the quotient of the medians; several settings stand as a \
-                     range, and as one mark each in the picture (a bar through a mark is the noise)."
+                    "Judged against every peer at each setting. The table shows the peer with the worst result for weir, and \
+                     the ratio paired by round, which can differ from the quotient of the medians. Several settings are shown as a \
+                     range, and each as a mark in the picture (a bar through a mark is the noise)."
                 }
             }
         }
@@ -93,7 +93,7 @@ impl Track {
     const HEIGHT: f64 = 22.0;
 
     fn around(judgements: &[Judgement]) -> Self {
-        /// What is further from 1 is drawn at the edge.
+        /// Values further from 1 are drawn at the edge.
         const EXTENT_MAX: f64 = 3.0;
         /// Ratios close to 1 are not blown up to look large.
         const EXTENT_MIN: f64 = 1.4;
@@ -163,7 +163,7 @@ pub fn lost(report: &Report, verdicts: &Verdicts) -> Markup {
             }
             @if !undecided.is_empty() {
                 h3 { "Behind, but undecided" }
-                p { "weir's median is the worse one here, and the rounds do not suffice to say that it is." }
+                p { "weir's median is worse here, but the rounds are too few or too noisy to be sure." }
                 (table(report, &undecided))
             }
         }

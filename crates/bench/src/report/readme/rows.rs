@@ -11,7 +11,7 @@ pub struct Row {
     pub test: &'static str,
     /// Its figure; of the ramp the rate is the knee.
     pub figure: Figure,
-    /// At this setting; 0 where the test has none.
+    /// The setting; 0 if the test has none.
     pub at: f64,
 }
 

@@ -1,5 +1,4 @@
-//! Web application firewalls: what weir and its peers have in common, and the peers, which take part in tests of
-//! firewalls alone.
+//! Web application firewalls: common parts of weir and its peers, and the peers that take part only in tests of firewalls.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,7 +8,7 @@ use crate::catalogue::{CORAZA, NGINX_MODSECURITY};
 use crate::run::crs::Crs;
 use crate::run::process::{DeathSignal, find_program, output_of};
 
-/// What engines of ModSecurity's language are told before the rules.
+/// Settings for engines of ModSecurity's language before the rules.
 const ENGINE: &str = include_str!("../../../../../bench/peers/waf/rules.conf");
 const NGINX_TEMPLATE: &str = include_str!("../../../../../bench/peers/waf/nginx.conf");
 const CORAZA_TEMPLATE: &str = include_str!("../../../../../bench/peers/waf/coraza.conf");
@@ -45,7 +44,7 @@ pub enum Guard {
     Off,
     /// Everything is.
     All,
-    /// What is in the folder `/account/` is.
+    /// Only the folder `/account/` is inspected.
     Third,
 }
 
@@ -55,7 +54,7 @@ impl Guard {
 }
 
 impl Inspected {
-    /// What templates call it.
+    /// Its word in templates.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::ByServer => "SOME",
@@ -67,7 +66,7 @@ impl Inspected {
 /// The peers.
 pub const FIREWALLS: [&Definition; 2] = [&NGINX, &CORAZA_PROXY];
 
-/// Whether a product takes part where that is asked for.
+/// Whether a product takes part in a test of this feature.
 pub fn takes_part(name: &str, feature: Feature) -> bool {
     let is_firewall = FIREWALLS.iter().any(|definition| definition.name == name);
     match feature {
@@ -76,7 +75,7 @@ pub fn takes_part(name: &str, feature: Feature) -> bool {
     }
 }
 
-/// Finds a peer; the error says why it cannot take part, and what helps.
+/// Finds a peer; the error has the reason why it cannot take part, and a fix.
 pub fn find(definition: &'static Definition) -> Result<Found, String> {
     let is_nginx = definition.name == NGINX_MODSECURITY;
     let mut found = if is_nginx { find_nginx(definition)? } else { find_coraza(definition)? };
@@ -108,10 +107,10 @@ fn library_version(libraries: &Path) -> Option<String> {
     Some(name.strip_prefix("libmodsecurity.so.")?.to_owned())
 }
 
-/// Builds it: what it is made of is in this program, and Go keeps what it built before.
+/// Builds it: its sources are in this program, and Go keeps earlier builds.
 fn find_coraza(definition: &'static Definition) -> Result<Found, String> {
     let install = definition.install;
-    let go = find_program("go").ok_or_else(|| format!("there is no go in PATH: {install}"))?;
+    let go = find_program("go").ok_or_else(|| format!("go is not in PATH: {install}"))?;
     let folder = build_folder()?;
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     std::fs::create_dir_all(&folder).map_err(failed)?;
@@ -131,7 +130,7 @@ fn build_folder() -> Result<PathBuf, String> {
     let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let cache = of("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| of("HOME").map(|home| Path::new(&home).join(".cache")));
-    let cache = cache.ok_or("it is built in a folder of HOME, which is not set")?;
+    let cache = cache.ok_or("it is built in the home folder, and HOME is not set")?;
     Ok(cache.join("weir-bench").join(CORAZA))
 }
 
@@ -162,10 +161,10 @@ fn coraza_configuration(service: &Service) -> String {
     service.fill(CORAZA_TEMPLATE, service.workers, ["", ""], &filled_words(service))
 }
 
-/// What they cannot do: anything but what tests of firewalls ask for.
+/// Missing capabilities: everything that is not part of tests of firewalls.
 fn lacks(service: &Service) -> Option<String> {
     let is_asked = matches!(service.feature, Feature::Waf(_));
-    (!is_asked).then(|| "it is there for the tests of web application firewalls".into())
+    (!is_asked).then(|| "it is used only by the tests of web application firewalls".into())
 }
 
 fn coraza_lacks(service: &Service) -> Option<String> {

@@ -1,10 +1,10 @@
-//! What a product speaks with clients beyond plain HTTP/1.1.
+//! The protocols of a product toward clients beyond plain HTTP/1.1.
 
 use std::path::PathBuf;
 
 use crate::run::certificates::{Certificate, Key};
 
-/// What clients get.
+/// The protocol for clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Front {
     /// TLS, with a certificate of this key.
@@ -20,7 +20,7 @@ pub struct Front {
 pub enum GzipClass {
     /// Level 5, as the reports had it; HAProxy's library has one level alone.
     Level5,
-    /// The same, and down to level 1 where a product takes less when it has no time left.
+    /// As `Level5`, and down to level 1 if a product reduces it under load.
     Level5AtMost,
     /// The fastest that there is: level 1.
     Fastest,
@@ -55,7 +55,7 @@ impl Front {
         self != Self::default()
     }
 
-    /// What templates call its parts.
+    /// Its words in templates.
     pub(super) fn marks(self) -> Vec<&'static str> {
         let marks = [
             (self.key.is_some(), "TLS"),

@@ -4,7 +4,7 @@ use super::layer::no_datagrams;
 use super::{Definition, Layer, Place, Service, words};
 use crate::run::process::DeathSignal;
 
-/// What HAProxy takes when nothing is said: of a buffer, and of that what is kept free for rewriting.
+/// HAProxy's defaults: the size of a buffer, and the part of it that is reserved for rewriting.
 const BUFFER_BYTES: u64 = 16_384;
 const REWRITE_BYTES: u64 = 1_024;
 /// Bodies from here on pass within the kernel: to copy them costs more the longer they are, to splice them does not.
@@ -48,8 +48,8 @@ fn buffers(service: &Service) -> String {
     }
 }
 
-/// In front of TCP connections HAProxy splices whatever comes, where it is told to: a pipe for each small answer costs
-/// more than the copy. `splice-auto` is no way out, since it never takes answers of this kind for a stream.
+/// With `splice`, HAProxy splices all data of TCP connections: a pipe for each small response costs more than the copy.
+/// `splice-auto` does not help, since it never treats such responses as a stream.
 fn splice(service: &Service) -> String {
     let is_large = matches!(service.layer, Layer::Tcp | Layer::Packets)
         && service.object_bytes >= SPLICED_BYTES_MIN;

@@ -9,7 +9,7 @@ use aws_lc_rs::digest::{Context, SHA256};
 
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// SHA-256 of a program; `None` of a script, which starts something else: [`of_process`] tells that.
+/// SHA-256 of a program; `None` for a script, which starts another program: [`of_process`] finds that.
 pub fn of_program(program: &Path) -> io::Result<Option<String>> {
     let mut file = File::open(program)?;
     let mut first = [0; 2];

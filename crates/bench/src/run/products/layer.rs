@@ -1,8 +1,8 @@
-//! How much of what passes a product reads: HTTP, bytes of connections, or datagrams.
+//! The layer at which a product works: HTTP, bytes of connections, or datagrams.
 
 use super::Service;
 
-/// What the virtual servers of a scene relay.
+/// The layer at which the virtual servers of a scene work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layer {
     /// Requests of HTTP.
@@ -10,7 +10,7 @@ pub enum Layer {
     Http,
     /// Whole TCP connections.
     Tcp,
-    /// The same by weir's packet path, where there is one.
+    /// Datagrams, by weir's packet path if there is one.
     Packets,
     /// Datagrams.
     Udp(Sessions),
@@ -35,7 +35,7 @@ impl Layer {
         }
     }
 
-    /// What templates call its sessions.
+    /// The word for its sessions in templates.
     pub(super) fn mark(self) -> Option<&'static str> {
         match self {
             Self::Udp(Sessions::OneShot) => Some("ONE_SHOT"),
@@ -45,7 +45,7 @@ impl Layer {
     }
 }
 
-/// Of a product that relays connections and knows nothing of datagrams.
+/// For a product that relays connections and does not support datagrams.
 pub(super) fn no_datagrams(service: &Service) -> Option<String> {
     matches!(service.layer, Layer::Udp(_)).then(|| "it does not relay datagrams".into())
 }

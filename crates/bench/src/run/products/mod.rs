@@ -32,7 +32,7 @@ use crate::record::Product;
 
 /// Descriptors of a process that are not left to clients: members, listeners, the process's own.
 const DESCRIPTORS_RESERVED_SHARE: f64 = 0.2;
-/// No product is told of more: some reserve memory for every one.
+/// No product gets a higher limit: some reserve memory for every descriptor.
 const DESCRIPTORS_MAX: u64 = 1 << 20;
 /// Idle connections to the members that a product may keep, per worker.
 const KEPT_CONNECTIONS: usize = 2_048;
@@ -59,15 +59,15 @@ pub enum Balance {
     LeastConnections,
 }
 
-/// What is asked of the products beyond balancing.
+/// Features of the products beyond balancing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
     /// Nothing.
     Plain,
     /// `.png` goes to another pool.
     Uri,
-    /// That; half of the requests are rewritten; members are told the client; a client stays at its member by
-    /// its address.
+    /// That; half of the requests are rewritten; members get the client's address; a client stays at its member by its
+    /// address.
     Advanced,
     /// A client stays at its member by a cookie that the product sets.
     Cookie,
@@ -80,10 +80,10 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// Those that all products have.
+    /// The features that all products have.
     pub const ALL: [Self; 4] = [Self::Plain, Self::Uri, Self::Advanced, Self::Cookie];
 
-    /// What templates call it.
+    /// Its word in templates.
     fn word(self) -> &'static str {
         match self {
             Self::Plain => "PLAIN",
@@ -97,7 +97,7 @@ impl Feature {
     }
 }
 
-/// What a product shall do in a test.
+/// The service of a product in a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
     /// Addresses of its virtual servers.
@@ -114,22 +114,22 @@ pub struct Service {
     pub descriptors_max: u64,
     /// How the pool is balanced.
     pub balance: Balance,
-    /// What else is asked of it.
+    /// The features.
     pub feature: Feature,
-    /// What it relays.
+    /// The layer.
     pub layer: Layer,
-    /// What the program says of itself and how it was built.
+    /// The program's text about its version and build.
     pub said: String,
-    /// What it speaks with clients.
+    /// The protocol toward clients.
     pub front: Front,
     /// Its certificate, where that is TLS.
     pub certificate: Option<Certificate>,
-    /// The rules of its firewall, where it is asked for one.
+    /// The rules of its firewall, if it needs one.
     pub crs: Option<Crs>,
 }
 
 impl Service {
-    /// Workers for so many clients: one per core, and as many as the limit of descriptors asks for.
+    /// Workers for this many clients: one per core, and as many as the limit of descriptors requires.
     pub fn workers_for(clients: usize, cores: usize, descriptors_max: u64) -> usize {
         clients.div_ceil(Self::clients_per_process(descriptors_max)).max(cores).max(1)
     }
@@ -202,7 +202,7 @@ pub struct Place<'a> {
     pub program: &'a Path,
     /// Its configuration; absolute.
     pub configuration: &'a Path,
-    /// A folder of its own, for what it writes; absolute.
+    /// Its own folder, for its files; absolute.
     pub directory: &'a Path,
 }
 
@@ -213,21 +213,21 @@ pub struct Definition {
     pub name: &'static str,
     /// How to get it.
     pub install: &'static str,
-    /// Arguments that make it tell what it is.
+    /// Arguments that print its version.
     version_arguments: &'static [&'static str],
-    /// The version in what it says then.
+    /// Finds the version in that output.
     parse_version: fn(&str) -> Option<String>,
     /// The TLS library likewise.
     parse_tls: fn(&str) -> Option<String>,
     /// The commit that it was built from, likewise.
     parse_commit: fn(&str) -> Option<String>,
-    /// Name of its configuration; `None`: it has none.
+    /// Name of its configuration file; `None`: it has none.
     pub file: Option<&'static str>,
     /// Its configuration.
     pub configuration: fn(&Service) -> String,
     /// Its command.
     pub command: fn(Place<'_>, &Service) -> Vec<OsString>,
-    /// What checks the configuration without serving, where the product can.
+    /// The command that checks the configuration without serving, if there is one.
     pub check: Option<fn(Place<'_>) -> Vec<OsString>>,
     /// Whether the limit of descriptors holds for all its workers together.
     pub is_one_process: bool,
@@ -235,9 +235,9 @@ pub struct Definition {
     pub virtual_servers_max: usize,
     /// Whether requests can wait for a member that has all it may have.
     pub has_queue: bool,
-    /// What else it cannot do, and why.
+    /// Missing capabilities, with reasons.
     lacks: fn(&Service) -> Option<String>,
-    /// What ends it when the run is killed.
+    /// The signal that ends it when the run is killed.
     pub death_signal: DeathSignal,
 }
 
@@ -267,11 +267,11 @@ pub fn definition(name: &str) -> Option<&'static Definition> {
 /// A product that is there.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// What is known of it.
+    /// Its definition.
     pub definition: &'static Definition,
     /// Its program; absolute.
     pub program: PathBuf,
-    /// What it says of itself and how it was built.
+    /// Its text about its version and build.
     pub said: String,
     /// As it is recorded; its name is the definition's, of a second row with [`SECOND`] behind it.
     pub record: Product,
@@ -283,7 +283,7 @@ impl Found {
         &self.record.name
     }
 
-    /// The same as the second row of its makers.
+    /// The product as the second row of its maker.
     pub fn second(mut self) -> Self {
         self.record.name += SECOND;
         self
@@ -291,8 +291,8 @@ impl Found {
 }
 
 impl Definition {
-    /// Finds it at `given`, where a mere name is looked for in the search path, or by its own name; the error says why
-    /// it cannot take part, and what helps.
+    /// Finds it at `given` (a mere name is searched in the search path), or by its own name; the error has the reason why
+    /// it cannot take part, and a fix.
     pub fn find(&'static self, given: Option<&Path>) -> Result<Found, String> {
         let program = match given {
             Some(path) if path.components().count() > 1 && is_executable(path) => path.to_owned(),
@@ -300,7 +300,7 @@ impl Definition {
                 return Err(format!("{} is no program", path.display()));
             }
             Some(name) => find_program(&name.to_string_lossy())
-                .ok_or_else(|| format!("there is no {} in PATH", name.display()))?,
+                .ok_or_else(|| format!("{} is not in PATH", name.display()))?,
             None => find_program(self.name).ok_or_else(|| {
                 format!(
                     "not in PATH; install it ({}) or name it with --{} PATH",
@@ -315,7 +315,7 @@ impl Definition {
         let text = output_of(&command, Path::new("/"))?;
         let version = (self.parse_version)(&text).ok_or_else(|| {
             let said = text.lines().next().unwrap_or_default();
-            format!("{} does not tell its version but {said:?}", program.display())
+            format!("{} does not print a version but {said:?}", program.display())
         })?;
         let record = Product {
             name: self.name.into(),
@@ -441,10 +441,10 @@ mod tests {
         assert!(
             find("nginx-of-no-path")
                 .expect_err("absent")
-                .contains("there is no nginx-of-no-path in PATH")
+                .contains("nginx-of-no-path is not in PATH")
         );
         // A program that is there, and no nginx.
-        assert!(find("true").expect_err("another").contains("does not tell its version"));
+        assert!(find("true").expect_err("another").contains("does not print a version"));
     }
 
     #[test]

@@ -23,7 +23,7 @@ enum StreamModule {
     File(String),
 }
 
-/// As `nginx -V` tells how it was built: `--with-stream`, or `--with-stream=dynamic` beside `--modules-path=FOLDER`.
+/// In the output of `nginx -V`: `--with-stream`, or `--with-stream=dynamic` beside `--modules-path=FOLDER`.
 fn stream_module(said: &str) -> Option<StreamModule> {
     let word =
         |prefix: &str| said.split_ascii_whitespace().find_map(|word| word.strip_prefix(prefix));
@@ -77,7 +77,7 @@ pub(super) fn words_of(service: &Service, module: String) -> [(&'static str, Str
         (None, false) => "",
     };
     let response_bytes = match service.layer {
-        // Of a body that is passed on as it comes, more than this at once is not there.
+        // For a streamed body, more than this is never buffered at once.
         Layer::Tcp | Layer::Packets => service.buffer_bytes(0).min(STREAM_BUFFER_BYTES_MAX),
         Layer::Http | Layer::Udp(_) => service.buffer_bytes(0),
     };
@@ -104,8 +104,8 @@ fn version(text: &str) -> Option<String> {
     super::after(text, "nginx/", "\n")
 }
 
-/// `built with OpenSSL 3.0.15 3 Sep 2024 (running with OpenSSL 3.0.22 25 Aug 2026)`; what is in parentheses is there
-/// where the two differ.
+/// `built with OpenSSL 3.0.15 3 Sep 2024 (running with OpenSSL 3.0.22 25 Aug 2026)`; the parentheses are there only if the
+/// two differ.
 fn tls(text: &str) -> Option<String> {
     super::after(text, "(running with ", ")").or_else(|| super::after(text, "built with ", "\n"))
 }

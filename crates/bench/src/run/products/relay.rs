@@ -1,4 +1,4 @@
-//! A bare byte relay: it knows nothing of HTTP, so what it costs is what the kernel's TCP costs any proxy.
+//! A bare byte relay: it does not parse HTTP, so its costs are those of the kernel's TCP for any proxy.
 //!
 //! It has one thread, one listener and one member.
 

@@ -85,7 +85,7 @@ pub(super) const DEFINITION: Definition = Definition {
     death_signal: DeathSignal::Kill,
 };
 
-/// The same without what a test asks for beyond balancing.
+/// weir without the features of a test beyond balancing.
 pub(super) const PLAIN: Definition = Definition {
     name: PLAIN_WEIR,
     configuration: |service| configuration(&Service { feature: Feature::Plain, ..service.clone() }),

@@ -30,7 +30,7 @@ impl BitWriter {
         at + bytes as usize
     }
 
-    /// Appends bits and what whole bytes there are to `out`.
+    /// Appends bits, and outputs whole bytes to `out`.
     pub(super) fn write(&mut self, bits: u64, count: u32, out: &mut Vec<u8>) {
         self.push(bits, count);
         let bytes = self.count as usize / 8;

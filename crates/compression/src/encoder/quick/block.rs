@@ -10,7 +10,7 @@ use super::matches::{LENGTH_MAX, Sequence};
 /// Literals, the end of a block, and lengths; two of them never occur, but have fixed codes.
 const LITERAL_SYMBOLS: usize = 288;
 
-/// Those that occur.
+/// The symbols that occur.
 const LITERAL_SYMBOLS_USED: usize = 286;
 
 const END_OF_BLOCK: usize = 256;
@@ -20,7 +20,7 @@ const DISTANCE_SYMBOLS: usize = 30;
 /// Lengths of codes, and runs of them.
 const RUN_SYMBOLS: usize = 19;
 
-/// Four literals of this length and what is left of a byte fit into a word.
+/// Four literals of this length and the rest of a byte fit into a word.
 const LITERAL_LENGTH_MAX: usize = 14;
 const DISTANCE_LENGTH_MAX: usize = 15;
 const RUN_LENGTH_MAX: usize = 7;
@@ -28,7 +28,7 @@ const RUN_LENGTH_MAX: usize = 7;
 /// A block has at least this many bytes to be given codes of its own: their description takes about as many.
 const OWN_CODES_BYTES_MIN: usize = 100;
 
-/// First length of each length symbol, and how many bits tell which one it is.
+/// First length of each length symbol, and the number of bits that select one.
 const LENGTHS: [(u16, u8); 29] = [
     (3, 0),
     (4, 0),
@@ -76,7 +76,7 @@ static LENGTH_INDEXES: [u8; LENGTH_MAX + 1] = {
     table
 };
 
-/// In which order the lengths of the run symbols' codes are told.
+/// The order in which the lengths of the run symbols' codes are written.
 const RUN_ORDER: [usize; RUN_SYMBOLS] =
     [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
@@ -191,14 +191,14 @@ static FIXED_CODES: LazyLock<BlockCodes> = LazyLock::new(|| {
     BlockCodes { literals: Codes::for_lengths(lengths), distances: Codes::for_lengths([5; 30]) }
 });
 
-/// How codes are told to the reader (RFC 1951 section 3.2.7).
+/// The description of codes for the reader (RFC 1951 section 3.2.7).
 struct Description {
     literals: usize,
     distances: usize,
     /// Symbol, and the bits behind it that say how long the run is: value and count.
     runs: Vec<(u8, u8, u8)>,
     codes: Codes<RUN_SYMBOLS>,
-    /// How many run symbols have their code's length told.
+    /// How many run symbols have their code's length written.
     told: usize,
 }
 
@@ -267,7 +267,7 @@ fn unpack(packed: u32) -> (u64, u32) {
     (u64::from(packed & ((1 << PACKED_LENGTH_SHIFT) - 1)), packed >> PACKED_LENGTH_SHIFT)
 }
 
-/// Writes what is in a block, of which it is known how many bits it takes.
+/// Writes the symbols of a block, whose size in bits is known.
 fn write_symbols(
     bytes: &[u8],
     found: &[Sequence],
@@ -279,7 +279,7 @@ fn write_symbols(
     let lengths = length_codes(codes);
     let literals = &codes.literals.packed;
     let mut at = out.len();
-    // What is left of a byte, and a word beyond the end.
+    // The rest of a byte, and a word beyond the end.
     out.resize(at + cost_bits as usize / 8 + 17, 0);
     let mut bits = *writer;
     let mut rest = bytes;

@@ -1,6 +1,5 @@
-//! What repeats: one place is remembered per hash of six bytes. So most matches are of that length at least, and
-//! where only four bytes are the same it is by chance that they are noticed: short matches cost more time than they
-//! save.
+//! Matches: one place is remembered per hash of six bytes. So most matches have at least that length, and matches of only
+//! four bytes are found by chance: short matches cost more time than they save.
 
 use std::ops::Range;
 
@@ -17,12 +16,12 @@ const LENGTH_MIN: usize = 4;
 /// Longer ones cannot be written (RFC 1951 section 3.2.5).
 pub(super) const LENGTH_MAX: usize = 258;
 
-/// How long what does not repeat is searched in vain.
+/// How hard incompressible data is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
     /// After four bytes without a match every other is left out, after eight two of three, and so on.
     Short,
-    /// The same after 16 bytes, after 32, and so on.
+    /// After 16 bytes, after 32, and so on.
     Long,
 }
 
@@ -38,7 +37,7 @@ impl Patience {
 /// No more than these are left out in a row.
 const LEFT_OUT_MAX: usize = 15;
 
-/// Bytes that do not repeat, and what repeats behind them.
+/// Bytes without a match, and the match behind them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sequence {
     /// Bytes as they are.
@@ -50,7 +49,7 @@ pub(super) struct Sequence {
 }
 
 pub(super) struct Matcher {
-    /// Where in the buffer such bytes were last. What it says is not believed but looked at.
+    /// The last place of such bytes in the buffer. It is verified before use.
     places: Box<[u16; 1 << HASH_BITS]>,
     patience: Patience,
     found: Vec<Sequence>,
@@ -130,7 +129,7 @@ fn load(buffer: &Buffer, at: usize) -> u64 {
     bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Where a match that was noticed at `at` begins: what is before it may repeat as well.
+/// The beginning of a match found at `at`: the bytes before it may match as well.
 #[inline(always)]
 fn begin(buffer: &Buffer, at: usize, before: usize, literals_from: usize) -> usize {
     let back_max = (at - literals_from).min(before);

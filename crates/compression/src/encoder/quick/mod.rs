@@ -1,10 +1,10 @@
 //! gzip's fast class: DEFLATE (RFC 1951) by an encoder of our own.
 //!
-//! It looks for a match at one place only, takes what it finds (level 1 looks at fewer bytes than level 2), and writes blocks with codes made for them. What is
-//! taken in is kept in a buffer of two windows; the first half is what matches may reach back to. A block is at most as
-//! long as a window.
+//! It looks for a match at one place only, and takes it (level 1 looks at fewer bytes than level 2). It writes blocks with
+//! their own codes. Input is kept in a buffer of two windows; matches may reach back into the first half. A block is at
+//! most as long as a window.
 //!
-//! | step | where |
+//! | step | module |
 //! |---|---|
 //! | bytes → literals and matches | [`matches`] |
 //! | how often each symbol is → codes | [`codes`] |
@@ -44,7 +44,7 @@ const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 3];
 
 pub(super) struct Quick {
     buffer: Box<Buffer>,
-    /// What was not written yet is `start..end` of the buffer.
+    /// The unwritten part is `start..end` of the buffer.
     start: usize,
     end: usize,
     matcher: Matcher,
@@ -115,7 +115,7 @@ impl Quick {
         }
     }
 
-    /// Writes what was taken in as a block. Makes room if the buffer is full.
+    /// Writes the input so far as a block. Makes room if the buffer is full.
     fn write_block(&mut self, is_last: bool, out: &mut Vec<u8>) {
         let range = self.start..self.end;
         let found = self.matcher.find(&self.buffer, range.clone());

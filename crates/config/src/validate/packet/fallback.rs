@@ -1,4 +1,4 @@
-//! What takes the place of a virtual server of `type: fast_l4` where packets cannot be had.
+//! The substitute of a virtual server of `type: fast_l4` where packets cannot be processed.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ fn none(why: &str) -> Fallback {
     Fallback::None(why.into())
 }
 
-/// What a relay does otherwise than the profile says.
+/// Differences between a relay and the profile.
 fn remarks(server: &PacketServer, profile: &FastL4Profile) -> Vec<String> {
     let mut remarks = vec![
         "clients get there as far as the virtual server's address is one of this host (a local route)".to_owned(),

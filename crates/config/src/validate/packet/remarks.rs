@@ -1,4 +1,4 @@
-//! What the packet path does otherwise than a pool says.
+//! Differences between the packet path and the settings of a pool.
 
 use std::sync::Arc;
 

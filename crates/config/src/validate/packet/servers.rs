@@ -1,4 +1,4 @@
-//! What virtual servers of `type: fast_l4` have in common: their profiles, and who takes packets to which destination.
+//! Common parts of virtual servers of `type: fast_l4`: their profiles, and the owners of destinations.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use crate::snapshot::packet::{PacketDestination, PacketProtocol, PacketServer};
 use crate::tree::Span;
 use crate::validate::names::{by_name, find};
 
-/// Who takes packets to a destination, and where the file says so.
+/// The owner of a destination, and its place in the file.
 type Claims = HashMap<(PacketDestination, PacketProtocol), (String, Span)>;
 
 /// Virtual servers of `type: fast_l4`, and their profiles.

@@ -10,7 +10,7 @@ use crate::decode::{Context, Section as _, Spanned};
 use crate::raw::checks as raw_checks;
 use crate::scalar::{Off, Text, WordOr};
 
-/// What a section says of checks; nothing: they are off.
+/// The check settings of a section; `None`: they are off.
 pub(super) type WantedChecks = Option<(Policy, Option<PathBuf>)>;
 
 /// The policy of a section, if it is sound.

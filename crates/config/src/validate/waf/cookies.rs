@@ -1,4 +1,4 @@
-//! What is done with the cookies that the application sets.
+//! Protection of the application's cookies.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::raw::policy::SameSite as SameSiteWord;
 use crate::scalar::{Off, Text, WordOr};
 use crate::snapshot::Cookies;
 
-/// What a section says of cookies, and the file of its keys.
+/// The cookie settings of a section, and the file of its keys.
 pub(super) type WantedCookies = Option<((CookieTerms, CookieAttributes), Option<PathBuf>)>;
 
 /// The terms of a section, if they are sound.
@@ -104,7 +104,7 @@ fn warn_of_no_effect(
     }
 }
 
-/// The same with its keys.
+/// The settings with their keys.
 pub(super) fn with_keys(
     raw: &raw::Waf,
     (terms, attributes): &(CookieTerms, CookieAttributes),

@@ -8,7 +8,7 @@ use crate::tree::{self, Lines, Node, NodeValue, Scalar, Style};
 /// Largest file of a description.
 pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Reads a description. An error says what is wrong with it.
+/// Parses a description. An error has the mistake.
 pub(super) fn load(bytes: &[u8]) -> Result<Interface, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     let document = match text.trim_start().starts_with('{') {
@@ -39,7 +39,7 @@ fn value(node: &Node) -> Value {
     }
 }
 
-/// What YAML's core schema makes of a text without quotes.
+/// The value of an unquoted text by YAML's core schema.
 fn of_scalar(scalar: &Scalar) -> Value {
     let text = scalar.text.as_str();
     if scalar.style != Style::Plain {

@@ -13,7 +13,7 @@ use weir_waf::plan::View;
 const TYPES: [&str; 5] =
     ["text/html", "text/plain", "text/xml", "application/json", "application/xml"];
 
-/// What a section says of responses, if that is sound; the inner `None`: they are not inspected.
+/// The response settings of a section, if valid; the inner `None`: responses are not inspected.
 pub(super) fn wanted(raw: &raw::Waf, context: &mut Context) -> Option<Option<Arc<Responses>>> {
     let Some(responses) = raw.responses.as_ref().map(|responses| &responses.value) else {
         return Some(None);

@@ -10,7 +10,7 @@ use crate::hints::nearest;
 use crate::quote::clip;
 use crate::tree::Span;
 
-/// What keys set: names of CRS 4, then those of CRS 3.
+/// Variables that keys set: names of CRS 4, then those of CRS 3.
 const PARANOIA: &[&str] = &["blocking_paranoia_level", "paranoia_level"];
 const DETECTION_PARANOIA: &[&str] = &["detection_paranoia_level", "executing_paranoia_level"];
 const THRESHOLD: &[&str] = &["inbound_anomaly_score_threshold"];
@@ -42,7 +42,7 @@ fn keys(raw: &raw::Waf) -> [Key; 4] {
         Key {
             name: "detection_paranoia",
             sets: DETECTION_PARANOIA,
-            // What files say of it might be below the level that scores.
+            // The value in the files might be below the level that scores.
             value: detection.or(paranoia).map(level),
             span: detection.map(|it| it.span),
         },

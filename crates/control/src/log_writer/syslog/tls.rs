@@ -12,8 +12,8 @@ use tokio_rustls::rustls::{ClientConnection, Error as TlsError, StreamOwned};
 use weir_config::snapshot::SyslogTls;
 use weir_tls::explain;
 
-/// Reads of what a server has sent by itself, at a look: for a ticket or two, one is enough. A server that sends on and on
-/// does not hold the log up.
+/// Most reads of unrequested server data per check: for session tickets, one is enough. A server that never stops sending
+/// must not block the log.
 const READS_MAX: usize = 64;
 
 /// A connection within TLS.
@@ -39,8 +39,8 @@ impl Encrypted {
         self.0.flush().map_err(in_words)
     }
 
-    /// Whether the server has closed it: what is written then is lost without an error. What else the server
-    /// sends, tickets for later sessions, is taken in.
+    /// Whether the server has closed the connection: later writes would be lost without an error. Other data of the
+    /// server, such as session tickets, is processed.
     pub fn is_closed(&mut self) -> bool {
         let mut byte = [0; 1];
         for _ in 0..READS_MAX {
@@ -64,7 +64,7 @@ impl Encrypted {
 
 impl Drop for Encrypted {
     fn drop(&mut self) {
-        // A server that takes nothing is not waited for.
+        // weir does not wait for a server that accepts nothing.
         if self.0.sock.set_nonblocking(true).is_err() {
             return;
         }
@@ -74,7 +74,7 @@ impl Drop for Encrypted {
     }
 }
 
-/// Each step waits for what is left of the time: a server that sends byte by byte has no more of it.
+/// Each step gets the rest of the time: a server that sends byte by byte gets no more.
 fn shake_hands(
     connection: &mut ClientConnection,
     mut stream: &TcpStream,
@@ -99,7 +99,7 @@ fn shake_hands(
             Err(error) => return Err(error),
         }
         if let Err(error) = connection.process_new_packets() {
-            // The server is told; it may be gone, and is not waited for.
+            // The server gets a close_notify; weir does not wait for it.
             if stream.set_nonblocking(true).is_ok() {
                 let _ = connection.write_tls(&mut stream);
             }
@@ -113,7 +113,7 @@ fn told(error: TlsError) -> io::Error {
     io::Error::other(explain(&error))
 }
 
-/// What went wrong, in the words of TLS where it was that.
+/// The error, in the words of TLS if it is a TLS error.
 fn in_words(error: io::Error) -> io::Error {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>()) {
         Some(tls) => io::Error::other(explain(tls)),

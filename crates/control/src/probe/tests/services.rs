@@ -384,7 +384,7 @@ async fn mysql_switches_the_method() {
     let fast = [packet(4, b"\x01\x03"), packet(5, MYSQL_OK)].concat();
     check(&[switched.clone(), turn(packet(3, &sha2), fast)], "passed").await;
     let full = turn(packet(3, &sha2), packet(4, b"\x01\x04"));
-    let reason = "MySQL: login: the server wants the password itself, which is told over TLS alone: set `tls: true`";
+    let reason = "MySQL: login: the server wants the password itself, which weir sends only over TLS: set `tls: true`";
     check(&[switched, full], reason).await;
     let clear = turn(&response, switch("mysql_clear_password"));
     let reason = "MySQL: login: it wants mysql_clear_password, which is not known here";
@@ -444,7 +444,7 @@ async fn postgresql_serves() {
     let denied = vec![md5, turn(hashed, error("28P01", "no: secret"))];
     check(sql(weir("secret"), None), denied, "PostgreSQL: login: 28P01: no: ***").await;
     let clear = asks(postgresql(b'R', b"\0\0\0\x03"));
-    let reason = "PostgreSQL: login: the server asks for the password itself, which is told over TLS alone: set `tls: true`";
+    let reason = "PostgreSQL: login: the server asks for the password itself, which weir sends only over TLS: set `tls: true`";
     check(sql(weir("secret"), None), clear, reason).await;
     let query = |value| sql(weir(""), Some(("SELECT 1", value)));
     let asked =

@@ -1,28 +1,27 @@
 //! A consistent hash table over the members of a pool.
 //!
 //! Maglev hashing (Eisenbud et al.: "Maglev: a fast and reliable software network load balancer", NSDI
-//! 2016, section 3.4): a table of a prime number of slots, each of which belongs to a member. Each member
-//! has a walk through all slots of its own, which its name determines; in turns each takes the next slot
-//! of its walk that is still free, until none is. A key's hash names a slot. When a member is added or
+//! 2016, section 3.4): a table of a prime number of slots, each of which belongs to a member. Each member has its own walk
+//! through all slots, which its name determines; in turns, each takes the next free slot of its walk, until no slot is
+//! free. A key's hash names a slot. When a member is added or
 //! removed, the others' walks stay the same, so most slots keep their owner.
 //!
-//! What is different here: how many slots a member owns is settled beforehand, in proportion to its weight
-//! by largest remainders, and in each round it takes as many as keep it in step; so shares are exact
-//! to one slot. Turns go in the order of the names' hashes, so the order in the configuration is of no
-//! account. And a key can be hashed again, for when the first member does not take it.
+//! Differences: the number of slots of a member is computed first, in proportion to its weight by largest remainders, and
+//! in each round it takes as many as keep it in step; so shares are exact to one slot. Turns go in the order of the names'
+//! hashes, so the order in the configuration does not matter. And a key can be hashed again if the first member does not
+//! take it.
 //!
 //! The table depends on names and weights only: every weir with the same pool has the same one. It is
-//! built once per configuration and shared by all workers, for all members whether up or down: health
-//! is the reader's matter (see [`super::ByKey`]).
+//! built once per configuration and shared by all workers, for all members whether up or down: readers check health (see
+//! [`super::ByKey`]).
 //!
-//! **Sizes.** At least [`SLOTS_PER_MEMBER`] slots per member, so that a share is at most 2% off for want of
-//! slots: 65,537 up to 1,310 members (262 KB), 524,309 up to 10,486 (2.1 MB), 4,194,319 beyond (16.8 MB).
-//! There are no more sizes on purpose: where a pool grows from one to the next, nearly all keys move. A
+//! **Sizes.** At least [`SLOTS_PER_MEMBER`] slots per member, so that the share of a member is at most 2% off: 65,537 up
+//! to 1,310 members (262 KB), 524,309 up to 10,486 (2.1 MB), 4,194,319 beyond (16.8 MB).
+//! There are few sizes on purpose: when a pool grows from one to the next, nearly all keys move. A
 //! member whose share, by its weight, is below one slot may have none.
 //!
-//! **Disruption**, measured (the test `disruption_and_spread` prints it): keys that change their member
-//! though theirs stays, when one of n members of equal weight leaves or one joins, besides the 1/n that
-//! must; and the slots of a member.
+//! **Disruption**, measured (the test `disruption_and_spread` prints it): keys that change their member although it stays,
+//! when one of n members of equal weight leaves or joins, besides the 1/n that must move; and the slots of a member.
 //!
 //! | n | one leaves | one joins | 1/n | slots each |
 //! |---|---|---|---|---|
@@ -52,11 +51,11 @@ const SLOTS: [u32; 3] = [SLOTS_MIN, 524_309, 4_194_319];
 /// Slots of the smallest table.
 pub const SLOTS_MIN: u32 = 65_537;
 
-/// A pool gets the smallest table that has so many slots per member.
+/// A pool gets the smallest table with this many slots per member.
 pub const SLOTS_PER_MEMBER: u64 = 50;
 
-/// Seeds of the two hashes of a name that determine its walk. They are no secret: who owns a slot is not,
-/// only which key leads to it.
+/// Seeds of the two hashes of a name that determine its walk. They are not secret: the owners of slots are no secret, only
+/// the mapping from keys to slots is.
 const NAME_KEYS: [u128; 2] = [1, 2];
 
 /// Steps between the words that are mixed for the attempts of one key: 2^64 by the golden ratio.
@@ -65,8 +64,7 @@ const ATTEMPT_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// A member as the table knows it.
 #[derive(Debug, Clone, Copy)]
 pub struct Named<'a> {
-    /// What tells it from others and stays the same over reloads and on other weirs: its address as
-    /// text.
+    /// The stable name of a member, the same over reloads and on other weirs: its address as text.
     pub name: &'a str,
     /// Its weight.
     pub weight: u16,
@@ -91,8 +89,8 @@ impl MaglevTable {
         Self { slots, members: members.len() }
     }
 
-    /// The member at an attempt of a key: its place in what the table was built from. The first attempt
-    /// is 0. `None` exactly when there is no member.
+    /// The member at an attempt of a key: its index among the table's members. The first attempt is 0. `None` if and only
+    /// if there is no member.
     #[inline]
     pub fn member(&self, key: u64, attempt: u32) -> Option<u32> {
         let hash = mix(key.wrapping_add(u64::from(attempt).wrapping_mul(ATTEMPT_STEP)));
@@ -121,7 +119,7 @@ impl MaglevTable {
 /// A member's way through the slots.
 struct Walk {
     member: u32,
-    /// The slot that it asks for next.
+    /// The next slot of its walk.
     position: u32,
     /// From one slot to the next; prime to the number of slots, so the walk comes by all of them.
     skip: u32,
@@ -178,8 +176,8 @@ fn walks(members: &[Named<'_>], size: u32) -> Vec<Walk> {
     order.into_iter().map(walk).collect()
 }
 
-/// Divides the slots in proportion to weight: everyone gets the whole part of what is due to it, and the
-/// largest fractions get one more, until all slots are given away.
+/// Divides the slots in proportion to weight: each member gets the whole part of its share, and the largest fractions get
+/// one more, until all slots are given away.
 fn set_quotas(walks: &mut [Walk], members: &[Named<'_>], size: u32) {
     let weight = |walk: &Walk| u64::from(clamp_weight(members[walk.member as usize].weight));
     let total: u64 = walks.iter().map(weight).sum();

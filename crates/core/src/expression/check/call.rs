@@ -224,6 +224,13 @@ fn unknown_function(name: &Word) -> ExpressionError {
     if names::method(text).is_some() {
         return error.help(format!("`{text}` is called on a value: `request.path.{text}(…)`"));
     }
-    foreign::of_call(error, text)
-        .unwrap_or_else(|error| error.suggest(text, names::FUNCTIONS.iter().map(|(name, _)| *name)))
+    foreign::of_call(error, text).unwrap_or_else(|error| {
+        let names = names::FUNCTIONS.iter().map(|(name, _)| *name);
+        let error = error.suggest(text, names.clone());
+        if error.help.is_some() {
+            return error;
+        }
+        let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+        error.help(format!("the functions are {}", names.join(", ")))
+    })
 }

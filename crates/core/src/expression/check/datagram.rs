@@ -1,4 +1,4 @@
-//! What is read of a datagram.
+//! Values read from datagrams.
 
 use std::ops::Range;
 
@@ -15,11 +15,12 @@ const OFFSET_BYTES_MAX: u16 = u16::MAX;
 /// Bytes of a datagram that one text may have: twice as many digits.
 const READ_BYTES_MAX: u16 = 1024;
 
-/// That a group is read of datagrams, and there are none.
+/// The error for a group that reads datagrams where there are none.
 pub(super) fn no_datagram(group: Group, range: &Range<usize>) -> ExpressionError {
-    let message = format!("`{}` is read of datagrams, and there is none here", group.path());
+    let message =
+        format!("`{}` is read from datagrams, and there is no datagram here", group.path());
     ExpressionError::new(range.clone(), message).help(
-        "it is for virtual servers of `type: udp` only: in `balance: { hash: … }` of a pool, or in a persistence \
+        "use it with virtual servers of `type: udp` only: in `balance: { hash: … }` of a pool, or in a persistence \
          of type hash or learned",
     )
 }
@@ -60,9 +61,9 @@ impl Checker<'_, '_> {
         T: TryFrom<i64> + PartialOrd + std::fmt::Display,
     {
         let Kind::Integer(value) = node.kind else {
-            // What does not even make sense by itself is told first.
+            // Errors within the argument are reported first.
             self.typed(node)?;
-            let message = format!("{what} is written out, as an integer");
+            let message = format!("{what} must be a literal integer");
             return Err(ExpressionError::new(node.range.clone(), message));
         };
         let fitting = T::try_from(value).ok().filter(|value| (&min..=&max).contains(&value));

@@ -1,4 +1,4 @@
-//! The type checker: from what was written to a plan, or to what is wrong with it.
+//! The type checker: from the parsed text to a plan, or to errors.
 
 mod arguments;
 mod call;
@@ -25,7 +25,7 @@ use super::slots::{HOST, Source};
 use super::text_set::TextMap;
 use super::{ExpressionError, Phase, Reads, Scope};
 
-/// What a part of an expression is.
+/// The type of a part of an expression.
 enum Typed<'n> {
     Boolean(Test),
     Text(Text),
@@ -34,7 +34,7 @@ enum Typed<'n> {
     /// `cidr('…')`
     Network(Network),
     List(&'n [Node]),
-    /// `request.headers` and what else is read by a name in brackets.
+    /// `request.headers` and other groups that are read by a name in brackets.
     Keyed(Keyed),
     /// `data`
     Data,
@@ -86,7 +86,7 @@ type Checked<T> = Result<T, ExpressionError>;
 /// Checks one expression and compiles it.
 pub(super) struct Checker<'c, 's> {
     scope: &'c mut Scope<'s>,
-    /// What the parts read that were checked.
+    /// The values that the checked parts read.
     pub reads: Reads,
     /// The names of the request's cookies that they read.
     pub cookies: Vec<Box<str>>,
@@ -105,7 +105,7 @@ impl<'c, 's> Checker<'c, 's> {
         }
     }
 
-    /// Text, or what has one way to be written as text.
+    /// Text, or a value with exactly one text form.
     pub fn printable(&mut self, node: &Node) -> Checked<Text> {
         match self.typed(node)? {
             Typed::Text(text) => Ok(text),
@@ -377,9 +377,9 @@ impl<'c, 's> Checker<'c, 's> {
         if let Kind::Text(text) = &node.kind {
             return Ok(text.clone());
         }
-        // What does not even make sense by itself is told first.
+        // Errors within the argument are reported first.
         self.typed(node)?;
-        let message = format!("{what} is written out: `'…'`");
+        let message = format!("{what} must be literal text: `'…'`");
         Err(ExpressionError::new(node.range.clone(), message))
     }
 }

@@ -11,7 +11,7 @@ pub(super) fn negative(checker: &mut Checker<'_, '_>, of: &Node) -> Checked<Numb
     operand(checker, Operator::Subtract, of).map(Number::negative)
 }
 
-/// What an operator makes of two integers.
+/// The result of an operator on two integers.
 pub(super) fn arithmetic(
     checker: &mut Checker<'_, '_>,
     operator: Operator,

@@ -1,4 +1,4 @@
-//! What is asked of pools.
+//! Values read from pools.
 
 use super::{Checked, Checker};
 use crate::expression::ExpressionError;

@@ -74,7 +74,7 @@ impl Checker<'_, '_> {
                 Test::Present(self.radius_attribute(left)?)
             }
             (Typed::Text(_), Typed::Keyed(keyed)) if keyed != Keyed::RadiusAttribute => {
-                let name = self.literal(left, "the name that is looked for")?;
+                let name = self.literal(left, "the name to look for")?;
                 Test::Present(self.slot(keyed, &name, &left.range)?)
             }
             (Typed::Text(_), Typed::Claims(reader)) => {
@@ -148,9 +148,9 @@ impl Checker<'_, '_> {
             match read(node) {
                 Some(literal) => found.push(literal?),
                 None => {
-                    // What does not even make sense by itself is told first.
+                    // Errors within the argument are reported first.
                     self.typed(node)?;
-                    let message = format!("{wanted}, written out, is wanted in this list");
+                    let message = format!("only literal values can stand in this list: {wanted}");
                     return Err(ExpressionError::new(node.range.clone(), message)
                         .help("compare with other values by `==`, joined by `||`"));
                 }
@@ -184,10 +184,9 @@ pub(super) fn network(text: &str, range: &Range<usize>) -> Checked<Network> {
             range.clone(),
             format!("`{}` is no IP address or network", text.escape_debug()),
         ),
-        NetworkError::HostBits(network) => ExpressionError::new(
-            range.clone(),
-            format!("`{text}` has bits behind its prefix length"),
-        )
-        .help(format!("did you mean `{network}`?")),
+        NetworkError::HostBits(network) => {
+            ExpressionError::new(range.clone(), format!("`{text}` has bits set after its prefix"))
+                .help(format!("did you mean `{network}`?"))
+        }
     })
 }

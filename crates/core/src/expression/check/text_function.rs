@@ -13,7 +13,7 @@ pub(super) fn of(method: Method, name: &Word, arguments: &[Node]) -> Checked<Tex
         Method::Segment => Ok(TextFunction::Segment(number(one_argument(name, arguments)?, 1)?)),
         Method::Part => match arguments {
             [separator, at] => Ok(TextFunction::Part {
-                separator: not_empty(separator, "what divides the text")?,
+                separator: not_empty(separator, "the separator")?,
                 number: number(at, 0)?,
             }),
             _ => Err(wrong_number(name, "what divides the text, and a number", arguments)),
@@ -27,8 +27,8 @@ pub(super) fn of(method: Method, name: &Word, arguments: &[Node]) -> Checked<Tex
         },
         Method::Replace => match arguments {
             [what, with] => Ok(TextFunction::Replace {
-                what: not_empty(what, "what is replaced")?,
-                with: text(with, "what takes its place")?,
+                what: not_empty(what, "the text to replace")?,
+                with: text(with, "the replacement")?,
             }),
             _ => Err(wrong_number(name, "two texts", arguments)),
         },
@@ -44,7 +44,7 @@ pub(super) fn number(node: &Node, least: i64) -> Checked<u32> {
         _ => None,
     };
     found.ok_or_else(|| {
-        let message = format!("a whole number from {least} on is written out here");
+        let message = format!("this must be a literal number, at least {least}");
         ExpressionError::new(node.range.clone(), message)
     })
 }
@@ -52,7 +52,10 @@ pub(super) fn number(node: &Node, least: i64) -> Checked<u32> {
 fn text(node: &Node, what: &str) -> Checked<Box<[u8]>> {
     match &node.kind {
         Kind::Text(text) => Ok(text.as_bytes().into()),
-        _ => Err(ExpressionError::new(node.range.clone(), format!("{what} is written out: `'…'`"))),
+        _ => Err(ExpressionError::new(
+            node.range.clone(),
+            format!("{what} must be literal text: `'…'`"),
+        )),
     }
 }
 

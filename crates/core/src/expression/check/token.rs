@@ -1,4 +1,4 @@
-//! What is read of tokens: `jwt['name']`.
+//! Values read from tokens: `jwt['name']`.
 
 use std::sync::Arc;
 

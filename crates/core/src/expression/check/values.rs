@@ -33,7 +33,7 @@ pub(super) fn all(
     };
     let argument = one_argument(name, arguments)?;
     let header = checker.literal(argument, "the name of a header")?;
-    // What no header can be called is told as elsewhere.
+    // An invalid header name is reported as elsewhere.
     checker.slot(keyed, &header, &argument.range)?;
     Ok(Typed::Values(make(header.to_ascii_lowercase().into())))
 }

@@ -98,7 +98,7 @@ fn datagrams_are_not_everywhere() {
         ("quic.connection_id == ''", "quic"),
     ] {
         let found = error(text, false);
-        let message = format!("`{name}` is read of datagrams, and there is none here");
+        let message = format!("`{name}` is read from datagrams, and there is no datagram here");
         assert_eq!(found.message, message, "{text}");
         assert_eq!(&text[found.range], name);
         let help = found.help.expect("what it is for");
@@ -113,7 +113,7 @@ fn mistakes() {
         ("datagram.bytes(-1, 1) == ''", "an offset is from 0 to 65535, not -1"),
         ("datagram.bytes(0, 0) == ''", "a length is from 1 to 1024, not 0"),
         ("datagram.bytes(0, 1025) == ''", "a length is from 1 to 1024, not 1025"),
-        ("datagram.bytes('0', 1) == ''", "an offset is written out, as an integer"),
+        ("datagram.bytes('0', 1) == ''", "an offset must be a literal integer"),
         (
             "datagram.bytes == ''",
             "datagram has no field `bytes`; it is called with two numbers: `datagram.bytes(…, …)`",
@@ -133,10 +133,7 @@ fn mistakes() {
             "sip.headers is read by a name in brackets; write `sip.headers['to']`",
         ),
         ("sip.headers['a b'] == ''", "no header can be called `a b`"),
-        (
-            "radius.attributes['44'] == ''",
-            "the number of an attribute is written out, as an integer",
-        ),
+        ("radius.attributes['44'] == ''", "the number of an attribute must be a literal integer"),
         ("radius.attributes[0] == ''", "the number of an attribute is from 1 to 255, not 0"),
         ("256 in radius.attributes", "the number of an attribute is from 1 to 255, not 256"),
         (

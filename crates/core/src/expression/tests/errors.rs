@@ -45,6 +45,10 @@ fn names() {
         "text has no method `startswith`; did you mean `startsWith`?",
     );
     check(
+        "«unheard_of»() > 2",
+        "there is no function `unheard_of`; the functions are `cidr`, `int`, `random`, `size`, `string`",
+    );
+    check(
         "«startsWith»(request.path, 'a')",
         "there is no function `startsWith`; `startsWith` is called on a value: \
          `request.path.startsWith(…)`",
@@ -81,7 +85,10 @@ fn names() {
         "jwt['api'].claims.«sub» == ''",
         "a claim is read by its name in brackets; write `claims['sub']`",
     );
-    check("jwt['api'].claims[«request.path»] == ''", "the name of a claim is written out: `'…'`");
+    check(
+        "jwt['api'].claims[«request.path»] == ''",
+        "the name of a claim must be literal text: `'…'`",
+    );
     check(
         "«jwt['api']»",
         "a boolean is wanted here, and this is a token; for example `jwt['…'].valid`",
@@ -89,7 +96,10 @@ fn names() {
     check("request.path.«size» == 1", "text has no field `size`; did you mean `size(…)`?");
     check("«request.path»['a'] == ''", "text is not read by brackets");
     check("request.headers[«'a b'»] == ''", "no header can be called `a b`");
-    check("request.headers[«request.path»] == ''", "a name in brackets is written out: `'…'`");
+    check(
+        "request.headers[«request.path»] == ''",
+        "a name in brackets must be literal text: `'…'`",
+    );
 }
 
 #[test]
@@ -125,14 +135,14 @@ fn types() {
         "«pools['web']»",
         "a boolean is wanted here, and this is a pool; for example `pools['…'].up_members`",
     );
-    check("pools[«request.host»].up_members > 2", "the name of a pool is written out: `'…'`");
+    check("pools[«request.host»].up_members > 2", "the name of a pool must be literal text: `'…'`");
     check(
         "request.headers.all('a').«contains»('b')",
         "several values have no method `contains`; `[0]` is the first of them, `'…' in …` asks for one, and \
          `size()` counts them",
     );
     check("request.headers.all(«'a b'»)[0] == ''", "no header can be called `a b`");
-    check("request.headers.all('a')[«-1»] == ''", "a whole number from 0 on is written out here");
+    check("request.headers.all('a')[«-1»] == ''", "this must be a literal number, at least 0");
     check(
         "request.query.«all»('a')[0] == ''",
         "request.query has no method `all`; `all` is called on request.headers and response.headers; \
@@ -145,8 +155,8 @@ fn types() {
     );
     check("client.port.«add»(2) > 2", "an integer has no method `add`; here it is `a + b`");
     check("«rand»(2) > 2", "there is no function `rand`; here it is random(100)");
-    check("random(«0») > 2", "a whole number from 1 on is written out here");
-    check("random(«client.port») > 2", "a whole number from 1 on is written out here");
+    check("random(«0») > 2", "this must be a literal number, at least 1");
+    check("random(«client.port») > 2", "this must be a literal number, at least 1");
     check("«random»() > 2", "`random` takes one argument, not 0");
     check("«random» > 2", "nothing is called `random`; `random` is a function: `random(…)`");
     check("true && «client.port»", "a boolean is wanted here, and this is an integer");
@@ -208,15 +218,15 @@ fn membership() {
     );
     check(
         "request.host in ['a', «request.path»]",
-        "text, written out, is wanted in this list; \
+        "only literal values can stand in this list: text; \
          compare with other values by `==`, joined by `||`",
     );
     check(
         "client.port in [«'1'»]",
-        "an integer, written out, is wanted in this list; \
+        "only literal values can stand in this list: an integer; \
          compare with other values by `==`, joined by `||`",
     );
-    check("«request.path» in request.headers", "the name that is looked for is written out: `'…'`");
+    check("«request.path» in request.headers", "the name to look for must be literal text: `'…'`");
 }
 
 #[test]
@@ -234,11 +244,14 @@ fn literals() {
     check("client.ip in ['::1', «'x'»]", "`x` is no IP address or network");
     check(
         "cidr(«'10.1.0.0/8'»).containsIP(client.ip)",
-        "`10.1.0.0/8` has bits behind its prefix length; did you mean `10.0.0.0/8`?",
+        "`10.1.0.0/8` has bits set after its prefix; did you mean `10.0.0.0/8`?",
     );
-    check("cidr(«request.path»).containsIP(client.ip)", "a network is written out: `'…'`");
+    check("cidr(«request.path»).containsIP(client.ip)", "a network must be literal text: `'…'`");
     check("request.path.matches(«'('»)", "not a regular expression: unclosed group");
-    check("request.path.matches(«request.host»)", "a regular expression is written out: `'…'`");
+    check(
+        "request.path.matches(«request.host»)",
+        "a regular expression must be literal text: `'…'`",
+    );
     check("request.path == 'ä' && «x»", "nothing is called `x`");
 }
 

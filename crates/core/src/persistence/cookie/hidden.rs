@@ -25,9 +25,9 @@ impl HiddenCookies {
 
     /// Whether it is one of them. A cookie is ours if one of these holds:
     /// - it has a configured name, whatever its value;
-    /// - it has such a name, `-` and the id of one of the pools, as was the custom once;
-    /// - its value begins with a token, and there is one of one of the pools: its name was configured
-    ///   once, or is elsewhere.
+    /// - it has such a name, `-` and the id of one of the pools (a former form);
+    /// - its value begins with a token, and has a token of one of the pools: its name was configured earlier, or is
+    ///   configured elsewhere.
     pub fn contains(&self, cookie_name: &[u8], value: &[u8]) -> bool {
         let is_it = |name: &Arc<str>| name.as_bytes() == cookie_name;
         if self.names.iter().any(is_it) {
@@ -41,7 +41,7 @@ impl HiddenCookies {
         if self.names.iter().filter_map(former).any(is_known) {
             return true;
         }
-        // Most values are told from tokens by one byte.
+        // One byte distinguishes most values from tokens.
         let may_be_tokens = value.len() == TOKEN_BYTES || value.get(TOKEN_BYTES) == Some(&b'.');
         may_be_tokens && Token::all(value).filter_map(|token| token.pool).any(is_known)
     }

@@ -1,29 +1,28 @@
-//! Persistence by a cookie of ours: the client carries a token for each pool that it was sent to.
+//! Persistence by weir's own cookie: the client has a token for each pool that it has used.
 //!
 //! ```text
 //! value = token *( "." token )     ; at most TOKENS_MAX, the one that was set last in front
 //! token = pool-id tag              ; 8 and 22 characters of base64url
 //! ```
 //!
-//! A tag is the authentication code, 128 bits, of (pool name, member address) under the first key. It tells
-//! nothing to who has not the key, cannot be made without it, and is the same wherever the key, the
-//! pool's name and the address are the same: after a restart, a reload, on another instance. So nothing is
-//! kept per client.
+//! A tag is the authentication code, 128 bits, of (pool name, member address) under the first key. Without the key, it
+//! reveals nothing and cannot be forged. It is the same wherever the key, the pool's name and the address are the same:
+//! after a restart, a reload, on another instance. So nothing is stored per client.
 //!
-//! The pool's id is 48 bits of the same kind. It says whose token this is, also when its member is gone: a
-//! pool reads and replaces its own tokens and hands the others back as they came ([`OtherTokens`]). They may
+//! The pool's id is 48 bits of the same kind. It identifies the pool of a token, even if its member is gone: a pool reads
+//! and replaces its own tokens and returns the others unchanged ([`OtherTokens`]). They may
 //! be of another pool of the virtual server, of another virtual server on the same host, of another
 //! instance, or of a pool that a reload will bring back.
 //!
 //! All tokens are computed when a configuration is loaded; a request costs a look into a hash map.
 //!
-//! **Former cookies.** A token used to be the tag alone; and where policies select pools, `-` and the pool's
-//! id stood behind the cookie's name. Both are still read ([`Standing`]), and renewed with the response.
+//! **Former cookies.** A token used to be the tag alone; and if policies selected pools, the cookie's name was followed by
+//! `-` and the pool's id. Both are still read ([`Standing`]), and renewed with the response.
 //!
-//! **Guessing by the clock.** A tag is compared as two 128-bit numbers, each of which ends no sooner
-//! when more of it fits. What the time of a look-up can still tell is whether some tag shares the bits
-//! of a keyed 64-bit hash that chose a slot of the map; at least 64 bits of any tag stay unknown,
-//! and a probe costs a request. Who had a token could choose the member that serves it, no more.
+//! **Timing attacks.** Tags are compared as 128-bit numbers, in a time that does not depend on how much matches. The time
+//! of a look-up can only reveal whether some tag shares the bits of a keyed 64-bit hash that selected a slot of the map;
+//! at least 64 bits of any tag stay unknown, and each attempt costs a request. An attacker with a token could only choose
+//! its own member.
 
 mod hidden;
 mod others;
@@ -54,10 +53,10 @@ const TAG_TEXT_BYTES: usize = (TAG_BYTES * 8).div_ceil(6);
 /// Characters of a pool's id.
 const POOL_ID_BYTES: usize = 8;
 
-/// What stands between two tokens.
+/// The character between two tokens.
 const SEPARATOR: u8 = b'.';
 
-/// What a pool is called in tokens. It does not tell the pool's name.
+/// The id of a pool in tokens. It does not reveal the pool's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PoolId([u8; POOL_ID_BYTES]);
 
@@ -83,7 +82,7 @@ impl PoolId {
     }
 }
 
-/// A token as a client brings it, which may be nobody's.
+/// A token as a client sends it, which may be unknown.
 #[derive(Debug, Clone, Copy)]
 struct Token<'a> {
     /// `None`: it is a tag alone, as tokens once were.
@@ -110,7 +109,7 @@ impl<'a> Token<'a> {
     }
 }
 
-/// What separators divide.
+/// The parts between separators.
 fn pieces(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(value);
     std::iter::from_fn(move || {

@@ -6,9 +6,9 @@ use super::{POOL_ID_BYTES, SEPARATOR, TOKEN_BYTES, TOKENS_MAX, Token, pieces};
 /// and domain that it was set for.
 const TOKENS_SEEN_MAX: u32 = 4 * TOKENS_MAX as u32;
 
-/// What a client's cookie says of other pools. It is used again, with the capacity it has.
+/// The tokens of other pools in a client's cookie. It is used again, with the capacity it has.
 ///
-/// Nobody has looked into these tokens but at their form: letters, digits, `-` and `_`.
+/// Only the form of these tokens was checked: letters, digits, `-` and `_`.
 #[derive(Debug, Clone, Default)]
 pub struct OtherTokens {
     /// Each with the separator in front.
@@ -25,7 +25,7 @@ impl OtherTokens {
         self.seen = 0;
     }
 
-    /// What stands behind the own token in a cookie's value.
+    /// The tokens behind the pool's own one in a cookie's value.
     pub fn text(&self) -> &[u8] {
         &self.text
     }

@@ -15,7 +15,7 @@ pub struct SetCookieFields {
 }
 
 impl SetCookieFields {
-    /// Those of `cookie` for every member.
+    /// The Set-Cookie values of `cookie` for every member.
     pub fn new(cookie: &SetCookie, tokens: &CookieTokens) -> Result<Self, SetCookieError> {
         cookie.check()?;
         let token_end = cookie.name.len() + "=".len() + TOKEN_BYTES;

@@ -44,7 +44,7 @@ impl Spelling {
     }
 }
 
-/// Whose member a tag stands for, in a table of one pool.
+/// The member of a tag, in a table of one pool.
 #[derive(Debug, Clone, Copy)]
 struct Member {
     index: u32,
@@ -58,15 +58,15 @@ pub struct CookieTokens {
     ids: Vec<PoolId>,
     /// By the tags of all keys.
     found: HashMap<Spelling, Member, FixedState>,
-    /// Those of the key that signs, one behind the other.
+    /// The tokens of the signing key, one behind the other.
     text: String,
 }
 
 impl CookieTokens {
-    /// The tokens of the pool's members, which are told apart by their `labels` (addresses). Should a
-    /// label come twice, its token leads to the first of them.
+    /// The tokens of the pool's members, identified by their `labels` (addresses). If a label occurs twice, its token
+    /// leads to the first of them.
     ///
-    /// Cost: two SHA-256 blocks or so per member and key.
+    /// Cost: about two SHA-256 blocks per member and key.
     pub fn new<'a>(
         keys: &Keys,
         pool_name: &str,

@@ -1,4 +1,4 @@
-//! A client connects: whether there is room for it, and what it begins with.
+//! New client connections: limits, and their first stage.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ use crate::worker::state::client::Client;
 use crate::worker::state::handshake_place::HandshakePlace;
 use crate::worker::state::stage::Stage;
 
-/// Whether a client has to begin with a header of the PROXY protocol: those who may tell of others.
+/// Whether a client must begin with a PROXY header: trusted proxies must.
 fn expects_proxy_header(server: &LocalServer, peer: Option<SocketAddr>) -> bool {
     let settings = &server.settings().client_address;
     settings.proxy_protocol && peer.is_some_and(|peer| settings.trust.contains(peer.ip()))
@@ -146,7 +146,7 @@ impl Worker {
                     self.desk(io).refuse_relay(key, Termination::ClientMalformed);
                     return None;
                 }
-                // No answer: who does not speak the protocol that was agreed on would not understand it.
+                // No response: a client that does not speak the agreed protocol would not understand it.
                 client.server.counters.requests_malformed.add(1);
                 let (sent, why) = (OwnBytes::default(), Termination::ClientMalformed);
                 self.desk(io).log_without_request(key, 0, sent, why);

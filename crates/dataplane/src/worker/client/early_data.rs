@@ -1,12 +1,12 @@
-//! Requests that come with a client's first message, before its handshake is done (0-RTT, RFC 8470).
+//! Requests in a client's first message, before its handshake is complete (0-RTT, RFC 8470).
 //!
-//! Whoever records that message can send it again. Each session opens one connection, so that it is accepted once;
-//! all the same nothing is done with it that could not be done twice.
+//! An attacker can record that message and send it again. Each session is accepted only once; nevertheless only requests
+//! that are safe to repeat are served.
 //!
-//! | request | what becomes of it |
+//! | request | treatment |
 //! |---|---|
-//! | GET, HEAD, OPTIONS, TRACE | served at once; the member is told: `Early-Data: 1` |
-//! | with another method, or one that asks for another protocol | waits until the handshake is done |
+//! | GET, HEAD, OPTIONS, TRACE | served at once, with `Early-Data: 1` for the member |
+//! | another method, or a change of protocol | waits until the handshake is complete |
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ClientKey;
@@ -24,7 +24,7 @@ pub fn has_to_wait(is_early: bool, head: &RequestHead) -> bool {
 }
 
 impl Worker {
-    /// A client's handshake is done, after requests have come: what had to wait goes on.
+    /// A client's handshake is complete, after requests have come: waiting requests continue.
     pub fn client_confirmed(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.is_early = false;

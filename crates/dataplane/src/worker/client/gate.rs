@@ -1,4 +1,4 @@
-//! Who may connect: the policies that are followed before a connection has a handshake, or a request.
+//! Access control for connections: policies that run before a handshake or a request.
 
 use std::rc::Rc;
 
@@ -14,14 +14,14 @@ use crate::worker::client::own_response::{OwnBytes, log_decided};
 use crate::worker::desk::Desk;
 use crate::worker::state::client::Client;
 
-/// Whether a connection that has come is let in; if not, it is over. One that has to tell whom it stands for is asked
-/// about when it has.
+/// Whether a new connection is allowed; otherwise it is ended. A connection with a PROXY header is checked after the
+/// header.
 pub fn lets_in(desk: &mut Desk<'_>, key: ClientKey) -> bool {
     let is_known = |it: &Client| !it.awaits_proxy;
     !desk.world.clients.get(key).is_some_and(is_known) || ask(desk, key, Moment::Accepted, "")
 }
 
-/// The same of one whose client has asked for this name.
+/// As above, for a client with this server name.
 pub fn lets_in_for(desk: &mut Desk<'_>, key: ClientKey, name: &str) -> bool {
     let has_gate = |it: &Client| it.server.gate.is_some();
     if !desk.world.clients.get(key).is_some_and(has_gate) {

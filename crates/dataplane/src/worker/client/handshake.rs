@@ -20,7 +20,7 @@ use crate::worker::desk::Desk;
 use crate::worker::state::stage::Stage;
 use crate::worker::world::World;
 
-/// What a plain request begins with.
+/// The beginnings of plain requests.
 const METHODS: [&[u8]; 9] = [
     b"GET ",
     b"HEAD ",
@@ -33,13 +33,13 @@ const METHODS: [&[u8]; 9] = [
     b"PATCH ",
 ];
 
-/// Whether what came, be it a few bytes, begins a request of HTTP/1. No record of TLS begins with a letter.
+/// Whether the first bytes begin an HTTP/1 request. No TLS record begins with a letter.
 fn is_plain_http(input: &[u8]) -> bool {
     METHODS.iter().any(|method| input.starts_with(method) || method.starts_with(input))
 }
 
 impl Worker {
-    /// Looks at what a client that has to begin with TLS has sent so far. True: the handshake has begun.
+    /// Reads the ClientHello of a client so far. True: the handshake has begun.
     pub fn client_hello(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
         let Some(client) = self.world.clients.get_mut(key) else { return false };
         if input.len() < client.hello_bytes {
@@ -70,7 +70,7 @@ impl Worker {
                 self.desk(io).refuse_hello(key, alert);
                 return false;
             }
-            // What fails here is a configuration that cannot be; the client learns it by the end.
+            // An error here means an impossible configuration; the connection ends.
             Some(Ok(config)) => Session::server(config).ok(),
             // A reload has taken TLS away from under a client that is just beginning.
             None => None,
@@ -149,7 +149,7 @@ impl World {
 }
 
 impl Worker {
-    /// A client's TLS failed: it, or the network, did what it must not. An alert is on its way.
+    /// A client's TLS has failed: a violation by the client or the network. An alert is on its way.
     pub fn client_insecure(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         match client.stage {
@@ -172,7 +172,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// What a client began with is no ClientHello, or asks for a name that nobody has: it is told so, in plain.
+    /// The first bytes are no ClientHello, or the server name is unknown: sends an unencrypted alert.
     fn refuse_hello(&mut self, key: ClientKey, alert: Alert) {
         self.note_failed_handshake(key);
         let Some(client) = self.world.clients.get(key) else { return };
@@ -181,7 +181,7 @@ impl Desk<'_> {
         self.leave(key, true);
     }
 
-    /// Somebody took the address for one of plain HTTP: such a client understands an answer, and no alert.
+    /// The client takes the address for plain HTTP: it understands a response, but no alert.
     fn refuse_plain_http(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.handshake = None;
@@ -190,7 +190,7 @@ impl Desk<'_> {
         self.refuse_with(key, 400, Termination::TlsHandshake, Some(line));
     }
 
-    /// A handshake came to nothing, and there is nobody to tell.
+    /// A handshake failed, and there is no one to answer.
     pub fn handshake_failed(&mut self, key: ClientKey) {
         self.note_failed_handshake(key);
         self.close_client(key);

@@ -1,4 +1,4 @@
-//! Clients that speak HTTP/1: bytes become requests, one at a time, and what they have sent ahead waits.
+//! Clients with HTTP/1: bytes become requests, one at a time; pipelined data waits.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey};
@@ -17,7 +17,7 @@ use crate::worker::state::client::Client;
 use crate::worker::state::stage::Stage;
 
 impl Worker {
-    /// A client may send on: what it has sent already is looked at, and the end that may be behind it.
+    /// A client may continue: processes the data that it has already sent, and an end behind it.
     pub fn client_goes_on(&mut self, io: &mut EventLoop, key: ClientKey) {
         if self.world.clients.get(key).is_some_and(Client::has_input) {
             self.client_continue(io, key);
@@ -67,7 +67,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// Uses what it can of `input`; returns how many bytes.
+    /// Processes as much of `input` as possible; returns how many bytes.
     pub fn client_input(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> usize {
         let mut at = 0;
         while let Some(client) = self.world.clients.get_mut(key) {
@@ -143,7 +143,7 @@ impl Worker {
                         }
                         None => break,
                     };
-                    // What waits for a member is not read on, nor is what comes behind a request.
+                    // A request that waits for a member is not read further, nor is data behind a request.
                     if !state.takes_body() {
                         if !rest.is_empty() {
                             io.pause(client.token);
@@ -200,7 +200,7 @@ impl Worker {
         length
     }
 
-    /// Passes on what `input` has of a request body; returns the bytes used.
+    /// Forwards the request body in `input`; returns the bytes used.
     fn request_body(
         &mut self,
         io: &mut EventLoop,
@@ -265,7 +265,7 @@ impl Worker {
             return self.desk(io).leave(key, true);
         }
         if !keep_alive {
-            // A client that asked for the end knows it; any other may be sending.
+            // A client that requested the end knows it; any other may still be sending.
             let clean = request_done && client_closes && client.input.is_empty();
             return self.desk(io).leave(key, !clean);
         }
@@ -307,7 +307,7 @@ impl Worker {
         if !matches!(client.stage, Stage::Idle | Stage::Head) {
             return;
         }
-        // What it has sent ahead comes when it has taken what is queued.
+        // Pipelined data is processed when the client has taken the queued data.
         if client.has_input() && io.queued(client.token) > 0 {
             return;
         }

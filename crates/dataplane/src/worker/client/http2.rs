@@ -1,6 +1,6 @@
 //! The client side of HTTP/2: frames of a client connection become exchanges, each on a stream of its own.
 //!
-//! What goes back is in [`crate::worker::client::stream`].
+//! Responses are in [`crate::worker::client::stream`].
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey};
@@ -25,10 +25,10 @@ use crate::worker::state::stage::Stage;
 use crate::worker::state::streams::exchange_of;
 use crate::worker::world::World;
 
-/// A client that does not take so many bytes is not read on: what it asks would only add to them.
+/// With this many untaken bytes, a client is not read: its requests would only add to them.
 const UNTAKEN_BYTES_MAX: usize = 256 * 1024;
 
-/// A client that is told of the end may open streams until it knows: that long, if it does not answer a ping.
+/// A client that was told of the end (GOAWAY) may open streams until it knows: this long, if it does not answer a ping.
 const LAST_STREAMS_MS: u64 = 1_000;
 
 /// The ping behind the announcement of the end.
@@ -94,7 +94,7 @@ impl Worker {
         if !http2.frames.connection.awaits_rest() {
             http2.partial_since_ms = None;
         } else if at > 0 || http2.partial_since_ms.is_none() {
-            // What is incomplete now has begun behind the last event.
+            // Data that is incomplete now began after the last event.
             http2.partial_since_ms = Some(io.now_ms());
             let until_ms = io.now_ms() + client.server.http.header_timeout_ms;
             self.desk(io).arm(key, until_ms);
@@ -209,7 +209,7 @@ impl Worker {
         }
     }
 
-    /// What came on a stream is malformed: the client is told, and that it did so counts.
+    /// A stream has malformed data: it is reset, and counts toward the flood limit.
     pub fn refuse_stream(&mut self, io: &mut EventLoop, key: ClientKey, stream: u32) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.server.counters.requests_malformed.add(1);
@@ -288,7 +288,7 @@ impl Worker {
 }
 
 impl World {
-    /// A client may send so many bytes more.
+    /// Gives a client this many bytes of window.
     pub fn release(&mut self, key: ClientKey, stream: u32, bytes: u32) {
         let client = self.clients.get_mut(key);
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
@@ -301,8 +301,7 @@ impl World {
 }
 
 impl Worker {
-    /// Sends the heads of requests whose bodies have not begun to come with them: a client may wait for an
-    /// answer before it goes on.
+    /// Sends the heads of requests whose bodies have not begun yet: a client may wait for a response before it continues.
     pub fn send_heads(&mut self, io: &mut EventLoop) {
         while let Some(key) = self.world.queues.bodies_to_come.pop() {
             let exchange = self.exchanges.get(key).and_then(Transaction::http);
@@ -372,7 +371,7 @@ impl Worker {
         exchanges.len()
     }
 
-    /// The client is gone, with whatever it had asked for.
+    /// The client is gone, and its requests with it.
     pub fn http2_gone(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.abandon_streams(io, key, Termination::ClientAbort);
         self.desk(io).close_client(key);
@@ -409,7 +408,7 @@ impl Desk<'_> {
         self.world.list_for_flush(key);
     }
 
-    /// Tells a client that its connection ends when what it has asked for is answered.
+    /// Announces the end of a connection to its client: open requests are still answered.
     pub fn announce_end(&mut self, key: ClientKey) {
         let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
             return;
@@ -449,7 +448,7 @@ impl World {
 }
 
 impl Desk<'_> {
-    /// The end of a turn: what was gathered goes out, and who has nothing more to wait for leaves.
+    /// The end of a turn: sends gathered frames, and closes finished clients.
     pub fn flush_clients(&mut self) {
         while let Some(key) = self.world.queues.unflushed.pop() {
             let Some(client) = self.world.clients.get_mut(key) else { continue };
@@ -467,7 +466,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Sends what was gathered.
+    /// Sends the gathered frames.
     pub fn flush_http2(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
@@ -475,7 +474,7 @@ impl Desk<'_> {
         self.heed_untaken(key);
     }
 
-    /// A client that does not take what it gets has a time for it, and is not read on if it is much.
+    /// A client that does not take its data gets a deadline, and is not read if there is much data.
     pub fn heed_untaken(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         let queued = self.io.queued(client.token);
@@ -602,7 +601,7 @@ impl Worker {
         self.desk(io).close_client(key);
     }
 
-    /// Ends a connection for a reason that is told by GOAWAY.
+    /// Ends a connection with a GOAWAY that names the reason.
     pub fn end_http2(&mut self, io: &mut EventLoop, key: ClientKey, why: Termination) {
         if self.abandon_streams(io, key, why) == 0 {
             self.desk(io).log_without_request(key, 0, OwnBytes::default(), why);

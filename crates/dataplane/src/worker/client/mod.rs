@@ -1,4 +1,4 @@
-//! The client side: what happens to client connections, and what transactions ask of them.
+//! The client side: events of client connections, and operations of transactions on them.
 
 pub mod accepting;
 pub mod early_data;
@@ -52,7 +52,7 @@ impl Worker {
         }
     }
 
-    /// Everything that was queued for the client went out: what waited for it goes on.
+    /// All queued data was sent to the client: waiting work continues.
     pub fn client_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         match client.stage {
@@ -70,10 +70,10 @@ impl Worker {
         client.ended = true;
         match client.stage {
             Stage::Preface => self.desk(io).preface_ended(key),
-            // Somebody looked whether anybody listens.
+            // A port scan or health check.
             Stage::Hello if !client.has_input() => self.desk(io).close_client(key),
             Stage::Hello | Stage::Handshake => self.desk(io).handshake_failed(key),
-            // What was sent ahead is answered first, once the client has taken what is queued.
+            // Pipelined data is processed first, once the client has taken the queued data.
             Stage::Idle if client.has_input() && !client.is_early => {}
             Stage::Idle => self.desk(io).leave(key, false),
             Stage::Head => {

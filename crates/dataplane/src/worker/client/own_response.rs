@@ -31,7 +31,7 @@ impl Desk<'_> {
         self.refuse_with(key, status, termination, None);
     }
 
-    /// The same, with a line of its own where the configuration has no page for the status.
+    /// As above, with this text if the configuration has no page for the status.
     pub fn refuse_with(
         &mut self,
         key: ClientKey,
@@ -42,7 +42,7 @@ impl Desk<'_> {
         self.refuse_about(key, status, termination, (line, b""));
     }
 
-    /// The same; `about` is what the line of the log says of the request.
+    /// As above; `about` is the request's part of the log line.
     fn refuse_about(
         &mut self,
         key: ClientKey,
@@ -71,8 +71,7 @@ impl Desk<'_> {
         self.leave(key, true);
     }
 
-    /// Answers the head of a request on a stream that is understood and refused. `about` is what the line of the
-    /// log says of it.
+    /// Answers a valid head on a stream that is refused. `about` is the request's part of the log line.
     pub fn answer_refused(
         &mut self,
         key: ClientKey,
@@ -107,7 +106,7 @@ impl Desk<'_> {
         self.log_without_member(key, about, status, sent, termination);
     }
 
-    /// Logs what never became a request.
+    /// Logs a connection or stream that never became a request.
     pub fn log_without_request(
         &mut self,
         key: ClientKey,
@@ -118,7 +117,7 @@ impl Desk<'_> {
         self.log_without_member(key, b"", status, sent, termination);
     }
 
-    /// Logs what no member got; `about` is what the line says of it.
+    /// Logs a request that no member got; `about` is its part of the line.
     pub fn log_without_member(
         &mut self,
         key: ClientKey,
@@ -130,7 +129,7 @@ impl Desk<'_> {
         log_decided(self, key, about, (status, sent), Decided::default(), termination);
     }
 
-    /// Answers a malformed head, or one whose path is refused. `head` is what is known of it.
+    /// Answers a malformed head, or one whose path is refused. `head` is the part that was read.
     pub fn refuse_malformed(
         &mut self,
         key: ClientKey,
@@ -170,7 +169,7 @@ impl Desk<'_> {
     }
 }
 
-/// Logs what no member got, with what was decided about it.
+/// Logs a request that no member got, with the decisions about it.
 pub fn log_decided(
     desk: &mut Desk<'_>,
     key: ClientKey,
@@ -205,7 +204,7 @@ pub fn log_decided(
     desk.world.log.write(&entry, desk.io.clock(), &desk.world.counted);
 }
 
-/// Says what a page is, unless a rule does not want that said.
+/// Adds the type of a page, unless a rule removes or sets it.
 fn add_content_type(page: Option<&Page>, edits: &mut FieldEdits) {
     if let Some(page) = page.filter(|_| !edits.withholds(b"Content-Type")) {
         let content_type = page.content_type.as_bytes();

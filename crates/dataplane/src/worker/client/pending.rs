@@ -1,9 +1,8 @@
-//! Requests of an HTTP/2 client whose heads have come begin when the frames that came with them have been read, too,
-//! and not for longer at a time than others should wait.
+//! Requests of an HTTP/2 client begin after all frames of the same read, and for a bounded time per turn.
 //!
-//! Who opens streams only to reset them (CVE-2023-44487), or to make us reset them (CVE-2025-8671), mostly does both in one
-//! breath. A request that is over by then has cost neither a member nor a place in a queue. It begins at once where
-//! more of it comes: data, or trailers.
+//! An attacker that opens streams only to reset them (CVE-2023-44487), or to make us reset them (CVE-2025-8671), mostly
+//! sends both within one read. A request that has ended by then has cost neither a member nor a place in a queue. A
+//! request begins at once if more of it arrives: data, or trailers.
 
 use weir_event_loop::{EventLoop, clock};
 use weir_exchange::arena::{ClientKey, ExchangeKey};
@@ -23,10 +22,10 @@ use crate::worker::state::stage::Stage;
 use crate::worker::state::streams::exchange_of;
 use crate::worker::world::World;
 
-/// Requests of a client begin for so long in a turn of the loop, and the rest in the next.
+/// The time for beginning a client's requests in one turn of the loop; the rest begin in the next.
 const SLICE_US: u64 = 250;
 
-/// Of those that are empty, so many are kept.
+/// The number of empty ones that are kept for reuse.
 const SPARE_MAX: usize = 8;
 
 impl Worker {
@@ -108,7 +107,7 @@ impl World {
 impl Worker {
     /// Begins those requests of a client that are still wanted, for `slice_us` at most.
     fn begin_pending(&mut self, io: &mut EventLoop, key: ClientKey, slice_us: u64) {
-        // One alone asks for no time.
+        // The clock is not read for a single one.
         let mut until_us = None;
         while let Some(pending) = self.world.pending_of(key) {
             let place = pending.done;
@@ -206,7 +205,8 @@ impl Worker {
         let is_relayed = self.world.is_relayed_now(key);
         let form_now = self.world.clients.get(key).map(|client| client.server.http.target);
         if is_relayed || form_now != Some(form) {
-            // A reload has made a relay of its virtual server, or other paths of what rules see: it may ask again.
+            // A reload has turned the virtual server into a relay, or changed the paths that rules see: the client may ask
+            // again.
             if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
                 let (frames, code) = (&mut http2.frames, ErrorCode::REFUSED_STREAM);
                 frames.connection.reset(stream, code, &mut frames.out);

@@ -25,7 +25,7 @@ impl Desk<'_> {
         let Some(traffic) = server.traffic.as_ref() else { return };
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.learn_destination(self.io, server);
-        // What came was no TLS, though it has to be: nothing of what is meant for such clients is for this one.
+        // The client must use TLS and did not: headers for TLS clients are not for this one.
         let is_plain = client.tls.is_none() && server.tls.is_some();
         if is_plain || !(traffic.edits_responses || traffic.has_response_rules) {
             return;

@@ -1,14 +1,14 @@
-//! Virtual servers of `type: tcp`: a connection goes to a member as a whole, its bytes as they are.
+//! Virtual servers of `type: tcp`: whole connections go to a member, with unchanged bytes.
 //!
 //! | step | done by |
 //! |---|---|
-//! | what it begins with, where that has to be known: PROXY header, ClientHello | `relay_preface` |
-//! | it is on its way to a member | `begin_relay`, [`Relay`] |
+//! | reads the first bytes, if needed: PROXY header, ClientHello | `relay_preface` |
+//! | looks for a member | `begin_relay`, [`Relay`] |
 //! | a member is there | `connected`: from now on it is a tunnel |
 //! | bytes, ends, idleness | `tunnel.rs`, as after a change of protocol |
-//! | it ended, or never began | `count_relay`, the access log |
+//! | the end, also of a failed one | `count_relay`, the access log |
 //!
-//! How a member is found for it stands in [`weir_exchange::transaction::relay`].
+//! [`weir_exchange::transaction::relay`] selects the member.
 
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -31,13 +31,13 @@ use crate::worker::state::stage::Stage;
 use crate::worker::world::World;
 
 impl Worker {
-    /// Looks at what a client has sent so far, as far as that decides where it goes. True: it is on its way.
+    /// Reads a client's first bytes, as far as they decide where it goes. True: it is on its way.
     pub fn relay_preface(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
         self.world.refresh_server(key);
         let Some(client) = self.world.clients.get_mut(key) else { return false };
         let server = Rc::clone(&client.server);
         let Some(relay) = server.settings().service.relay().filter(|_| server.tls.is_none()) else {
-            // A reload has made something else of the virtual server: nobody knows what was meant for it.
+            // A reload has changed the type of the virtual server: the purpose of the bytes is unknown.
             self.desk(io).close_client(key);
             return false;
         };
@@ -46,7 +46,7 @@ impl Worker {
             self.begin_relay(io, key, default, "");
             return true;
         }
-        // Policies decide about whoever no name leads anywhere.
+        // Policies decide about clients without a known server name.
         let pool_of = |name: &str| match &relay.names {
             Some(names) => names.pool(name, default),
             None => Some(default),
@@ -106,7 +106,7 @@ impl World {
 }
 
 impl Worker {
-    /// A client's TLS ends here, and it has asked for this name: its plain bytes are relayed.
+    /// A client's TLS ends here, with this server name: its plain bytes are relayed.
     pub fn relay_secured(&mut self, io: &mut EventLoop, key: ClientKey, name: &str) {
         let Some(client) = self.world.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
@@ -188,7 +188,7 @@ impl Desk<'_> {
 
     /// A client ended, or broke, before it was known where it goes.
     pub fn preface_ended(&mut self, key: ClientKey) {
-        // Somebody looked whether anybody listens.
+        // A port scan or health check.
         let Some(client) = self.world.clients.get(key) else { return };
         if !client.has_input() {
             return self.close_client(key);

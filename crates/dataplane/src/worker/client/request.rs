@@ -61,7 +61,7 @@ impl Worker {
 }
 
 impl World {
-    /// A request, with what its connection knows of it.
+    /// A request, with facts about its connection.
     #[inline]
     fn arrival<'a>(
         &self,
@@ -90,7 +90,7 @@ impl World {
         })
     }
 
-    /// What is to be decided of a connection that is relayed: that asks for no host but that of its handshake.
+    /// The facts about a relayed connection for policies: its host is the server name of its handshake.
     pub fn arrival_of_relay<'a>(
         &self,
         key: ClientKey,

@@ -1,7 +1,6 @@
-//! What goes to a client on a stream of HTTP/2: heads, data within the windows, the end.
+//! Responses on an HTTP/2 stream: heads, data within the windows, the end.
 //!
-//! Data that a window does not let out waits with its exchange, and the member is not read meanwhile: at most
-//! one read of it waits per stream.
+//! Data that exceeds a window waits with its exchange, and the member is paused meanwhile: at most one read waits per stream.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey, StreamKey};
@@ -21,14 +20,14 @@ use crate::worker::desk::Desk;
 use crate::worker::state::streams::{Stream, exchange_of};
 use crate::worker::world::World;
 
-/// Streams whose data waits for the connection's window take turns with so many bytes.
+/// Streams that wait for the connection's window take turns with this many bytes.
 const TURN_BYTES: usize = 16 * 1024;
 
-/// Streams that are kept to be used again, and rooms for so many at most.
+/// The number of streams, and of rooms for them, that are kept for reuse.
 const SPARE_MAX: usize = 128;
 
 impl Worker {
-    /// What an exchange on a stream needs, from those that were used before.
+    /// A stream for an exchange, reused if possible.
     pub fn take_stream(&mut self, key: ClientKey, id: u32) -> Option<StreamKey> {
         let http2 = self.world.clients.get_mut(key)?.http2.as_mut()?;
         let spare = &mut self.world.spare;
@@ -118,7 +117,8 @@ impl Desk<'_> {
         self.heed_gathered(client_key);
     }
 
-    /// Sends up to so many bytes of what waits for the client's windows; `None`: nothing does, or can go.
+    /// Sends up to this many bytes of the data that waits for the client's windows; `None`: no data waits, or none can be
+    /// sent.
     fn let_response_out(&mut self, ends: &mut Ends, bytes_max: usize) -> Option<LetOut> {
         let client_key = ends.client;
         let client = self.world.clients.get_mut(client_key)?;
@@ -134,7 +134,8 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// The windows of a connection may let out more: so many bytes at most of this transaction. Whether more of it may go.
+    /// The windows of a connection may allow more data: at most this many bytes of this transaction. Returns whether more
+    /// may be sent.
     pub fn let_out(&mut self, io: &mut EventLoop, key: ExchangeKey, bytes_max: usize) -> bool {
         self.with_any(io, key, |it, at| {
             let sent = at.let_response_out(it.ends_mut(), bytes_max);

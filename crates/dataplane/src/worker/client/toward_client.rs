@@ -1,5 +1,5 @@
-//! What a transaction asks of its client's connection, whichever version that speaks: of HTTP/1 the transaction has
-//! the connection for itself, of HTTP/2 a stream of it.
+//! Operations of a transaction on its client's connection, for both versions: with HTTP/1 the transaction has the
+//! connection for itself, with HTTP/2 a stream of it.
 
 use std::io::IoSlice;
 
@@ -110,7 +110,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Whether the client takes what it is sent.
+    /// Whether the client takes the data that it was sent.
     pub fn client_lag(&mut self, ends: &Ends) -> Lag {
         if self.world.stream(ends).is_some_and(|stream| stream.out.is_behind()) {
             return Lag::Behind;
@@ -141,8 +141,8 @@ impl Desk<'_> {
         }
     }
 
-    /// How the client may go on sending. It is stopped where it has its connection for itself, and its window opens where it
-    /// has a stream; it goes on with [`Self::let_client_send`], and is read as much at a time as there is room for.
+    /// Sets how the client may continue to send. A client on its own connection is paused, and the window of a stream is
+    /// opened; [`Self::let_client_send`] lets it continue, and it is then read without a limit.
     #[inline]
     pub fn set_client_flow(&mut self, ends: &mut Ends, flow: Flow) {
         match flow {
@@ -162,15 +162,15 @@ impl Desk<'_> {
     /// Returns window for forwarded bytes of a client's stream, on this stream or others.
     fn give_window(&mut self, ends: &mut Ends) {
         let Some(stream) = self.world.stream_mut(ends) else { return };
-        // What waits for a member, for a tunnel, or for the rest of a read, has not been handed on.
+        // Data that waits for a member, for a tunnel, or for the rest of a read, was not forwarded yet.
         let held = (stream.held.bytes() + stream.joined.bytes()) as u32;
         let bytes = std::mem::replace(&mut stream.unreleased, held) - held;
         let id = stream.out.id;
         self.world.release(ends.client, id, bytes);
     }
 
-    /// Until when the client has time to take more of what it was sent. What it takes of other streams says nothing,
-    /// unless this one waits for their turn.
+    /// The deadline of the client for taking more data. Progress of other streams does not count, unless this one waits
+    /// for its turn among them.
     pub fn client_patience_until_ms(&mut self, ends: &Ends, timeout_ms: u64) -> u64 {
         let Some(client) = self.world.clients.get(ends.client) else { return 0 };
         let Some(stream) = self.world.stream(ends) else {
@@ -185,8 +185,8 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// What the client has sent of a stream while it had nowhere to go. A client that has its connection for itself
-    /// may send on; what it has sent already is looked at next.
+    /// Returns the held data of the client's stream. A client on its own connection is read again; the data that it has
+    /// already sent is processed next.
     pub fn let_client_send(&mut self, ends: &mut Ends) -> Option<(Vec<u8>, OwnedEnd)> {
         if ends.stream.is_none() {
             let client = self.world.clients.get(ends.client)?;

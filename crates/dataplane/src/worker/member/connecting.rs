@@ -20,12 +20,12 @@ use crate::worker::state::member::MemberConnection;
 use crate::worker::state::member_http2::MemberHttp2;
 use crate::worker::state::streams::MemberStream;
 
-/// A request that cannot be repeated goes on a kept connection only if that was used this recently:
-/// the member may be about to close an older one.
+/// A request that cannot be repeated uses a kept connection only if that was used this recently: the member may be about
+/// to close an older one.
 const UNREPEATABLE_REUSE_IDLE_MS: u64 = 1_000;
 
-/// Whether a connection suits it. A tunnel has one for itself: what its member does not take may use up the
-/// window of all. For the same reason no further body goes to where nobody knows when that opens again.
+/// Whether a connection suits a request. A tunnel needs its own connection: data that its member does not take could use
+/// up the shared window. For the same reason, no further body goes to a connection whose window is shut.
 fn suits(need: Need, http2: &MemberHttp2, now_ms: u64) -> bool {
     if need.is_tunnel {
         return http2.streams.is_empty() && http2.takes_body(now_ms);
@@ -66,7 +66,7 @@ impl Desk<'_> {
             };
             debug_assert_eq!(self.io.queued(connection.token), 0, "what is queued is of another");
             let idle_ms = self.io.now_ms() - connection.idle_since_ms;
-            // What is there to read is no answer to a request that is yet to be sent.
+            // Unread data cannot be a response to a request that was not sent yet.
             let has_news = self.io.has_news(connection.token);
             // A reload may have changed how members are spoken to.
             let is_alike = Rc::ptr_eq(&connection.pool, &ends.tries.pool)
@@ -141,7 +141,7 @@ impl Desk<'_> {
                     return Err(MemberFailure::Connect);
                 }
             }
-            // What waits for the handshake is taken back without it.
+            // Data that waits for the handshake is taken back without it.
             preface.clear();
         }
         let counters = &local.counters;
@@ -194,8 +194,8 @@ impl Desk<'_> {
         }
     }
 
-    /// Gives an exchange a stream on a connection to the member that is there. False: none has room.
-    /// `is_again`: such a connection has just failed it, and one that is not open yet is looked for.
+    /// Gives an exchange a stream on an existing connection to the member. False: none has room. `is_again`: such a
+    /// connection has just failed it, and only one that is still opening is taken.
     pub fn take_multiplexed(
         &mut self,
         ends: &mut Ends,

@@ -1,4 +1,4 @@
-//! A connection to a member: what is known of it, and when it is kept, closed and forgotten.
+//! A connection to a member: its facts, and when it is kept, closed and forgotten.
 
 use rustix::io::Errno;
 use weir_event_loop::{Reading, Token};
@@ -12,7 +12,7 @@ use crate::worker::desk::Desk;
 const KEEP_ALIVE_MARGIN_MS: u64 = 1_000;
 
 impl Desk<'_> {
-    /// Whose fault it is that a connection cannot even be begun.
+    /// The side to blame when a connection cannot even begin.
     pub fn no_connection(&mut self, error: Errno) -> MemberFailure {
         let ours = [
             Errno::MFILE,
@@ -40,8 +40,8 @@ impl Desk<'_> {
     pub fn keep_connection(&mut self, key: ConnectionKey) {
         let now_ms = self.io.now_ms();
         let Some(connection) = self.world.members.get_mut(key) else { return };
-        // What comes behind a response, be it part of a record, is no answer to the next request. And what the member has
-        // not taken of the last one, which it answered early, is no beginning of the next.
+        // Data behind a response, even a part of a record, cannot be a response to the next request. And a request whose
+        // rest the member has not taken must not be followed by the next.
         if !self.io.is_quiet(connection.token) {
             return self.close_member(key);
         }

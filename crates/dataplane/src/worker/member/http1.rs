@@ -1,4 +1,4 @@
-//! Members that speak HTTP/1: bytes become a response, and what is behind it is an error.
+//! Members with HTTP/1: bytes become a response; data behind it is an error.
 
 use weir_event_loop::{EventLoop, Reading};
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
@@ -45,7 +45,7 @@ impl Worker {
         }
     }
 
-    /// Uses what it can of `input`; returns how many bytes.
+    /// Processes as much of `input` as possible; returns how many bytes.
     pub fn member_input(
         &mut self,
         io: &mut EventLoop,
@@ -108,7 +108,7 @@ impl Worker {
         let mut repaired = Vec::new();
         let parsed =
             parse_response_of_member(input, limits, method, taken, &mut repaired, &mut head);
-        // What the head's spans are of.
+        // The text of the head's spans.
         let text = |length| if repaired.is_empty() { &input[..length] } else { &repaired };
         let step = match parsed {
             Ok(Parsed::Partial) => Step::More(0),
@@ -217,7 +217,7 @@ impl Worker {
     }
 }
 
-/// Begins a response with this head, and passes on what there is of its body.
+/// Begins a response with this head, and forwards the part of its body that was received.
 fn begin_response(
     at: &mut Desk<'_>,
     it: &mut Exchange,
@@ -237,7 +237,7 @@ fn begin_response(
     pass_body(at, it, key, message, body, fields)
 }
 
-/// Passes on what `input` has of a response body, behind its head where that has not gone out yet.
+/// Forwards the response body in `input`, behind its head if that was not sent yet.
 fn pass_body(
     at: &mut Desk<'_>,
     it: &mut Exchange,
@@ -305,7 +305,7 @@ enum Step {
     More(usize),
     /// So many bytes were used; there is more to do.
     Again(usize),
-    /// The exchange is done with this connection.
+    /// The exchange does not need this connection any more.
     #[default]
     Over,
     /// It is no HTTP.
@@ -313,7 +313,7 @@ enum Step {
 }
 
 impl Step {
-    /// The same, where so many bytes were used before.
+    /// The same result, with this many bytes used before.
     fn behind(self, before: usize) -> Self {
         match self {
             Self::More(consumed) => Self::More(before + consumed),

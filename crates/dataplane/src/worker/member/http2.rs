@@ -1,8 +1,8 @@
 //! The server side of HTTP/2: a connection to a member carries the requests of many exchanges, each on a stream
 //! of its own.
 //!
-//! An exchange keeps the lines of its request's head, for sending it again; a stream's head is encoded from
-//! them. What becomes of a connection becomes of all exchanges on it: each goes on elsewhere or ends by itself.
+//! An exchange keeps the lines of its request's head, for sending it again; a stream's head is encoded from them. If a
+//! connection fails, each exchange on it continues elsewhere or ends.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
@@ -70,7 +70,7 @@ impl Desk<'_> {
             && reuse.idle_timeout_ms > 0
             && !is_draining;
         http2.is_leaving |= !is_kept;
-        // What is to go closes by its timer: its caller may still use it.
+        // A connection that must go is closed by its timer: its caller may still use it.
         let until_ms = if is_kept { http2.rests_until_ms(reuse.idle_timeout_ms) } else { now_ms };
         self.arm_member(key, until_ms);
     }
@@ -96,7 +96,7 @@ impl Desk<'_> {
         let Some(StreamOf { key, frames, stream, .. }) = self.world.member_stream_mut(ends) else {
             return;
         };
-        // What waits for the rest of a read has not been passed on.
+        // Data that waits for the rest of a read was not forwarded yet.
         let joined = stream.joined.bytes() as u32;
         let bytes = std::mem::replace(&mut stream.unreleased, joined) - joined;
         if bytes > 0 {
@@ -244,7 +244,7 @@ impl Worker {
                     By::Us => MemberFailure::Malformed,
                     By::Peer => MemberFailure::Abort,
                 };
-                // Its connection is as good as before: this is no stale one.
+                // The connection is still usable: it is not stale.
                 if let Some(transaction) = self.exchanges.get_mut(exchange) {
                     transaction.ends_mut().attempt.may_be_stale = false;
                 }
@@ -377,7 +377,7 @@ impl Worker {
         self.inbox.trailers = fields;
     }
 
-    /// What came on a stream is malformed.
+    /// A stream has malformed data.
     fn refuse_member_stream(
         &mut self,
         io: &mut EventLoop,
@@ -386,7 +386,7 @@ impl Worker {
         stream: u32,
     ) {
         if let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
-            // Too many of them are an error of the connection, which is told by the next read.
+            // Too many of them are a connection error, which the next read reports.
             let _ = http2.frames.connection.refuse(stream, &mut http2.frames.out);
         }
         self.with_any(io, exchange, |it, at| it.stream_lost(at, MemberFailure::Malformed, false));
@@ -417,7 +417,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// Sends what waits of a request, as the member's windows let it out. Whether anything waited.
+    /// Sends waiting data of a request, as far as the member's windows allow. Returns whether any data waited.
     fn let_request_out(&mut self, ends: &mut Ends) -> bool {
         let Some(StreamOf { key, token, frames, stream }) = self.world.member_stream_mut(ends)
         else {
@@ -504,8 +504,8 @@ impl Worker {
         let stream = self.world.member_stream(&exchange.ends).filter(|it| !it.awaits_window);
         let Some(stream) = stream else { return };
         let Some(deadline_ms) = stream.deadline_ms else { return };
-        // It cannot answer what it has not taken yet. Of a head alone that is not believed: what it takes may be of
-        // others.
+        // A response before the request was taken is impossible. For a request without a body this is not checked: the
+        // acknowledged bytes may be of other requests.
         let has_body = !exchange.request.framing.is_empty();
         let may_be_behind = has_body || stream.out.is_behind() || stream.was_backed_up;
         let timeout_ms = exchange.client_timeout_ms();
@@ -517,7 +517,7 @@ impl Worker {
         let response_timeout_ms = connection.pool.settings().response_timeout_ms;
         let Some(http2) = &mut connection.http2 else { return };
         if awaits_settings && deadline_ms <= now_ms {
-            // It is none that can be used.
+            // The connection cannot be used.
             http2.leave();
             self.with(io, exchange_key, |it, at| it.settings_timed_out(at));
         } else if until_ms <= now_ms {

@@ -105,7 +105,7 @@ impl Desk<'_> {
         self.move_to_another(ends, request, member);
     }
 
-    /// An exchange of which nothing was sent gets another connection to its member. False: there is none.
+    /// An exchange that has sent nothing gets another connection to its member. False: there is none.
     pub fn move_to_another(&mut self, ends: &mut Ends, request: &mut Request, member: u32) -> bool {
         let local = Rc::clone(&ends.tries.pool.members[member as usize]);
         let need = request.need();

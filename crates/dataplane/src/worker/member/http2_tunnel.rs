@@ -1,7 +1,7 @@
-//! WebSockets on streams of members that speak HTTP/2: an extended CONNECT (RFC 8441), whatever the client has asked by.
+//! WebSockets on streams of HTTP/2 members: an extended CONNECT (RFC 8441), whatever form the client has used.
 //!
-//! Such a stream is only opened when the member's SETTINGS have said that it takes such; until they are there, the
-//! request waits on its connection, which is its own: what its member does not take could use up the window of all.
+//! Such a stream is opened only after the member's SETTINGS have announced support. Until then, the request waits on its
+//! own connection: data that its member does not take could use up a shared window.
 //! From the member's 2xx on it is a tunnel like any other ([`weir_exchange::transaction::tunnel`]).
 
 use weir_event_loop::EventLoop;
@@ -29,7 +29,7 @@ impl Desk<'_> {
         let Some(connection) = ends.attempt.connection else { return };
         let http2 = self.world.members.get(connection).and_then(|it| it.http2.as_ref());
         match http2.and_then(|http2| http2.takes_tunnels()) {
-            // It goes to another connection once, as what a member leaves unread does.
+            // It goes to another connection once, like a request that a member left unread.
             _ if http2.is_some_and(|http2| !http2.may_open()) => {
                 self.lose_stream(ends, LostStream::Full);
             }
@@ -42,7 +42,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// A member has said what it takes: those that have waited for that go on.
+    /// A member has announced its settings: waiting requests continue.
     pub fn ask_for_tunnels(&mut self, io: &mut EventLoop, connection: ConnectionKey) {
         let Some(http2) = self.world.members.get(connection).and_then(|it| it.http2.as_ref())
         else {

@@ -1,8 +1,8 @@
-//! The window of a connection to a member, which all requests with a body share that are on it.
+//! The window of a connection to a member. All requests with a body on the connection share it.
 //!
-//! What a member leaves untaken of one request, say since it has answered early, may use that window up for good, and the
-//! connection with it. So a request with a body that finds the window shut waits with all of itself, its head included: it
-//! goes on when the window opens, and to another connection when nobody knows that it will.
+//! If a member does not take the whole body of a request, for example after an early response, the window may stay used
+//! up, and the connection is useless for bodies. Therefore a request with a body waits with its head while the window is
+//! shut. It continues when the window opens, or moves to another connection after a while.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
@@ -15,12 +15,12 @@ use crate::worker::state::member_http2::MemberHttp2;
 use crate::worker::state::streams::MemberStream;
 use crate::worker::world::{StreamOf, World};
 
-/// A window that has been shut for so long may be so for good.
+/// A window that has been shut for this long may stay shut.
 const SHUT_MS_MAX: u64 = 1_000;
 
 impl MemberHttp2 {
-    /// Whether a further request with a body, or a tunnel, may join a connection: its window lets something out, or lately
-    /// did and has been used up by requests that go on.
+    /// Whether a further request with a body, or a tunnel, may join a connection: its window is open, or was open recently
+    /// and has been used up by active requests.
     pub fn takes_body(&self, now_ms: u64) -> bool {
         let is_long = |since_ms: u64| since_ms + SHUT_MS_MAX <= now_ms;
         let goes_on = |stream: &MemberStream| {

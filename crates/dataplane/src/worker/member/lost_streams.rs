@@ -1,4 +1,4 @@
-//! Exchanges whose streams at members came to nothing: each goes on elsewhere, or ends by itself.
+//! Exchanges whose streams at members have failed: each continues elsewhere, or ends.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ConnectionKey;
@@ -18,7 +18,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// Exchanges whose streams could not be opened go on elsewhere, where that is of use.
+    /// Exchanges whose streams could not be opened continue elsewhere, if that can help.
     pub fn fail_lost_streams(&mut self, io: &mut EventLoop) {
         if self.world.queues.lost_streams.is_empty() {
             return;
@@ -40,7 +40,7 @@ impl Worker {
 }
 
 impl Worker {
-    /// A connection broke: each exchange on it goes on elsewhere or ends.
+    /// A connection broke: each exchange on it continues elsewhere or ends.
     pub fn member_http2_lost(
         &mut self,
         io: &mut EventLoop,
@@ -60,7 +60,7 @@ impl Worker {
         }
         self.desk(io).close_member(key);
         for (place, (exchange_key, was_opened)) in lost.into_iter().enumerate() {
-            // One connect has failed, however many have waited for it.
+            // One connect has failed, so it counts once, however many requests waited for it.
             let is_counted = is_connecting && place > 0;
             let loss =
                 Loss { reason: why, nothing_sent: !was_opened, unsent: Vec::new(), is_counted };

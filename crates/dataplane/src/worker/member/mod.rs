@@ -1,4 +1,5 @@
-//! The server side: what happens to connections to members, and what transactions ask of them. Each worker has its own.
+//! The server side: events of connections to members, and operations of transactions on them. Each worker has its own
+//! connections.
 
 pub mod connecting;
 pub mod connection;
@@ -68,7 +69,7 @@ impl Worker {
         }
     }
 
-    /// The member took everything: the client may go on.
+    /// The member took everything: the client may continue.
     pub fn member_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.desk(io).count_sent_to_member(key);
         let Some(connection) = self.world.members.get(key) else { return };
@@ -104,7 +105,7 @@ impl Worker {
         if state.phase == Phase::AwaitHead
             && io.sent_bytes(connection.token) == state.ends.attempt.sent_before
         {
-            // It answers what was not asked (RFC 9112 section 9.2): on a kept connection more than it was asked before.
+            // An unrequested response (RFC 9112 section 9.2): on a kept connection there is more than was requested.
             let is_kept = state.ends.attempt.may_be_stale;
             let why = if is_kept { MemberFailure::Abort } else { MemberFailure::Malformed };
             return self.connection_lost(io, key, why);
@@ -185,7 +186,7 @@ impl Worker {
         if connection.connecting {
             return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
         }
-        // It cannot answer what it has not taken yet.
+        // A response before the request was taken is impossible.
         let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http) else {
             return;
         };
@@ -197,7 +198,7 @@ impl Worker {
         self.connection_lost(io, key, MemberFailure::Timeout);
     }
 
-    /// A connection is of no use any more; its exchange goes on elsewhere or ends.
+    /// A connection has failed; its exchange continues elsewhere or ends.
     pub fn connection_lost(
         &mut self,
         io: &mut EventLoop,
@@ -216,9 +217,9 @@ impl Worker {
             return self.desk(io).close_member(key);
         };
         let sent_before = transaction.ends().attempt.sent_before;
-        // Before the handshake is done, what was sent is not the request.
+        // Before the handshake is complete, the sent bytes are not the request.
         let nothing_sent = connection.connecting || io.sent_bytes(connection.token) == sent_before;
-        // Of what was queued for it, another gets all or nothing. That has a preface of its own.
+        // Another connection gets all of the queued data, or none. The preface belongs to this one.
         let mut unsent = if nothing_sent { io.take_queued(connection.token) } else { Vec::new() };
         unsent.drain(..connection.preface_bytes.min(unsent.len()));
         self.desk(io).close_member(key);

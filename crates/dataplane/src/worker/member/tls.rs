@@ -1,4 +1,4 @@
-//! The TLS of member connections: a session for each, and what is said when it fails.
+//! TLS of member connections: a session for each, and texts about failures.
 
 use std::rc::Rc;
 
@@ -22,8 +22,8 @@ impl Worker {
     }
 }
 
-/// A session to a member, which has the name that the pool, the file or else its address gives it. What is sent is
-/// HTTP/2 if `is_http2`: to no server that has not agreed.
+/// A TLS session to a member. Its server name is set by the pool or the file, or is the address. With `is_http2`, HTTP/2
+/// is offered, and required.
 pub fn session(tls: &PoolTls, member: &Member, is_http2: bool) -> Result<Session, TlsError> {
     let name = match (&tls.server_name, &member.name, &member.address) {
         (Some(name), _, _) | (None, Some(name), _) => ServerName::try_from(name.to_string()).ok(),
@@ -33,7 +33,7 @@ pub fn session(tls: &PoolTls, member: &Member, is_http2: bool) -> Result<Session
         // Nothing is verified then: the file would have to name it.
         (None, None, Address::Unix(_)) => ServerName::try_from("localhost").ok(),
     };
-    let name = name.ok_or(TlsError::Internal("its name is none that TLS can ask for"))?;
+    let name = name.ok_or(TlsError::Internal("its name is not a valid server name"))?;
     let session = Session::client(&tls.config, name)?;
     Ok(if is_http2 { session.requiring(Protocol::Http2) } else { session })
 }

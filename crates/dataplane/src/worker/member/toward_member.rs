@@ -1,5 +1,5 @@
-//! What an exchange asks of its member's connection, whichever version that speaks: of HTTP/1 the exchange has
-//! the connection for itself, of HTTP/2 a stream of it.
+//! Operations of an exchange on its member's connection, for both versions: with HTTP/1 the exchange has the connection
+//! for itself, with HTTP/2 a stream of it.
 
 use std::io::IoSlice;
 
@@ -18,7 +18,7 @@ use crate::worker::desk::Desk;
 use crate::worker::world::StreamOf;
 
 impl Desk<'_> {
-    /// Asks the member for what has no body.
+    /// Sends a request without a body to the member.
     fn ask_without_body(&mut self, ends: &mut Ends, request: &mut Request) {
         request.send();
         if ends.attempt.member_stream.is_some() && request.websocket.is_some() {
@@ -31,8 +31,8 @@ impl Desk<'_> {
         }
     }
 
-    /// Asks the member once more: by all that there is of the request, or by what was queued for another, which is the whole
-    /// of it where nothing had been sent.
+    /// Sends the request again: all of it that is stored, or the data that was queued for another connection, which is all
+    /// of it if nothing had been sent.
     pub fn ask_once_more(&mut self, ends: &mut Ends, request: &mut Request, unsent: &[u8]) {
         // Whether or not it was sent before: from here on it is.
         request.send();
@@ -89,7 +89,7 @@ impl Desk<'_> {
             }
             body::send(&mut out, framing, input, pieces, tail, |parts| self.io.send(token, parts));
             if small {
-                // What went before stays in front, for sending it all again.
+                // The earlier bytes stay in front, so that all can be sent again.
                 request.bytes.extend_from_slice(&out);
             } else {
                 request.let_go();
@@ -112,7 +112,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// How far the connection to the member is. `None`: there is none, or the request waits for its window and comes
+    /// The state of the connection to the member. `None`: there is none, or the request waits for the window and comes
     /// here again when it is sent.
     pub fn reach_of_member(&self, ends: &Ends, request: &Request) -> Option<Reach> {
         let connection = self.world.members.get(ends.attempt.connection?)?;
@@ -128,7 +128,7 @@ impl Desk<'_> {
         Some(Reach { awaits_settings, is_connecting: connection.connecting, timeout_ms })
     }
 
-    /// Whether the member takes what the client sends as fast as it comes.
+    /// Whether the member takes data as fast as the client sends it.
     pub fn member_lag(&mut self, ends: &Ends) -> Lag {
         let Some(connection) = ends.attempt.connection else { return Lag::None };
         let Some(connection) = self.world.members.get(connection) else { return Lag::None };
@@ -172,7 +172,7 @@ impl Desk<'_> {
         }
     }
 
-    /// How the member may go on sending.
+    /// Sets how the member may continue to send.
     pub fn set_member_flow(&mut self, ends: &mut Ends, flow: Flow) {
         if ends.attempt.member_stream.is_some() {
             match flow {
@@ -208,7 +208,7 @@ impl Desk<'_> {
         }
     }
 
-    /// The member learns that nothing follows: behind what it was sent, of a socket when it has taken that.
+    /// Half-closes toward the member: on a stream behind the sent data, on a socket when the data was taken.
     pub fn end_member(&mut self, ends: &mut Ends) {
         if ends.attempt.member_stream.is_some() {
             return self.ask_on_stream(ends, b"", End::Data);
@@ -231,8 +231,8 @@ impl Desk<'_> {
         self.send_on_stream(ends, data, &Pieces::whole(data.len()), end);
     }
 
-    /// Until when the member has time to take more of what it was sent. What it takes on a connection that others
-    /// share says something only of a tunnel that waits for it.
+    /// The deadline of the member for taking more data. Progress on a shared connection counts only for a tunnel that
+    /// waits for it.
     pub fn member_patience_until_ms(&mut self, ends: &Ends, timeout_ms: u64) -> u64 {
         let Some(connection) = ends.attempt.connection else { return 0 };
         let Some(connection) = self.world.members.get(connection) else { return 0 };
@@ -277,7 +277,7 @@ impl Desk<'_> {
     }
 }
 
-/// Resets a member connection when the member has taken what it was sent.
+/// Resets a member connection when the member has taken its data.
 fn reset_when_taken(desk: &mut Desk<'_>, key: ConnectionKey) {
     let Some(connection) = desk.world.members.get(key) else { return };
     let timeout_ms = connection.pool.settings().response_timeout_ms;

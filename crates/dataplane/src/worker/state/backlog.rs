@@ -3,7 +3,7 @@
 use weir_event_loop::EventLoop;
 use weir_exchange::parts::end::{End, OwnedEnd};
 
-/// Data of a body that waits, and what follows it. Its memory is one of the loop's spare buffers while there is any.
+/// Waiting body data, and its end. While there is data, it uses one of the loop's spare buffers.
 #[derive(Default)]
 pub struct Backlog {
     bytes: Vec<u8>,
@@ -31,19 +31,19 @@ impl Backlog {
         self.bytes.extend_from_slice(data);
     }
 
-    /// This follows what waits.
+    /// Sets the end behind the waiting data.
     pub fn set_end(&mut self, end: End<'_>) {
         self.end = OwnedEnd::of(end);
     }
 
-    /// So many bytes at most from the front, and what follows them.
+    /// At most this many bytes from the front, and the end if they are the last.
     pub fn front(&self, bytes_max: usize) -> (&[u8], End<'_>) {
         let rest = &self.bytes[self.passed..];
         let (front, left) = rest.split_at(rest.len().min(bytes_max));
         (front, if left.is_empty() { self.end.get() } else { End::No })
     }
 
-    /// So many bytes from the front have passed on; with the last of them what follows has.
+    /// This many bytes from the front were sent; with the last of them the end was sent, too.
     pub fn pass(&mut self, io: &mut EventLoop, count: usize) {
         self.passed += count;
         if self.bytes() == 0 {
@@ -51,14 +51,14 @@ impl Backlog {
         }
     }
 
-    /// Takes all of it out: the data, which [`EventLoop::give_buffer`] takes then, and what follows.
+    /// Takes all of it: the data, to be returned to [`EventLoop::give_buffer`], and the end.
     pub fn take(&mut self) -> (Vec<u8>, OwnedEnd) {
         debug_assert_eq!(self.passed, 0, "what has passed on does not pass again");
         let Self { bytes, end, .. } = std::mem::take(self);
         (bytes, end)
     }
 
-    /// Drops what waits.
+    /// Drops the waiting data.
     pub fn clear(&mut self, io: &mut EventLoop) {
         let Self { bytes, .. } = std::mem::take(self);
         io.give_buffer(bytes);

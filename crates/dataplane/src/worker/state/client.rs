@@ -1,4 +1,4 @@
-//! What is known of a client connection.
+//! State of a client connection.
 
 use crate::worker::state::streams::ClientStreams;
 use crate::worker::state::streams::Stream;
@@ -25,17 +25,17 @@ pub struct Client {
     pub token: Token,
     /// Where it came from; `None`: a unix socket.
     pub peer: Option<SocketAddr>,
-    /// Whom a trusted proxy named by the PROXY protocol.
+    /// The client's address from a trusted proxy's PROXY header.
     pub proxied: Option<SocketAddr>,
     /// It has to begin with a header of the PROXY protocol.
     pub awaits_proxy: bool,
-    /// What its handshake has settled; `None`: it has none, or not yet.
+    /// The results of its handshake; `None`: no handshake, or not complete yet.
     pub tls: Option<Rc<ClientTls>>,
     /// Its place among the handshakes under way.
     pub handshake: Option<HandshakePlace>,
-    /// What it sends comes before its handshake is done, and may be a replay.
+    /// Its data comes before the end of the handshake, and may be a replay.
     pub is_early: bool,
-    /// The name that it asked for, until the handshake is done.
+    /// The requested server name, until the handshake is complete.
     pub server_name: Box<str>,
     /// So many bytes of its first message must be there before it is looked at again.
     pub hello_bytes: usize,
@@ -51,23 +51,23 @@ pub struct Client {
     pub counted: bool,
     /// Its places under limits.
     pub held: ConnectionPlaces,
-    /// What it is doing.
+    /// Its stage.
     pub stage: Stage,
     /// The client will send nothing more.
     pub ended: bool,
-    /// Its bytes are being worked on: what comes next is looked at there.
+    /// Its bytes are being processed: further input is handled there.
     pub working: bool,
-    /// `input` is part of a head or trailer section, and `scan` tells when it is whole.
+    /// `input` is part of a head or trailer section; `scan` finds its end.
     pub collecting: bool,
-    /// Bytes that could not be used yet: part of a head or trailer section, or what a pipelining
-    /// client sent ahead. Empty on an idle connection.
+    /// Bytes that could not be used yet: part of a head or trailer section, or pipelined data. Empty on an idle
+    /// connection.
     pub input: Vec<u8>,
     pub scan: HeadScan,
     /// The body of the request under way.
     pub body: BodyDecoder,
     /// It may turn out to begin with the preface of HTTP/2.
     pub may_be_http2: bool,
-    /// What there is of HTTP/2, where it speaks that.
+    /// State of HTTP/2, if the client speaks it.
     pub http2: Option<Box<Http2>>,
 }
 
@@ -77,7 +77,7 @@ impl Client {
         self.proxied.or(self.peer)
     }
 
-    /// Where it came in: whichever virtual server listens there serves it.
+    /// The listener. The virtual server that listens there serves the client.
     pub fn listen(&self) -> &ListenPoint {
         self.destination.listen()
     }
@@ -125,7 +125,7 @@ impl Client {
         self.http2.as_ref().map(|http2| &http2.streams)
     }
 
-    /// The same, to be changed.
+    /// The streams, for changes.
     pub fn streams_mut(&mut self) -> Option<&mut ClientStreams> {
         self.http2.as_mut().map(|http2| &mut http2.streams)
     }
@@ -148,7 +148,7 @@ impl Client {
         !self.input.is_empty()
     }
 
-    /// The exchange is over, whatever becomes of the connection.
+    /// The exchange has ended; the connection may continue.
     pub fn exchange_ended(&mut self) {
         if matches!(self.stage, Stage::Exchange(_)) {
             self.stage = Stage::Idle;

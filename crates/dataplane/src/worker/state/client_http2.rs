@@ -1,4 +1,4 @@
-//! What a client connection has that speaks HTTP/2.
+//! Additional state of a client connection with HTTP/2.
 
 use weir_http::h2::{Connection, Limits};
 
@@ -6,17 +6,17 @@ use crate::worker::state::frames::Frames;
 use crate::worker::state::pending::PendingRequests;
 use crate::worker::state::streams::ClientStreams;
 
-/// What a client connection has that speaks HTTP/2.
+/// Additional state of a client connection with HTTP/2.
 pub struct Http2 {
     /// The protocol's state, and frames that go out at the end of the turn.
     pub frames: Frames,
     /// Requests that have not begun, if there are such.
     pub pending: Option<Box<PendingRequests>>,
-    /// Those of its streams that have exchanges. A stream may be over for the protocol before its exchange is.
+    /// Its streams with exchanges. A stream may end in the protocol before its exchange ends.
     pub streams: ClientStreams,
     /// It is among those that have such.
     pub is_listed: bool,
-    /// What the socket's deadline is set to; never later than the first thing that is due.
+    /// The socket's deadline; never later than the first thing that is due.
     pub timer_ms: u64,
     /// Since when there has been no exchange.
     pub idle_since_ms: u64,

@@ -12,17 +12,17 @@ pub struct Destination(Rc<Place>);
 
 struct Place {
     listen: ListenPoint,
-    /// What the kernel says, once it was asked.
+    /// The kernel's answer, if it was asked.
     real: Option<SocketAddr>,
 }
 
 impl Destination {
-    /// That of the clients of a listener.
+    /// The destination of a listener's clients.
     pub fn new(listen: ListenPoint) -> Self {
         Self(Rc::new(Place { listen, real: None }))
     }
 
-    /// The listener's address: whichever virtual server listens there serves the client.
+    /// The listener's address: the virtual server that listens there serves the client.
     pub fn listen(&self) -> &ListenPoint {
         &self.0.listen
     }
@@ -32,7 +32,7 @@ impl Destination {
         self.0.real.or(self.0.listen.address.socket())
     }
 
-    /// Asks the kernel, once, where the listener's address does not tell.
+    /// Asks the kernel, once, if the listener's address is a wildcard.
     pub fn learn(&mut self, io: &mut EventLoop, token: Token) {
         let Address::Socket(listen) = self.0.listen.address else { return };
         let is_known = !listen.ip().is_unspecified() && listen.port() != 0;

@@ -1,8 +1,7 @@
-//! Frames of HTTP/2 on their way out, toward clients as toward members: data within the windows, the end, and
-//! what waits for a window.
+//! Outgoing HTTP/2 frames, to clients and members: data within the windows, the end, and data that waits for a window.
 //!
-//! What is short is gathered in [`Frames::out`] and sent at the end of the loop's turn, that of all streams in
-//! one; long data goes out at once, behind what was gathered.
+//! Short data is gathered in [`Frames::out`] and sent at the end of the loop's turn, for all streams together; long data
+//! is sent at once, behind the gathered data.
 
 use std::io::IoSlice;
 
@@ -18,7 +17,7 @@ use crate::worker::state::backlog::Backlog;
 /// Frames of data that go out in one send.
 const FRAMES_MAX: usize = 8;
 
-/// Frames that were gathered are sent before the end of the turn when there are so many bytes of them.
+/// Gathered frames are sent before the end of the turn when they have this many bytes.
 const GATHERED_BYTES_MAX: usize = 32 * 1024;
 
 /// A connection of HTTP/2, and frames that wait for the end of the turn.
@@ -30,7 +29,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Those of a new connection.
+    /// The frames of a new connection.
     pub fn new(mut connection: Connection) -> Self {
         let mut out = Vec::new();
         connection.start(&mut out);
@@ -42,7 +41,7 @@ impl Frames {
         self.out.len() >= GATHERED_BYTES_MAX
     }
 
-    /// Has a buffer at hand for what will be gathered; a connection that rested has none.
+    /// Takes a buffer for gathering; an idle connection has none.
     #[inline]
     pub fn have_buffer(&mut self, io: &mut EventLoop) {
         if self.out.capacity() == 0 {
@@ -50,7 +49,7 @@ impl Frames {
         }
     }
 
-    /// Sends what was gathered.
+    /// Sends the gathered frames.
     pub fn flush(&mut self, io: &mut EventLoop, token: Token) {
         if !self.out.is_empty() {
             io.send(token, &[IoSlice::new(&self.out)]);
@@ -65,7 +64,7 @@ impl Frames {
     }
 }
 
-/// What goes out on one stream. Data that no window lets out waits here.
+/// Outgoing data of one stream. Data that exceeds a window waits here.
 #[derive(Default)]
 pub struct Outgoing {
     /// The stream.
@@ -79,7 +78,7 @@ impl Outgoing {
         !self.waiting.is_empty()
     }
 
-    /// Drops what waits.
+    /// Drops the waiting data.
     pub fn clear(&mut self, io: &mut EventLoop) {
         self.waiting.clear(io);
     }
@@ -113,7 +112,7 @@ impl Outgoing {
         sent.bytes
     }
 
-    /// Sends up to so many bytes of what waits.
+    /// Sends up to this many bytes of the waiting data.
     pub fn let_out(
         &mut self,
         io: &mut EventLoop,
@@ -132,17 +131,17 @@ impl Outgoing {
     }
 }
 
-/// What went out.
+/// The amount that was sent.
 #[derive(Default)]
 pub struct Sent {
-    /// Of the data.
+    /// Bytes of data.
     pub data_bytes: usize,
     /// With the headers of frames.
     pub bytes: usize,
 }
 
-/// Sends of `parts`, which are `data_bytes` long, what the windows let out, and the end behind the last of it.
-/// What is short is gathered, what is long goes out at once.
+/// Sends `parts`, which are `data_bytes` long, as far as the windows allow, and the end behind the last of it. Short data
+/// is gathered, long data is sent at once.
 fn send_data<'p>(
     io: &mut EventLoop,
     token: Token,

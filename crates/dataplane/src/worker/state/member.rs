@@ -1,4 +1,4 @@
-//! What is known of a connection to a member.
+//! State of a connection to a member.
 
 use std::rc::Rc;
 
@@ -24,7 +24,7 @@ pub struct MemberConnection {
     /// The exchange that uses it; none: it is idle.
     pub exchange: Option<ExchangeKey>,
     pub connecting: bool,
-    /// What there is of HTTP/2, where it speaks that: it carries many exchanges then.
+    /// State of HTTP/2, if the member speaks it: the connection then carries many exchanges.
     pub http2: Option<Box<MemberHttp2>>,
     /// Part of a head or trailer section.
     pub input: Vec<u8>,
@@ -35,7 +35,7 @@ pub struct MemberConnection {
     pub body: BodyDecoder,
     /// Bytes before the first request that would be taken back with it: a header of the PROXY protocol.
     pub preface_bytes: usize,
-    /// The member was told, by the PROXY protocol, for which client it speaks.
+    /// The member was told the client by the PROXY protocol.
     pub is_of_one_client: bool,
     /// It is read in slices.
     pub is_sliced: bool,
@@ -51,7 +51,7 @@ pub struct MemberConnection {
 }
 
 impl MemberConnection {
-    /// Those who have streams on it.
+    /// The exchanges that have streams on it.
     pub fn exchanges(&self) -> Vec<ExchangeKey> {
         self.http2.as_ref().map(|http2| http2.streams.exchanges()).unwrap_or_default()
     }
@@ -81,7 +81,7 @@ impl MemberConnection {
         }
     }
 
-    /// Counts what was overlooked in a response.
+    /// Counts the tolerated flaws of a response.
     pub fn count_flaws(&self, flaws: Flaws) {
         if !flaws.is_empty() {
             self.member.counters.count_flaws(flaws);

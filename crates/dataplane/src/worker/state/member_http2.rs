@@ -1,4 +1,4 @@
-//! What a connection to a member has that speaks HTTP/2.
+//! Additional state of a connection to a member with HTTP/2.
 
 use weir_exchange::local::pool::LocalMember;
 use weir_http::h2::{Connection, Limits};
@@ -6,8 +6,8 @@ use weir_http::h2::{Connection, Limits};
 use crate::worker::state::frames::Frames;
 use crate::worker::state::streams::MemberStreams;
 
-/// What a member may do. The window of a connection has room for those of all its streams: a client that does not
-/// take its response must not keep those of others from coming.
+/// Limits of a member. The connection's window has room for the windows of all streams: a slow client must not block the
+/// responses of others.
 pub const LIMITS: Limits = Limits {
     stream_window_size: STREAM_WINDOW_SIZE,
     connection_window_size: STREAM_WINDOW_SIZE * STREAMS_MAX,
@@ -18,15 +18,15 @@ pub const LIMITS: Limits = Limits {
 pub const STREAMS_MAX: u32 = 100;
 pub const STREAM_WINDOW_SIZE: u32 = 128 * 1024;
 
-/// What a connection to a member has that speaks HTTP/2.
+/// Additional state of a connection to a member with HTTP/2.
 pub struct MemberHttp2 {
     /// The protocol's state, and frames that go out at the end of the turn.
     pub frames: Frames,
-    /// What it carries or shall carry.
+    /// The streams that it carries, or that wait for it.
     pub streams: MemberStreams,
     /// It is among those that have frames to send.
     pub is_listed: bool,
-    /// What the socket's deadline is set to; never later than the first thing that is due.
+    /// The socket's deadline; never later than the first thing that is due.
     pub timer_ms: u64,
     /// Until when it has to be open, and since when it has carried nothing.
     pub open_by_ms: u64,
@@ -46,7 +46,7 @@ pub struct MemberHttp2 {
 }
 
 impl MemberHttp2 {
-    /// That of a new connection, which has to be open in time.
+    /// The state of a new connection, which must be open in time.
     pub fn new(open_by_ms: u64) -> Self {
         Self {
             frames: Frames::new(Connection::client(LIMITS)),

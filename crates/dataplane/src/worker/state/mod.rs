@@ -1,5 +1,5 @@
-//! What a worker keeps of its connections, and of requests that wait: data. What happens to them is in `client`, `member`
-//! and beside this.
+//! State of connections, and of waiting requests: data only. Its handling is in `client`, `member` and the files beside
+//! this folder.
 
 pub mod backlog;
 pub mod client;

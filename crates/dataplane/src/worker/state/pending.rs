@@ -6,7 +6,7 @@ use weir_http::h2::Priority;
 use weir_http::message::RequestHead;
 use weir_http::path::TargetForm;
 
-/// Beyond so much of either they begin, whatever else there is to do: a few bytes can stand for a large head.
+/// With more than this, requests begin early: a few bytes can stand for a large head.
 pub const REQUESTS_MAX: usize = 128;
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 
@@ -18,7 +18,7 @@ pub struct PendingRequests {
     pub done: usize,
     /// Its client is in `Worker::unbegun`.
     pub is_listed: bool,
-    /// What their heads' ranges are of.
+    /// The text of their heads' ranges.
     pub text: Vec<u8>,
     #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
     pub spare_heads: Vec<Box<RequestHead>>,

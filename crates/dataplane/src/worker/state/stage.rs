@@ -1,12 +1,12 @@
-//! What a client connection is doing.
+//! The stage of a client connection.
 
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::local::table::LocalServer;
 
-/// What a client connection is doing.
+/// The stage of a client connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// What it begins with decides where it is relayed to.
+    /// Its first bytes decide where it is relayed to.
     Preface,
     /// It has to begin with a ClientHello.
     Hello,
@@ -20,12 +20,12 @@ pub enum Stage {
     Exchange(ExchangeKey),
     /// It speaks HTTP/2: each of its streams has an exchange of its own.
     Streams,
-    /// Finished; the socket sends what is left and goes.
+    /// Finished; the socket sends the rest and closes.
     Leaving,
 }
 
 impl Stage {
-    /// What a client of this virtual server begins with.
+    /// The first stage of a client of this virtual server.
     pub fn first(server: &LocalServer) -> Self {
         if server.tls.is_some() {
             Self::Hello

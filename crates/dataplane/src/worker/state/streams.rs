@@ -1,4 +1,4 @@
-//! What an exchange has on a connection that it shares with others, on either side.
+//! State of an exchange on a connection that it shares with others, on either side.
 
 use weir_exchange::arena::{
     Arena, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, Room, StreamKey,
@@ -15,7 +15,7 @@ pub struct Stream {
     pub exchange: Option<ExchangeKey>,
     /// The response on its way.
     pub out: Outgoing,
-    /// What the client wants to have first.
+    /// The priority that the client has set.
     pub priority: Priority,
     /// When its client must have done something; `None`: it need not.
     pub deadline_ms: Option<u64>,
@@ -23,13 +23,13 @@ pub struct Stream {
     pub unreleased: u32,
     /// Bytes of the request, among those that are not given back, that wait for a member.
     pub held: Backlog,
-    /// Those that came in small frames of the read that is under way; behind those that are held.
+    /// Data of small frames of the current read; behind the held data.
     pub joined: Backlog,
     /// The client of a tunnel knows that its member sends nothing more.
     pub is_end_told: bool,
 }
 
-/// Memory for the streams of a client connection. One that rests has none.
+/// Memory for the streams of a client connection. An idle connection has none.
 pub type StreamRoom = Room<Box<Stream>>;
 
 /// The streams of one client connection that have exchanges, in no order.
@@ -39,7 +39,7 @@ pub struct ClientStreams {
 }
 
 impl ClientStreams {
-    /// Whether there are none.
+    /// Whether there are no streams.
     pub fn is_empty(&self) -> bool {
         self.streams.is_empty()
     }
@@ -49,17 +49,17 @@ impl ClientStreams {
         self.streams.insert(stream)
     }
 
-    /// What the key names.
+    /// The stream of the key.
     pub fn get(&self, key: StreamKey) -> Option<&Stream> {
         self.streams.get(key).map(|stream| &**stream)
     }
 
-    /// What the key names.
+    /// The stream of the key.
     pub fn get_mut(&mut self, key: StreamKey) -> Option<&mut Stream> {
         self.streams.get_mut(key).map(|stream| &mut **stream)
     }
 
-    /// Takes out what the key names.
+    /// Removes the stream of the key.
     pub fn remove(&mut self, key: StreamKey) -> Option<Box<Stream>> {
         self.streams.remove(key)
     }
@@ -87,7 +87,7 @@ impl ClientStreams {
 
 /// The stream of its member's connection.
 pub struct MemberStream {
-    /// Whose request it carries.
+    /// The exchange of the request that it carries.
     pub exchange: ExchangeKey,
     /// All of the request has come.
     pub is_whole: bool,
@@ -97,7 +97,7 @@ pub struct MemberStream {
     pub unreleased: u32,
     /// When the member must have done something.
     pub deadline_ms: Option<u64>,
-    /// The client waits for the member to take what there is of the request.
+    /// The client is paused until the member takes the request so far.
     pub was_backed_up: bool,
     /// The member of a tunnel knows that its client sends nothing more.
     pub is_end_told: bool,
@@ -147,7 +147,7 @@ impl MemberStreams {
         self.order.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no streams.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
@@ -159,17 +159,17 @@ impl MemberStreams {
         key
     }
 
-    /// What the key names.
+    /// The stream of the key.
     pub fn get(&self, key: MemberStreamKey) -> Option<&MemberStream> {
         self.streams.get(key)
     }
 
-    /// What the key names.
+    /// The stream of the key.
     pub fn get_mut(&mut self, key: MemberStreamKey) -> Option<&mut MemberStream> {
         self.streams.get_mut(key)
     }
 
-    /// Takes out what the key names.
+    /// Removes the stream of the key.
     pub fn remove(&mut self, key: MemberStreamKey) -> Option<MemberStream> {
         let stream = self.streams.remove(key)?;
         self.order.retain(|other| *other != key);
@@ -181,7 +181,7 @@ impl MemberStreams {
         self.order.iter().filter_map(|key| self.streams.get(*key))
     }
 
-    /// Whose they are.
+    /// The exchanges of the streams.
     pub fn exchanges(&self) -> Vec<ExchangeKey> {
         self.iter().map(|stream| stream.exchange).collect()
     }

@@ -27,13 +27,13 @@ impl Waiting {
     }
 }
 
-/// Those that wait for a member of one pool.
+/// Requests that wait for a member of one pool.
 pub struct PoolLine {
     /// Over reloads; each request knows the members as they were when it came.
     pub live: Arc<LivePool>,
     pub line: Line<ExchangeKey>,
-    /// Those that a member has failed already. They are looked at first, each by itself, and nobody waits
-    /// behind them: a place that is free may be one that has failed them.
+    /// Requests that a member has failed already. They are looked at first, each by itself, and no request waits behind
+    /// them: a free place may be at a member that has failed them.
     pub again: Vec<Again>,
     /// Where the next look at them begins, if there are too many for one.
     pub again_from: usize,

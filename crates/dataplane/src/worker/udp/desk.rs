@@ -1,4 +1,4 @@
-//! What sessions ask of the world, done with sockets.
+//! Implements the interface of sessions with sockets.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
@@ -50,7 +50,7 @@ impl SessionDesk<'_> {
         }
     }
 
-    /// The header of the PROXY protocol that tells of a session's client.
+    /// The PROXY header with a session's client.
     fn proxy_header(&self, source: Source) -> Vec<u8> {
         let asked = self.side.listeners.get(source.listener).and_then(|it| it.asked(source.flow));
         let header = match asked {

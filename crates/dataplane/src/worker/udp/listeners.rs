@@ -27,7 +27,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// What a client has sent to.
+    /// The address that a client has sent to.
     pub fn asked(&self, flow: Flow) -> Option<SocketAddr> {
         let listen = self.address.address.socket()?;
         Some(flow.local.map_or(listen, |ip| SocketAddr::new(ip, listen.port())))
@@ -38,10 +38,10 @@ impl Listener {
 #[derive(Default)]
 pub struct Listeners {
     all: Arena<OfListener, Listener>,
-    /// Those that begin nothing more, and until when they stay. Nearly always there are none.
+    /// Listeners that begin no more sessions, and their deadlines. Nearly always there are none.
     leaving: Vec<(ListenerKey, u64)>,
-    /// Addresses whose listeners were closed here, while other workers may have sessions there, and until when: what comes to
-    /// such a socket is read by nobody.
+    /// Addresses whose listeners were closed here, while other workers may have sessions there, and their deadlines:
+    /// nothing reads their sockets on this worker.
     closed: Vec<(ListenPoint, u64)>,
 }
 
@@ -77,8 +77,8 @@ impl Listeners {
         self.all.values_mut().for_each(|listener| listener.sessions = 0);
     }
 
-    /// Registers a listener, if its address has a virtual server. One that was removed, and is still there for its sessions,
-    /// goes on with it.
+    /// Registers a listener, if its address has a virtual server. A listener that was removed, and still exists for its
+    /// sessions, is used again.
     pub fn add(
         &mut self,
         io: &mut EventLoop,
@@ -100,7 +100,7 @@ impl Listeners {
         }
         let is_closed = self.closed.extract_if(.., |(closed, _)| *closed == address).count() > 0;
         if is_closed {
-            // Who has sent that waits for no answer any more.
+            // The senders no longer wait for an answer.
             server.counters.datagrams_refused.add(Datagrams::of(io).reopen(token));
         }
         let server = Rc::clone(server);
@@ -108,7 +108,7 @@ impl Listeners {
         Ok(())
     }
 
-    /// Points them to the virtual servers of the table in force.
+    /// Points the listeners to the active virtual servers.
     pub fn refresh(&mut self, world: &World) {
         for listener in self.all.values_mut() {
             if let Some(server) = world.table.server_at(&listener.address) {
@@ -168,7 +168,7 @@ impl Udp {
         }
     }
 
-    /// Another table is in force, without these addresses.
+    /// Another table is active, without these addresses.
     pub fn apply(
         &mut self,
         io: &mut EventLoop,

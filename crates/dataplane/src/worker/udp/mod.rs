@@ -1,6 +1,6 @@
-//! Virtual servers of `type: udp`: listeners of datagrams, and whose datagram belongs to which session.
+//! Virtual servers of `type: udp`: listeners of datagrams, and the assignment of datagrams to sessions.
 //!
-//! What becomes of a session is decided in [`weir_exchange::session`]; [`desk`] does what it asks for.
+//! [`weir_exchange::session`] decides about sessions; [`desk`] carries its decisions out.
 
 mod desk;
 mod listeners;
@@ -21,14 +21,14 @@ use crate::worker::udp::listeners::Listeners;
 use crate::worker::udp::shelf::{MemberSocket, Shelf};
 use crate::worker::world::World;
 
-/// The sessions of a worker, and what they act upon beside the world.
+/// The sessions of a worker, and their own resources.
 #[derive(Default)]
 pub struct Udp {
     sessions: Sessions<MemberSocket>,
     side: Side,
 }
 
-/// What sessions act upon beside the world.
+/// Resources of sessions besides the world.
 #[derive(Default)]
 struct Side {
     listeners: Listeners,
@@ -48,7 +48,8 @@ impl Udp {
         self.sessions.len()
     }
 
-    /// Datagrams of a client have come to a listener. Without a `flow` they are for many hosts, and nobody could answer.
+    /// Datagrams of a client have come to a listener. Datagrams without a `flow` were sent to many hosts and cannot be
+    /// answered.
     pub fn client_sent(
         &mut self,
         io: &mut EventLoop,
@@ -113,8 +114,8 @@ impl Udp {
         Some(self.sessions.insert(session))
     }
 
-    /// Datagrams have come to the socket of a session: of its member, or of somebody who has guessed the port before the
-    /// socket was connected, while it took them from all.
+    /// Datagrams have come to the socket of a session: from its member, or from a stranger that has guessed the port
+    /// before the socket was connected.
     pub fn member_sent(
         &mut self,
         io: &mut EventLoop,
@@ -194,7 +195,7 @@ impl Udp {
         self.side.listeners.close_all(io);
     }
 
-    /// After a panic: nothing is known of any session any more. Its socket is closed, and listeners go on.
+    /// After a panic: the state of all sessions is unreliable. Their sockets are closed, and listeners continue.
     pub fn forget(&mut self, world: &World) {
         self.sessions.clear();
         self.side.tools = Tools::default();

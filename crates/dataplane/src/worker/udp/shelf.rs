@@ -1,8 +1,8 @@
 //! Sockets to members between two sessions (`sessions_per_socket_max`).
 //!
-//! Where each query is a session, most of its cost is the socket: opened, watched and closed for one answer. A socket whose
-//! session has got every answer that it has waited for rests here, and serves another session later. What comes while it rests
-//! (an answer once more) closes it, and it rests for a while at least, so that such an answer finds it resting.
+//! If each query is a session, most of its cost is the socket: opened, watched and closed for one answer. A socket whose
+//! session got all expected answers rests here, and serves another session later. A datagram that arrives while it rests
+//! (a repeated answer) closes it. It rests for a minimum time, so that repeated answers arrive while it rests.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use weir_config::snapshot::Source;
 use weir_event_loop::{Datagrams, EventLoop, Owner, Token};
 use weir_exchange::local::pool::LocalPool;
 
-/// A socket rests so long at least: many times what an answer takes in one network.
+/// The minimum rest of a socket: many times the duration of an answer within one network.
 const REST_MS_MIN: u64 = 20;
 /// One that rests longer is closed.
 const REST_MS_MAX: u64 = 2_000;
@@ -23,7 +23,7 @@ const RESTING_MAX: usize = 2_048;
 #[derive(Debug, Clone, Copy)]
 pub struct MemberSocket {
     pub token: Token,
-    /// Whom it is connected to.
+    /// The member that it is connected to.
     member: SocketAddr,
     /// Sessions that it has served before.
     served: u32,
@@ -35,7 +35,7 @@ impl MemberSocket {
         Self { token, member, served: 0 }
     }
 
-    /// Whether what comes from there comes from its member.
+    /// Whether datagrams of this sender come from its member.
     pub fn is_of(&self, sender: SocketAddr) -> bool {
         sender.ip() == self.member.ip() && sender.port() == self.member.port()
     }

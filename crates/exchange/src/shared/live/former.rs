@@ -1,8 +1,8 @@
-//! What a table takes over from those before it.
+//! State that a table takes over from earlier tables.
 //!
-//! A reload may take something away and the next one bring it back, while requests of before are still under
-//! way. These count for its limits; so they have to find the very same object again. A table therefore keeps weak
-//! references to what has gone ([`Departed`]): what nobody holds any more is new when it comes back.
+//! One reload may remove an object and the next one add it again, while requests of before are still open. They count for
+//! its limits, so they need the very same object. A table therefore keeps weak references to removed objects
+//! ([`Departed`]). An object that is no longer in use begins anew.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
@@ -12,7 +12,7 @@ use weir_config::snapshot::{Address, KeyLimit};
 use super::{LiveMember, LivePool, LiveTable, LiveVirtualServer};
 use crate::shared::shared_table::KeyedLimit;
 
-/// What has gone from the configuration, as long as something under way holds it.
+/// Objects that were removed from the configuration but are still in use.
 #[derive(Debug, Default)]
 pub struct Departed {
     virtual_servers: Vec<Weak<LiveVirtualServer>>,
@@ -21,7 +21,7 @@ pub struct Departed {
     key_limits: Vec<(Arc<KeyLimit>, Weak<KeyedLimit>)>,
 }
 
-/// What there was: of the table before, and what had gone by then.
+/// Objects of the previous table, and those removed before.
 #[derive(Debug, Default)]
 pub(super) struct Former {
     virtual_servers: HashMap<Arc<str>, Arc<LiveVirtualServer>>,
@@ -54,12 +54,12 @@ impl Departed {
 }
 
 impl Former {
-    /// Of the table before this one.
+    /// The objects of the table before this one.
     pub(super) fn of(previous: Option<&LiveTable>) -> Self {
         let Some(previous) = previous else { return Self::default() };
         let departed = &previous.departed;
         let mut former = Self::default();
-        // What is there goes before what has gone.
+        // Present objects take precedence over removed ones.
         let servers = departed.virtual_servers().chain(previous.virtual_servers.iter().cloned());
         former.virtual_servers = servers.map(|live| (Arc::clone(&live.name), live)).collect();
         let pools = previous.pools.iter().map(|live| Arc::clone(&live.pool));
@@ -86,7 +86,7 @@ impl Former {
         self.pools.get(name).cloned()
     }
 
-    /// A member of a pool. One that has gone comes back without what the operator and its traffic said of it.
+    /// A member of a pool. A removed one comes back without commands and passive marks.
     pub(super) fn member(
         &self,
         pool: &Arc<LivePool>,
@@ -100,13 +100,13 @@ impl Former {
         Some(Arc::clone(&found.live))
     }
 
-    /// The limit of the same name, which says what kind it is.
+    /// The limit of the same name; the name includes its kind.
     pub(super) fn key_limit(&self, limit: &KeyLimit) -> Option<&Arc<KeyedLimit>> {
         let mut limits = self.key_limits.iter();
         limits.find(|(former, _)| former.name == limit.name).map(|(_, live)| live)
     }
 
-    /// What is not in `table`.
+    /// Objects that are not in `table`.
     pub(super) fn departed(self, table: &LiveTable) -> Departed {
         let servers = self.virtual_servers.into_values();
         let pools = self.pools.into_values();
@@ -128,7 +128,7 @@ fn key_of(member: &LiveMember) -> (Arc<str>, Address) {
     (Arc::clone(&member.pool.name), member.address.clone())
 }
 
-/// Those of `former` that are not among `new`.
+/// The objects of `former` that are not among `new`.
 fn without<'a, T: 'a>(
     former: impl Iterator<Item = Arc<T>>,
     new: impl IntoIterator<Item = &'a Arc<T>>,

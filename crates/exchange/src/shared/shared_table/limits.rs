@@ -6,8 +6,7 @@ use weir_core::limit::{Admission, Rate, admit, forgotten_us};
 
 use super::{Losses, SharedTable, VALUE_MAX};
 
-/// One limit for all: how much of it is used. The rate is the snapshot's, so that a reload goes on from
-/// where it is.
+/// The used part of a limit for all clients. The rate is in the snapshot, so that a reload continues with the used part.
 #[derive(Debug, Default)]
 pub struct SharedLimit(AtomicU64);
 
@@ -29,15 +28,15 @@ impl SharedLimit {
     }
 }
 
-/// One limit for each client, on a rate or on what is there at a time. The limit itself is the
-/// snapshot's; one table is for one of the two kinds.
+/// A limit per client, on a rate or on simultaneous requests or connections. The limit itself is in the snapshot; one
+/// table serves one kind.
 #[derive(Debug)]
 pub struct KeyedLimit {
     table: SharedTable,
     entries_max: u32,
 }
 
-/// A table's word for so many at a time; one that is down to none has ended.
+/// A table's word for a number of simultaneous ones; an entry at zero has expired.
 const NONE_AT_A_TIME: u64 = 1;
 
 /// Clients that have something are kept whatever the time.
@@ -52,7 +51,7 @@ impl KeyedLimit {
         Self { table: SharedTable::new(entries_max, forgotten_us), entries_max }
     }
 
-    /// A limit on what is there at a time, with room for this many clients that have something.
+    /// A limit on simultaneous requests or connections, with room for this many clients.
     pub fn at_a_time(entries_max: u32) -> Self {
         Self { table: SharedTable::new(entries_max, ends_at_none), entries_max }
     }

@@ -27,12 +27,12 @@ impl SourceTable {
         Self { table: SharedTable::new(clients, ends_ms), hash, prefix, timeout }
     }
 
-    /// What clients of an address are called in this table.
+    /// The key of clients with this address.
     pub fn key_of_address(&self, address: IpAddr) -> u64 {
         self.hash.address(address, self.prefix)
     }
 
-    /// What clients with this value are called in this table.
+    /// The key of clients with this value.
     pub fn key_of_bytes(&self, value: &[u8]) -> u64 {
         self.hash.bytes(value)
     }
@@ -43,7 +43,7 @@ impl SourceTable {
         self.find(self.key_of_bytes(client), now_ms)
     }
 
-    /// The same, and it does not count toward the timeout.
+    /// As above, without extending the timeout.
     pub fn peek_bytes(&self, client: &[u8], now_ms: u64) -> Option<u32> {
         let found = self.table.find(self.hash.bytes(client), now_ms)?;
         Some(SourceEntry::from_bits(found).member)
@@ -67,7 +67,7 @@ impl SourceTable {
         self.remember(self.key_of_bytes(client), member, now_ms);
     }
 
-    /// From now on the client is sent to this member, for so long; unless something else is known of it, or for longer.
+    /// Sends the client to this member for this time, unless the table has another member or a later expiry.
     pub fn suggest_bytes(&self, client: &[u8], member: u32, now_ms: u64, timeout: Timeout) {
         let entry = SourceEntry::new(member, now_ms, timeout);
         self.table.update_with(self.hash.bytes(client), now_ms, |found| {

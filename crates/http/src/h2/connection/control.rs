@@ -10,13 +10,13 @@ use crate::h2::frame::{
 use crate::h2::priority::Priority;
 use crate::h2::streams::{Closed, Half};
 
-/// A client that resets a stream so long after it opened it counts as having waited for the response: deadlines
-/// that pass together are no flood. Who waits so long has no more than `streams_max` of them in that time.
+/// A client that resets a stream this long after opening it counts as having waited for the response: simultaneous
+/// deadlines are no flood. At most `streams_max` such resets can happen in this time.
 const RAPID_RESET_MS_MAX: u64 = 1000;
 
 impl Connection {
-    /// PRIORITY (section 6.3), which means nothing any more (section 5.3.2). That no stream may depend on
-    /// itself is of RFC 7540, and kept for those who check it.
+    /// PRIORITY (section 6.3), which has no meaning any more (section 5.3.2). The rule that no stream may depend on itself
+    /// is from RFC 7540, and kept for clients that test it.
     pub(super) fn handle_priority(
         &mut self,
         stream: u32,
@@ -90,7 +90,7 @@ impl Connection {
         Ok(Some(Event::SettingsChanged))
     }
 
-    /// What we have set is in force with the peer from here on.
+    /// Our settings apply at the peer from here on.
     fn handle_settings_ack(&mut self, out: &mut Vec<u8>) -> Result<Option<Event>, ConnectionError> {
         let Some(settings) = self.unacknowledged.pop_front() else {
             self.spend(Flood::Settings)?;

@@ -54,8 +54,8 @@ impl Connection {
         if progress.awaits_padding_length { Ok(None) } else { self.settle_data(progress, out) }
     }
 
-    /// What a frame on a closed stream comes to: an error of the connection, one of the stream, or
-    /// nothing, since we closed it and the peer could not know (section 5.1).
+    /// The result of a frame on a closed stream: a connection error, a stream error, or nothing, if we closed it and the
+    /// peer could not know (section 5.1).
     pub(super) fn judge_closed(
         &mut self,
         stream: u32,
@@ -71,7 +71,7 @@ impl Connection {
         Ok(None)
     }
 
-    /// How much of a frame is data is known: the whole of it is held against Content-Length.
+    /// The size of a frame's data is known: all of it counts toward Content-Length.
     fn settle_data(
         &mut self,
         progress: DataProgress,
@@ -101,8 +101,8 @@ impl Connection {
         Ok(None)
     }
 
-    /// What a DATA frame of this size means for budgets. Nobody is blamed for one that ends its stream; nor is a
-    /// server for short ones, which many requests share a connection with.
+    /// The effect of a DATA frame of this size on budgets. A frame that ends its stream costs nothing; nor do short frames
+    /// of a server, which many requests share a connection with.
     pub(super) fn count_data(
         &mut self,
         size: u32,
@@ -203,7 +203,7 @@ impl Connection {
         }
         if let Some(found) = self.streams.get_mut(stream) {
             let increment = found.receive.release(bytes);
-            // One who has ended needs no window.
+            // A peer that has ended needs no window.
             if let Some(increment) = increment.filter(|_| found.peer != Half::Ended) {
                 frame::write_window_update(stream, increment, out);
             }
@@ -211,8 +211,7 @@ impl Connection {
         self.receive_window.release_connection(bytes, out);
     }
 
-    /// Bytes of data that have come and that nobody has released yet, on all streams: a window opens again by those alone. For
-    /// checks.
+    /// Received bytes that were not released yet, on all streams: only releases open a window again. For checks.
     pub fn unreleased_bytes(&self) -> u64 {
         if self.failed.is_some() {
             // Nobody may send on it any more.

@@ -9,7 +9,7 @@ use crate::h2::hpack::{HeaderBlock, HpackError};
 use crate::h2::streams::{Answer, Closed, Half, Stream};
 use crate::h2::window::ReceiveWindow;
 
-/// What the HEADERS frame of a header block says.
+/// The contents of a HEADERS frame besides its block.
 #[derive(Debug, Clone, Copy)]
 struct Headers {
     stream: u32,
@@ -23,7 +23,7 @@ pub(super) struct Continuing {
     headers: Headers,
     /// CONTINUATION frames so far.
     pub(super) frames: u16,
-    /// What has come of it.
+    /// The received part of it.
     pub(super) fragments: Vec<u8>,
 }
 
@@ -99,7 +99,7 @@ impl Connection {
         self.finish_headers(continuing.headers, &continuing.fragments, block, out)
     }
 
-    /// A header block is whole. It is decoded whatever becomes of it, for the table's sake.
+    /// A header block is complete. It is always decoded, to keep the table in step.
     fn finish_headers(
         &mut self,
         headers: Headers,
@@ -249,7 +249,7 @@ impl Connection {
     }
 }
 
-/// What Content-Length says. Whether it says it properly is for the reader of the head to judge.
+/// The value of Content-Length. The reader of the head judges whether it is valid.
 fn announced_length(block: &HeaderBlock) -> Option<u64> {
     parse_content_length(block.find(b"content-length")?)
 }

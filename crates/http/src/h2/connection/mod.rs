@@ -1,23 +1,22 @@
 //! The state machine of a connection, for both roles, without any I/O.
 //!
-//! The caller reads bytes and calls [`Connection::receive`] until all are consumed; each call gives at
-//! most one event. Whatever the protocol wants answered is appended to `out`, which the caller sends
-//! before anything that it writes itself afterwards. The same `out` takes what the caller sends: heads
+//! The caller reads bytes and calls [`Connection::receive`] until all are consumed; each call returns at most one event.
+//! Protocol replies are appended to `out`, which the caller sends before any later data of its own. The same `out` has the
+//! caller's frames: heads
 //! ([`open_stream`](Connection::open_stream), [`send_headers`](Connection::send_headers)) and the headers
 //! of DATA frames ([`write_data_header`](Connection::write_data_header)), behind which the data itself
 //! goes in one vectored send. Body bytes are never copied, in either direction.
 //!
-//! What the caller owes:
-//! - every byte of a [`Event::Data`] is given back with [`release`](Connection::release) once it was
-//!   handed on, even when its stream is gone by then; padding is given back by the machine itself;
-//! - a message that it finds malformed is answered with [`refuse`](Connection::refuse), which counts
-//!   against the peer;
-//! - it stops reading from a peer that does not take what is in `out`. Everything that `out` gets
-//!   unasked is bounded by a budget, but only sending empties it;
-//! - deadlines: for SETTINGS to be acknowledged, for heads and bodies to arrive, and for streams that are
-//!   [stalled](Connection::oldest_stall).
+//! Duties of the caller:
+//! - it returns every byte of an [`Event::Data`] with [`release`](Connection::release) once it was forwarded, even if its
+//!   stream is gone by then; the machine itself returns padding;
+//! - it answers a malformed message with [`refuse`](Connection::refuse), which counts against the peer;
+//! - it stops reading from a peer that does not take the data in `out`. Protocol replies in `out` are bounded by a budget,
+//!   but only sending empties it;
+//! - it sets deadlines: for the acknowledgement of SETTINGS, for heads and bodies, and for
+//!   [stalled](Connection::oldest_stall) streams.
 //!
-//! An error is final: GOAWAY is in `out`, and what is there is to be sent before the connection closes.
+//! An error is final: GOAWAY is in `out`, which must be sent before the connection closes.
 //!
 //! Sources: RFC 9113 sections 3 to 6, RFC 8441, RFC 9218; section 5.3.1 of RFC 7540 as far as
 //! self-dependency goes.
@@ -55,13 +54,13 @@ pub enum Role {
 /// The result of bytes received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
-    /// Bytes of the input that are done with; the next call starts behind them.
+    /// Processed bytes of the input; the next call starts behind them.
     pub consumed: usize,
-    /// What they said.
+    /// The event in these bytes.
     pub event: Event,
 }
 
-/// What a header section is.
+/// The kind of a header section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadersKind {
     /// The head of a request, which opens its stream.
@@ -74,7 +73,7 @@ pub enum HeadersKind {
     Trailers,
 }
 
-/// Who reset a stream.
+/// The side that reset a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// The peer.
@@ -86,7 +85,7 @@ pub enum By {
 /// Something that the caller must know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Everything is consumed, and nothing more to be told.
+    /// Everything is consumed, and there is no further event.
     NeedMore,
     /// A header section; its list is in the block. When [`HeaderBlock::excess`] says so, it is cut.
     ///
@@ -96,7 +95,7 @@ pub enum Event {
         stream: u32,
         /// The stream's [tag](Connection::set_tag), as before this event; a new stream has 0.
         tag: u64,
-        /// Of what.
+        /// Its kind.
         kind: HeadersKind,
         /// Nothing follows it on the stream.
         end_stream: bool,
@@ -114,8 +113,8 @@ pub enum Event {
         /// Nothing follows it on the stream.
         end_stream: bool,
     },
-    /// A stream that the caller has heard of is gone. NO_ERROR of a server whose response is whole by its
-    /// Content-Length (section 8.1) is told as the end of that instead.
+    /// A stream that the caller knows has been reset. A NO_ERROR reset of a server whose response is complete by its
+    /// Content-Length (section 8.1) is reported as its end instead.
     StreamReset {
         /// Which.
         stream: u32,
@@ -123,11 +122,11 @@ pub enum Event {
         tag: u64,
         /// Why.
         code: ErrorCode,
-        /// By whom.
+        /// The side.
         by: By,
     },
-    /// A client has ended its request short of its Content-Length, once the response had begun: it has been told
-    /// what it wanted to know. What was told of the request is not the whole of it.
+    /// A client has ended its request short of its Content-Length, after the response had begun. The reported part of the
+    /// request is incomplete.
     RequestCut {
         /// On which stream.
         stream: u32,
@@ -139,9 +138,9 @@ pub enum Event {
         /// On which stream; `None`: the connection's window has opened.
         stream: Option<u32>,
     },
-    /// The peer's settings changed: windows, limits, what it supports.
+    /// The peer's settings changed: windows, limits, supported features.
     SettingsChanged,
-    /// Our settings are in force with the peer.
+    /// Our settings apply at the peer.
     SettingsAcknowledged,
     /// The peer takes no streams above `last_stream`. Those of ours that are above were not processed;
     /// they are gone, and their requests may be made again.
@@ -160,7 +159,7 @@ pub enum Event {
     Priority {
         /// For which.
         stream: u32,
-        /// What it wants.
+        /// The requested priority.
         priority: Priority,
     },
 }
@@ -188,7 +187,7 @@ pub struct Connection {
     reading: Reading,
     /// Part of a frame header or payload whose rest has not arrived.
     partial: Vec<u8>,
-    /// The header block that CONTINUATION goes on with.
+    /// The header block that CONTINUATION continues.
     continuing: Option<Box<headers::Continuing>>,
     decoder: Decoder,
     encoder: Encoder,
@@ -196,7 +195,7 @@ pub struct Connection {
     peer: PeerSettings,
     peer_settings_seen: bool,
     unacknowledged: VecDeque<OwnSettings>,
-    /// What a new stream's receive window is, as the peer knows by now.
+    /// The receive window of a new stream, as far as the peer has acknowledged it.
     stream_window_size: u32,
     pings_unanswered: u32,
 
@@ -257,8 +256,8 @@ impl Connection {
         }
     }
 
-    /// Appends what a connection starts with: the preface of a client, SETTINGS, and the connection's
-    /// window. To be called as soon as the connection is open; a second call does nothing.
+    /// Appends the beginning of a connection: the preface of a client, SETTINGS, and the connection's window. To be called
+    /// as soon as the connection is open; a second call does nothing.
     pub fn start(&mut self, out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.is_started, true) {
             return;
@@ -284,7 +283,7 @@ impl Connection {
         self.role
     }
 
-    /// What the peer has told of itself.
+    /// The peer's settings.
     pub fn peer_settings(&self) -> &PeerSettings {
         &self.peer
     }
@@ -319,15 +318,15 @@ impl Connection {
             && self.continuing.is_none()
     }
 
-    /// Whether part of a frame other than DATA, or of a header block, has come and the rest is to come: who
-    /// sends that takes its time with something that is small.
+    /// Whether a part of a frame other than DATA, or of a header block, has come and the rest is missing: these are small,
+    /// so a slow sender is suspicious.
     pub fn awaits_rest(&self) -> bool {
         !self.partial.is_empty()
             || self.continuing.is_some()
             || matches!(self.reading, Reading::Payload(_) | Reading::Preface { .. })
     }
 
-    /// A number of the caller's own for a stream, such as the place of its transaction.
+    /// Sets a number of the caller's own for a stream, such as the place of its transaction.
     pub fn set_tag(&mut self, stream: u32, tag: u64) {
         if let Some(stream) = self.streams.get_mut(stream) {
             stream.tag = tag;
@@ -414,8 +413,7 @@ impl Connection {
         }
     }
 
-    /// Panics when the machine is not what it should be; for tests, and called after every event in debug
-    /// builds.
+    /// Panics if the machine's state is inconsistent; for tests, and called after every event in debug builds.
     pub fn check_invariants(&self) {
         self.streams.check_invariants();
         self.receive_window.check_invariants();
@@ -429,7 +427,7 @@ impl Connection {
             assert!(stream.send_window <= i64::from(WINDOW_SIZE_MAX));
             if stream.unwanted.is_some() {
                 assert!(stream.ours == Half::Ended && stream.tag == 0);
-                // What its window is not opened for again is given back to the connection's all the same.
+                // Bytes that do not reopen the stream's window are still returned to the connection's window.
                 continue;
             }
             unreleased += stream.receive.unreleased();

@@ -5,10 +5,10 @@ use crate::h2::error::{ConnectionError, Flood, Misbehaviour};
 use crate::h2::frame::{FRAME_HEADER_SIZE, FrameHeader, PREFACE, Severity, flag, kind};
 use crate::h2::hpack::HeaderBlock;
 
-/// What comes next.
+/// The expected input.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reading {
-    /// The client's preface, of which so much has arrived.
+    /// The client's preface, of which this much has arrived.
     Preface { matched: usize },
     /// A frame header.
     FrameHeader,
@@ -16,7 +16,7 @@ pub(super) enum Reading {
     Payload(FrameHeader),
     /// The payload of DATA.
     Data(DataProgress),
-    /// A payload that nobody wants.
+    /// A payload that is skipped.
     Skip { left: u32 },
 }
 

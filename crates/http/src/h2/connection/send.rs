@@ -1,4 +1,4 @@
-//! What the caller sends.
+//! Sending.
 
 use super::{Connection, OwnSettings, Role, SETTINGS_UNACKNOWLEDGED_MAX};
 use crate::h2::ErrorCode;
@@ -10,7 +10,7 @@ use crate::h2::hpack::BlockEncoder;
 use crate::h2::settings;
 use crate::h2::streams::{Answer, Closed, Half, Stall};
 
-/// What a header section that is sent is.
+/// The kind of a sent header section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendKind {
     /// An interim response.
@@ -109,8 +109,8 @@ impl Connection {
         found.send_window.min(self.send_window).clamp(0, frame) as usize
     }
 
-    /// Whether the peer takes no data on any stream now, or so little that a stalled stream would count as stalled
-    /// all the same. The end of that is told by [`WindowOpened`](super::Event::WindowOpened).
+    /// Whether the peer accepts no data on any stream now, or so little that a stalled stream would still count as
+    /// stalled. [`WindowOpened`](super::Event::WindowOpened) reports the end of this state.
     pub fn is_send_window_shut(&self) -> bool {
         self.send_window < i64::from(self.limits.stall_progress_size_min)
     }
@@ -232,8 +232,8 @@ impl Connection {
         true
     }
 
-    /// The first step of a graceful end (section 6.8): tells the peer to open no more streams, while those
-    /// under way, and those that it opens before it knows, are served.
+    /// The first step of a graceful end (section 6.8): asks the peer to open no more streams, while open ones, and those
+    /// that it opens before it knows, are served.
     pub fn announce_end(&mut self, out: &mut Vec<u8>) {
         if self.goaway_sent.is_none() && self.failed.is_none() {
             self.goaway_sent = Some(STREAM_ID_MAX);
@@ -241,8 +241,8 @@ impl Connection {
         }
     }
 
-    /// The second step, or the only one: tells the peer which streams are taken. Those opened later are
-    /// ignored; the connection may close when [`stream_count`](Self::stream_count) is 0.
+    /// The second step, or the only one: tells the peer the last accepted stream. Later streams are ignored; the
+    /// connection may close when [`stream_count`](Self::stream_count) is 0.
     pub fn end(&mut self, code: ErrorCode, text: &str, out: &mut Vec<u8>) {
         let last_stream = self.goaway_sent.unwrap_or(STREAM_ID_MAX).min(self.peer_highest);
         if self.failed.is_none() && self.goaway_sent != Some(last_stream) {

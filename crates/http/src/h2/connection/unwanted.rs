@@ -1,11 +1,11 @@
-//! Requests that were answered before they ended, whose rest nobody wants.
+//! Requests that were answered before their end, and whose rest is dropped.
 //!
-//! RFC 9113 section 8.1 lets a server answer early and ask by RST_STREAM(NO_ERROR) for the rest not to be sent. Some
-//! clients take that for a failure of the whole request when they read it together with the answer, and some end
-//! their body short of its length. So the stream lives on for a while: what comes is dropped, its window is given
-//! back up to a bound, and an end is an end. It counts among the streams that its client may have open.
+//! RFC 9113 section 8.1 lets a server answer early and stop the rest by RST_STREAM(NO_ERROR). Some clients treat this as a
+//! failure of the whole request when they read it together with the response, and some end their body short of its length.
+//! So the stream stays open for a while: received data is dropped, its window is returned up to a bound, and an early end
+//! is accepted. The stream counts among its client's open streams.
 //!
-//! Not so where that would not help: see [`Connection::leave_answered`].
+//! This is not done where it would not help: see [`Connection::leave_answered`].
 
 use super::receive::DataProgress;
 use super::{Connection, Event};
@@ -17,19 +17,18 @@ use crate::h2::streams::{Half, Unwanted};
 /// From here on a status says that the request has failed.
 const STATUS_OF_ERRORS: u16 = 400;
 
-/// The ping that follows the end of a request that nobody wants. Its answer is told to nobody.
+/// The ping after the end of such a request. Its answer is not reported.
 pub(super) const UNWANTED_PING: [u8; 8] = *b"dropped.";
 
 impl Connection {
-    /// The answer on a stream is whole, and the caller has no further interest in it. Where the request goes on, the
-    /// rest is dropped until the client ends it, or [`end_unwanted`](Self::end_unwanted) does; when that is due is the
-    /// result.
+    /// The response on a stream is complete, and the caller has no further use for it. If the request continues, the rest
+    /// is dropped until the client ends it, or [`end_unwanted`](Self::end_unwanted) does; returns when that is due.
     ///
-    /// It is so if the answer is an error, upon which clients stop, or if all of the rest fits the windows. Else the
-    /// stream is reset at once: there are clients (curl 7.88) that read nothing behind such an answer before they have
-    /// sent all, and would never learn that they may send more, or need not.
+    /// This is done if the response is an error, upon which clients stop, or if the whole rest fits the windows. Otherwise
+    /// the stream is reset at once: some clients (curl 7.88) read nothing behind such a response before they have sent
+    /// everything, and would never learn that they may stop or continue.
     ///
-    /// A stream whose answer is not whole is reset: a part must not look like the whole.
+    /// A stream with an incomplete response is reset: a part must not look like the whole.
     pub fn leave_answered(
         &mut self,
         stream: u32,
@@ -63,7 +62,7 @@ impl Connection {
         Some(until_ms)
     }
 
-    /// When the first stream is to be ended whose request nobody wants.
+    /// The time when the first such stream must be ended.
     pub fn unwanted_until_ms(&self) -> Option<u64> {
         self.streams.iter().filter_map(|stream| Some(stream.unwanted?.until_ms)).min()
     }
@@ -78,7 +77,7 @@ impl Connection {
         }
     }
 
-    /// The header of DATA that nobody wants has arrived, within the windows.
+    /// The header of a dropped DATA frame has arrived, within the windows.
     pub(super) fn begin_unwanted(
         &mut self,
         header: FrameHeader,
@@ -99,14 +98,13 @@ impl Connection {
         Ok(None)
     }
 
-    /// The client has ended a request that nobody wants. It is told so in a way: curl 7.88 looks at what it has received
-    /// only when something more comes.
+    /// The client has ended such a request. A ping makes curl 7.88 look at the data that it has received.
     pub(super) fn end_of_unwanted(&mut self, stream: u32, out: &mut Vec<u8>) {
         self.peer_ended(stream);
         self.ping(UNWANTED_PING, out);
     }
 
-    /// Drops what is left of a frame.
+    /// Drops the rest of a frame.
     pub(super) fn drop_unwanted(&mut self, progress: DataProgress, out: &mut Vec<u8>) {
         let DataProgress { stream, data_left, padding_left, end_stream, .. } = progress;
         self.skip(data_left + padding_left);

@@ -8,16 +8,16 @@ use super::table::ENTRY_OVERHEAD_SIZE;
 /// How much of a header list is kept, and how much is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListLimits {
-    /// Names and values, and [`ENTRY_OVERHEAD_SIZE`] for each line: what SETTINGS_MAX_HEADER_LIST_SIZE
-    /// counts. Crumbs of a cookie count each for itself.
+    /// Names and values, and [`ENTRY_OVERHEAD_SIZE`] for each line, as SETTINGS_MAX_HEADER_LIST_SIZE counts. Each crumb of
+    /// a cookie counts separately.
     pub size_max: u32,
     /// Lines.
     pub lines_max: u16,
-    /// The same size, at which not even the table is kept in step any more.
+    /// The size beyond which not even the table is kept in step.
     pub hard_size_max: u32,
 }
 
-/// In what a header list passes its limits.
+/// The limit that a header list exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excess {
     /// In size.
@@ -85,7 +85,7 @@ impl HeaderBlock {
         self.excess
     }
 
-    /// Size of the whole list as SETTINGS_MAX_HEADER_LIST_SIZE counts it, with what was not kept.
+    /// Size of the whole list as SETTINGS_MAX_HEADER_LIST_SIZE counts it, including dropped lines.
     pub fn list_size(&self) -> usize {
         self.size
     }

@@ -11,7 +11,7 @@ use crate::message::Span;
 #[derive(Debug, Clone)]
 pub struct Decoder {
     table: Table,
-    /// What our SETTINGS_HEADER_TABLE_SIZE allows, since it was acknowledged.
+    /// The acknowledged value of our SETTINGS_HEADER_TABLE_SIZE.
     bound: usize,
     /// The bound fell below the table's size: the next block must begin with an update.
     must_update: bool,
@@ -147,7 +147,7 @@ impl Decoder {
         self.table.memory_size()
     }
 
-    /// Panics when it is not what it should be.
+    /// Panics if the state is inconsistent.
     pub fn check_invariants(&self) {
         self.table.check_invariants();
         assert!(self.must_update || self.table.size_max() <= self.bound);

@@ -1,9 +1,8 @@
 //! Encoding of header blocks (RFC 7541 section 6).
 //!
-//! What enters the table is chosen for a proxy, which sends the lines of many others: values that hardly
-//! ever repeat are never looked up, secrets are marked as never to be indexed, and any other line
-//! enters when it is sent for the second time, so that a value that is new in every message pushes
-//! nothing out.
+//! The choice of table entries suits a proxy, which sends the lines of many senders: values that hardly ever repeat are
+//! never looked up, secrets are marked as never indexed, and any other line enters when it is sent for the second time, so
+//! that values that are new in every message displace nothing.
 
 use super::table::{ENTRY_OVERHEAD_SIZE, Table};
 use super::{TABLE_SIZE_DEFAULT, huffman, integer, static_table};
@@ -12,7 +11,7 @@ use crate::h2::line::{Name, Value};
 /// Places of the look-up tables. They are a power of two, and more than entries can be.
 const SLOTS: usize = 256;
 
-/// A cookie that is shorter could be guessed byte by byte by one who sees sizes (RFC 7541 section 7.1.3).
+/// A shorter cookie could be guessed byte by byte by an observer of sizes (RFC 7541 section 7.1.3).
 const COOKIE_LENGTH_MIN: usize = 20;
 
 /// The sending end of one direction.
@@ -90,7 +89,7 @@ impl Encoder {
         self.table.memory_size() + self.scratch.capacity() + self.name.capacity() + slots
     }
 
-    /// Panics when it is not what it should be.
+    /// Panics if the state is inconsistent.
     pub fn check_invariants(&self) {
         self.table.check_invariants();
         assert!(self.table.size_max() <= self.size_cap);
@@ -107,7 +106,7 @@ impl Encoder {
         }
         let name_hash = hash(name, 0);
         let size = name.len() + value.len() + ENTRY_OVERHEAD_SIZE;
-        // An entry that would push out most others is none.
+        // An entry that would displace most others does not enter.
         let may_enter = policy == Policy::Index && size <= self.table.size_max() / 2;
         let mut enters = false;
         let line_hash = if may_enter { hash(value, name_hash) } else { 0 };
@@ -133,7 +132,7 @@ impl Encoder {
             write_string(name, out);
         }
         write_string(value, out);
-        // What lines are matters to a decoder alone.
+        // Only a decoder needs these facts.
         let (name_is, value_is) = (Name::Malformed, Value::Sound);
         if enters && self.table.insert(name, value, name_is, value_is) {
             let (_, inserted) = self.table.sequence();
@@ -178,7 +177,7 @@ impl BlockEncoder<'_> {
         self.encoder.name = lower;
     }
 
-    /// Writes a line whose value is what `write` appends to the empty buffer that it is given.
+    /// Writes a line; `write` appends its value to an empty buffer.
     pub fn field_with(&mut self, name: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
         let mut scratch = std::mem::take(&mut self.encoder.scratch);
         scratch.clear();
@@ -188,7 +187,7 @@ impl BlockEncoder<'_> {
     }
 }
 
-/// What may become of a line.
+/// The treatment of a line.
 fn policy(static_index: Option<usize>, value: &[u8]) -> Policy {
     match static_index {
         // authorization, proxy-authorization, set-cookie
@@ -197,8 +196,8 @@ fn policy(static_index: Option<usize>, value: &[u8]) -> Policy {
         Some(32) if value.len() < COOKIE_LENGTH_MIN => Policy::Never,
         // :path, :status that the static table has not
         Some(4 | 8) => Policy::Literal,
-        // age, content-range, expires, location, range; a date is the same for a second, and content-length,
-        // etag and last-modified are when the same is asked for again
+        // age, content-range, expires, location, range; a date stays the same for a second, and content-length, etag and
+        // last-modified do when the same resource is requested again
         Some(21 | 30 | 36 | 46 | 50) => Policy::Literal,
         // if-…
         Some(39..=43) => Policy::Literal,

@@ -89,7 +89,7 @@ const fn codes() -> [u32; SYMBOLS] {
 /// Bits that one look-up sees.
 const LOOKUP_BITS: usize = 11;
 
-/// What eleven bits begin with; no symbol when they begin with a longer code.
+/// The symbol that eleven bits begin with; none if they begin with a longer code.
 #[derive(Clone, Copy)]
 struct Found {
     symbols: [u8; 2],
@@ -132,7 +132,7 @@ const fn find(canonical: &Canonical, window: u32, length_min: usize) -> (u16, us
     (canonical.order[canonical.offset[length] as usize + place as usize], length)
 }
 
-/// Appends what the code of `input` stands for (RFC 7541 section 5.2).
+/// Appends the decoded text of `input` (RFC 7541 section 5.2).
 pub(super) fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     let start = out.len();
     // One byte more than the longest text, since symbols are written in pairs.

@@ -1,11 +1,10 @@
 //! HPACK: header compression for HTTP/2 (RFC 7541).
 //!
-//! A [`Decoder`] and an [`Encoder`] each hold one end of one direction's dynamic table. Decoded lines
-//! stand in a [`HeaderBlock`] as `name: value CR LF`, the very bytes that HTTP/1 would have brought, so
-//! that a message that goes on by HTTP/1 is copied in one piece.
+//! A [`Decoder`] and an [`Encoder`] each hold one end of one direction's dynamic table. Decoded lines are stored in a
+//! [`HeaderBlock`] as `name: value CR LF`, as in HTTP/1, so that a message forwarded by HTTP/1 is copied in one piece.
 //!
-//! What a block may cost is bounded while it is decoded: lines beyond the caller's [`ListLimits`] are
-//! followed for the table's sake but not kept, up to a hard bound that ends the connection.
+//! The cost of a block is bounded while it is decoded: lines beyond the caller's [`ListLimits`] are decoded to keep the
+//! table in step, but not kept, up to a hard limit that ends the connection.
 
 mod block;
 mod decoder;
@@ -30,7 +29,7 @@ pub const TABLE_SIZE_DEFAULT: u32 = 4096;
 pub enum HpackError {
     /// The block ends within a field.
     Truncated,
-    /// A number beyond what any sound block holds.
+    /// A number larger than any valid block contains.
     Integer,
     /// An index that neither table has.
     Index,

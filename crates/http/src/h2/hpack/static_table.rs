@@ -16,7 +16,7 @@ pub(super) fn get(index: usize) -> Found<'static> {
     Found { line, name_length, name_is: NAMES[index - 1], value_is: Value::Sound }
 }
 
-/// What their names are.
+/// The kinds of their names.
 static NAMES: [Name; STATIC_LENGTH] = {
     let mut names = [Name::Malformed; STATIC_LENGTH];
     let mut place = 0;

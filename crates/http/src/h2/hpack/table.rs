@@ -6,7 +6,7 @@
 
 use crate::h2::line::{Name, Value};
 
-/// What an entry counts beyond its name and value (RFC 7541 section 4.1).
+/// The overhead of an entry beyond its name and value (RFC 7541 section 4.1).
 pub const ENTRY_OVERHEAD_SIZE: usize = 32;
 
 /// Entries that went are shifted out when there are more.
@@ -19,7 +19,7 @@ const LINE_OVERHEAD_SIZE: usize = 4;
 struct Entry {
     start: u32,
     name_length: u32,
-    /// Of the line.
+    /// Length of the line.
     length: u32,
     name_is: Name,
     value_is: Value,
@@ -161,7 +161,7 @@ impl Table {
         self.bytes.capacity() + self.entries.capacity() * size_of::<Entry>()
     }
 
-    /// Panics when it is not what it should be.
+    /// Panics if the state is inconsistent.
     pub(super) fn check_invariants(&self) {
         let alive = &self.entries[self.dead..];
         let sum: usize =

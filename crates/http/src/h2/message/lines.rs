@@ -3,13 +3,13 @@
 use crate::h2::hpack::BlockEncoder;
 use crate::message::Scheme;
 
-/// What takes the lines of a head.
+/// A sink for the lines of a head.
 pub trait LineSink {
     /// Takes a line. The name is in lower case.
     fn field(&mut self, name: &[u8], value: &[u8]);
     /// Takes a line whose name may be in any case.
     fn field_of_any_case(&mut self, name: &[u8], value: &[u8], never_indexed: bool);
-    /// Takes a line whose value is what `write` appends to what it is given.
+    /// Adds a line; `write` appends its value.
     fn field_with(&mut self, name: &[u8], write: impl FnOnce(&mut Vec<u8>));
 }
 
@@ -30,13 +30,13 @@ impl LineSink for BlockEncoder<'_> {
 /// Bytes before each line: whether it is never indexed, and how long its name and its value are.
 const PREFIX_BYTES: usize = 1 + 4 + 4;
 
-/// Writes lines behind what a buffer holds, to be read by [`Lines`].
+/// Writes lines to the end of a buffer, to be read by [`Lines`].
 pub struct LinesWriter<'a> {
     out: &'a mut Vec<u8>,
 }
 
 impl<'a> LinesWriter<'a> {
-    /// Behind what `out` holds.
+    /// Begins at the end of `out`.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         Self { out }
     }

@@ -1,9 +1,8 @@
 //! Heads and trailers: from header lists to the version-neutral message and back (RFC 9113 section 8).
 //!
-//! A head that was read here says what the same request or response would have said by HTTP/1.1: the
-//! same canonical path, authority, framing and fields. What differs is noted at
-//! [`RequestHead`](crate::message::RequestHead): the scheme is always known, and an extended CONNECT is
-//! told as the GET with Upgrade that it stands for. A body of unknown length is
+//! A head that is read here equals that of the same request or response in HTTP/1.1: the same canonical path, authority,
+//! framing and fields. [`RequestHead`](crate::message::RequestHead) notes the differences: the scheme is always known, and
+//! an extended CONNECT appears as the GET with Upgrade that it stands for. A body of unknown length is
 //! [`Framing::Chunked`](crate::message::Framing::Chunked), whose end END_STREAM marks.
 //!
 //! The block's text is the `input` that the spans of a head refer to. Since its lines stand in it as

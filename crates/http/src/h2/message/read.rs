@@ -1,4 +1,4 @@
-//! What requests, responses and trailers have in common (RFC 9113 sections 8.2 and 8.3).
+//! Common parts of requests, responses and trailers (RFC 9113 sections 8.2 and 8.3).
 
 use super::{Malformed, ReadError};
 use crate::chars::is_word;
@@ -9,7 +9,7 @@ use crate::h2::hpack::{Excess, HeaderBlock, Line};
 use crate::h2::line::{Name, Value};
 use crate::message::{Field, FieldId, Span};
 
-/// The pseudo-header fields of a list, and what else is noticed on the way.
+/// The pseudo-header fields of a list, and other findings.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pseudo {
     pub(super) method: Option<Span>,

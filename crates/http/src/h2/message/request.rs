@@ -13,12 +13,11 @@ use crate::target::Target;
 
 type Refused = ReadError<RequestError>;
 
-/// Reads the request whose list is in `block`; `end_stream` says that nothing follows it. Its target is taken
-/// as `form` says.
+/// Reads the request whose list is in `block`; `end_stream`: nothing follows it. Its target is normalised by `form`.
 ///
-/// The head's spans are of the block's text, to which lines may be added: crumbs of a cookie are joined
-/// to one (section 8.2.3). What `head` holds after an error is what was read so far. CONNECT is refused as
-/// over HTTP/1, unless it is an extended one, which is for the caller to refuse when it did not offer it.
+/// The head's spans refer to the block's text, to which lines may be added: crumbs of a cookie are joined to one (section
+/// 8.2.3). After an error, `head` has the part that was read so far. CONNECT is refused as in HTTP/1, except an extended
+/// one; the caller must refuse it if it did not offer it.
 pub fn read_request(
     block: &mut HeaderBlock,
     end_stream: bool,
@@ -73,7 +72,7 @@ fn refused(error: impl Into<RequestError>) -> Refused {
     ReadError::Refused(error.into())
 }
 
-/// What can be said of a request even when it is refused for its size.
+/// Facts about a request that are known even if it is refused for its size.
 fn take_method_and_target(
     pseudo: &Pseudo,
     text: &[u8],
@@ -159,7 +158,7 @@ fn settle_authority(
 ) -> Result<(), Refused> {
     let Some(authority) = pseudo.authority else {
         head.authority = host.ok_or(refused(RequestError::HostMissing))?;
-        // HTTP/1.1 has a use for an empty Host; http and https have none (RFC 9110 section 4.2).
+        // An empty Host is valid in HTTP/1.1, but not with http and https (RFC 9110 section 4.2).
         let is_named = !head.authority.is_empty();
         return if is_named { Ok(()) } else { Err(refused(RequestError::HostInvalid)) };
     };
@@ -209,7 +208,7 @@ fn settle_extended_connect(
         return Err(Malformed::Protocol.into());
     }
     if matches!(head.framing, Framing::Length(_)) {
-        // What follows is the tunnel's, not a body.
+        // The following data belongs to the tunnel and is no body.
         return Err(Malformed::ContentLength.into());
     }
     if !may_be_offered(name) {

@@ -17,11 +17,11 @@ pub struct Answered<'a> {
     pub protocol: Option<&'a [u8]>,
 }
 
-/// Reads the response whose list is in `block`; `end_stream` says that nothing follows it. The flaws `taken` are
-/// overlooked; [`ResponseHead::flaws`] has those found.
+/// Reads the response whose list is in `block`; `end_stream`: nothing follows it. The flaws in `taken` are tolerated;
+/// [`ResponseHead::flaws`] has the found ones.
 ///
-/// A 2xx that answers an extended CONNECT becomes 101 with the protocol that was asked for, as HTTP/1.1
-/// would say it; a Sec-WebSocket-Accept is for the caller to add.
+/// A 2xx response to an extended CONNECT becomes 101 with the requested protocol, as in HTTP/1.1; the caller must add a
+/// Sec-WebSocket-Accept.
 pub fn read_response(
     block: &mut HeaderBlock,
     end_stream: bool,

@@ -10,7 +10,7 @@ use crate::message::{Field, FieldId, Framing, RequestHead, ResponseHead, Scheme,
 /// How a request goes to a member.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestForward<'a> {
-    /// That of the member's connection.
+    /// The scheme of the member's connection.
     pub scheme: Scheme,
     /// The one protocol to ask for by an extended CONNECT, of those in [`RequestHead::upgrade`]. The
     /// member must have said that it takes such
@@ -60,7 +60,7 @@ pub fn write_request(
     if let Some(hops) = head.max_forwards {
         write_numbered(b"max-forwards", u64::from(hops.saturating_sub(1)), lines);
     }
-    // What follows an extended CONNECT is the tunnel's, not a body.
+    // Data behind an extended CONNECT belongs to the tunnel and is no body.
     if let (Framing::Length(length), false) = (head.framing, is_tunnel) {
         write_numbered(b"content-length", length, lines);
     }
@@ -90,7 +90,7 @@ pub fn write_response(
         lines.field(b"date", date);
     }
     match (forward.framing, head.content_length) {
-        // The length of what GET would have got: answers to HEAD, and 304.
+        // The length that GET would have got: answers to HEAD, and 304.
         (Framing::Length(length), _) | (Framing::None, Some(length)) if !is_tunnel => {
             write_numbered(b"content-length", length, lines);
         }
@@ -132,8 +132,7 @@ pub fn write_own_response(response: &OwnResponse<'_>, lines: &mut impl LineSink)
     }
 }
 
-/// Writes those trailer fields that may travel. How many there were: without any, an empty DATA frame ends
-/// the stream as well.
+/// Writes the trailer fields that are allowed. Returns their number: without any, an empty DATA frame can end the stream.
 pub fn write_trailers(fields: &[Field], input: &[u8], lines: &mut impl LineSink) -> usize {
     let travelling = fields.iter().filter(|field| field.forward);
     travelling.map(|field| write_field(field, input, lines)).count()

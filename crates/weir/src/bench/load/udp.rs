@@ -15,14 +15,14 @@ const SCHEME: &str = "udp://";
 const QUERY_BYTES: u16 = 48;
 const ANSWER_BYTES: u16 = 128;
 
-/// What only queries have.
+/// Options for queries only.
 #[derive(Debug, Args)]
 pub struct Options {
     /// Bytes of a query over UDP [default: 48]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(14..=1_452))]
     query_size: Option<u16>,
 
-    /// Bytes of the answer that it asks for [default: 128]
+    /// Bytes of the requested answer [default: 128]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(14..=1_452))]
     answer_size: Option<u16>,
 }
@@ -38,17 +38,15 @@ impl Options {
     }
 }
 
-/// Whether an address is asked over UDP.
+/// Whether an address is a UDP one.
 pub fn is_udp(url: &str) -> bool {
     url.starts_with(SCHEME)
 }
 
-/// The plan; what has no meaning for queries is refused.
+/// The plan; options without a meaning for queries are refused.
 pub fn plan_of(arguments: &Arguments) -> Result<UdpPlan, String> {
     if let Some(option) = of_http(arguments) {
-        return Err(format!(
-            "{option} is for http:// and https:// only, and there is a udp:// address"
-        ));
+        return Err(format!("{option} is for http:// and https:// only, not for udp:// addresses"));
     }
     let targets: Vec<SocketAddr> =
         arguments.urls.iter().map(|url| target(url)).collect::<Result<_, _>>()?;

@@ -1,4 +1,4 @@
-//! What logs say of rules: in which variables of which paths, in how many requests of how many clients.
+//! Evidence about rules in logs: their variables and paths, and the numbers of requests and clients.
 
 use std::collections::HashMap;
 
@@ -8,28 +8,28 @@ use super::group::Group;
 use super::places::Place;
 use crate::waf::log::{Found, Line};
 
-/// Places, variables and rules that are kept; what is beyond is counted.
+/// Kept places, variables and rules; further ones are only counted.
 const GROUPS_MAX: usize = 50_000;
 /// Bytes of an example.
 const EXAMPLE_BYTES_MAX: usize = 80;
-/// What the log shows in place of secrets.
+/// The mask of secrets in the log.
 const MASK: &str = "***";
 /// The family of rules of CRS that know scanners.
 const SCANNERS: u64 = 913;
 
-/// What logs say.
+/// The evidence in logs.
 #[derive(Debug, Default)]
 pub struct Evidence {
     pub groups: HashMap<Subject, HashMap<Place, Group>>,
     groups_count: usize,
     /// Findings for which there was no room.
     pub left_out: u64,
-    /// Findings in what no exclusion can name.
+    /// Findings in variables that no exclusion can name.
     pub unnamed: u64,
 }
 
 impl Evidence {
-    /// Takes a line; what exclusions take away is no attack.
+    /// Adds a line; findings that exclusions remove are no attack.
     pub fn add(&mut self, line: &Line, exclusions: &Exclusions) {
         let place = Place::of_target(&line.target);
         let attacks: Vec<&Found> =
@@ -83,7 +83,7 @@ fn is_excludable(found: &Found, line: &Line) -> bool {
     !sums_up && (!found.severity.is_empty() || found.id == line.rule)
 }
 
-/// Whether a rule tells of an attack; scanners are always some.
+/// Whether a rule indicates an attack; requests of scanners always do.
 fn is_attack(found: &Found, line: &Line, exclusions: &Exclusions, place: &Place) -> bool {
     found.severity == "CRITICAL"
         && !found.tags.iter().any(|tag| tag == "attack-protocol")
@@ -103,7 +103,7 @@ fn family(found: &Found) -> u64 {
     found.id / 1000
 }
 
-/// What the log shows of a text, in one line.
+/// A text of the log, in one line.
 fn clipped(text: &str) -> String {
     let text: String = text.chars().take(EXAMPLE_BYTES_MAX).collect();
     crate::waf::log::bytes(&text).escape_ascii().to_string()

@@ -1,4 +1,4 @@
-//! Exclusions: what each takes away from a rule, and whether anything of a finding is left.
+//! Exclusions: the part that each removes from a rule, and the rest of a finding.
 
 use std::collections::HashMap;
 

@@ -1,11 +1,11 @@
-//! What one finding of a rule says: its score, and the variables that an exclusion could name.
+//! One finding of a rule: its score, and the variables that an exclusion could name.
 
 use crate::waf::log::{Found, Value};
 
 /// A rule, and the variable that it was found in.
 pub type Subject = (u64, String);
 
-/// What a rule scores, as CRS counts.
+/// The score of a rule, as CRS counts.
 pub fn score(severity: &str) -> i64 {
     match severity {
         "EMERGENCY" | "ALERT" | "CRITICAL" => 5,
@@ -16,15 +16,16 @@ pub fn score(severity: &str) -> i64 {
     }
 }
 
-/// The variables that a rule was found in, as far as exclusions can name them: of its first link alone, since what is taken
-/// from the others would take the whole rule away.
+/// The variables of a finding that exclusions can name: only of the rule's first link, since an exclusion for another link
+/// would remove the whole rule.
 pub fn variables(found: &Found) -> Vec<&str> {
     let Some(first) = found.values.first().map(|value| collection(&value.variable)) else {
         return Vec::new();
     };
     let is_first = |value: &&Value| collection(&value.variable) == first;
     let mut values: Vec<&Value> = found.values.iter().filter(is_first).collect();
-    // A chain may begin with all there is (all names of headers) and choose in a later link: its message names what it chose.
+    // A chain may begin with everything (all names of headers) and select in a later link: its message names the selected
+    // one.
     let is_chain = values.len() < found.values.len();
     if is_chain && values.iter().any(|value| is_told(found, value)) {
         values.retain(|value| is_told(found, value));

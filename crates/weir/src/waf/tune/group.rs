@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::{IpAddr, SocketAddr};
 
-/// Clients of one place that are told apart.
+/// Most distinguished clients of one place.
 pub const CLIENTS_MAX: usize = 64;
 
-/// Clients, as far as they are told apart.
+/// Clients, up to a limit.
 #[derive(Debug, Default, Clone)]
 pub struct Clients(BTreeSet<u64>);
 
@@ -30,7 +30,7 @@ impl Clients {
         self.0.len()
     }
 
-    /// How many, where no more are told apart.
+    /// Their number as text, also above the limit.
     pub fn told(&self) -> String {
         match self.0.len() {
             1 => "1 client".into(),
@@ -56,9 +56,9 @@ fn number_of(client: &str) -> u64 {
 pub struct Group {
     pub requests: u64,
     pub clients: Clients,
-    /// Those of them that have another attack in another place.
+    /// Requests among them with another attack in another place.
     pub suspicious: u64,
-    /// What one of them scored for it.
+    /// The score of one of them.
     pub score: i64,
     pub message: String,
     pub example: Option<String>,

@@ -53,7 +53,7 @@ pub struct Arguments {
 /// The exit status of clap for wrong usage.
 const EXIT_UNUSABLE: u8 = 2;
 
-/// What has to be there before a rule is told of.
+/// Thresholds for proposing exclusions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
     pub requests: u64,
@@ -81,8 +81,8 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 /// Times that logs are read for exclusions.
 const ROUNDS_MAX: usize = 8;
 
-/// The rules, and the summary. Logs are read several times: what an exclusion takes away makes no other finding in the same request
-/// suspicious; and what exclusions change is known when all of them are.
+/// The rules, and the summary. Logs are read several times: the findings that an exclusion removes must not make other
+/// findings of the same request suspicious, and the effect of exclusions is known only when all of them are.
 fn propose(arguments: &Arguments) -> Result<(String, String), String> {
     let wanted = Wanted { requests: arguments.min, clients: arguments.clients as usize };
     let mut exclusions = Exclusions::default();

@@ -1,4 +1,4 @@
-//! Where requests go: paths as rules see them, and what stands above them.
+//! Paths of requests, as rules see them, and the folders above them.
 
 use weir_http::path::{PathForm, canonicalise};
 
@@ -11,8 +11,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// That of a target, as `REQUEST_FILENAME` has it. Where it has something that rules cannot name as it is, the folder above
-    /// that is meant.
+    /// The place of a target, as in `REQUEST_FILENAME`. If rules cannot name a part of it literally, the folder above that
+    /// part is used.
     pub fn of_target(target: &str) -> Self {
         let path = target.split('?').next().unwrap_or_default();
         let path = match path.split_once("://") {
@@ -36,7 +36,7 @@ impl Place {
         }
     }
 
-    /// All in the folder of this one; `None`: there is none above.
+    /// Everything in the folder of this one; `None`: there is no folder above.
     pub fn folder(&self) -> Option<Self> {
         let path = if self.is_prefix { &self.path[..self.path.len() - 1] } else { &self.path };
         let end = path.rfind('/')? + 1;

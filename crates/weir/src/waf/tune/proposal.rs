@@ -1,4 +1,4 @@
-//! What is proposed: a path where a rule is found often enough, or a folder of such, or of some that are found there together.
+//! Proposals: a path where a rule is found often enough, or a folder with several of them.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ pub fn exclusions(evidence: &Evidence, wanted: Wanted) -> Exclusions {
     Exclusions::new(all, suspicious)
 }
 
-/// What stands in one folder: what was chosen there, and what did not suffice for that.
+/// The contents of one folder: selected places, and those below the threshold.
 #[derive(Debug, Default)]
 struct Folder {
     chosen: Vec<(Place, Group)>,
@@ -96,12 +96,12 @@ fn chosen(
     all
 }
 
-/// What exclusions change, as far as scores tell.
+/// The effect of exclusions, as far as scores show it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Effect {
     /// Requests that rules block, or would block.
     pub blocked: u64,
-    /// Those of them that would go on.
+    /// Requests among them that would be passed on.
     pub pass: u64,
 }
 

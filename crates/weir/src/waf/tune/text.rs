@@ -1,4 +1,4 @@
-//! A file of exclusions, and what is told of it.
+//! The file of exclusions, and the summary.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::exclusions::{Exclusion, Exclusions};
 use super::proposal::Effect;
 use crate::waf::log::Count;
 
-/// What was found, and what would change.
+/// The findings, and the effect of the exclusions.
 pub fn summary(
     exclusions: &Exclusions,
     evidence: &Evidence,
@@ -50,7 +50,7 @@ pub fn rules(exclusions: &Exclusions, first_id: u64, summary: &str) -> String {
 }
 
 fn one(Exclusion { rule, variable, place, group }: &Exclusion, id: u64) -> String {
-    // No line ends with what came from a client: a backslash there would go on in the next one.
+    // No line ends with text of a client: a backslash at its end would continue the comment in the next line.
     let message = match group.message.as_str() {
         "" => String::new(),
         message => format!(": {message}."),

@@ -1,4 +1,4 @@
-//! Goodput over the time of a measurement: whether a product keeps what it shows on the whole.
+//! Goodput over the time of a measurement: whether a product keeps its average.
 
 use maud::{Markup, html};
 
