@@ -8,6 +8,11 @@ use crate::message::{Field, FieldId, RequestHead, Span};
 use crate::path::TargetForm;
 use crate::target::Target;
 
+/// Whether [`edited`] would make the very head that was received.
+pub fn is_same(head: &RequestHead, edits: &RequestEdits) -> bool {
+    edits.is_empty() && head.fields.iter().all(travels_or_is_known)
+}
+
 /// Writes the head that `edits` make of `head` over `out`; its spans are of what is appended to `text`, which is empty.
 /// A target that was given anew is taken as `form` says, as the received one was.
 ///
@@ -25,8 +30,7 @@ pub fn edited(
     debug_assert!(text.is_empty(), "spans are of the text from its start");
     out.copy_from(head);
     text.extend_from_slice(input);
-    // What does not travel on by itself is not for edits: the framing, and what is about the connection.
-    out.fields.retain(|field| !field.forward || !edits.fields.withholds(field.name.of(input)));
+    out.fields.retain(|field| stays(field, input, edits));
     out.announces_trailers &= out.fields.iter().any(|field| field.id == FieldId::Trailer);
     for (name, value) in edits.fields.added() {
         let field = append_field(name, value, text);
@@ -42,6 +46,18 @@ pub fn edited(
         take_target((head, input), edits, form, (out, text))?;
     }
     Ok(())
+}
+
+/// Whether a received field is left. The framing, and what is about the connection, are not for edits.
+fn stays(field: &Field, input: &[u8], edits: &RequestEdits) -> bool {
+    let is_for_edits = Kind::of(field.id).forward;
+    travels_or_is_known(field) && !(is_for_edits && edits.fields.withholds(field.name.of(input)))
+}
+
+/// Other fields that do not travel on, such as those that `Connection` names, no edit would change: those who decide next would
+/// read a value that rules have removed or replaced.
+fn travels_or_is_known(field: &Field) -> bool {
+    field.forward || field.id != FieldId::Other
 }
 
 /// Takes the target apart that edits have made.
@@ -163,6 +179,33 @@ mod tests {
         assert_eq!(values("host"), [b"inner.example:81"]);
         assert_eq!(values("x-kind"), [b"new"]);
         assert_eq!(values("x-secret"), [b""; 0]);
+    }
+
+    /// A client can name any field in `Connection`: those who decide next must not read it as it was received.
+    #[test]
+    fn what_the_connection_names_is_not_read_past_the_edits() {
+        let text = b"GET /a HTTP/1.1\r\nHost: outer\r\nConnection: X-Role, cookie, close\r\nX-Role: admin\r\nCookie: role=admin\r\nX-Kept: 1\r\nTE: trailers\r\n\r\n";
+        let head = received(text);
+        let mut removed = RequestEdits::default();
+        removed.fields.remove(b"X-Role");
+        let mut set = RequestEdits::default();
+        set.fields.set(b"X-Role", |out| out.extend_from_slice(b"guest"));
+        for (edits, role) in [(removed, None), (set, Some(&b"guest"[..]))] {
+            let (mut out, mut buffer) = (RequestHead::new(), Vec::new());
+            edited((&head, text), &edits, TargetForm::default(), &mut out, &mut buffer)
+                .expect("sound");
+            let values = |name| crate::fields::values(&out.fields, &buffer, name);
+            assert!(values("x-role").eq(role));
+            assert_eq!(values("cookie").count(), 0);
+            assert!(values("x-kept").eq([b"1"]) && values("te").eq([b"trailers"]));
+            assert_eq!(values("connection").count(), 1);
+        }
+        // An edit of what does not travel on is none.
+        assert!(!is_same(&head, &RequestEdits::NONE));
+        let usual = received(
+            b"GET /a HTTP/1.1\r\nHost: outer\r\nTE: trailers\r\nA: 1\r\nConnection: TE\r\n\r\n",
+        );
+        assert!(is_same(&usual, &RequestEdits::NONE));
     }
 
     #[test]

@@ -42,6 +42,24 @@ fn proxies_are_trusted_by_the_one_that_was_entered() {
     wait_for_log(&mut proxy, "\"client\":\"10.1.2.3\"");
 }
 
+/// A client can name each field in `Connection`, which then does not travel on: rules of the other must not read what rules
+/// before it have removed or replaced.
+#[test]
+fn what_the_connection_names_is_not_read_past_rules() {
+    let mut bed = Bed::new();
+    bed.rule =
+        "{ remove_header: X-Role }, { set_header: { X-Tier: low } }, { remove_cookie: role },"
+            .into();
+    bed.app = ", policies: [ of-app ]".into();
+    bed.policies = "  of-app:\n    strategy: all_match\n    rules:\n      - when: \"'x-role' in request.headers || request.cookies['role'] == 'admin'\"\n        then: [ { respond: { status: 418 } } ]\n      - then: [ { set_response_header: { X-Tier: \"${request.headers['x-tier']}\" } } ]\n".into();
+    let proxy = bed.start();
+    let fields = "X-Role: admin\r\nX-Tier: high\r\nCookie: role=admin\r\n";
+    for named in ["", "Connection: X-Role, x-tier, cookie\r\n"] {
+        let response = get(&proxy, "/app", &format!("{named}{fields}"));
+        assert_eq!(response.assert_status(200).head.field("x-tier"), Some("low"), "{named}");
+    }
+}
+
 #[test]
 fn limits_of_both_count() {
     let mut bed = Bed::new();

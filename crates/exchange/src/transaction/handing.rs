@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use weir_core::policy::{Decision, HandOver};
-use weir_http::edited::edited;
+use weir_http::edited::{edited, is_same};
 use weir_http::message::RequestHead;
 
 use crate::edge::Edge;
@@ -26,7 +26,7 @@ pub fn hand_over(
         debug_assert!(false, "its table has it");
         return None;
     };
-    let rewritten = match decision.request.is_empty() {
+    let rewritten = match is_same(arrival.head, &decision.request) {
         true => None,
         false => match rewrite(arrival, decision) {
             Some(rewritten) => Some(rewritten),
