@@ -42,6 +42,22 @@ fn proxies_are_trusted_by_the_one_that_was_entered() {
     wait_for_log(&mut proxy, "\"client\":\"10.1.2.3\"");
 }
 
+/// Rules that change what a proxy has said change nothing about who the client is: limits and rules of the other go by that.
+#[test]
+fn rules_do_not_change_who_the_client_is() {
+    for rule in ["remove_header: X-Forwarded-For", "set_header: { X-Forwarded-For: 10.1.2.3 }"] {
+        let mut bed = Bed::new();
+        bed.main = "policies: [ routing ]\nclient_address: { trust: [ 127.0.0.1 ] }".into();
+        bed.rule = format!("{{ {rule} }},");
+        bed.app = ", policies: [ of-app ]".into();
+        bed.policies = DENY
+            .replace("10.0.0.0/8')", "10.0.0.0/8').containsIP(client.ip) && !cidr('127.0.0.0/8')");
+        let proxy = bed.start();
+        get(&proxy, "/app", "X-Forwarded-For: 192.0.2.1\r\n").assert_status(403);
+        assert_eq!(bed.member.request_count(), 0, "{rule}");
+    }
+}
+
 /// A client can name each field in `Connection`, which then does not travel on: rules of the other must not read what rules
 /// before it have removed or replaced.
 #[test]

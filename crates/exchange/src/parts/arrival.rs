@@ -40,8 +40,16 @@ pub struct Whence {
     pub listen: Option<SocketAddr>,
     /// The TLS that it came through.
     pub tls: Option<Rc<ClientTls>>,
-    /// Where it came in, if another virtual server has handed it over.
-    pub entered_at: Option<Rc<LocalServer>>,
+    /// How it came in, if another virtual server has handed it over.
+    pub entry: Option<Rc<Entry>>,
+}
+
+/// How a request came in that was handed over: no rule that has changed it since may change who its client is.
+pub struct Entry {
+    /// Where it came in.
+    pub server: Rc<LocalServer>,
+    /// Its client, as that has found it.
+    pub client: Option<SocketAddr>,
 }
 
 impl Arrival<'_> {
@@ -57,17 +65,28 @@ impl Arrival<'_> {
 
     /// How its client is found: that is a matter of the virtual server whose connection it has.
     pub fn client_address(&self) -> &ClientAddress {
-        let entered_at = self.from.as_ref().and_then(|from| from.entered_at.as_ref());
-        &entered_at.unwrap_or(self.server).settings().client_address
+        &self.entry().map_or(self.server, |entry| &entry.server).settings().client_address
+    }
+
+    /// Its client.
+    pub fn client(&self) -> Option<SocketAddr> {
+        match self.entry() {
+            Some(entry) => entry.client,
+            None => client_of(self.client_address(), self.peer(), self.head, self.input),
+        }
+    }
+
+    /// How it came in, if it was handed over.
+    pub fn entry(&self) -> Option<&Rc<Entry>> {
+        self.from.as_ref()?.entry.as_ref()
     }
 
     /// Its facts for rules.
     pub fn facts<'a>(&'a self, around: &'a Around<'a>) -> Facts<'a> {
-        let settings = self.client_address();
         Facts {
             request: self.head,
             request_input: self.input,
-            client: client_of(settings, self.peer(), self.head, self.input),
+            client: self.client(),
             server: self.from.as_ref().and_then(|from| from.listen),
             scheme: if self.tls().is_some() { Scheme::Https } else { Scheme::Http },
             tls: self.tls().map(|tls| tls.facts()),

@@ -12,7 +12,6 @@ use weir_http::message::{Field, FieldId, Framing, RequestHead, Span, Version};
 use weir_waf::inspection::{self, BodyLength, Inspection, Limit, Options, TimeLimit, Verdict};
 
 use crate::edge::Edge;
-use crate::local::client_address::client_of;
 use crate::local::cookies::Opened;
 use crate::local::table::LocalServer;
 use crate::parts::arrival::Arrival;
@@ -54,8 +53,7 @@ pub fn inspect_head(
     };
     let Arrival { head, input, server, .. } = *arrival;
     let request_id = name_inspected(at.tools(), number, remembered);
-    let client = client_of(arrival.client_address(), arrival.peer(), head, input);
-    let terms = Terms { waf: waf.clone(), mode, request_id, client };
+    let terms = Terms { waf: waf.clone(), mode, request_id, client: arrival.client() };
     let (limits, work_bytes_max, checks) = (waf.limits, waf.work_bytes_max, waf.checks.clone());
     let time = TimeLimit { max_us: waf.time_max_ms * 1_000, now_us: at.tools().cpu_us };
     let keeps_body = waf.record != Record::Off;

@@ -23,7 +23,7 @@ use crate::edge::Edge;
 use crate::local::cookies::Opened;
 use crate::local::pool::{LocalPool, Preference};
 use crate::parts::account::Account;
-use crate::parts::arrival::{Arrival, Registration, Whence};
+use crate::parts::arrival::{Arrival, Entry, Registration, Whence};
 use crate::parts::attempt::Attempt;
 use crate::parts::considered::{Considered, Ending};
 use crate::parts::end::End;
@@ -264,8 +264,10 @@ fn begin_handed_over(
         Some(rewritten) => (&rewritten.head, &*rewritten.text),
         None => (arrival.head, arrival.input),
     };
-    let entered_at = brought.entered_at().cloned();
-    let from = arrival.from.clone().map(|from| Whence { entered_at, ..from });
+    let entry = arrival.entry().cloned().unwrap_or_else(|| {
+        Rc::new(Entry { server: Rc::clone(arrival.server), client: arrival.client() })
+    });
+    let from = arrival.from.clone().map(|from| Whence { entry: Some(entry), ..from });
     // What its handshake was for is the matter of the one where it came in.
     let arrival = &Arrival { head, input, server: &to, from, is_misdirected: false, ..*arrival };
     match find_route(at, arrival, &mut decision, Some(brought)) {

@@ -77,7 +77,7 @@ impl World {
             peer: client.address(),
             listen: client.destination.address(),
             tls: client.tls.clone(),
-            entered_at: None,
+            entry: None,
         });
         Some(Arrival {
             head,
