@@ -184,6 +184,24 @@ fn both_may_ask_who_it_is() {
     assert_eq!(bed.member.request_count(), before);
 }
 
+/// A limit of the other may end a request before the password was checked that is asked for where it came in.
+#[test]
+fn whose_password_was_not_checked_is_nobody_in_the_log() {
+    let directory = TempDir::new("hand-over");
+    let mut bed = Bed::new();
+    with_users(&mut bed, &directory);
+    bed.main = "policies: [ routing ]\nauthenticate: front".into();
+    bed.rule = "{ trace: \"of ${request.user}\" },".into();
+    bed.app = ", limits: { requests_per_second: 1/h, burst: 1 }".into();
+    let mut proxy = bed.start();
+    get(&proxy, "/app", ANN_WRONG).assert_status(401);
+    get(&proxy, "/app", ANN_WRONG).assert_status(429);
+    wait_for_log(&mut proxy, "\"status\":429");
+    let log = proxy.process().output();
+    let line = log.lines().find(|line| line.contains("\"status\":429")).expect("it is there");
+    assert!(!line.contains("ann"), "{line}");
+}
+
 #[test]
 fn services_of_both_are_asked_one_after_the_other() {
     let service = |name: &'static str| {

@@ -145,10 +145,16 @@ fn wait_for(
         considered.not_before_us = considered.not_before_us.max(brought.not_before_us);
         waits_for = std::mem::take(&mut brought.pending);
     }
+    let is_let_in = waits_for.is_settled();
     let pending = ask(at, of, known, decision, considered, waits_for);
     if pending.is_none() {
         decision.response.clear();
         decision.body_edits.clear();
+    }
+    if let (None, false, Some(brought)) = (&pending, is_let_in, brought) {
+        // Nobody finds out any more whether it is from the user that it named where it came in.
+        brought.user = Box::default();
+        brought.marks.clear();
     }
     let is_overloaded = considered.ending == Some(Ending::Overloaded);
     counters.password_checks_refused.add(u64::from(is_overloaded));
