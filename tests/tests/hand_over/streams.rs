@@ -33,6 +33,29 @@ fn a_body_waits_for_100_and_streams() {
 }
 
 #[test]
+fn bodies_are_as_large_as_the_other_allows() {
+    for (of_main, of_app, size, status) in [(10, 20, 15, 200), (10, 20, 25, 413), (20, 10, 15, 413)]
+    {
+        let mut bed = Bed::new();
+        bed.app = format!(", http: {{ body_size_max: {of_app}B }}");
+        let proxy =
+            Proxy::start(&bed.setup().http(&format!("http2: true, body_size_max: {of_main}B")));
+        let body = "x".repeat(size);
+        let told = format!("Content-Length: {size}\r\n\r\n{body}");
+        let chunked = format!("Transfer-Encoding: chunked\r\n\r\n{size:x}\r\n{body}\r\n0\r\n\r\n");
+        for rest in [told, chunked] {
+            let mut client = proxy.client();
+            client.send(format!("POST /app HTTP/1.1\r\nHost: a\r\n{rest}"));
+            client.response().assert_status(status);
+        }
+        let mut peer = Peer::connect(proxy.address());
+        let stream = peer.request("POST", "/app", &[], false);
+        peer.data(stream, body.as_bytes(), true);
+        peer.response(stream).assert_status(status);
+    }
+}
+
+#[test]
 fn a_websocket_is_handed_over() {
     let mut bed = Bed::new();
     bed.rule = "{ rewrite_path: /socket },".into();

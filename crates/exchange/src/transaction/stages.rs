@@ -48,6 +48,8 @@ pub struct Verdict {
     decision: Box<Decision>,
     ending: Option<Ending>,
     not_before_us: u64,
+    /// Another virtual server than that where it came in has decided: limits on its body are those of that one.
+    pub is_handed_over: bool,
 }
 
 /// Where a request goes.
@@ -90,7 +92,7 @@ impl Exchange {
 
     /// Goes through the stages that are left: the exchange can be found by its key now.
     pub fn enter(&mut self, at: &mut impl Edge, head: &RequestHead, verdict: Verdict) {
-        let Verdict { mut decision, ending, not_before_us } = verdict;
+        let Verdict { mut decision, ending, not_before_us, .. } = verdict;
         let has_to_wait = not_before_us > at.turn().now_us();
         if let Some(ending) = ending {
             if has_to_wait {
@@ -244,7 +246,8 @@ fn begin_on(
         client_ended: false,
         scrutiny,
     }));
-    Verdict { decision, ending: route.ending, not_before_us: route.not_before_us }
+    let Route { ending, not_before_us, .. } = route;
+    Verdict { decision, ending, not_before_us, is_handed_over: false }
 }
 
 /// A virtual server has handed a request over: the other begins anew, with what goes with the request. As deep as requests are
@@ -271,7 +274,10 @@ fn begin_handed_over(
     // What its handshake was for is the matter of the one where it came in.
     let arrival = &Arrival { head, input, server: &to, from, is_misdirected: false, ..*arrival };
     match find_route(at, arrival, &mut decision, Some(brought)) {
-        Found::Route(route) => begin_on(at, transactions, arrival, begun, (decision, route)),
+        Found::Route(route) => Verdict {
+            is_handed_over: true,
+            ..begin_on(at, transactions, arrival, begun, (decision, route))
+        },
         Found::HandedOver(over) => {
             begin_handed_over(at, transactions, arrival, begun, (decision, over))
         }

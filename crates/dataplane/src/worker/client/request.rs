@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use weir_config::snapshot::AccessFormat;
 use weir_event_loop::EventLoop;
-use weir_exchange::arena::ClientKey;
+use weir_exchange::arena::{ClientKey, ExchangeKey};
 use weir_exchange::local::client_address::named_client;
 use weir_exchange::local::table::LocalServer;
 use weir_exchange::parts::arrival::{Arrival, Registration, Whence};
+use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_http::h1::BodyDecoder;
 use weir_http::message::RequestHead;
@@ -53,10 +54,23 @@ impl Worker {
             if let Some(client) = self.world.clients.get_mut(key) {
                 client.stage = Stage::Exchange(exchange);
             }
+            if verdict.is_handed_over {
+                take_body_limit(self, key, exchange, head);
+            }
         } else {
             self.take_to_stream(exchange, head, input);
         }
         self.with(io, exchange, |it, at| it.enter(at, head, verdict));
+    }
+}
+
+/// The body of a request is as large as the virtual server allows that decides about it.
+#[cold]
+#[inline(never)]
+fn take_body_limit(worker: &mut Worker, key: ClientKey, exchange: ExchangeKey, head: &RequestHead) {
+    let exchange = worker.exchanges.get(exchange).and_then(Transaction::http);
+    if let (Some(exchange), Some(client)) = (exchange, worker.world.clients.get_mut(key)) {
+        client.body = BodyDecoder::new(head.framing, exchange.ends.server.http.body_size_max);
     }
 }
 
