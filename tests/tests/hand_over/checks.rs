@@ -58,6 +58,18 @@ fn rules_do_not_change_who_the_client_is() {
     }
 }
 
+#[test]
+fn members_are_told_the_host_that_the_client_asked_for() {
+    let mut bed = Bed::new();
+    bed.rule = "{ rewrite_host: inner.example },".into();
+    bed.app = ", client_address: { x_forwarded_proto: true, forwarded: replace }".into();
+    let proxy = bed.start();
+    let text = get(&proxy, "/app", "").assert_status(200).text();
+    for part in ["Host: inner.example\r\n", "X-Forwarded-Host: a.example\r\n", "host=a.example"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
 /// A client can name each field in `Connection`, which then does not travel on: rules of the other must not read what rules
 /// before it have removed or replaced.
 #[test]

@@ -58,14 +58,14 @@ pub fn named_client(
 
 /// Tells the member the client's address, as configured. `append` adds the connection's peer, as every proxy does;
 /// `replace` sends only the client's address. `trust`: the proxies that are believed where the request came in.
+/// `asked`: the host and port that the client asked for.
 pub fn tell_member(
     (settings, trust): (&ClientAddress, &AddressSet),
     peer: Option<SocketAddr>,
-    facts: &Facts<'_>,
+    (facts, asked): (&Facts<'_>, &[u8]),
     edits: &mut RequestEdits,
     scratch: &mut Vec<u8>,
 ) {
-    let (head, input) = (facts.request, facts.request_input);
     let scheme: &[u8] = match facts.scheme {
         Scheme::Http => b"http",
         Scheme::Https => b"https",
@@ -98,7 +98,7 @@ pub fn tell_member(
                 let whole = existing.filter(|value| forwarded::is_whole(value));
                 forwarded::write_existing(whole, scratch);
             }
-            let host = Some(head.authority(input)).filter(|host| !host.is_empty());
+            let host = Some(asked).filter(|host| !host.is_empty());
             forwarded::write_element(client, host, scheme, scratch);
             edits.fields.set(b"Forwarded", |out| out.extend_from_slice(scratch));
         }
@@ -117,8 +117,7 @@ pub fn tell_member(
             edits.fields.set(b"X-Forwarded-Proto", |out| out.extend_from_slice(scratch));
         }
         if !of_rules(edits, b"x-forwarded-host") {
-            let host = head.authority(input);
-            edits.fields.set(b"X-Forwarded-Host", |out| out.extend_from_slice(host));
+            edits.fields.set(b"X-Forwarded-Host", |out| out.extend_from_slice(asked));
         }
     }
 }

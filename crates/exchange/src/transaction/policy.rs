@@ -118,7 +118,9 @@ fn tell_about_client(
 ) {
     let settings = &*arrival.server.settings().client_address;
     let settings = (settings, &arrival.client_address().trust);
-    tell_member(settings, arrival.peer(), facts, &mut decision.request, scratch);
+    let changed = brought.map(|brought| &*brought.asked_for).filter(|asked| !asked.is_empty());
+    let asked = changed.unwrap_or_else(|| arrival.head.authority(arrival.input));
+    tell_member(settings, arrival.peer(), (facts, asked), &mut decision.request, scratch);
     if traffic.rewrites_bodies || !decision.body_edits.is_empty() {
         rewrite::ask_for_plain(arrival.server, facts, &mut decision.request.fields, scratch);
     }
