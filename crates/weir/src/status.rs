@@ -80,8 +80,11 @@ fn render(status: &Status, paint: Paint) -> String {
     for server in &status.disabled_virtual_servers {
         text.push('\n');
         text += &paint.heading(&format!("virtual server {}: disabled", server.name));
-        text +=
-            &paint.line(Tone::Plain, "  ", &format!("listen       {}", server.listen.join(", ")));
+        let listen = match server.listen.is_empty() {
+            true => "nowhere".to_owned(),
+            false => server.listen.join(", "),
+        };
+        text += &paint.line(Tone::Plain, "  ", &format!("listen       {listen}"));
     }
     if let Some(path) = &status.packet_path {
         let (flows, max) = (grouped(path.flows), grouped(path.flows_max.into()));

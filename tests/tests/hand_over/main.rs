@@ -234,7 +234,7 @@ fn a_reload_changes_what_comes_next_alone() {
 
 #[test]
 fn status_and_check_show_the_way() {
-    let bed = Bed::new();
+    let mut bed = Bed::new();
     let proxy = bed.start();
     let status: serde_json::Value =
         serde_json::from_str(&proxy.admin_get("/status")).expect("JSON");
@@ -246,10 +246,17 @@ fn status_and_check_show_the_way() {
     assert_eq!(of("main")["pools"], serde_json::json!(["members", "others"]));
     assert_eq!(of("app")["hands_over_to"], serde_json::json!([]));
     assert_eq!(of("app")["listen"], serde_json::json!([]));
-    let mut command = std::process::Command::new(weir_tests::proxy::weir_binary());
-    let text = weir_tests::tools::run(command.args(["status", "--admin", &proxy.admin_address()]));
+    let shown = || {
+        let mut command = std::process::Command::new(weir_tests::proxy::weir_binary());
+        weir_tests::tools::run(command.args(["status", "--admin", &proxy.admin_address()]))
+    };
+    let text = shown();
     assert!(text.contains("\n  hands over   -> app\n"), "{text}");
     assert!(text.contains("\n  listen       nowhere: gets requests from main\n"), "{text}");
+    bed.app = ", state: disabled".into();
+    proxy.reload_and_wait(&bed.setup());
+    let text = shown();
+    assert!(text.contains("virtual server app: disabled\n  listen       nowhere\n"), "{text}");
 }
 
 #[test]
