@@ -116,7 +116,7 @@ fn only_where_requests_are_seen() {
     check(
         &with("connection_policies: [ to-b ]"),
         &[
-            "error 2 the policy `to-b` has the action `virtual_server` (rule `all` in line 5), and `connection_policies` are followed when a connection is accepted -> use `rate_limit`, `log`, `close` or `reset`, or name it in `policies`",
+            "error 2 the policy `to-b` has the action `virtual_server` (rule `all` in line 5), and `connection_policies` run when a connection is accepted -> use `rate_limit`, `log`, `close` or `reset`, or name it in `policies`",
         ],
     );
     let late = "  to-b: { rules: [ { when: 'response.status == 404', then: [ { virtual_server: b } ] } ] }\n";
