@@ -95,6 +95,7 @@ fn paths_queries_and_hosts_are_rewritten_and_the_rest_stays() {
         r#"{ when: 'request.path == "/to"', then: [ { rewrite_path: "/x/${request.method}/y z?from=${request.path}" } ] }"#,
         r#"{ when: 'request.path == "/q"', then: [ { rewrite_query: { regex: "secret=[^&]*", to: "secret=gone" } } ] }"#,
         r#"{ when: 'request.path == "/h"', then: [ { rewrite_host: "inner.example" } ] }"#,
+        r#"{ when: 'request.method == "OPTIONS"', then: [ { rewrite_query: "a=b" } ] }"#,
     ]);
     let mut client = proxy.client();
     let mut check = |target: &str, first: &str, host: &str| {
@@ -107,6 +108,11 @@ fn paths_queries_and_hosts_are_rewritten_and_the_rest_stays() {
     check("/to?gone=1", "GET /x/GET/y%20z?from=/to HTTP/1.1", host);
     check("/q?a=1&secret=2&b=3", "GET /q?a=1&secret=gone&b=3 HTTP/1.1", host);
     check("/h", "GET /h HTTP/1.1", "Host: inner.example");
+    // What is asked of the server as a whole has no query (RFC 9112 section 3.2.4).
+    for (target, first) in [("*", "OPTIONS * HTTP/1.1"), ("/o", "OPTIONS /o?a=b HTTP/1.1")] {
+        client.send(format!("OPTIONS {target} HTTP/1.1\r\nHost: shop.example\r\n\r\n"));
+        assert_eq!(lines(&client.response())[0], first);
+    }
 }
 
 #[test]

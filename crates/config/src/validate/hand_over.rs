@@ -121,26 +121,28 @@ pub(super) fn note(
         raw_policy::Action::VirtualServer(name) => Some((name.value.0.clone(), name.span)),
         _ => None,
     };
-    let Some((to, span)) = raw.then.iter().flat_map(|then| then.iter()).find_map(named) else {
-        return true;
-    };
+    // More than one is reported elsewhere. Each gets requests as far as its own checks know.
+    let all: Vec<(String, Span)> =
+        raw.then.iter().flat_map(|then| then.iter()).filter_map(named).collect();
+    let Some((to, _)) = all.first() else { return true };
     let mut is_sound = true;
     for (_, place) in actions.iter().filter(|(action, _)| is_of_the_other(action)) {
         let message = format!(
             "this has no effect beside `virtual_server`: `{}` decides about it for the request",
-            clip(&to)
+            clip(to)
         );
-        context.error_help(*place, message, format!("move it to a policy of `{}`", clip(&to)));
+        context.error_help(*place, message, format!("move it to a policy of `{}`", clip(to)));
         is_sound = false;
     }
     let is_off = |(action, _): &(Action, Span)| matches!(action, Action::Inspection(WafMode::Off));
     let leaves_out_waf = actions.iter().any(is_off);
-    compiler.notes.hand_overs.push(HandOver {
+    let noted = all.into_iter().map(|(to, span)| HandOver {
         policy: policy.to_owned(),
         to,
         span,
         leaves_out_waf,
     });
+    compiler.notes.hand_overs.extend(noted);
     is_sound
 }
 
@@ -198,7 +200,10 @@ pub(super) fn check<'a>(
             to: given(found.1),
         })
         .collect();
-    refuse_unreachable(&sound, &servers, context);
+    // One that cannot be read may hand requests to any.
+    if sound.len() == items.len() {
+        refuse_unreachable(&sound, &servers, context);
+    }
     if circles::refuse(&servers, context) {
         pairs::check(&servers, context);
         circles::refuse_loops(&servers, leads_to, context);

@@ -103,6 +103,13 @@ struct Target {
     is_too_long: bool,
 }
 
+impl Target {
+    /// The path so far.
+    fn path<'a>(&'a self, facts: &'a Facts<'_>) -> &'a [u8] {
+        if self.is_path_given { &self.path } else { facts.request.member_path(facts.request_input) }
+    }
+}
+
 /// How the policies of a virtual server end, where they do not let the request go to a member.
 #[derive(Debug, Clone)]
 pub enum End {
@@ -370,6 +377,8 @@ impl Decision {
             Action::Persistence(persistence) => self.persistence = Some(*persistence),
             Action::RateLimit(limit) => self.rate_limits.push(*limit),
             Action::RewritePath(how) => self.rewrite_path(how, evaluation, facts),
+            // RFC 9112 section 3.2.4: the asterisk-form has no query.
+            Action::RewriteQuery(_) if self.work.target.path(facts) == b"*" => {}
             Action::RewriteQuery(how) => {
                 let now = self.request.query().or(facts.request.query(facts.request_input));
                 self.work.scratch.clear();
@@ -429,8 +438,7 @@ impl Decision {
     }
 
     fn rewrite_path(&mut self, how: &Rewrite, evaluation: &mut Evaluation<'_>, facts: &Facts<'_>) {
-        let received = facts.request.member_path(facts.request_input);
-        let now = if self.work.target.is_path_given { &*self.work.target.path } else { received };
+        let now = self.work.target.path(facts);
         self.work.scratch.clear();
         match rewrite(how, now, evaluation, &mut self.work.scratch) {
             Replaced::Yes => {
