@@ -37,7 +37,7 @@ impl Recording {
         self.bytes = Vec::new();
     }
 
-    /// What there is of it.
+    /// The recorded body.
     pub fn body(&self) -> RecordedBody<'_> {
         if self.is_left_out { RecordedBody::LeftOut } else { RecordedBody::Whole(&self.bytes) }
     }
