@@ -174,7 +174,7 @@ SecRule ARGS:b \"@streq y\" \"setvar:tx.found=1\"";
 
 #[test]
 fn a_known_rule_skips_no_further_than_one_that_skips_it() {
-    // The first rule makes the third be skipped in everything that follows, the second only in itself.
+    // Rule 2 skips rule 4 and all rules up to END; rule 3 skips rule 4 alone.
     let rules = "SecAction \"id:1,phase:1,pass,nolog,setvar:tx.level=2\"
 SecRule ARGS:a \"@eq 1\" \"id:2,phase:2,pass,nolog,skipAfter:END\"
 SecRule ARGS:a \"@eq 2\" \"id:3,phase:2,pass,nolog,skip:1\"
