@@ -33,7 +33,7 @@ impl Shared {
         u16::try_from(self.needs.len() - 1).map_err(|_| "there are too many operators".to_owned())
     }
 
-    /// The place of a target, without its exclusions.
+    /// The place of a target with its exclusions.
     fn target(&mut self, target: &Target, all: &[Target]) -> Option<u16> {
         let is_left_out = |other: &&Target| {
             other.kind == TargetKind::Excluded && other.variable == target.variable
