@@ -268,7 +268,7 @@ impl Texts {
             return id;
         }
         let made = match step {
-            // The lower-case text can be changed only by transformations that may change the original.
+            // Only `uppercase` and transformations that may change the original can change the result.
             Transformation::Lowercase => self.add_with(&output, || may_change.of_lowercase()),
             _ => self.add(&output),
         };

@@ -1,4 +1,4 @@
-//! Letters of ASCII. Letters beyond it stay: their case is a matter of the charset, which is not known here.
+//! Case of ASCII letters. Other letters are unchanged: their case depends on the charset, which is not known here.
 
 use super::scan;
 
