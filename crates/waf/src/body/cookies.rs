@@ -1,4 +1,4 @@
-//! Request cookies (RFC 6265 section 4.2), read as ModSecurity 3 reads them.
+//! Request cookies (RFC 6265 section 4.2), parsed like in ModSecurity 3.
 
 /// The cookies in the value of a Cookie field: names and values, neither decoded nor unquoted.
 ///

@@ -13,7 +13,7 @@ const IDLE_BYTES: u64 = 128 << 10;
 const TABLES_BYTES_PER_BYTE: u64 = 1 << 10;
 /// Maximum memory of tables: brotli has up to 768 trees.
 const TABLES_BYTES_MAX: u64 = 4 << 20;
-/// Maximum window, that of brotli.
+/// The largest window, used by brotli.
 const WINDOW_BYTES_MAX: u64 = 16 << 20;
 
 /// Decodes one coding.

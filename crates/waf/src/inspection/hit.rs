@@ -9,7 +9,7 @@ pub struct Hit {
     pub variable: Variable,
     pub name: TextId,
     pub text: TextId,
-    /// Whether it is the number of values.
+    /// Whether the text is the number of values (`&`).
     pub is_count: bool,
 }
 

@@ -88,7 +88,7 @@ impl State {
         }
     }
 
-    /// How many values a target takes.
+    /// The number of values that a target selects.
     pub(super) fn count(&mut self, rule: u32, link: &Link, target: &Target) -> usize {
         let mut found = Vec::new();
         self.collect(rule, link, target, &mut found);

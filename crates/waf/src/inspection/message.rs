@@ -40,7 +40,7 @@ pub struct BodySettings {
     pub(super) text: Vec<u8>,
     /// All text of an XML document, blanks included.
     joined: Vec<u8>,
-    /// Why it could not be read to its end.
+    /// Why the body could not be read to its end.
     pub failure: Option<&'static str>,
     /// The limit that ended the reading; later bytes are ignored.
     pub limit: Option<Limit>,
@@ -432,7 +432,7 @@ impl Message {
             name.push(b'&');
         }
         name.extend_from_slice(hit.variable.name().as_bytes());
-        // A member may have no name.
+        // The name of a member may be empty.
         if hit.name != Texts::EMPTY || (hit.variable.is_collection() && !hit.is_count) {
             name.push(b':');
             name.extend_from_slice(self.texts.get(hit.name));

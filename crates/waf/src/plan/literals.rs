@@ -1,4 +1,4 @@
-//! Derives from a pattern what a text needs to match it, without losing a match.
+//! Derives the needs of a pattern, which every matching text meets, without losing a match.
 //!
 //! Three needs are tested, each cheaply: the length of the text, one of some literals (in any case), and a byte of each of some sets. A pattern
 //! without known needs may match any text.
@@ -25,7 +25,7 @@ const DEPTH_MAX: usize = 200;
 /// A set of bytes.
 pub type ByteSet = [u64; 4];
 
-/// What a text needs to match a pattern.
+/// The needs of a pattern: properties of every matching text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Needs {
     /// Minimum length.
@@ -36,7 +36,7 @@ pub struct Needs {
     pub sets: Vec<ByteSet>,
 }
 
-/// What texts without the `absent` bytes need to match this pattern. `None`: no such text matches.
+/// The needs of this pattern for texts without the `absent` bytes. `None`: it matches none of these texts.
 pub fn needs(pattern: &Hir, absent: &ByteSet) -> Option<Needs> {
     let known = Reading { absent }.of(pattern, 0);
     if known.is_impossible() {

@@ -5,7 +5,7 @@
 //! decided rules write. All rules are walked repeatedly, each time with fewer known variables, until nothing changes.
 //!
 //! The results must be the same as if every rule were evaluated for every request. So a variable is not known
-//! - if a rule that depends on the request writes it, or a rule that such a rule may skip,
+//! - if it is written by a rule that depends on the request, or by a rule that one of these may skip,
 //! - if a remaining rule reads it before its last known value is set,
 //! - if an earlier rule ends evaluation for some requests, and the variable is read in a later phase in which these requests continue,
 //! - if a remaining rule can remove the rule that writes it.

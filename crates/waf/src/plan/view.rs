@@ -35,7 +35,7 @@ pub struct View {
     index: usize,
     /// Variables of `TX` with names that no rule contains, in lower case: rules may select them by a pattern, or build their names.
     pub(crate) unnamed: Box<[(Box<[u8]>, Value)]>,
-    /// Deviations from what the rules ask for.
+    /// Deviations from the behaviour that the rules expect.
     pub warnings: Vec<Problem>,
 }
 

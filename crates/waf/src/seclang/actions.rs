@@ -98,9 +98,9 @@ pub enum Allow {
 /// State of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Toggle {
-    /// It is done.
+    /// Enabled.
     On,
-    /// It is not.
+    /// Disabled.
     Off,
     /// Rules are evaluated, but do not block.
     DetectionOnly,
@@ -459,7 +459,7 @@ fn control(value: &str) -> Result<Control, Wrong> {
     let (name, value) =
         value.split_once('=').ok_or_else(|| wrong("`ctl` needs `ctl:name=value`"))?;
     let is_on = || toggle(value).map(|toggle| toggle == Toggle::On);
-    // `WHICH;TARGET`
+    // The form is `WHICH;TARGET`.
     let with_target = || -> Result<(&str, Target), Wrong> {
         let (which, target) = value.split_once(';').ok_or_else(|| {
             wrong_help(format!("`ctl:{name}` needs a target"), "as in 942100;ARGS:text")

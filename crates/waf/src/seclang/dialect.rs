@@ -80,7 +80,7 @@ impl Writer {
         }
     }
 
-    /// Drops a comment. A comment before a repetition stays, because engines differ in what is repeated.
+    /// Drops a comment. A comment before a repetition stays, because engines differ in the repeated part.
     fn comment(&mut self, chars: &[char], at: usize) -> usize {
         let end = chars[at..].iter().position(|char| *char == ')').map(|length| at + length + 1);
         match end {

@@ -16,7 +16,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a rule file is refused.
+/// A problem for which a rule file is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The place of the problem.

@@ -5,7 +5,7 @@ use super::{Wrong, wrong, wrong_help};
 
 macro_rules! variables {
     ($($name:ident = $text:literal $kind:ident;)*) => {
-        /// A variable of the language. Collections have named members.
+        /// A SecLang variable. Collections have named members.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         #[allow(missing_docs, reason = "each is named as the language names it, and the reference manual describes it")]

@@ -2,7 +2,7 @@
 
 use super::scan;
 
-/// To lower case.
+/// Converts to lower case.
 pub(super) fn lower(input: &[u8], output: &mut Vec<u8>) -> bool {
     if !scan::any(input, |byte| byte.is_ascii_uppercase()) {
         return false;
@@ -12,7 +12,7 @@ pub(super) fn lower(input: &[u8], output: &mut Vec<u8>) -> bool {
     true
 }
 
-/// To upper case.
+/// Converts to upper case.
 pub(super) fn upper(input: &[u8], output: &mut Vec<u8>) -> bool {
     if !scan::any(input, |byte| byte.is_ascii_lowercase()) {
         return false;

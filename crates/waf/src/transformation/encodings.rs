@@ -100,7 +100,7 @@ pub(super) fn hex_decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Two lower-case digits for each byte.
+/// Encodes each byte as two lower-case digits.
 pub(super) fn hex_encode(input: &[u8], output: &mut Vec<u8>) -> bool {
     if input.is_empty() {
         return false;

@@ -58,7 +58,7 @@ pub fn detect_sql(input: &[u8]) -> Option<Fingerprint> {
     if look.dialects_differ { after_nested_comment(input) } else { None }
 }
 
-/// Whether the byte is in the set of which every injection has at least one.
+/// Whether the byte is significant in SQL: every injection has at least one significant byte.
 pub fn may_be_sql(byte: u8) -> bool {
     MEANINGS[usize::from(byte)] != PLAIN || byte == b'-'
 }

@@ -1,4 +1,4 @@
-//! Compiles operators, and derives what texts need to match them.
+//! Compiles operators, and derives their needs.
 
 use super::Compiler;
 use super::drafts::Draft;
@@ -11,7 +11,7 @@ use crate::seclang::{Operator, OperatorKind, Pattern, Template};
 const FILE_BYTES_MAX: usize = 16 << 20;
 
 impl Compiler<'_> {
-    /// Compiles an operator, and derives what texts need to match it.
+    /// Compiles an operator, and derives its needs, which every matching text meets.
     pub(super) fn operator(
         &mut self,
         operator: &Operator,
@@ -102,7 +102,7 @@ fn pm(words: &[Box<[u8]>]) -> Result<(Comparison, Option<NeedsByKind>), String> 
     Ok((Comparison::Pm(operators::words(words)?), Some(needs)))
 }
 
-/// What texts of each kind need to match a pattern.
+/// The needs of a pattern for texts of each kind.
 pub(in crate::plan) fn needs_of(pattern: &Pattern) -> NeedsByKind {
     let anything = || facts::kinds().map(|_| Some(Needs::default())).collect();
     let Pattern::Linear(regex) = pattern else { return anything() };

@@ -1,4 +1,4 @@
-//! Records what the remaining rules read, change and end.
+//! Records the variables that the remaining rules read or change, and the phases that they end.
 
 use super::{PHASES, Walk};
 use crate::plan::operators::Comparison;
@@ -8,7 +8,7 @@ use crate::plan::template::{CompiledPiece, CompiledTemplate};
 use crate::seclang::{Allow, Control, Disruption, Variable};
 
 impl Walk<'_> {
-    /// Records what a remaining rule reads and may change.
+    /// Records the variables that a remaining rule reads or may change.
     pub(super) fn keep(&mut self, rule: &CompiledRule) {
         for template in rule.message.iter().chain(&rule.log_data).chain(&rule.redirect) {
             self.reads_template(template);
