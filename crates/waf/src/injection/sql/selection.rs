@@ -26,7 +26,7 @@ struct Parts {
     complete: bool,
     /// Whether an alias was read: no further word may follow.
     alias: bool,
-    /// Whether a name has an underscore or a dot, or a word is a fact about the session.
+    /// Whether a name has an underscore or a dot, or a word is a function for facts about the session.
     unusual_name: bool,
 }
 
