@@ -1,11 +1,11 @@
-//! The rule set that comes with the program: `waf: { mode: block }` needs no download.
+//! The built-in rule set: `waf: { mode: block }` needs no download.
 //!
-//! Rules stand in `rules/*.conf` and are embedded. They score as CRS does and take the same settings: see `docs/waf-rules.md`.
+//! The rules are in `rules/*.conf` and are embedded. Their scores and settings are those of CRS: see `docs/waf-rules.md`.
 
 use crate::plan::{Files, RuleSet};
 use crate::seclang::Problem;
 
-/// Names and texts of the files, in the order in which they are read.
+/// Names and texts of the files, in reading order.
 const FILES: [(&str, &str); 13] = [
     ("builtin/settings.conf", include_str!("../rules/settings.conf")),
     ("builtin/protocol.conf", include_str!("../rules/protocol.conf")),
@@ -22,7 +22,7 @@ const FILES: [(&str, &str); 13] = [
     ("builtin/leaks.conf", include_str!("../rules/leaks.conf")),
 ];
 
-/// The embedded files, under the names that [`paths`] lists. Rule files on disk can include them by these names.
+/// The embedded files, with the names listed by [`paths`]. Rule files on disk can include them by these names.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Embedded;
 
@@ -58,12 +58,12 @@ pub fn files() -> Embedded {
     Embedded
 }
 
-/// Names of the embedded files, in the order in which they are read.
+/// Names of the embedded files, in reading order.
 pub fn paths() -> Vec<String> {
     FILES.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
-/// Compiles the built-in rules. A test holds that they have no problems.
+/// Compiles the built-in rules. A test ensures that they have no problems.
 pub fn rules() -> Result<RuleSet, Vec<Problem>> {
     RuleSet::compile(&paths(), &mut files())
 }

@@ -1,9 +1,9 @@
-//! Values of variables that rules write.
+//! Values of the variables that rules write.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Longest value, in bytes.
+/// Maximum length of a value, in bytes.
 const VALUE_BYTES_MAX: usize = 64 << 10;
 
 /// A number, or a text.
@@ -11,12 +11,12 @@ const VALUE_BYTES_MAX: usize = 64 << 10;
 pub enum Value {
     /// A whole number.
     Number(i64),
-    /// Bytes; each request begins with some of the rules'.
+    /// Bytes. Shared: each request starts with some values set by the rules.
     Text(Arc<[u8]>),
 }
 
 impl Value {
-    /// A text; one that is a whole number as it would be written is kept as such.
+    /// A value from text. A canonically written integer is stored as a number.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let bytes = &bytes[..bytes.len().min(VALUE_BYTES_MAX)];
         let number = number_of(bytes);
@@ -28,7 +28,7 @@ impl Value {
         }
     }
 
-    /// Its number: that which a text begins with.
+    /// The value as a number: the integer prefix of a text.
     pub fn number(&self) -> i64 {
         match self {
             Self::Number(number) => *number,
@@ -36,7 +36,7 @@ impl Value {
         }
     }
 
-    /// Its bytes.
+    /// The value as bytes.
     pub fn bytes(&self) -> Cow<'_, [u8]> {
         match self {
             Self::Number(number) => Cow::Owned(number.to_string().into_bytes()),
@@ -45,12 +45,12 @@ impl Value {
     }
 }
 
-/// Room for the longest number.
+/// Buffer for the longest number.
 fn itoa_buffer() -> [u8; 20] {
     [0; 20]
 }
 
-/// Writes a number into the end of the buffer.
+/// Writes a number at the end of the buffer.
 fn write_number(number: i64, buffer: &mut [u8; 20]) -> &[u8] {
     let (mut rest, mut at) = (number.unsigned_abs(), buffer.len());
     loop {
@@ -68,7 +68,7 @@ fn write_number(number: i64, buffer: &mut [u8; 20]) -> &[u8] {
     &buffer[at..]
 }
 
-/// The number that bytes begin with, as C's `atoi` reads it: blanks, a sign, digits; 0 where there is none. It stops at the ends of 64 bits.
+/// Parses a numeric prefix like C's `atoi`: blanks, a sign, digits; 0 without digits. Saturates at 64 bits.
 pub fn number_of(bytes: &[u8]) -> i64 {
     let bytes = bytes.trim_ascii_start();
     let (is_negative, digits) = match bytes.split_first() {

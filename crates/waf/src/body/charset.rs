@@ -1,6 +1,6 @@
-//! Charsets of bodies: rules read bytes, so those of ASCII have to stand for its characters.
+//! Charsets of bodies: rules examine bytes, so ASCII bytes must encode ASCII characters.
 
-/// Charsets that have ASCII in them and use its bytes for nothing else; families by their beginning.
+/// Charsets that include ASCII and use its bytes for nothing else; families by their prefix.
 const READABLE: [&str; 11] = [
     "utf-8",
     "utf8",
@@ -15,7 +15,7 @@ const READABLE: [&str; 11] = [
     "unicode-1-1-utf-8",
 ];
 
-/// Whether rules can read a body of this Content-Type. Every charset that a server could find in it counts.
+/// Whether rules can read a body of this Content-Type. Every charset that a server could find in the value must be readable.
 pub(crate) fn has_readable_charset(content_type: &[u8]) -> bool {
     const NAME: &[u8] = b"charset";
     let text = content_type.to_ascii_lowercase();
@@ -23,22 +23,22 @@ pub(crate) fn has_readable_charset(content_type: &[u8]) -> bool {
         let behind = text[at + NAME.len()..].trim_ascii_start();
         match behind.split_first() {
             Some((b'=', value)) => is_readable(value),
-            // RFC 2231: the value is encoded, or in pieces.
+            // RFC 2231: the value is encoded, or split into pieces.
             Some((b'*', _)) => false,
-            // It is another word.
+            // Another word that contains `charset`.
             _ => true,
         }
     })
 }
 
-/// Whether rules can read what is in the charset of this name.
+/// Whether rules can read text in the charset of this name.
 pub(super) fn is_readable_name(name: &[u8]) -> bool {
     is_readable(&name.to_ascii_lowercase())
 }
 
 fn is_readable(value: &[u8]) -> bool {
     let value = value.trim_ascii_start();
-    // An empty one is none.
+    // An empty name is no charset.
     if matches!(value, [] | [b';', ..]) {
         return true;
     }

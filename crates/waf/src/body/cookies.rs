@@ -1,9 +1,10 @@
-//! Request cookies (RFC 6265 section 4.2), read as ModSecurity 3 reads them.
+//! Request cookies (RFC 6265 section 4.2), parsed like in ModSecurity 3.
 
-/// The cookies of a Cookie header's value: names and values as they stand, without decoding or unquoting.
+/// The cookies in the value of a Cookie field: names and values, neither decoded nor unquoted.
 ///
-/// Divided at `;` and then at the first `=`. Blanks before a name and at the end of the header are dropped; a cookie without `=` has an empty
-/// value; one without a name has an empty one: browsers send such, and some servers keep them. Blanks between a name and `=` belong to the name, and blanks behind `=` to the value.
+/// The value is split at `;`, and each cookie at its first `=`. Blanks before a name and at the end of the field are dropped. A cookie without `=`
+/// has an empty value. A cookie without a name has an empty name: browsers send these, and some servers keep them. Blanks between a name and `=`
+/// belong to the name, and blanks after `=` to the value.
 pub fn cookies(header: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     trim_end(header).split(|byte| *byte == b';').filter_map(|cookie| {
         let equals = memchr::memchr(b'=', cookie).unwrap_or(cookie.len());
@@ -14,7 +15,7 @@ pub fn cookies(header: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// C's `isspace`, which ModSecurity asks: vertical tab too, unlike `u8::is_ascii_whitespace`.
+/// C's `isspace`, as used by ModSecurity: includes the vertical tab, unlike `u8::is_ascii_whitespace`.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }

@@ -1,42 +1,42 @@
-//! What servers read in different ways.
+//! Input that servers read differently.
 
-/// Something that two common servers read differently, so that a rule may see one value and the application another. Reading goes on;
-/// a policy may refuse.
+/// Input that two common servers read differently, so that a rule may see one value and the application another. Reading continues; a policy may
+/// reject the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Difference {
-    /// `%` without two hexadecimal digits: kept as it is, dropped or refused.
+    /// `%` without two hexadecimal digits: kept, dropped or rejected.
     InvalidEscape,
-    /// A key twice in a JSON object: the first, the last or both count.
+    /// A repeated key in a JSON object: servers use the first, the last or both.
     DuplicateKey,
-    /// Half of a surrogate pair in a JSON string: U+FFFD here, kept or refused elsewhere.
+    /// An unpaired surrogate in a JSON string: U+FFFD here; other servers keep or reject it.
     LoneSurrogate,
-    /// A byte order mark before the JSON value: skipped or refused.
+    /// A byte order mark before the JSON value: skipped or rejected.
     ByteOrderMark,
-    /// `Boundary`, `Name` or `FileName` instead of small letters: some compare with case.
+    /// `Boundary`, `Name` or `FileName` with capital letters: some servers compare case.
     ParameterCase,
-    /// Another parameter before the boundary: some stop there.
+    /// Another parameter before the boundary: some servers stop there.
     ParameterOrder,
     /// A parameter of Content-Disposition that form data does not have.
     ParameterUnknown,
     /// Blanks around `=` in Content-Disposition.
     ParameterBlanks,
-    /// A boundary without quotes whose characters ask for them.
+    /// An unquoted boundary with characters that require quotes.
     BoundaryUnquoted,
-    /// A line that begins with the boundary and goes on: a boundary by RFC 2046, data for some servers.
+    /// A line that begins with the boundary and continues: a boundary by RFC 2046, data for some servers.
     BoundaryPrefix,
     /// Blanks between a boundary and its line end.
     BoundaryPadding,
-    /// The boundary in the middle of a line: a boundary for servers that search for it without regard to lines.
+    /// The boundary in the middle of a line: a boundary for servers that search for it anywhere.
     BoundaryInLine,
-    /// A boundary in a part's header or right behind it.
+    /// A boundary in a part's header or immediately after it.
     BoundaryEarly,
-    /// No final boundary: the last part counts, or the body is refused.
+    /// No final boundary: the last part is used, or the body is rejected.
     FinalBoundaryMissing,
     /// Several `name` parameters in one Content-Disposition.
     NameRepeated,
     /// Several `filename` or several `filename*` parameters.
     FileNameRepeated,
-    /// `filename*` beside `filename`: either counts.
+    /// `filename*` and `filename`: servers use either.
     FileNameExtended,
     /// `filename*` without `filename`: a file or a field.
     FileNameExtendedAlone,
@@ -46,17 +46,17 @@ pub enum Difference {
     DispositionRepeated,
     /// Several lines of another header in one part.
     HeaderRepeated,
-    /// NUL in a part's header: the end of a name for some.
+    /// NUL in a part's header: the end of a name for some servers.
     NulInHeader,
-    /// CR without LF in a part's header or around a boundary: a line end for some.
+    /// CR without LF in a part's header or around a boundary: a line end for some servers.
     BareCarriageReturn,
-    /// A parameter in single quotes: a part of the value for most, quotes for some.
+    /// A parameter in single quotes: part of the value for most servers, quotes for some.
     SingleQuotes,
-    /// A backslash in a quoted parameter: an escape, or a part of the value.
+    /// A backslash in a quoted parameter: an escape, or part of the value.
     Backslash,
     /// A quoted parameter without its closing quote.
     QuoteUnclosed,
-    /// Content-Transfer-Encoding that changes the content: decoded by some, ignored by most.
+    /// Content-Transfer-Encoding that changes the content: decoded by some servers, ignored by most.
     TransferEncoding,
     /// A document type declaration.
     DocumentType,
@@ -64,12 +64,12 @@ pub enum Difference {
     EntityInternal,
     /// An entity or document type that refers to another resource.
     EntityExternal,
-    /// A reference to an entity that is not predefined. It is delivered as it stands.
+    /// A reference to an entity that is not predefined. It is delivered without expansion.
     EntityReference,
 }
 
 impl Difference {
-    /// All of them.
+    /// All differences.
     pub const ALL: [Self; 31] = [
         Self::InvalidEscape,
         Self::DuplicateKey,
@@ -104,7 +104,7 @@ impl Difference {
         Self::EntityReference,
     ];
 
-    /// Its name, which stays the same from version to version.
+    /// The name; it does not change between versions.
     pub const fn name(self) -> &'static str {
         match self {
             Self::InvalidEscape => "invalid-escape",
@@ -146,15 +146,15 @@ impl Difference {
     }
 }
 
-/// Some differences.
+/// A set of differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Differences(u64);
 
 impl Differences {
-    /// None.
+    /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// Those of multipart bodies at which ModSecurity sets MULTIPART_STRICT_ERROR or fails.
+    /// Differences in multipart bodies for which ModSecurity sets MULTIPART_STRICT_ERROR or fails.
     pub const STRICT: Self = Self::NONE
         .with(Difference::ParameterCase)
         .with(Difference::ParameterOrder)
@@ -173,39 +173,39 @@ impl Differences {
         .with(Difference::SingleQuotes)
         .with(Difference::QuoteUnclosed);
 
-    /// These and that one.
+    /// This set with one more difference.
     #[must_use]
     pub const fn with(self, difference: Difference) -> Self {
         Self(self.0 | difference.bit())
     }
 
-    /// Those in both.
+    /// The intersection of two sets.
     #[must_use]
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 & others.0)
     }
 
-    /// Adds one.
+    /// Adds a difference.
     pub fn add(&mut self, difference: Difference) {
         *self = self.with(difference);
     }
 
-    /// Adds all of those.
+    /// Adds all differences of another set.
     pub fn add_all(&mut self, others: Self) {
         self.0 |= others.0;
     }
 
-    /// Whether it is among them.
+    /// Whether the set contains a difference.
     pub const fn have(self, difference: Difference) -> bool {
         self.0 & difference.bit() != 0
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Them, one by one.
+    /// The differences in the set.
     pub fn iter(self) -> impl Iterator<Item = Difference> {
         Difference::ALL.into_iter().filter(move |difference| self.have(*difference))
     }

@@ -1,8 +1,8 @@
-//! JSON (RFC 8259), read strictly and without recursion. Every leaf is an argument.
+//! JSON (RFC 8259), parsed strictly and without recursion. Every leaf is an argument.
 //!
-//! Names are paths, `json.a.b`, with keys decoded ([`JsonNames`] says how arrays are named); a value at the top is `json`. Strings are decoded,
-//! numbers and `true` and `false` are their text, and `null` is empty, as in ModSecurity and Coraza. Empty arrays and objects below the top are
-//! arguments without a value, unlike there: otherwise nothing would look at their keys.
+//! Names are paths, `json.a.b`, with decoded keys (for arrays, see [`JsonNames`]); the name of a top-level value is `json`. Strings are decoded,
+//! numbers, `true` and `false` are their text, and `null` is empty, as in ModSecurity and Coraza. Unlike there, empty arrays and objects below the
+//! top are arguments with an empty value: otherwise their keys would not be examined.
 
 mod number;
 mod path;
@@ -17,7 +17,7 @@ pub use path::JsonNames;
 use path::{Closed, Path};
 use text::{Step, Text};
 
-/// Reads a body as it comes.
+/// An incremental parser.
 #[derive(Debug, Clone)]
 pub struct Json {
     limits: Limits,
@@ -32,10 +32,10 @@ pub struct Json {
     failure: Option<Failure>,
 }
 
-/// What is expected.
+/// The expected input.
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// The value at the top, perhaps behind a byte order mark of which so many bytes were seen.
+    /// The top-level value, perhaps after a byte order mark; with the number of its bytes read so far.
     Start(usize),
     Value,
     ValueOrEnd,
@@ -47,16 +47,16 @@ enum State {
         is_key: bool,
     },
     Number(Number),
-    /// The rest of a literal, and its value.
+    /// The rest of a literal, with the literal's value.
     Literal(&'static [u8], &'static [u8]),
-    /// Blanks.
+    /// Only blanks.
     Done,
 }
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl Json {
-    /// Before the first byte.
+    /// A parser before the first byte.
     pub fn new(names: JsonNames, limits: Limits) -> Self {
         Self {
             limits,
@@ -72,7 +72,7 @@ impl Json {
         }
     }
 
-    /// Takes the next bytes of the body, cut anywhere.
+    /// Parses the next bytes of the body, cut anywhere.
     pub fn feed(&mut self, bytes: &[u8], to: &mut impl Sink) {
         let mut rest = bytes;
         while self.failure.is_none() && !rest.is_empty() {
@@ -94,7 +94,7 @@ impl Json {
         }
     }
 
-    /// Takes the end of the body. An empty body is none, and has no problem.
+    /// Ends the body. An empty body is valid.
     pub fn finish(&mut self, to: &mut impl Sink) {
         if self.failure.is_some() || self.offset == 0 {
             return;
@@ -111,12 +111,12 @@ impl Json {
         }
     }
 
-    /// What ended the reading, if anything did.
+    /// The problem that ended the reading, if any.
     pub fn failure(&self) -> Option<Failure> {
         self.failure
     }
 
-    /// What servers may read differently.
+    /// Differences found so far.
     pub fn differences(&self) -> Differences {
         if self.text.lone_surrogate() {
             self.differences.with(Difference::LoneSurrogate)
@@ -125,7 +125,7 @@ impl Json {
         }
     }
 
-    /// The name of the first key that an object has twice.
+    /// The name of the first repeated key in an object.
     pub fn repeated_key(&self) -> Option<&[u8]> {
         self.repeated_key.as_deref()
     }
@@ -134,7 +134,7 @@ impl Json {
         if is_key { self.limits.name_bytes_max } else { self.limits.value_bytes_max }
     }
 
-    /// Bytes of a string that stand for themselves.
+    /// Adds literal bytes of a string.
     fn plain(&mut self, run: &[u8], to: &mut impl Sink) {
         let is_key = matches!(self.state, State::Text { is_key: true });
         let taken = self.text.append(run, self.text_bytes_max(is_key));
@@ -176,7 +176,7 @@ impl Json {
         }
     }
 
-    /// A byte between values.
+    /// Parses a byte between values.
     fn structure(&mut self, byte: u8, to: &mut impl Sink) -> Result<(), Problem> {
         match (self.state, byte) {
             (State::Start(seen), _)
@@ -209,7 +209,7 @@ impl Json {
         Ok(())
     }
 
-    /// The first byte of a value.
+    /// Parses the first byte of a value.
     fn value(&mut self, byte: u8) -> Result<(), Problem> {
         let state = match byte {
             b'"' => State::Text { is_key: false },
@@ -266,7 +266,7 @@ impl Json {
         }
     }
 
-    /// The string or number that was read is a leaf.
+    /// Delivers the string or number as a leaf.
     fn leaf_text(&mut self, to: &mut impl Sink) -> Result<(), Problem> {
         let text = std::mem::take(&mut self.text);
         let result = self.leaf(text.bytes(), to);
@@ -288,7 +288,7 @@ impl Json {
         self.state = if self.path.depth() == 0 { State::Done } else { State::CommaOrEnd };
     }
 
-    /// Ends the reading. What was read of a string or name is delivered.
+    /// Ends the reading with a problem. A partial string or name is delivered.
     fn fail(&mut self, problem: Problem, to: &mut impl Sink) {
         self.failure = Some(Failure { problem, offset: self.offset });
         let has_room = self.arguments < self.limits.arguments_max;

@@ -1,36 +1,36 @@
-//! What a body may cost.
+//! Limits of body parsers.
 
-/// The bounds of every buffer and counter. What exceeds one is a problem of its own; what came before it is delivered.
+/// Limits of every buffer and counter. Exceeding one is a [`super::Problem`]; everything before it is delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Arguments of a body or query; of XML, texts and attribute values together. ModSecurity's SecArgumentsLimit.
+    /// Maximum arguments of a body or query; in XML, texts and attribute values together. ModSecurity's SecArgumentsLimit.
     pub arguments_max: u32,
-    /// Bytes of an argument's name; of JSON, of the whole path; of XML, of a name of an element, attribute or entity.
+    /// Maximum length of an argument's name; in JSON, of the whole path; in XML, of the name of an element, attribute or entity.
     pub name_bytes_max: u32,
-    /// Bytes of a value. A longer one is delivered up to here.
+    /// Maximum length of a value. A longer value is delivered up to this length.
     pub value_bytes_max: u32,
-    /// How deep arrays and objects, or elements, may nest. ModSecurity's SecRequestBodyJsonDepthLimit.
+    /// Maximum nesting depth of arrays and objects, or elements. ModSecurity's SecRequestBodyJsonDepthLimit.
     pub depth_max: u16,
-    /// Parts of a multipart body.
+    /// Maximum parts of a multipart body.
     pub parts_max: u32,
-    /// Files of a multipart body, beyond which [`super::MultipartFlag::FileLimitExceeded`] is set. ModSecurity's SecUploadFileLimit.
+    /// Files of a multipart body above which [`super::MultipartFlag::FileLimitExceeded`] is set. ModSecurity's SecUploadFileLimit.
     pub files_max: u32,
-    /// Header lines of a part.
+    /// Maximum header lines of a part.
     pub part_headers_max: u16,
-    /// Bytes of a header line of a part, folded lines included.
+    /// Maximum length of a part's header line, including folded lines.
     pub part_header_bytes_max: u32,
-    /// Bytes of a boundary. RFC 2046 allows 70.
+    /// Maximum length of a boundary. RFC 2046 allows 70.
     pub boundary_bytes_max: u16,
-    /// Attributes of an XML element.
+    /// Maximum attributes of an XML element.
     pub attributes_max: u16,
-    /// Bytes of the names of all open XML elements together.
+    /// Maximum total length of the names of all open XML elements.
     pub open_names_bytes_max: u32,
-    /// Bytes of a document type declaration, internal subset included; of a processing instruction or XML declaration too.
+    /// Maximum length of a document type declaration, including its internal subset, of a processing instruction or of an XML declaration.
     pub declaration_bytes_max: u32,
 }
 
 impl Limits {
-    /// What suits a site without large forms; ModSecurity's recommended configuration where it has a number.
+    /// For sites without large forms; values of ModSecurity's recommended configuration where it has any.
     pub const DEFAULT: Self = Self {
         arguments_max: 1000,
         name_bytes_max: 4 * 1024,
@@ -56,7 +56,7 @@ impl Default for Limits {
 const _: () = assert!(Limits::DEFAULT.boundary_bytes_max <= 70);
 const _: () = assert!(Limits::DEFAULT.name_bytes_max <= Limits::DEFAULT.open_names_bytes_max);
 
-/// Appends as much as fits below the limit, and returns how many bytes that was.
+/// Appends bytes up to the limit, and returns the number appended.
 pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], bytes_max: u32) -> usize {
     let room = (bytes_max as usize).saturating_sub(buffer.len());
     let taken = bytes.get(..room).unwrap_or(bytes);

@@ -1,6 +1,6 @@
-//! Content-Type values (RFC 9110 section 8.3.1), and which processor reads a body of one.
+//! Content-Type values (RFC 9110 section 8.3.1), and the choice of the body processor.
 
-/// What reads a body.
+/// The parser of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Processor {
     /// `application/x-www-form-urlencoded`.
@@ -11,15 +11,15 @@ pub enum Processor {
     Json,
     /// XML.
     Xml,
-    /// Text of any kind: what it looks like decides how it is taken apart, and it has no problem. Only rules choose it.
+    /// Text of any kind: its content decides which parsers read it, and it has no problems. Only rules choose it.
     Text,
-    /// Nothing: the body has no arguments.
+    /// No parser: the body has no arguments.
     #[default]
     None,
 }
 
 impl Processor {
-    /// All of them.
+    /// All processors.
     pub const ALL: [Self; 6] =
         [Self::UrlEncoded, Self::Multipart, Self::Json, Self::Xml, Self::Text, Self::None];
 
@@ -35,18 +35,18 @@ impl Processor {
         }
     }
 
-    /// The processor of this name, as `ctl:requestBodyProcessor` has it, in letters of any case.
+    /// The processor of this name, as in `ctl:requestBodyProcessor`, in any case.
     pub fn named(name: &[u8]) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|processor| name.eq_ignore_ascii_case(processor.name().as_bytes()))
     }
 
-    /// The one for a Content-Type value.
+    /// The processor for a Content-Type value.
     ///
-    /// By its beginning, like ModSecurity and the rules 200000, 200001 and 200006 of its recommended configuration: a value with something
-    /// odd behind the type (`application/json, text/plain`) is read all the same, for the application may read it too. Other names of
-    /// JSON and all types with `+json` and `+xml` are added.
+    /// It is chosen by the beginning of the value, like in ModSecurity and rules 200000, 200001 and 200006 of its recommended configuration: a value
+    /// with unusual text after the type (`application/json, text/plain`) is parsed nevertheless, because the application may parse it too. Further
+    /// names of JSON, and all types with `+json` and `+xml`, are added.
     pub fn of(content_type: &[u8]) -> Self {
         let start: Vec<u8> =
             content_type.iter().take(ESSENCE_BYTES_MAX).map(u8::to_ascii_lowercase).collect();
@@ -70,7 +70,7 @@ impl Processor {
     }
 }
 
-/// Types of JSON, by their beginning.
+/// JSON types, by their beginning.
 const JSON: [&str; 5] = [
     "application/json",
     "application/x-json",
@@ -79,10 +79,10 @@ const JSON: [&str; 5] = [
     "application/csp-report",
 ];
 
-/// How far [`Processor::of`] looks for a suffix such as `+json`.
+/// Maximum number of bytes that [`Processor::of`] searches for a suffix such as `+json`.
 const ESSENCE_BYTES_MAX: usize = 256;
 
-/// What follows the last `+` of a type.
+/// The part of a type after its last `+`.
 fn suffix(start: &[u8]) -> Option<&[u8]> {
     let (_, behind) = token(start)?;
     let subtype = behind.strip_prefix(b"/")?;
@@ -92,32 +92,32 @@ fn suffix(start: &[u8]) -> Option<&[u8]> {
     subtype.get(plus + 1..)
 }
 
-/// How many parameters a Content-Type may have.
+/// Maximum number of parameters of a Content-Type.
 pub const PARAMETERS_MAX: usize = 16;
 
-/// A Content-Type value, taken apart.
+/// A parsed Content-Type value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MediaType<'a> {
-    /// The type, as it came.
+    /// The type, as received.
     pub kind: &'a [u8],
-    /// The subtype, as it came.
+    /// The subtype, as received.
     pub subtype: &'a [u8],
-    /// The parameters in their order.
+    /// The parameters, in order.
     pub parameters: Vec<Parameter<'a>>,
 }
 
 /// A parameter of a Content-Type value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter<'a> {
-    /// Its name, as it came.
+    /// The name, as received.
     pub name: &'a [u8],
-    /// Its value, without quotes and escapes.
+    /// The value, without quotes and escapes.
     pub value: Vec<u8>,
 }
 
 impl<'a> MediaType<'a> {
-    /// Reads a value strictly: no blanks around `=`, no empty parameter, nothing behind the last one. Nothing if it is malformed or has
-    /// more than [`PARAMETERS_MAX`] parameters.
+    /// Parses a value strictly: no blanks around `=`, no empty parameter, nothing after the last one. `None` if it is malformed or has more than
+    /// [`PARAMETERS_MAX`] parameters.
     pub fn parse(value: &'a [u8]) -> Option<Self> {
         let value = value.trim_ascii();
         let (kind, rest) = token(value)?;
@@ -138,7 +138,7 @@ impl<'a> MediaType<'a> {
         }
     }
 
-    /// The value of a parameter, if it is there exactly once.
+    /// The value of a parameter that occurs exactly once.
     pub fn parameter(&self, name: &[u8]) -> Option<&[u8]> {
         let mut found =
             self.parameters.iter().filter(|parameter| parameter.name.eq_ignore_ascii_case(name));
@@ -146,13 +146,13 @@ impl<'a> MediaType<'a> {
         found.next().is_none().then_some(first.value.as_slice())
     }
 
-    /// Type and subtype, in lower case.
+    /// The type and subtype, in lower case.
     pub fn essence(&self) -> String {
         let text = [self.kind, b"/", self.subtype].concat();
         String::from_utf8_lossy(&text).to_ascii_lowercase()
     }
 
-    /// Whether it is this type and subtype, in letters of any case.
+    /// Whether the value has this type and subtype, in any case.
     pub fn is(&self, kind: &[u8], subtype: &[u8]) -> bool {
         self.kind.eq_ignore_ascii_case(kind) && self.subtype.eq_ignore_ascii_case(subtype)
     }
@@ -180,7 +180,7 @@ fn parameter_value(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// What may stand in a quoted string, by itself or behind a backslash.
+/// Whether the byte may occur in a quoted string, by itself or after a backslash.
 fn is_text(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }
@@ -190,7 +190,7 @@ fn token(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     (end > 0).then(|| bytes.split_at(end))
 }
 
-/// RFC 9110 section 5.6.2.
+/// Whether the byte may occur in a token (RFC 9110 section 5.6.2).
 pub(super) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

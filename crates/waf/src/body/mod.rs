@@ -1,11 +1,11 @@
-//! Request bodies, query strings and cookies, taken apart into named values.
+//! Request bodies, query strings and cookies, parsed into named values.
 //!
-//! [`Body`] reads a body as it comes, cut anywhere: the result does not depend on the cuts. Values go to a [`Sink`] in the order of the body.
-//! Reading ends at the first [`Problem`]; what came before it has been delivered, the beginning of an unfinished value included. A
-//! [`Difference`] ends nothing: it tells of something that servers read in different ways. [`Query`] and [`cookies()`] read what a head has.
+//! [`Body`] parses a body incrementally, cut anywhere: the result does not depend on the cuts. Values go to a [`Sink`] in the order of the body.
+//! Reading ends at the first [`Problem`]; everything before it is delivered, including the beginning of an incomplete value. A [`Difference`] does
+//! not end the reading: it reports input that servers read differently. [`Query`] and [`cookies()`] parse parts of the head.
 //!
-//! **Architecture invariant:** every buffer and counter is bounded by [`Limits`], work is linear in the input (times the logarithm of a limit
-//! where keys are compared), and there is no recursion. The size of a body as a whole is the caller's concern.
+//! **Architecture invariant:** every buffer and counter is bounded by [`Limits`], work is linear in the input (times the logarithm of a limit where
+//! keys are compared), and there is no recursion. Callers limit the size of a whole body.
 
 mod charset;
 mod cookies;
@@ -35,19 +35,19 @@ pub use sink::Sink;
 pub use urlencoded::UrlEncoded;
 pub use xml::Xml;
 
-/// How bodies are read.
+/// Settings of body parsers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Between arguments of forms (SecArgumentSeparator).
+    /// The separator of form arguments (SecArgumentSeparator).
     pub separator: u8,
-    /// How elements of JSON arrays are named.
+    /// Names of JSON array elements.
     pub json_names: JsonNames,
-    /// What a body may cost.
+    /// Limits of the parsers.
     pub limits: Limits,
 }
 
 impl Settings {
-    /// As ModSecurity is configured unless told otherwise.
+    /// ModSecurity's default configuration.
     pub const DEFAULT: Self =
         Self { separator: b'&', json_names: JsonNames::ModSecurity, limits: Limits::DEFAULT };
 }
@@ -58,7 +58,7 @@ impl Default for Settings {
     }
 }
 
-/// A body that is being read.
+/// A body that is being parsed.
 #[derive(Debug, Clone)]
 pub enum Body {
     /// A form.
@@ -69,12 +69,12 @@ pub enum Body {
     Json(Box<Json>),
     /// XML.
     Xml(Box<Xml>),
-    /// A body that is not read.
+    /// A body that is not parsed.
     None,
 }
 
 impl Body {
-    /// Before the first byte. The Content-Type value is asked for the boundary of a multipart body alone.
+    /// A parser before the first byte. Of the Content-Type value, only the boundary of a multipart body is used.
     pub fn new(processor: Processor, content_type: &[u8], settings: &Settings) -> Self {
         let limits = settings.limits;
         match processor {
@@ -88,7 +88,7 @@ impl Body {
         }
     }
 
-    /// Takes the next bytes, cut anywhere. Does nothing after a problem.
+    /// Parses the next bytes, cut anywhere. Does nothing after a problem.
     pub fn feed(&mut self, bytes: &[u8], to: &mut impl Sink) {
         match self {
             Self::UrlEncoded(body) => body.feed(bytes, to),
@@ -99,7 +99,7 @@ impl Body {
         }
     }
 
-    /// Takes the end. A body without a byte has no problem, but for the boundary in its Content-Type.
+    /// Ends the body. An empty body has no problem, except for the boundary in its Content-Type.
     pub fn finish(&mut self, to: &mut impl Sink) {
         match self {
             Self::UrlEncoded(body) => body.finish(to),
@@ -110,7 +110,7 @@ impl Body {
         }
     }
 
-    /// What ended the reading, if anything did (REQBODY_ERROR).
+    /// The problem that ended the reading, if any (REQBODY_ERROR).
     pub fn failure(&self) -> Option<Failure> {
         match self {
             Self::UrlEncoded(body) => body.failure(),
@@ -121,7 +121,7 @@ impl Body {
         }
     }
 
-    /// What servers may read differently.
+    /// Differences found so far.
     pub fn differences(&self) -> Differences {
         match self {
             Self::UrlEncoded(body) => body.differences(),
@@ -132,7 +132,7 @@ impl Body {
         }
     }
 
-    /// Which processor reads it.
+    /// The processor of this body.
     pub fn processor(&self) -> Processor {
         match self {
             Self::UrlEncoded(_) => Processor::UrlEncoded,

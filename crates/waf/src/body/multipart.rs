@@ -1,13 +1,12 @@
-//! `multipart/form-data` bodies (RFC 7578, RFC 2046), read strictly.
+//! `multipart/form-data` bodies (RFC 7578, RFC 2046), parsed strictly.
 //!
-//! Other kinds of multipart, which some servers take for forms as well, are read in the same way. Their parts need no name: one without is a value
-//! if it is text, and a file otherwise.
+//! Other multipart types, which some servers treat as forms too, are parsed in the same way. Their parts need no name: a part without a name is a
+//! value if it is text, and a file otherwise.
 //!
-//! A boundary stands at the beginning of a line and is alone there. What ModSecurity tells of a body in its MULTIPART variables is kept as
-//! [`MultipartFlag`], what servers read differently as [`Difference`]; reading goes on with both. What leaves no sound reading is a
-//! [`Problem`]. Values of fields are arguments; content of files is counted and handed on as it comes. A part is a file if its `filename` is
-//! not empty, as in ModSecurity; one with `filename*` alone is delivered as both, since servers do not agree. A value in a charset that is
-//! not one of ASCII's is a problem, a file in one is not.
+//! A boundary is a line of its own. Facts for ModSecurity's MULTIPART variables are kept as [`MultipartFlag`], input that servers read differently as
+//! [`Difference`]; reading continues after both. Input without a reliable reading is a [`Problem`]. Values of fields are arguments; the content of
+//! files is counted and passed on incrementally. A part is a file if its `filename` is not empty, as in ModSecurity; a part with `filename*` alone is
+//! delivered as both, because servers disagree. A value in a charset that does not include ASCII is a problem; a file in one is not.
 
 mod boundary;
 mod delimiter;
@@ -28,7 +27,7 @@ use headers::{Headers, Line};
 use part::Part;
 use state::{LineEnd, Place, Stage, Unmatched};
 
-/// Reads a body as it comes.
+/// An incremental parser.
 #[derive(Debug, Clone)]
 pub struct Multipart {
     limits: Limits,
@@ -51,7 +50,7 @@ pub struct Multipart {
 }
 
 impl Multipart {
-    /// Before the first byte. With an invalid boundary the parser has failed already.
+    /// A parser before the first byte. With an invalid boundary, it has already failed.
     pub fn new(content_type: &[u8], limits: Limits) -> Self {
         let mut findings = Findings::default();
         let (boundary, failure) =
@@ -81,7 +80,7 @@ impl Multipart {
         }
     }
 
-    /// Takes the next bytes of the body, cut anywhere.
+    /// Parses the next bytes of the body, cut anywhere.
     pub fn feed(&mut self, bytes: &[u8], to: &mut impl Sink) {
         let mut rest = bytes;
         while self.failure.is_none()
@@ -103,13 +102,13 @@ impl Multipart {
         }
     }
 
-    /// Takes the end of the body. An empty body is none, and has no problem.
+    /// Ends the body. An empty body is valid.
     pub fn finish(&mut self, to: &mut impl Sink) {
         if self.failure.is_some() || self.offset == 0 || self.stage == Stage::Epilogue {
             return;
         }
         match self.place {
-            // The line end behind the final boundary is optional.
+            // The line end after the final boundary is optional.
             Place::Tail { dashes: 2, .. } => return self.boundary(true, to),
             Place::Start => self.not_a_boundary(to),
             Place::Inside | Place::Tail { .. } => {}
@@ -122,17 +121,17 @@ impl Multipart {
         self.fail(Problem::BoundaryFinal, to);
     }
 
-    /// What ended the reading, if anything did.
+    /// The problem that ended the reading, if any.
     pub fn failure(&self) -> Option<Failure> {
         self.failure
     }
 
-    /// What servers may read differently.
+    /// Differences found so far.
     pub fn differences(&self) -> Differences {
         self.findings.differences
     }
 
-    /// What ModSecurity has variables for.
+    /// Flags for ModSecurity's variables.
     pub fn flags(&self) -> MultipartFlags {
         self.findings.flags
     }
@@ -144,12 +143,13 @@ impl Multipart {
         is_odd || self.failure.is_some()
     }
 
-    /// MULTIPART_UNMATCHED_BOUNDARY: 0 if every line that looks like a boundary is one; 1 if another was seen; 2 if a boundary followed it.
+    /// MULTIPART_UNMATCHED_BOUNDARY: 0 if every line that looks like a boundary is one; 1 if another line looks like one; 2 if a boundary followed
+    /// it.
     pub fn unmatched_boundary(&self) -> u8 {
         self.unmatched.number()
     }
 
-    /// A byte of a line that may be a boundary.
+    /// Parses a byte of a line that may be a boundary.
     fn start<'a>(
         &mut self,
         byte: u8,
@@ -173,7 +173,7 @@ impl Multipart {
         behind
     }
 
-    /// The beginning of the line is content.
+    /// Treats the beginning of the line as content.
     fn not_a_boundary(&mut self, to: &mut impl Sink) {
         self.place = Place::Inside;
         let prefix = self.line_start.prefix().to_vec();
@@ -187,7 +187,7 @@ impl Multipart {
         }
     }
 
-    /// A line that is no boundary.
+    /// Parses bytes of a line that is no boundary.
     fn inside<'a>(&mut self, rest: &'a [u8], to: &mut impl Sink) -> &'a [u8] {
         let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
         let (run, behind) = rest.split_at(end);
@@ -203,7 +203,7 @@ impl Multipart {
         }
     }
 
-    /// Content of a line; how many bytes were taken.
+    /// Parses content of a line; returns the number of bytes taken.
     fn content(&mut self, bytes: &[u8], to: &mut impl Sink) -> u64 {
         match self.stage {
             Stage::Preamble | Stage::Epilogue => {
@@ -237,7 +237,7 @@ impl Multipart {
         }
     }
 
-    /// Looks for a boundary inside of the line.
+    /// Searches for a boundary within the line.
     fn look(&mut self, bytes: &[u8]) {
         self.search.feed(bytes);
         if self.search.is_found() {
@@ -248,14 +248,14 @@ impl Multipart {
         }
     }
 
-    /// The last line's end was content.
+    /// Treats the end of the previous line as content.
     fn flush_held(&mut self, to: &mut impl Sink) {
         let bytes = std::mem::replace(&mut self.held, LineEnd::Nothing).bytes();
         self.offset -= bytes.len() as u64;
         self.offset += self.data(bytes, to);
     }
 
-    /// Content of a part; how many bytes were taken.
+    /// Adds content of a part; returns the number of bytes taken.
     fn data(&mut self, bytes: &[u8], to: &mut impl Sink) -> u64 {
         if self.failure.is_some() || bytes.is_empty() {
             return 0;
@@ -270,7 +270,7 @@ impl Multipart {
         taken as u64
     }
 
-    /// A line that is no boundary ends with LF.
+    /// Ends, at LF, a line that is no boundary.
     fn end_line(&mut self, to: &mut impl Sink) {
         match self.stage {
             Stage::Preamble | Stage::Epilogue => self.findings.flag(MultipartFlag::DataBefore),
@@ -296,7 +296,7 @@ impl Multipart {
         self.search.reset();
     }
 
-    /// A byte behind a boundary.
+    /// Parses a byte after a boundary.
     fn tail(&mut self, byte: u8, dashes: u8, has_cr: bool, to: &mut impl Sink) {
         match (byte, dashes, has_cr) {
             (b'-', 0 | 1, false) => self.place = Place::Tail { dashes: dashes + 1, has_cr },
@@ -319,7 +319,7 @@ impl Multipart {
         }
     }
 
-    /// A boundary, behind which another part begins or the body ends.
+    /// Completes a boundary: another part begins, or the body ends.
     fn boundary(&mut self, is_final: bool, to: &mut impl Sink) {
         match self.stage {
             Stage::Headers => {
@@ -354,7 +354,7 @@ impl Multipart {
         }
     }
 
-    /// The empty line behind the header of a part.
+    /// Parses the empty line after a part's header.
     fn end_headers(&mut self, to: &mut impl Sink) {
         let part = match self.part_of_headers() {
             Ok(part) => part,
@@ -375,7 +375,7 @@ impl Multipart {
         self.stage = Stage::Data;
     }
 
-    /// The part that the header is of.
+    /// The part that the header describes.
     fn part_of_headers(&mut self) -> Result<Part, Problem> {
         let mut disposition = self.headers.disposition(self.is_form, &mut self.findings)?;
         let part = match Part::new(&mut disposition) {
@@ -392,7 +392,7 @@ impl Multipart {
         Ok(part)
     }
 
-    /// The content of a part has ended, or can be read no further.
+    /// Ends a part, at its end or at a problem.
     fn end_part(&mut self, to: &mut impl Sink) {
         if self.stage != Stage::Data {
             return;
@@ -415,7 +415,7 @@ impl Multipart {
         }
     }
 
-    /// Ends the reading, unless it has ended. What was read of a part is delivered.
+    /// Ends the reading with a problem, unless it has ended. A partial part is delivered.
     fn fail(&mut self, problem: Problem, to: &mut impl Sink) {
         if self.failure.is_some() {
             return;

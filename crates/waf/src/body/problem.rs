@@ -1,6 +1,6 @@
-//! What ends the reading of a body.
+//! Problems that end the reading of a body.
 
-/// Why a body could not be read to its end. What came before has been delivered.
+/// Why a body could not be read to its end. Everything before the problem was delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Problem {
     /// More arguments than [`super::Limits::arguments_max`].
@@ -23,23 +23,23 @@ pub enum Problem {
     OpenNamesLimit,
     /// A declaration longer than [`super::Limits::declaration_bytes_max`].
     DeclarationLimit,
-    /// The body ends inside of something.
+    /// The body ends within an incomplete element of its syntax.
     Unfinished,
-    /// The Content-Type is malformed, or not one of this processor.
+    /// The Content-Type is malformed, or does not belong to this processor.
     MediaType,
     /// No boundary parameter.
     BoundaryMissing,
-    /// Several boundary parameters: servers take different ones.
+    /// Several boundary parameters: servers use different ones.
     BoundaryRepeated,
     /// A boundary that is empty or longer than [`super::Limits::boundary_bytes_max`].
     BoundaryLength,
     /// A boundary with a byte outside RFC 2046's set, or with a blank at its end.
     BoundaryCharacter,
-    /// A quote that opens or closes without the other.
+    /// An opening or closing quote without its counterpart.
     BoundaryQuoting,
-    /// A line that begins like the boundary and goes on with something else, or has blanks or quotes before it.
+    /// A line that begins like the boundary but continues differently, or has blanks or quotes before it.
     BoundaryLine,
-    /// The body has data and no boundary.
+    /// The body has data but no boundary.
     BoundaryNever,
     /// The body ends without its final boundary.
     BoundaryFinal,
@@ -49,27 +49,27 @@ pub enum Problem {
     PartDisposition,
     /// A part without a name, or with an empty one.
     PartName,
-    /// A value whose part has a charset that is not one of ASCII's, or that `_charset_` says to be in one.
+    /// A value whose charset does not include ASCII, by its part's header or by `_charset_`.
     PartCharset,
-    /// A byte that RFC 8259 does not allow at its place.
+    /// A byte that RFC 8259 does not allow at this place.
     JsonSyntax,
-    /// An escape that is not one of RFC 8259's, or a control character in a string.
+    /// An escape that RFC 8259 does not define, or a control character in a string.
     JsonString,
     /// A number that RFC 8259 does not allow.
     JsonNumber,
-    /// Something but blanks after the value.
+    /// Bytes other than blanks after the value.
     JsonTrailing,
     /// A JSON string or an XML text that is not UTF-8.
     Utf8,
-    /// A byte that XML 1.0 does not allow at its place.
+    /// A byte that XML 1.0 does not allow at this place.
     XmlSyntax,
     /// A control character, literally or by reference.
     XmlCharacter,
     /// A malformed entity or character reference.
     XmlReference,
-    /// An end tag of another name than the open element, or without one.
+    /// An end tag that does not match the open element, or without an open element.
     XmlEndTag,
-    /// Two attributes of one name in one element.
+    /// Two attributes of the same name in one element.
     XmlAttributeRepeated,
     /// A malformed XML declaration, or one that is not at the beginning.
     XmlDeclaration,
@@ -77,12 +77,12 @@ pub enum Problem {
     XmlEncoding,
     /// A document type declaration that is malformed, repeated or after the first element.
     XmlDoctype,
-    /// Text outside of the document element, or a second one.
+    /// Text outside the document element, or a second document element.
     XmlOutside,
 }
 
 impl Problem {
-    /// All of them.
+    /// All problems.
     pub const ALL: [Self; 38] = [
         Self::ArgumentsLimit,
         Self::NameLimit,
@@ -124,12 +124,12 @@ impl Problem {
         Self::XmlOutside,
     ];
 
-    /// Its name, which stays the same from version to version.
+    /// The name; it does not change between versions.
     pub const fn name(self) -> &'static str {
         self.texts().0
     }
 
-    /// A sentence for a log (REQBODY_ERROR_MSG).
+    /// A sentence for logs (REQBODY_ERROR_MSG).
     pub const fn sentence(self) -> &'static str {
         self.texts().1
     }
@@ -201,12 +201,12 @@ impl Problem {
     }
 }
 
-/// A problem and where it is.
+/// A problem with its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
-    /// How many bytes of the body came before it.
+    /// Number of body bytes before the problem.
     pub offset: u64,
 }
 

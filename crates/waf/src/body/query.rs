@@ -1,11 +1,11 @@
-//! Query strings, at once: names and values decoded into one buffer.
+//! Query strings, parsed at once: names and values are decoded into one buffer.
 //!
-//! Reads as [`super::urlencoded`] does.
+//! The syntax is that of [`super::urlencoded`].
 
 use super::limits::Limits;
 use super::problem::Problem;
 
-/// The arguments of a query string. Kept for the next one, it allocates no more.
+/// The arguments of a query string. When reused, its buffers are not allocated again.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
     buffer: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct Query {
     problem: Option<Problem>,
 }
 
-/// Where an argument stands in the buffer.
+/// The place of an argument in the buffer.
 #[derive(Debug, Clone, Copy)]
 struct Pair {
     start: usize,
@@ -23,12 +23,12 @@ struct Pair {
 }
 
 impl Query {
-    /// Without arguments.
+    /// An empty query.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads a query string, without its `?`, in place of what was there.
+    /// Parses a query string without its `?`, and replaces the previous arguments.
     pub fn read(&mut self, query: &[u8], separator: u8, limits: &Limits) {
         self.buffer.clear();
         self.pairs.clear();
@@ -90,7 +90,7 @@ impl Query {
         self.buffer.extend_from_slice(rest);
     }
 
-    /// Names and values in the order of the query.
+    /// Names and values, in the order of the query.
     pub fn arguments(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
         self.pairs.iter().map(|pair| {
             let slice = |start, end| self.buffer.get(start..end).unwrap_or_default();
@@ -98,18 +98,18 @@ impl Query {
         })
     }
 
-    /// How many `%` had no two hexadecimal digits behind them, up to the problem if there is one.
+    /// Number of `%` without two hexadecimal digits, up to the problem if there is one.
     pub fn bad_escapes(&self) -> u64 {
         self.bad_escapes
     }
 
-    /// What ended the reading, if anything did.
+    /// The problem that ended the reading, if any.
     pub fn problem(&self) -> Option<Problem> {
         self.problem
     }
 }
 
-/// The byte that two hexadecimal digits stand for, and what follows them.
+/// The byte encoded by two hexadecimal digits, and the rest.
 pub(super) fn escape(bytes: &[u8]) -> Option<(u8, &[u8])> {
     let (digits, behind) = bytes.split_first_chunk::<2>()?;
     Some((hex_digit(digits[0])? << 4 | hex_digit(digits[1])?, behind))

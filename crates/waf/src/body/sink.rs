@@ -1,38 +1,38 @@
-//! Where parsers deliver what they find.
+//! Receiver of parsed values.
 
-/// Takes what is found in a body, in the order of the body. Every method does nothing unless it is implemented.
+/// Receives the contents of a body, in the order of the body. By default, every method does nothing.
 pub trait Sink {
     /// A named value: a form field or a leaf of JSON.
     fn argument(&mut self, name: &[u8], value: &[u8]) {
         let _ = (name, value);
     }
 
-    /// A file of a multipart body begins: the field's name, the file's name as sent. Pieces of its content follow, then [`Self::file`].
+    /// The start of a file in a multipart body: the field's name, and the file's name as sent. Pieces of the content follow, then [`Self::file`].
     fn file_start(&mut self, field: &[u8], file_name: &[u8]) {
         let _ = (field, file_name);
     }
 
-    /// The next piece of the file that began last. How content is cut into pieces depends on how the body was cut.
+    /// The next piece of the current file. The cuts of the body determine the pieces.
     fn file_content(&mut self, bytes: &[u8]) {
         let _ = bytes;
     }
 
-    /// A file of a multipart body has ended: the field's name, the file's name as sent, its size in bytes.
+    /// The end of a file in a multipart body: the field's name, the file's name as sent, and the size in bytes.
     fn file(&mut self, field: &[u8], file_name: &[u8], size_bytes: u64) {
         let _ = (field, file_name, size_bytes);
     }
 
-    /// A header line of a part without its line end, folded lines joined by a space. The part's name is empty where the part has none.
+    /// A header line of a part, without its line end; folded lines are joined by a space. `part` is empty for a part without a name.
     fn part_header(&mut self, part: &[u8], line: &[u8]) {
         let _ = (part, line);
     }
 
-    /// Text between two tags of XML, without the blanks at its ends. Comments and CDATA sections do not divide it. Never empty.
+    /// Text between two XML tags, without blanks at its ends. Comments and CDATA sections do not split it. Never empty.
     fn xml_text(&mut self, text: &[u8]) {
         let _ = text;
     }
 
-    /// The same text with its blanks, or blanks alone between two tags: what a server has that joins the texts of a document.
+    /// The same text with its blanks, or only blanks between two tags, for servers that join the texts of a document.
     fn xml_content(&mut self, content: &[u8]) {
         let _ = content;
     }
@@ -43,5 +43,5 @@ pub trait Sink {
     }
 }
 
-/// Takes nothing.
+/// Ignores everything.
 impl Sink for () {}

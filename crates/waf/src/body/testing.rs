@@ -1,10 +1,10 @@
-//! What the tests of the parsers share: a record of what is delivered, and a check of every cut.
+//! Shared code of the parsers' tests: a record of delivered values, and a check of all cuts.
 
 use super::differences::Differences;
 use super::sink::Sink;
 use weir_testing::Random;
 
-/// Something delivered. The pieces of a file's content are joined.
+/// A delivered value. The pieces of a file's content are joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Event {
     Argument(String, String),
@@ -16,7 +16,7 @@ pub(super) enum Event {
     Attribute(String),
 }
 
-/// Bytes as a string that differs where they differ.
+/// Bytes as text; different bytes give different texts.
 pub(super) fn shown(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
@@ -38,7 +38,7 @@ impl Sink for Vec<Event> {
     }
 
     fn file_content(&mut self, bytes: &[u8]) {
-        // Latin-1, so that joined pieces are what the whole would be.
+        // Latin-1, so that joined pieces equal the whole.
         let piece: String = bytes.iter().map(|byte| char::from(*byte)).collect();
         match self.last_mut() {
             Some(Event::FileContent(content)) => content.push_str(&piece),
@@ -63,8 +63,8 @@ impl Sink for Vec<Event> {
     }
 }
 
-/// Reads a body whole, cut in two at every place, byte by byte and in random pieces; all must deliver the same and leave the parser in the
-/// same state, its buffers aside.
+/// Parses a body whole, cut in two at every place, byte by byte and in random pieces. All must deliver the same and leave the parser in the same
+/// state, except for its buffers.
 pub(super) fn check_cuts<P: Outcome>(
     body: &[u8],
     new: impl Fn() -> P,
@@ -102,7 +102,7 @@ pub(super) fn check_cuts<P: Outcome>(
     whole
 }
 
-/// What of a parser must not depend on cuts.
+/// The state of a parser that must not depend on cuts.
 pub(super) trait Outcome {
     fn outcome(&self) -> String;
 }
@@ -115,12 +115,12 @@ pub(super) fn outcome(
     format!("{failure:?} {:?} {more:?}", differences.iter().collect::<Vec<_>>())
 }
 
-/// Up to so many bytes of an alphabet.
+/// Up to `bytes_max` bytes of an alphabet.
 pub(super) fn noise(random: &mut Random, alphabet: &[u8], bytes_max: usize) -> Vec<u8> {
     (0..random.below(bytes_max + 1)).map(|_| alphabet[random.below(alphabet.len())]).collect()
 }
 
-/// A body with a few bytes changed, removed, added or repeated.
+/// A body with a few bytes changed, removed, inserted or repeated.
 pub(super) fn mutated(random: &mut Random, body: &[u8], alphabet: &[u8]) -> Vec<u8> {
     let mut body = body.to_vec();
     for _ in 0..=random.below(4) {

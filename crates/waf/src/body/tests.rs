@@ -1,7 +1,7 @@
 use super::testing::{Event, argument};
 use super::*;
 
-/// What a body delivers.
+/// The values that a body delivers.
 fn read(content_type: &str, bytes: &[u8]) -> (Vec<Event>, Body) {
     let mut events = Vec::new();
     let processor = Processor::of(content_type.as_bytes());

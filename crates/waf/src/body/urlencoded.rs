@@ -1,8 +1,8 @@
-//! `application/x-www-form-urlencoded` bodies (WHATWG URL section 5.1), piece by piece.
+//! `application/x-www-form-urlencoded` bodies (WHATWG URL section 5.1), parsed incrementally.
 //!
-//! Divided at the separator, then at the first `=`; only then decoded. `+` is a blank. `%` without two hexadecimal digits stays as it is, as
-//! in ModSecurity, and counts as a bad escape (URLENCODED_ERROR). Unlike ModSecurity, which hands on an argument without name or value for
-//! each separator too many, empty pieces are skipped, as servers do.
+//! The body is split at the separator, each piece at its first `=`, and then decoded. `+` is a space. `%` without two hexadecimal digits is
+//! unchanged, as in ModSecurity, and counts as a bad escape (URLENCODED_ERROR). Empty pieces are skipped, as servers do; ModSecurity delivers an
+//! argument without name and value for each surplus separator.
 
 use memchr::{memchr2, memchr3};
 
@@ -12,7 +12,7 @@ use super::problem::{Failure, Problem};
 use super::query::{escape, hex_digit};
 use super::sink::Sink;
 
-/// Reads a body as it comes.
+/// An incremental parser.
 #[derive(Debug, Clone)]
 pub struct UrlEncoded {
     separator: u8,
@@ -27,7 +27,7 @@ pub struct UrlEncoded {
     failure: Option<Failure>,
 }
 
-/// What of `%hh` has been read.
+/// The part of `%hh` read so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Escape {
     Nothing,
@@ -36,7 +36,7 @@ enum Escape {
 }
 
 impl UrlEncoded {
-    /// Before the first byte. The separator is `&` everywhere but in old applications (ModSecurity's SecArgumentSeparator).
+    /// A parser before the first byte. The separator is `&` except in old applications (ModSecurity's SecArgumentSeparator).
     pub fn new(separator: u8, limits: Limits) -> Self {
         Self {
             separator,
@@ -52,7 +52,7 @@ impl UrlEncoded {
         }
     }
 
-    /// Takes the next bytes of the body, cut anywhere.
+    /// Parses the next bytes of the body, cut anywhere.
     pub fn feed(&mut self, bytes: &[u8], to: &mut impl Sink) {
         let mut rest = bytes;
         while self.failure.is_none() && !rest.is_empty() {
@@ -77,23 +77,23 @@ impl UrlEncoded {
         }
     }
 
-    /// Takes the end of the body.
+    /// Ends the body.
     pub fn finish(&mut self, to: &mut impl Sink) {
         self.end_escape(to);
         self.end_piece(to);
     }
 
-    /// What ended the reading, if anything did.
+    /// The problem that ended the reading, if any.
     pub fn failure(&self) -> Option<Failure> {
         self.failure
     }
 
-    /// How many `%` had no two hexadecimal digits behind them.
+    /// Number of `%` without two hexadecimal digits.
     pub fn bad_escapes(&self) -> u64 {
         self.bad_escapes
     }
 
-    /// What servers may read differently.
+    /// Differences found so far.
     pub fn differences(&self) -> Differences {
         if self.bad_escapes == 0 {
             Differences::NONE
@@ -102,7 +102,7 @@ impl UrlEncoded {
         }
     }
 
-    /// The byte of an escape that begins and ends here, and what is behind it.
+    /// The byte of an escape that is complete in `bytes`, and the rest.
     fn escaped<'a>(&self, bytes: &'a [u8]) -> Option<(u8, &'a [u8])> {
         let (sign, behind) = bytes.split_first()?;
         let is_escape = *sign == b'%' && self.escape == Escape::Nothing;
@@ -110,7 +110,7 @@ impl UrlEncoded {
         escape(behind).filter(|_| is_escape && !is_cut)
     }
 
-    /// The first byte that stands neither for itself nor for a space.
+    /// The place of the first byte that is neither literal nor a space.
     fn special(&self, bytes: &[u8]) -> Option<usize> {
         match self.in_value {
             true => memchr2(self.separator, b'%', bytes),
@@ -141,7 +141,7 @@ impl UrlEncoded {
         }
     }
 
-    /// An escape that does not come to its end is text.
+    /// Treats an incomplete escape as text.
     fn end_escape(&mut self, to: &mut impl Sink) {
         let escape = std::mem::replace(&mut self.escape, Escape::Nothing);
         match escape {
@@ -152,7 +152,7 @@ impl UrlEncoded {
         self.bad_escapes += 1;
     }
 
-    /// Adds to the name or value. Whether the bytes stand so in the body, but for spaces, and count.
+    /// Adds to the name or value. `counted`: the bytes are copied from the body, so `+` becomes a space and the offset advances.
     fn push(&mut self, bytes: &[u8], counted: bool, to: &mut impl Sink) {
         if self.failure.is_some() {
             return;
@@ -165,7 +165,7 @@ impl UrlEncoded {
         let before = buffer.len();
         let taken = limits::append(buffer, bytes, bytes_max);
         if counted {
-            // Without a branch: in prose every sixth byte is a space.
+            // Without a branch: in prose, every sixth byte is a space.
             let added = buffer.get_mut(before..).unwrap_or_default();
             added.iter_mut().for_each(|byte| *byte = if *byte == b'+' { b' ' } else { *byte });
             self.offset += taken as u64;
@@ -190,7 +190,7 @@ impl UrlEncoded {
         self.value.clear();
     }
 
-    /// The first problem stays.
+    /// Keeps the first problem.
     fn fail(&mut self, problem: Problem) {
         let offset = self.offset;
         self.failure.get_or_insert(Failure { problem, offset });

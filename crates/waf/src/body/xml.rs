@@ -1,10 +1,10 @@
-//! XML 1.0, read strictly, without validation and without recursion.
+//! XML 1.0, parsed strictly, without validation and without recursion.
 //!
-//! Text between two tags is delivered as one piece, with CDATA sections and references in their places: what an application reads from an
-//! element. ModSecurity makes one string of the whole document for `XML:/*`; Coraza hands on each piece, and divides it at comments and CDATA
-//! sections. Blanks at the ends of a piece are dropped, as in Coraza. Comments and processing instructions are not delivered.
+//! Text between two tags is delivered as one piece, including CDATA sections and references: the text that an application reads from an element.
+//! ModSecurity joins the texts of the whole document in `XML:/*`; Coraza delivers each piece, and splits it at comments and CDATA sections. Blanks at
+//! the ends of a piece are dropped, as in Coraza. Comments and processing instructions are not delivered.
 //!
-//! Entities are never expanded: a reference stays as it stands and is noted, with and without a document type.
+//! Entities are never expanded: a reference is unchanged and recorded, with and without a document type.
 
 mod characters;
 mod collected;
@@ -26,44 +26,44 @@ use elements::Elements;
 use markup::{Action, Markup};
 use reference::Reference;
 
-/// Reads a body as it comes.
+/// An incremental parser.
 #[derive(Debug, Clone)]
 pub struct Xml {
     limits: Limits,
     state: State,
     elements: Elements,
-    /// The document element has begun.
+    /// Whether the document element has begun.
     has_root: bool,
     has_doctype: bool,
-    /// Where the document begins, behind a byte order mark.
+    /// Start of the document, after a byte order mark.
     start: u64,
-    /// Where the current markup begins.
+    /// Start of the current markup.
     markup_start: u64,
     collected: Collected,
     name: Vec<u8>,
     reference: Vec<u8>,
     instruction: Instruction,
-    /// The last byte was CR, whose LF has been counted already.
+    /// Whether the last byte was CR; its LF is already counted.
     after_cr: bool,
     offset: u64,
     differences: Differences,
     failure: Option<Failure>,
 }
 
-/// Where in the syntax the next byte stands.
+/// The syntactic position of the next byte.
 #[derive(Debug, Clone)]
 enum State {
-    /// At the beginning, behind so many bytes of a byte order mark.
+    /// The beginning, with the number of bytes of a byte order mark read so far.
     Start(usize),
-    /// Text, behind so many `]`.
+    /// Text, after this number of `]`.
     Content(u8),
-    /// Inside of `<` and `>`.
+    /// Between `<` and `>`.
     Markup(Markup),
     /// An attribute's value.
     Value {
         quote: u8,
     },
-    /// Behind `&`, in text or in a value with this quote.
+    /// After `&`, in text or in a value with this quote.
     Reference {
         quote: Option<u8>,
     },
@@ -73,7 +73,7 @@ enum State {
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl Xml {
-    /// Before the first byte.
+    /// A parser before the first byte.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -94,7 +94,7 @@ impl Xml {
         }
     }
 
-    /// Takes the next bytes of the body, cut anywhere.
+    /// Parses the next bytes of the body, cut anywhere.
     pub fn feed(&mut self, bytes: &[u8], to: &mut impl Sink) {
         let mut rest = bytes;
         while self.failure.is_none() && !rest.is_empty() {
@@ -114,7 +114,7 @@ impl Xml {
         }
     }
 
-    /// Takes the end of the body. An empty body is none, and has no problem.
+    /// Ends the body. An empty body is valid.
     pub fn finish(&mut self, to: &mut impl Sink) {
         let is_whole =
             self.has_root && self.elements.depth() == 0 && matches!(self.state, State::Content(_));
@@ -123,12 +123,12 @@ impl Xml {
         }
     }
 
-    /// What ended the reading, if anything did.
+    /// The problem that ended the reading, if any.
     pub fn failure(&self) -> Option<Failure> {
         self.failure
     }
 
-    /// What servers may read differently.
+    /// Differences found so far.
     pub fn differences(&self) -> Differences {
         let mut differences = self.differences;
         if let State::Doctype(doctype) = &self.state {
@@ -137,7 +137,7 @@ impl Xml {
         differences
     }
 
-    /// How many bytes of text or of a value stand for themselves.
+    /// Number of literal bytes of text or of a value at the start.
     fn plain(&self, bytes: &[u8]) -> usize {
         let end = match self.state {
             _ if self.after_cr => Some(0),
@@ -153,7 +153,7 @@ impl Xml {
         end.unwrap_or(bytes.len())
     }
 
-    /// Takes bytes that stand for themselves.
+    /// Adds literal bytes.
     fn run(&mut self, run: &[u8]) -> Result<(), Problem> {
         let (taken, limit) = match self.state {
             State::Value { .. } => {
@@ -180,7 +180,7 @@ impl Xml {
                 Problem::XmlCharacter
             });
         }
-        // CR and CR LF are line ends, which are read as LF (section 2.11).
+        // CR and CR LF are line ends, and are read as LF (section 2.11).
         let after_cr = std::mem::replace(&mut self.after_cr, byte == b'\r');
         let in_data = matches!(
             self.state,
@@ -216,7 +216,7 @@ impl Xml {
         }
     }
 
-    /// The first bytes of the document.
+    /// Parses the first bytes of the document.
     fn begin(&mut self, byte: u8) -> Result<(), Problem> {
         let State::Start(seen) = self.state else { return Ok(()) };
         if BYTE_ORDER_MARK.get(seen) == Some(&byte) {
@@ -243,7 +243,7 @@ impl Xml {
         self.state = match byte {
             b'&' => return self.begin_reference(None),
             b']' => State::Content(brackets.saturating_add(1).min(2)),
-            // Section 2.4: not in text, but at the end of a CDATA section.
+            // Section 2.4: `]]>` is allowed only at the end of a CDATA section, not in text.
             b'>' if brackets == 2 => return Err(Problem::XmlSyntax),
             _ => State::Content(0),
         };
@@ -255,7 +255,7 @@ impl Xml {
             self.state = State::Markup(Markup::AfterValue);
             return self.collected.deliver_attribute(to);
         }
-        // Blanks are spaces (section 3.3.3); those that are referred to stay.
+        // Literal blanks become spaces (section 3.3.3); blanks from references are unchanged.
         let byte = match byte {
             b'<' => return Err(Problem::XmlSyntax),
             b'&' => return self.begin_reference(Some(quote)),
@@ -299,7 +299,7 @@ impl Xml {
         self.collected.push(kind, text)
     }
 
-    /// A byte of markup.
+    /// Parses a byte of markup.
     fn markup(&mut self, markup: Markup, byte: u8, to: &mut impl Sink) -> Result<(), Problem> {
         let mut markup = markup;
         loop {
@@ -412,7 +412,7 @@ impl Xml {
         }
     }
 
-    /// Ends the reading. What was read of a text or value is delivered.
+    /// Ends the reading with a problem. A partial text or value is delivered.
     fn fail(&mut self, problem: Problem, to: &mut impl Sink) {
         self.differences = self.differences();
         self.failure = Some(Failure { problem, offset: self.offset });

@@ -9,7 +9,7 @@ fn compiled() -> RuleSet {
     })
 }
 
-/// Rules that look for something: all but those that set variables and those that skip.
+/// Detection rules: all except those that set variables or skip.
 fn detections(rules: &RuleSet) -> impl Iterator<Item = &crate::plan::CompiledRule> {
     rules.rules.iter().filter(|rule| rule.is_logged)
 }

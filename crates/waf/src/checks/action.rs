@@ -1,16 +1,16 @@
-/// What becomes of a request in which a check finds something.
+/// The action of a check that finds a problem in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// The check is not done.
+    /// The check does not run.
     Off,
-    /// It is logged and counted.
+    /// The finding is logged and counted.
     Alarm,
-    /// The same, and the request is answered with the block page.
+    /// The finding is logged and counted, and the client gets the block page.
     Block,
 }
 
 impl Action {
-    /// Its name in the configuration and in logs.
+    /// The name in the configuration and in logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "off",

@@ -2,20 +2,20 @@
 
 use super::action::Action;
 
-/// Which checks belong together.
+/// Families of checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Family {
-    /// How the target is encoded.
+    /// Encoding of the target.
     Evasion,
-    /// What HTTP asks of a head.
+    /// Requirements of HTTP on a head.
     Compliance,
-    /// Sizes and numbers, methods, file types.
+    /// Lengths and counts, methods, file types.
     Lengths,
     /// Cookies.
     Cookies,
     /// Bodies.
     Documents,
-    /// What an application's description declares.
+    /// Conformance to an OpenAPI document.
     Declared,
 }
 
@@ -27,30 +27,30 @@ macro_rules! checks {
         pub enum Check { $(#[doc = $sentence] $name,)* }
 
         impl Check {
-            /// All of them.
+            /// All checks.
             pub const ALL: [Self; [$($text,)*].len()] = [$(Self::$name,)*];
 
-            /// Its name in the configuration, in logs and in metrics.
+            /// The name in the configuration, in logs and in metrics.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// By its name.
+            /// The check with this name.
             pub fn named(name: &str) -> Option<Self> {
                 match name { $($text => Some(Self::$name),)* _ => None }
             }
 
-            /// What it belongs to.
+            /// The family.
             pub fn family(self) -> Family {
                 match self { $(Self::$name => Family::$family,)* }
             }
 
-            /// What becomes of a request that it finds something in, where nothing is said of it.
+            /// The default action.
             pub fn default_action(self) -> Action {
                 match self { $(Self::$name => Action::$action,)* }
             }
 
-            /// What it finds, in a sentence.
+            /// A sentence that describes a finding.
             pub fn sentence(self) -> &'static str {
                 match self { $(Self::$name => $sentence,)* }
             }
@@ -59,7 +59,7 @@ macro_rules! checks {
 }
 
 impl Check {
-    /// The status of the answer to a request that it blocks.
+    /// The status of a blocked request's response.
     pub fn status(self) -> u16 {
         match self {
             Self::Method | Self::UndeclaredMethod => 405,

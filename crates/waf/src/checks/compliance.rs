@@ -1,5 +1,5 @@
-//! What HTTP asks of a request's head. Weir itself refuses most of what is wrong there (400) before any check sees it; what it
-//! lets through by its settings is found here.
+//! Requirements of HTTP on a request's head. Weir rejects most violations itself (400) before any check runs; these checks find violations that its
+//! settings accept.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use super::{Check, Findings};
 use crate::body::MediaType;
 use crate::inspection::Request;
 
-/// Looks at a head. `has_body`: a body follows it.
+/// Checks a head. `has_body`: whether a body follows it.
 pub fn compliance(request: &Request<'_>, has_body: bool, findings: &mut Findings<'_>) {
     let values = |wanted: &str| -> Vec<&[u8]> {
         let all = request.headers.iter();
@@ -23,7 +23,7 @@ pub fn compliance(request: &Request<'_>, has_body: bool, findings: &mut Findings
     }
     content_type(&values("content-type"), has_body, findings);
     for (name, value) in request.headers {
-        // A tab may stand between words.
+        // A tab is allowed between words.
         if value.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
             let place = format!("header {}", name.escape_ascii());
             findings.add(Check::HeaderControl, &place, value);
@@ -32,7 +32,7 @@ pub fn compliance(request: &Request<'_>, has_body: bool, findings: &mut Findings
 }
 
 fn host(request: &Request<'_>, hosts: &[&[u8]], findings: &mut Findings<'_>) {
-    // HTTP/1.0 knows no Host.
+    // HTTP/1.0 does not require Host.
     let is_old = request.protocol == b"HTTP/1.0";
     match hosts {
         [] if !is_old => findings.add(Check::HostMissing, "header Host", b""),
@@ -62,7 +62,7 @@ fn one_host(host: &[u8], findings: &mut Findings<'_>) {
     }
 }
 
-/// The host before a port; `None` if that is no port.
+/// The host without its port; `None` if the port is invalid.
 fn without_port(host: &str) -> Option<&str> {
     let end_of_name = host.rfind(']').map_or(0, |at| at + 1);
     match host[end_of_name..].find(':') {
@@ -106,7 +106,7 @@ fn content_type(types: &[&[u8]], has_body: bool, findings: &mut Findings<'_>) {
         [] => {}
         [one] if MediaType::parse(one).is_some() => {}
         [one] => findings.add(Check::ContentTypeMalformed, place, one),
-        // Two types are none that all servers agree about.
+        // Servers disagree on requests with two types.
         [_, second, ..] => findings.add(Check::ContentTypeMalformed, place, second),
     }
 }

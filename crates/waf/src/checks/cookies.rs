@@ -1,13 +1,13 @@
-//! Cookies that come back: whether they are well-formed, and whether they are as they were set here.
+//! Cookies sent by the client: their syntax, and whether sealed ones are unchanged.
 
 use super::{Check, Findings};
 use crate::body;
 
-/// Names of cookies that are remembered to tell one that comes twice.
+/// Maximum number of cookie names remembered to detect repeated cookies.
 const COOKIES_SEEN_MAX: usize = 256;
 
-/// Looks at the cookies of a request's Cookie headers, of which sealed ones are [opened](super::CookieTerms). `changed`: the names of
-/// those whose tag was not right.
+/// Checks the cookies of a request's Cookie fields, after sealed ones were [opened](super::CookieTerms). `changed`: names of cookies with an invalid
+/// tag.
 pub fn cookies(headers: &[&[u8]], changed: &[Vec<u8>], findings: &mut Findings<'_>) {
     let mut seen: Vec<&[u8]> = Vec::new();
     for (name, value) in headers.iter().flat_map(|header| body::cookies(header)) {
@@ -29,7 +29,7 @@ fn place(name: &[u8]) -> String {
     format!("cookie {}", name.escape_ascii())
 }
 
-/// RFC 6265, 4.1.1, and what browsers send beside it: blanks and commas within values.
+/// RFC 6265, 4.1.1, and blanks and commas within values, which browsers send too.
 fn is_well_formed(name: &[u8], value: &[u8]) -> bool {
     let is_token = |byte: &u8| byte.is_ascii_graphic() && !br#"()<>@,;:\"/[]?={}"#.contains(byte);
     let is_value = |byte: &u8| byte.is_ascii_graphic() && !br#";\"#.contains(byte) || *byte == b' ';

@@ -1,11 +1,11 @@
-//! Bodies: what their parsers have found, and GraphQL.
+//! Checks of bodies: the results of their parsers, and GraphQL.
 
 use std::collections::HashMap;
 
 use super::{Check, Findings};
 use crate::body::{Body, Difference, Problem};
 
-/// Takes what the reading of a body has found.
+/// Adds the findings of a body's parser.
 pub fn of_body(body: &Body, findings: &mut Findings<'_>) {
     let place = "body";
     if let Some(failure) = body.failure() {
@@ -54,14 +54,14 @@ fn of_difference(body: &Body, difference: Difference) -> Option<Check> {
             _,
             Difference::EntityInternal | Difference::EntityExternal | Difference::EntityReference,
         ) => Check::XmlEntity,
-        // A bad escape is told of by that check for targets.
+        // The check of targets reports bad escapes.
         (_, Difference::InvalidEscape) => return None,
         (Body::Multipart(_), _) => Check::MultipartAmbiguous,
         _ => return None,
     })
 }
 
-/// Looks at a GraphQL document (a request's `query`), by its tokens alone: it need not be valid. `queries`: how many the request has.
+/// Checks a GraphQL document (a request's `query`) by its tokens alone; it need not be valid. `queries`: the number of queries in the request.
 pub fn graphql(document: &[u8], queries: usize, findings: &mut Findings<'_>) {
     let limits = findings.policy().limits.clone();
     let place = "GraphQL query";
@@ -77,12 +77,12 @@ pub fn graphql(document: &[u8], queries: usize, findings: &mut Findings<'_>) {
     }
 }
 
-/// What a GraphQL document looks like.
+/// Metrics of a GraphQL document.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Shape {
-    /// Deepest nesting of selections, with those of the fragments that they take in.
+    /// Maximum nesting depth of selections, including their fragments.
     depth: usize,
-    /// Fields under another name.
+    /// Number of aliased fields.
     aliases: usize,
     asks_for_schema: bool,
 }
@@ -90,21 +90,21 @@ struct Shape {
 /// An operation or a fragment of a document.
 #[derive(Debug, Default)]
 struct Definition<'d> {
-    /// Of a fragment.
+    /// The name of a fragment; empty for an operation.
     name: &'d [u8],
     depth: usize,
-    /// Fragments that it takes in, and how deep they stand.
+    /// Fragments spread in the definition, with the depth of each spread.
     spreads: Vec<(&'d [u8], usize)>,
 }
 
-/// Fragments within fragments that are followed.
+/// Maximum nesting of fragments that is followed.
 const FRAGMENTS_DEEP_MAX: usize = 64;
 
-/// The depth of each definition with that of its fragments. Fragments that take each other in are as deep as it gets.
+/// The maximum depth of the definitions, including their fragments. Fragments that include each other grow up to the limit.
 fn whole_depth(definitions: &[Definition<'_>]) -> usize {
     let named = definitions.iter().enumerate().filter(|(_, it)| !it.name.is_empty());
     let places: HashMap<&[u8], usize> = named.map(|(at, it)| (it.name, at)).collect();
-    // Of each definition the deepest place of each fragment.
+    // For each definition, the deepest spread of each fragment.
     let taken: Vec<HashMap<usize, usize>> = definitions
         .iter()
         .map(|definition| {
@@ -122,7 +122,7 @@ fn whole_depth(definitions: &[Definition<'_>]) -> usize {
     for _ in 0..FRAGMENTS_DEEP_MAX {
         let mut is_settled = true;
         for (at, taken) in taken.iter().enumerate() {
-            // The braces of a fragment stand for those that it is taken in by.
+            // The braces of a fragment replace its spread, so they do not add a level.
             let deepest = taken.iter().map(|(place, depth)| whole[*place] + depth - 1).max();
             if let Some(deeper) = deepest.filter(|deepest| *deepest > whole[at]) {
                 (whole[at], is_settled) = (deeper, false);
@@ -172,7 +172,7 @@ impl Shape {
                         definitions.push(Definition::default());
                     }
                 }
-                // Outside of arguments a colon stands behind an alias.
+                // Outside arguments, a colon follows an alias.
                 b':' if in_arguments == 0 && depth > 0 => shape.aliases += 1,
                 b'_' | b'a'..=b'z' | b'A'..=b'Z' => {
                     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -197,10 +197,10 @@ impl Shape {
     }
 }
 
-/// Operations and fragments of a document that are told apart; those behind count as one.
+/// Maximum number of distinct operations and fragments; further ones count as one.
 const DEFINITIONS_MAX: usize = 256;
 
-/// What stands behind a string, which may be a block of lines.
+/// The text after a string or block string.
 fn behind_text(text: &[u8]) -> &[u8] {
     if let Some(block) = text.strip_prefix(b"\"\"\"") {
         return match memchr::memmem::find(block, b"\"\"\"") {

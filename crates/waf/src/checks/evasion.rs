@@ -1,11 +1,11 @@
-//! How targets are encoded, where that could hide what they are.
+//! Encodings of targets that may hide their meaning.
 
 use super::{Check, Findings};
 
-/// Bytes of a value that are decoded once more.
+/// Maximum number of bytes of a value that are decoded again.
 const DECODED_BYTES_MAX: usize = 64 << 10;
 
-/// Looks at a request's target, as it is in the request line, without scheme and host.
+/// Checks the target as in the request line, without scheme and host.
 pub fn target(target: &[u8], findings: &mut Findings<'_>) {
     let (path, query) = match target.iter().position(|byte| *byte == b'?') {
         Some(at) => (&target[..at], &target[at + 1..]),
@@ -16,7 +16,7 @@ pub fn target(target: &[u8], findings: &mut Findings<'_>) {
     path_forms(path, findings);
 }
 
-/// Looks at the value of a parameter, as an application gets it.
+/// Checks the decoded value of a parameter.
 pub fn argument(name: &[u8], value: &[u8], findings: &mut Findings<'_>) {
     for bytes in [name, value] {
         if memchr::memchr(0, bytes).is_some() {
@@ -26,7 +26,7 @@ pub fn argument(name: &[u8], value: &[u8], findings: &mut Findings<'_>) {
     }
 }
 
-/// What is odd about the way in which a part is encoded.
+/// Checks the encoding of a part.
 fn encoding(part: &[u8], place: &str, findings: &mut Findings<'_>) {
     if part.iter().any(|byte| *byte > 0x7f) {
         findings.add(Check::BareByte, place, part);
@@ -55,7 +55,7 @@ fn encoding(part: &[u8], place: &str, findings: &mut Findings<'_>) {
     }
 }
 
-/// How often a part can be decoded, up to one more than there may be.
+/// How often a part can be decoded, up to `max` plus one.
 fn decodings(part: &[u8], max: u8) -> u8 {
     let mut bytes = part[..part.len().min(DECODED_BYTES_MAX)].to_vec();
     let mut count = 0;
@@ -69,7 +69,7 @@ fn decodings(part: &[u8], max: u8) -> u8 {
     count
 }
 
-/// Forms of paths that servers read in different ways.
+/// Forms of paths that servers read differently.
 fn path_forms(path: &[u8], findings: &mut Findings<'_>) {
     let plain = normal_form(path);
     if plain.iter().any(|byte| byte.is_ascii_control() && *byte != 0) {
@@ -109,7 +109,7 @@ fn path_forms(path: &[u8], findings: &mut Findings<'_>) {
     }
 }
 
-/// A path decoded as often as it can be, at most four times, with overlong forms as what they stand for.
+/// A path decoded until it does not change, at most four times, with overlong forms replaced by their characters.
 fn normal_form(path: &[u8]) -> Vec<u8> {
     const TIMES_MAX: usize = 4;
     let mut bytes = path[..path.len().min(DECODED_BYTES_MAX)].to_vec();
@@ -123,7 +123,7 @@ fn normal_form(path: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A part decoded once.
+/// A part after one decoding.
 struct Decoded {
     bytes: Vec<u8>,
     has_bad_escape: bool,
@@ -163,7 +163,7 @@ fn decode(part: &[u8]) -> Decoded {
     decoded
 }
 
-/// The number that hexadecimal digits stand for.
+/// The value of hexadecimal digits.
 fn number(digits: &[u8]) -> Option<u16> {
     digits.iter().try_fold(0u16, |number, digit| {
         let digit = char::from(*digit).to_digit(16)?;
@@ -171,7 +171,7 @@ fn number(digits: &[u8]) -> Option<u16> {
     })
 }
 
-/// What a code of `%uXXXX` stands for, and whether IIS takes it for a character of ASCII that it is not.
+/// The character of a `%uXXXX` code, and whether it is a best fit of IIS: an ASCII character that replaces another one.
 fn character(code: u16) -> (Vec<u8>, bool) {
     let best_fit = match code {
         // Full-width forms.
@@ -207,7 +207,7 @@ fn utf8(bytes: &[u8]) -> Utf8 {
     if short_forms(bytes) != bytes { Utf8::Overlong } else { Utf8::Invalid }
 }
 
-/// The same bytes with overlong forms of ASCII characters as these.
+/// The bytes with overlong forms of ASCII characters replaced by the characters.
 fn short_forms(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -226,7 +226,7 @@ fn short_forms(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The character of ASCII that an overlong form stands for, and the form's length.
+/// The ASCII character of an overlong form, and the form's length.
 fn overlong(bytes: &[u8]) -> Option<(u8, usize)> {
     let low = |byte: u8| byte & 0x3f;
     let is_more = |byte: &u8| byte & 0xc0 == 0x80;

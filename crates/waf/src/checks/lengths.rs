@@ -1,11 +1,11 @@
-//! Sizes and numbers, methods, kinds of files.
+//! Checks of lengths and counts, methods and file types.
 
 use super::policy::{FileType, FileTypes, Policy};
 use super::{Check, Findings, Received};
 use crate::body;
 use crate::inspection::Request;
 
-/// Looks at a head. `body_bytes`: the length of its body, as far as the head says it.
+/// Checks a head. `body_bytes`: the length of its body, if the head declares it.
 pub fn lengths(request: &Request<'_>, body_bytes: Option<u64>, findings: &mut Findings<'_>) {
     let policy = findings.policy();
     let limits = &policy.limits;
@@ -31,7 +31,7 @@ pub fn lengths(request: &Request<'_>, body_bytes: Option<u64>, findings: &mut Fi
     headers(request, body_bytes, findings);
 }
 
-/// The kind of file that a path asks for, if it has limits of its own.
+/// Checks the file type of a path; returns its own limits, if it has any.
 fn file_type<'a>(
     path: &[u8],
     policy: &'a Policy,
@@ -44,7 +44,7 @@ fn file_type<'a>(
                 let extension = extension_of(segment);
                 forbidden.iter().any(|it| it.as_bytes().eq_ignore_ascii_case(extension))
             };
-            // Servers run a file for what stands behind its name, too.
+            // Servers also execute a file when a path continues after its name.
             if decoded.split(|byte| matches!(byte, b'/' | b'\\')).any(is_forbidden) {
                 findings.add(Check::FileType, "path", path);
             }
@@ -60,24 +60,24 @@ fn file_type<'a>(
     }
 }
 
-/// What stands behind the last dot of the last segment, without parameters and decoded once.
+/// The extension of the last segment, without parameters and after one decoding.
 fn extension(path: &[u8]) -> Vec<u8> {
     let path = crate::inspection::decoded_path(path);
     let segment = path.rsplit(|byte| matches!(byte, b'/' | b'\\')).next().unwrap_or_default();
     extension_of(segment).to_vec()
 }
 
-/// That of a segment.
+/// The extension of a segment.
 fn extension_of(segment: &[u8]) -> &[u8] {
     let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
-    // What Windows drops at the end is not part of it, nor is what editors put behind it.
+    // The extension excludes characters that Windows drops at the end, and the suffix of editors' backup files.
     let is_part = |byte: &u8| !matches!(byte, b'.' | b' ' | b'~' | 0);
     let end = name.iter().rposition(is_part).map_or(0, |at| at + 1);
     let name = &name[..end];
     name.iter().rposition(|byte| *byte == b'.').map_or(&[], |at| &name[at + 1..])
 }
 
-/// Looks at the length of a body that has come, of a request for this target.
+/// Checks the length of a received body; `target` is the target of its request.
 pub fn body_length(target: &[u8], received: Received, findings: &mut Findings<'_>) {
     let policy = findings.policy();
     let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
@@ -91,7 +91,7 @@ pub fn body_length(target: &[u8], received: Received, findings: &mut Findings<'_
     }
 }
 
-/// What holds for a kind of file, if it has limits of its own.
+/// Limits of the path's file type, if it has its own.
 fn own_limits<'a>(path: &[u8], policy: &'a Policy) -> Option<&'a FileType> {
     let FileTypes::Only(allowed) = &policy.file_types else { return None };
     let extension = extension(path);
@@ -133,7 +133,7 @@ fn headers(request: &Request<'_>, body_bytes: Option<u64>, findings: &mut Findin
     }
 }
 
-/// Looks at a parameter, the so many of its request (from 1 on).
+/// Checks a parameter; `count` is its number in the request, from 1.
 pub fn parameter(name: &[u8], value: &[u8], count: usize, findings: &mut Findings<'_>) {
     let policy = findings.policy();
     let limits = &policy.limits;

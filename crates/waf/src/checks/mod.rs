@@ -1,15 +1,15 @@
-//! Checks of protocol and policy that need no rules: each has a name, and an action of its own.
+//! Checks of protocol and policy without rules: each check has a name and its own action.
 //!
-//! | family | file | what it looks at |
+//! | family | file | subject |
 //! |---|---|---|
-//! | evasion | `evasion.rs` | how the target is encoded |
-//! | compliance | `compliance.rs` | what HTTP asks of a head |
-//! | lengths | `lengths.rs` | sizes and numbers, methods, file types |
-//! | cookies | `cookies.rs`, `sealing.rs` | what the client sends back, and whether it was set here |
+//! | evasion | `evasion.rs` | encoding of the target |
+//! | compliance | `compliance.rs` | requirements of HTTP on a head |
+//! | lengths | `lengths.rs` | lengths and counts, methods, file types |
+//! | cookies | `cookies.rs`, `sealing.rs` | cookies sent by the client, and whether sealed ones are unchanged |
 //! | documents | `documents.rs` | JSON, XML, GraphQL, multipart |
-//! | declared | `declared/` | what an OpenAPI document says of paths, parameters and bodies |
+//! | declared | `declared/` | paths, parameters and bodies declared in an OpenAPI document |
 //!
-//! **Architecture invariant:** a check sees what the member gets: the head as it is sent on, the body as it is read.
+//! **Architecture invariant:** a check examines the request that the member gets: the head as forwarded, the body as parsed.
 
 mod action;
 mod catalogue;
@@ -33,45 +33,45 @@ pub use policy::{FileType, FileTypes, Limits, Policy};
 pub use request::{Checks, Named, Received};
 pub use sealing::{CookieNames, CookieTerms, Sealer, TAG_BYTES};
 
-/// Something that a check has found.
+/// A finding of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// By which check.
+    /// The check.
     pub check: Check,
-    /// What becomes of the request.
+    /// The action.
     pub action: Action,
-    /// Where: `path`, `query`, `header Host`, `parameter id`.
+    /// The place: `path`, `query`, `header Host`, `parameter id`.
     pub place: String,
-    /// What, clipped.
+    /// The offending input, clipped.
     pub detail: String,
 }
 
 impl Finding {
-    /// Whether the request is kept from its member for it.
+    /// Whether the finding blocks the request.
     pub fn blocks(&self) -> bool {
         self.action == Action::Block
     }
 }
 
-/// Takes what checks find.
+/// Collects findings of checks.
 #[derive(Debug)]
 pub struct Findings<'a> {
     policy: &'a Policy,
     found: Vec<Finding>,
 }
 
-/// Findings of one request that are kept.
+/// Maximum number of findings kept for one request.
 const FINDINGS_MAX: usize = 64;
-/// Bytes of a detail that are kept.
+/// Maximum bytes kept of a detail.
 const DETAIL_BYTES_MAX: usize = 160;
 
 impl<'a> Findings<'a> {
-    /// None, by this policy.
+    /// No findings yet, with this policy.
     pub fn new(policy: &'a Policy) -> Self {
         Self { policy, found: Vec::new() }
     }
 
-    /// Those that there are, by this policy.
+    /// Continues with earlier findings, with this policy.
     pub fn beside(policy: &'a Policy, found: Vec<Finding>) -> Self {
         Self { policy, found }
     }
@@ -81,13 +81,13 @@ impl<'a> Findings<'a> {
         self.policy
     }
 
-    /// Whether a check is done at all.
+    /// Whether a check is not off.
     pub fn is_on(&self, check: Check) -> bool {
         self.policy.action(check) != Action::Off
     }
 
-    /// Takes a finding, unless its check is off. Of one check at one place the first is kept. Those that block stand first, and an alarm
-    /// makes room for one.
+    /// Adds a finding, unless its check is off. Only the first finding of a check at a place is kept. Blocking findings come first, and
+    /// replace an alarm if there is no room.
     pub fn add(&mut self, check: Check, place: &str, detail: &[u8]) {
         let action = self.policy.action(check);
         let is_known = self.found.iter().any(|it| it.check == check && it.place == place);
@@ -105,17 +105,17 @@ impl<'a> Findings<'a> {
         self.found.truncate(FINDINGS_MAX);
     }
 
-    /// All of them.
+    /// All findings.
     pub fn all(&self) -> &[Finding] {
         &self.found
     }
 
-    /// The first that blocks.
+    /// The first blocking finding.
     pub fn blocks(&self) -> Option<&Finding> {
         self.found.iter().find(|finding| finding.blocks())
     }
 
-    /// Gives them away.
+    /// Returns all findings.
     pub fn into_all(self) -> Vec<Finding> {
         self.found
     }

@@ -1,60 +1,60 @@
-//! What checks go by.
+//! The policy of checks.
 
 use super::action::Action;
 use super::catalogue::Check;
 
-/// What is allowed of one kind of file.
+/// Limits of one file type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FileType {
     /// The extension, in lower case and without the dot; empty for paths without one.
     pub extension: Box<str>,
-    /// Longest path.
+    /// Maximum length of the path.
     pub url_bytes_max: Option<usize>,
-    /// Longest query.
+    /// Maximum length of the query.
     pub query_bytes_max: Option<usize>,
-    /// Longest body.
+    /// Maximum length of the body.
     pub body_bytes_max: Option<u64>,
 }
 
-/// Which kinds of files may be asked for.
+/// Allowed file types.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum FileTypes {
-    /// All but these.
+    /// All types except these.
     AllBut(Vec<Box<str>>),
-    /// These alone.
+    /// Only these types.
     Only(Vec<FileType>),
 }
 
-/// How much there may be.
+/// Limits of requests.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// Times that a target may be encoded.
+    /// How often a target may be encoded.
     pub decodings_max: u8,
-    /// Longest path.
+    /// Maximum length of the path.
     pub url_bytes_max: usize,
-    /// Longest query.
+    /// Maximum length of the query.
     pub query_bytes_max: usize,
-    /// Longest head, and body with it.
+    /// Maximum length of the head and the body together.
     pub request_bytes_max: u64,
-    /// Longest body.
+    /// Maximum length of the body.
     pub body_bytes_max: u64,
-    /// Longest header, name and value.
+    /// Maximum length of a header, name and value.
     pub header_bytes_max: usize,
-    /// Most headers.
+    /// Maximum number of headers.
     pub headers_max: usize,
-    /// Longest value of a parameter.
+    /// Maximum length of a parameter's value.
     pub parameter_bytes_max: usize,
-    /// Longest name of a parameter.
+    /// Maximum length of a parameter's name.
     pub parameter_name_bytes_max: usize,
-    /// Most parameters.
+    /// Maximum number of parameters.
     pub parameters_max: usize,
-    /// Longest cookie, name and value.
+    /// Maximum length of a cookie, name and value.
     pub cookie_bytes_max: usize,
-    /// Most cookies.
+    /// Maximum number of cookies.
     pub cookies_max: usize,
-    /// Deepest GraphQL query.
+    /// Maximum depth of a GraphQL query.
     pub graphql_depth_max: usize,
-    /// Most queries of one GraphQL request, and most aliases.
+    /// Maximum number of queries in a GraphQL request, and of aliases.
     pub graphql_batch_max: usize,
 }
 
@@ -79,24 +79,24 @@ impl Default for Limits {
     }
 }
 
-/// What checks go by.
+/// Actions and limits of the checks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Policy {
     actions: [Action; Check::ALL.len()],
-    /// How much there may be.
+    /// Limits of requests.
     pub limits: Limits,
-    /// Methods that are allowed.
+    /// Allowed methods.
     pub methods: Vec<Box<str>>,
-    /// Kinds of files that are.
+    /// Allowed file types.
     pub file_types: FileTypes,
-    /// Longest values of parameters with these names, instead of the limit for all.
+    /// Maximum lengths of the values of named parameters; they override the general limit.
     pub parameter_limits: Vec<(Box<str>, usize)>,
 }
 
-/// Methods of applications; CONNECT and TRACE are not among them.
+/// Methods of applications, without CONNECT and TRACE.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-/// Extensions of what is not for clients: copies, sources, keys, data bases.
+/// Extensions of files not intended for clients: copies, sources, keys, databases.
 const FORBIDDEN_TYPES: [&str; 24] = [
     "asa", "bak", "bat", "cer", "cfg", "cmd", "conf", "config", "dat", "db", "dll", "exe", "ini",
     "jks", "key", "log", "mdb", "old", "pem", "pfx", "sh", "sql", "swp", "sqlite",
@@ -115,12 +115,12 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// What becomes of a request in which this check finds something.
+    /// The action of a check.
     pub fn action(&self, check: Check) -> Action {
         self.actions[check as usize]
     }
 
-    /// Says what becomes of it.
+    /// Sets the action of a check.
     pub fn set(&mut self, check: Check, action: Action) {
         self.actions[check as usize] = action;
     }

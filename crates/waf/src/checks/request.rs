@@ -1,4 +1,4 @@
-//! All checks of one request, in the order in which it comes.
+//! Runs all checks of one request, in the order of its parts.
 
 use super::cookies::cookies;
 use super::declared::{Interface, Values};
@@ -9,20 +9,20 @@ use super::{
 use crate::body::{self, Body, MediaType};
 use crate::inspection::{BodyLength, Request, TargetParts, target_parts};
 
-/// What the checks of a virtual server go by.
+/// The checks of a virtual server.
 #[derive(Debug, Clone, Default)]
 pub struct Checks {
-    /// Which are done, and how much there may be.
+    /// Actions and limits.
     pub policy: Policy,
-    /// What requests look like, if that is declared.
+    /// The declared interface, if any.
     pub interface: Option<Interface>,
 }
 
-/// Names and values, in their order.
+/// Names and values, in order.
 pub type Named<'a> = &'a [(&'a [u8], &'a [u8])];
 
 impl Checks {
-    /// What they find in a head; `arguments` are those of the query.
+    /// Findings in a head; `arguments` are those of the query.
     pub fn head(&self, request: &Request<'_>, arguments: Named<'_>) -> Vec<Finding> {
         let mut findings = Findings::new(&self.policy);
         let to = &mut findings;
@@ -57,8 +57,7 @@ impl Checks {
         findings.into_all()
     }
 
-    /// What they find in a body, beside what was found in its head. `arguments` are those of the body, `before` how many
-    /// there were in the query.
+    /// Findings in a body, in addition to those in its head. `arguments` are those of the body, `before` the number of arguments in the query.
     pub fn body(
         &self,
         (method, target): (&[u8], &[u8]),
@@ -69,7 +68,7 @@ impl Checks {
         let mut findings = Findings::beside(&self.policy, found);
         let to = &mut findings;
         of_body(body, to);
-        // A known one was looked at with the head.
+        // A known length was checked with the head.
         if received.length == BodyLength::Unknown {
             body_length(target, received, to);
         }
@@ -88,14 +87,14 @@ impl Checks {
     }
 }
 
-/// How long a request is whose body has come.
+/// Lengths of a request whose body was received.
 #[derive(Debug, Clone, Copy)]
 pub struct Received {
-    /// What its framing says of its body.
+    /// The body's length by its framing.
     pub length: BodyLength,
-    /// Bytes of its target and fields.
+    /// Bytes of the target and fields.
     pub head_bytes: u64,
-    /// Bytes of its body, as they came.
+    /// Bytes of the body, as received.
     pub body_bytes: u64,
 }
 
@@ -106,7 +105,7 @@ fn values(arguments: Named<'_>, before: usize, to: &mut Findings<'_>) {
     }
 }
 
-/// Looks at the GraphQL documents among arguments.
+/// Checks the GraphQL documents among the arguments.
 fn documents(arguments: Named<'_>, is_document: impl Fn(&[u8]) -> bool, to: &mut Findings<'_>) {
     let found: Vec<&[u8]> =
         arguments.iter().filter(|(name, _)| is_document(name)).map(|(_, value)| *value).collect();
@@ -115,7 +114,7 @@ fn documents(arguments: Named<'_>, is_document: impl Fn(&[u8]) -> bool, to: &mut
     }
 }
 
-/// `json.query`, and those of a batch: `json.array_0.query`.
+/// Whether a name is `json.query`, or a query of a batch: `json.array_0.query`.
 fn is_query_of_json(name: &[u8]) -> bool {
     let inner = name.strip_prefix(b"json.").and_then(|rest| rest.strip_suffix(b"query"));
     inner.is_some_and(|inner| {
@@ -125,7 +124,7 @@ fn is_query_of_json(name: &[u8]) -> bool {
     })
 }
 
-/// Whether a segment of the path is `graphql`, whatever its parameters are.
+/// Whether a path segment is `graphql`, ignoring parameters.
 fn is_graphql(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').any(|segment| {
         let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
@@ -133,7 +132,7 @@ fn is_graphql(path: &[u8]) -> bool {
     })
 }
 
-/// The media type of a body, in lower case; `None`: there is none that can be read.
+/// The media type of a body, in lower case; `None` if there is no valid one.
 fn media_type_of(headers: Named<'_>) -> Option<String> {
     let (_, value) = headers.iter().find(|(name, _)| is_named(name, b"content-type"))?;
     Some(MediaType::parse(value)?.essence())

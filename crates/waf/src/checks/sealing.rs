@@ -1,34 +1,34 @@
-//! Cookies that come back as they were set: sealed on the way to the client, opened on the way to the member.
+//! Protects cookies against changes: they are sealed on the way to the client, and opened on the way to the member.
 //!
-//! A sealed cookie has a tag behind its value, over its name and value, by a key that only weir has. Who changes the value, or gives it
-//! another name, cannot make the tag. The application gets the value without the tag.
+//! A sealed cookie has a tag after its value: a keyed hash of its name and value, with a key that only weir has. Clients cannot compute the tag of
+//! another value or name. The application gets the value without the tag.
 
 use crate::inspection::decoded_path;
 
-/// Bytes of a tag.
+/// Length of a tag.
 pub const TAG_BYTES: usize = 16;
-/// Characters of a tag, with the dot before them.
+/// Characters of a tag, including the dot before it.
 const TAG_TEXT_BYTES: usize = 1 + 22;
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Makes the tag of a cookie's name and value: a keyed hash (HMAC) of them.
+/// Computes the tag of a cookie's name and value: a keyed hash (HMAC).
 pub trait Sealer {
-    /// The tag by the key that signs now.
+    /// The tag by the current signing key.
     fn tag(&self, message: &[u8]) -> [u8; TAG_BYTES];
-    /// Whether it is the tag by any key that still holds. In constant time.
+    /// Whether the tag is valid by any accepted key. In constant time.
     fn is_tag(&self, message: &[u8], tag: &[u8; TAG_BYTES]) -> bool;
 }
 
-/// What is done with the cookies that an application sets.
+/// Terms for the cookies that an application sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CookieTerms {
-    /// Those that are sealed.
+    /// Sealed cookies.
     pub sealed: Vec<CookieNames>,
-    /// Those that are left alone, by their names: persistence goes by them.
+    /// Names of cookies that are not sealed: persistence uses them.
     pub others: Vec<Box<[u8]>>,
 }
 
-/// A name, or all names that begin alike.
+/// A name, or all names with a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CookieNames {
     name: Box<[u8]>,
@@ -36,7 +36,7 @@ pub struct CookieNames {
 }
 
 impl CookieNames {
-    /// As the configuration has it: `session`, `cart_*`, `*`.
+    /// Parses the form of the configuration: `session`, `cart_*`, `*`.
     pub fn new(text: &str) -> Self {
         let (name, is_prefix) = match text.strip_suffix('*') {
             Some(prefix) => (prefix, true),
@@ -45,13 +45,13 @@ impl CookieNames {
         Self { name: alike(name.as_bytes()).into(), is_prefix }
     }
 
-    /// `name` is as [`alike`] makes it.
+    /// Whether the name is selected. `name` must be normalised by [`alike`].
     fn have(&self, name: &[u8]) -> bool {
         if self.is_prefix { name.starts_with(&self.name) } else { *name == *self.name }
     }
 }
 
-/// A name as the servers see it that are least exact: in lower case, decoded, and with an underscore where PHP has one.
+/// The name as read by the most lenient servers: in lower case, decoded, and with PHP's underscores.
 fn alike(name: &[u8]) -> Vec<u8> {
     let mut name = decoded_path(name);
     for byte in &mut name {
@@ -63,7 +63,7 @@ fn alike(name: &[u8]) -> Vec<u8> {
     name
 }
 
-/// A name without what servers strip at its ends: blanks of Unicode, of which there are many, and bytes that no name has.
+/// A name without leading and trailing bytes that servers strip: Unicode blanks, of which there are many, and bytes that no name has.
 fn stripped(name: &[u8]) -> &[u8] {
     let Some(start) = name.iter().position(u8::is_ascii_graphic) else { return &[] };
     let end = name.iter().rposition(u8::is_ascii_graphic).map_or(start, |last| last + 1);
@@ -71,20 +71,20 @@ fn stripped(name: &[u8]) -> &[u8] {
 }
 
 impl CookieTerms {
-    /// Whether a cookie of this name has a tag.
+    /// Whether a cookie of this name is sealed.
     fn seals(&self, name: &[u8]) -> bool {
         if self.leave(name) {
             return false;
         }
         let name = stripped(name);
         let begins = name.split(|byte| *byte == b'[').next().unwrap_or_default();
-        // PHP makes an array of `session[x]`, and that is `session` all the same.
+        // PHP reads `session[x]` as an element of the array `session`.
         let (whole, begins) = (alike(name), alike(begins));
         self.sealed.iter().any(|names| names.have(&whole) || names.have(&begins))
     }
 
-    /// Writes a Cookie field's value without the tags of its sealed cookies. Whether that differs. A sealed cookie whose tag is not right
-    /// stays as it is, and its name goes to `changed`.
+    /// Writes a Cookie field's value without the tags of its sealed cookies; returns whether it differs. A sealed cookie with an invalid tag is
+    /// unchanged, and its name is added to `changed`.
     pub fn open(
         &self,
         field: &[u8],
@@ -115,7 +115,7 @@ impl CookieTerms {
         is_opened
     }
 
-    /// Servers that go by RFC 2109 divide cookies at commas too.
+    /// Servers that follow RFC 2109 also split cookies at commas.
     fn note_hidden(&self, piece: &[u8], changed: &mut Vec<Vec<u8>>) {
         for piece in piece.split(|byte| *byte == b',').skip(1) {
             let (name, _) = divided(piece);
@@ -125,12 +125,12 @@ impl CookieTerms {
         }
     }
 
-    /// Whether a cookie that the application sets is left alone.
+    /// Whether a cookie that the application sets is excluded from sealing.
     pub fn leave(&self, name: &[u8]) -> bool {
         self.others.iter().any(|other| **other == *name)
     }
 
-    /// Writes name and value of a cookie that the application sets, sealed if it is one of those. Whether it is.
+    /// Writes the name and value of a cookie that the application sets, sealed if required. Returns whether it was sealed.
     pub fn set(&self, name: &[u8], pair: &[u8], sealer: &impl Sealer, to: &mut Vec<u8>) -> bool {
         let is_sealed = self.seals(name);
         if is_sealed {
@@ -145,13 +145,13 @@ impl CookieTerms {
     }
 }
 
-/// Name, without blanks around it, and value, with those.
+/// Splits a cookie into its name, without surrounding blanks, and its value, with blanks.
 fn divided(piece: &[u8]) -> (&[u8], &[u8]) {
     let equals = memchr::memchr(b'=', piece).unwrap_or(piece.len());
     (piece[..equals].trim_ascii(), piece.get(equals + 1..).unwrap_or_default())
 }
 
-/// Appends the value with its tag, as the client gets it.
+/// Appends the value with its tag, as sent to the client.
 fn seal(name: &[u8], value: &[u8], sealer: &impl Sealer, to: &mut Vec<u8>) {
     let tag = sealer.tag(&message(name, value));
     to.extend_from_slice(value);
@@ -159,14 +159,14 @@ fn seal(name: &[u8], value: &[u8], sealer: &impl Sealer, to: &mut Vec<u8>) {
     write_text(&tag, to);
 }
 
-/// The value without its tag; `None`: it was not set here.
+/// The value without its tag; `None` if the tag is invalid.
 fn open<'a>(name: &[u8], sealed: &'a [u8], sealer: &impl Sealer) -> Option<&'a [u8]> {
     let (value, tail) = sealed.split_at_checked(sealed.len().checked_sub(TAG_TEXT_BYTES)?)?;
     let tag = read_text(tail.strip_prefix(b".")?)?;
     sealer.is_tag(&message(name, value), &tag).then_some(value)
 }
 
-/// The length of the name stands first: no other name and value give the same bytes.
+/// Begins with the length of the name, so that no other name and value give the same bytes.
 fn message(name: &[u8], value: &[u8]) -> Vec<u8> {
     let length = u32::try_from(name.len()).unwrap_or(u32::MAX);
     [&length.to_be_bytes()[..], name, value].concat()
@@ -182,7 +182,7 @@ fn write_text(tag: &[u8; TAG_BYTES], to: &mut Vec<u8>) {
     }
 }
 
-/// The tag of a text; each tag has one text.
+/// Parses the text of a tag; each tag has exactly one text.
 fn read_text(text: &[u8]) -> Option<[u8; TAG_BYTES]> {
     let mut bytes = Vec::with_capacity(TAG_BYTES + 2);
     for four in text.chunks(4) {
@@ -204,7 +204,7 @@ fn read_text(text: &[u8]) -> Option<[u8; TAG_BYTES]> {
 mod tests {
     use super::*;
 
-    /// A keyed hash for tests: not one that would be hard to make.
+    /// A keyed hash for tests, without security.
     struct Plain(u8);
 
     impl Sealer for Plain {
@@ -264,7 +264,7 @@ mod tests {
             ("s=v".to_owned(), "s=v", &["s"]),
             (format!("s={s}; s=v"), "s=v; s=v", &["s"]),
             ("s".to_owned(), "s", &["s"]),
-            // Another name, by what other servers make of it.
+            // Names that other servers read as the same name.
             (format!("S={s}"), "", &["S"]),
             (format!("%73={s}"), "", &["%73"]),
             ("cart.1=x".to_owned(), "", &["cart.1"]),

@@ -5,7 +5,7 @@ use crate::inspection::{BodyLength, Request};
 
 const HERE: (std::net::IpAddr, u16) = (std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 80);
 
-/// All checks at work, whatever is off by itself.
+/// A policy with all checks on, including those that are off by default.
 fn strict() -> Policy {
     let mut policy = Policy::default();
     Check::ALL.into_iter().for_each(|check| policy.set(check, Action::Block));
@@ -18,7 +18,7 @@ fn names(findings: Findings<'_>) -> Vec<&'static str> {
     names
 }
 
-/// A check with what it must find, and what is near and must not be found by it.
+/// A check, with inputs that it must find and similar inputs that it must not find.
 type Case<'a> = (&'a str, [&'a [u8]; 3], [&'a [u8]; 3]);
 
 fn table(of: impl Fn(&[u8]) -> Vec<&'static str>, cases: &[Case<'_>]) {
@@ -107,7 +107,7 @@ fn evasion_of_targets() {
     );
 }
 
-/// A head of the target, and header lines behind it.
+/// A head with this target and further header lines.
 fn with_head(
     lines: &[u8],
     look: impl Fn(&Request<'_>, &mut Findings<'_>),
@@ -533,7 +533,7 @@ fn graphql_queries() {
     assert_eq!(names(findings), ["graphql_batch"]);
 }
 
-/// However many alarms there are, what blocks is kept, and stands first.
+/// With any number of alarms, blocking findings are kept, and come first.
 #[test]
 fn alarms_do_not_push_out_what_blocks() {
     let mut policy = strict();
@@ -626,7 +626,7 @@ fn names_are_one_each() {
     }
 }
 
-/// The table of docs/waf.md has each check as it is.
+/// The table in docs/waf.md lists each check with its properties.
 #[test]
 fn all_checks_are_documented() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/waf.md");

@@ -1,4 +1,4 @@
-//! Decoders of streams: a closed set, one way to drive them.
+//! Stream decoders of all codings, with a common interface.
 
 use brotlic::BrotliDecoder;
 use brotlic::decode::DecoderInfo;
@@ -7,16 +7,16 @@ use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
 use super::{Coding, InflateProblem};
 
-/// The window of deflate, 32 KiB (15 bits).
+/// The window of deflate: 32 KiB (15 bits).
 const WINDOW_BITS: u8 = 15;
-/// What asks zlib-rs for the frame of gzip.
+/// Added to the window bits, selects the gzip frame in zlib-rs.
 const GZIP_FRAME: u8 = 16;
-/// The largest window of zstd over HTTP, 8 MiB (RFC 9659).
+/// Maximum zstd window over HTTP: 8 MiB (RFC 9659).
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
-/// Bytes by which a stream of zlib and one without its frame can be told apart.
+/// Number of bytes that distinguish a zlib stream from raw deflate.
 pub(super) const DEFLATE_START_BYTES: usize = 5;
 
-/// What a step has done.
+/// The result of a step.
 pub(super) struct Step {
     pub taken: usize,
     pub written: usize,
@@ -30,12 +30,12 @@ pub(super) enum Decoder {
 }
 
 impl Decoder {
-    /// For a stream that begins so; only [`Coding::Deflate`] asks for that.
+    /// A decoder for a stream with this beginning, which is used only for [`Coding::Deflate`].
     pub fn new(coding: Coding, start: &[u8]) -> Result<Self, InflateProblem> {
         Ok(match coding {
             Coding::Gzip => Self::Zlib(Inflate::new(true, WINDOW_BITS + GZIP_FRAME)),
             Coding::Deflate => Self::Zlib(Inflate::new(has_zlib_frame(start)?, WINDOW_BITS)),
-            // Windows beyond RFC 7932 are not taken: nobody is to send them unasked.
+            // Windows larger than those of RFC 7932 are rejected: they require the receiver's consent.
             Coding::Brotli => Self::Brotli(BrotliDecoder::new()),
             Coding::Zstd => {
                 let mut context = DCtx::try_create().ok_or(InflateProblem::Malformed)?;
@@ -46,7 +46,7 @@ impl Decoder {
         })
     }
 
-    /// Decodes what fits into `out`.
+    /// Decodes as much as fits into `out`.
     pub fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, InflateProblem> {
         match self {
             Self::Zlib(inflate) => {
@@ -72,10 +72,10 @@ impl Decoder {
     }
 }
 
-/// Whether a stream of deflate has the frame of zlib (RFC 1950, section 2.2), which it is to have.
+/// Whether a deflate stream has the zlib frame (RFC 1950, section 2.2), as required.
 ///
-/// Without one it may look the same: it begins with a block that is stored then, for the low bits of `CM` say so, and its length stands
-/// twice behind them (RFC 1951, section 3.2.4).
+/// A raw stream may begin like a zlib frame: then it begins with a stored block, because of the low bits of `CM`, and the block's length follows
+/// twice (RFC 1951, section 3.2.4).
 fn has_zlib_frame(start: &[u8]) -> Result<bool, InflateProblem> {
     let &[method, flags, ref rest @ ..] = start else { return Ok(false) };
     let is_zlib = method & 0x0f == 8

@@ -1,16 +1,16 @@
-//! All codings of a body, the outermost first.
+//! Decodes all codings of a body, the outermost first.
 
 use super::stage::{Decoded, Stage};
 use super::{Coding, InflateProblem};
 
-/// How many times as long as what has come of a body it may become. Telemetry and logs shrink to a fiftieth at best.
+/// Maximum ratio of the decoded length to the received length. Telemetry and logs shrink to a fiftieth at best.
 pub const INFLATION_MAX: u64 = 200;
-/// So much a body may become, however little has come.
+/// Decoded length that is always allowed, regardless of the received length.
 const INFLATED_BYTES_FREE: u64 = 64 << 10;
-/// Bytes that are taken at a time, so that it matters little how a body is cut.
+/// Bytes processed at a time, so that the cuts of a body hardly matter.
 const PIECE_BYTES: usize = 1 << 10;
 
-/// Inflates a body as it comes.
+/// An incremental decoder of a body.
 #[derive(Debug)]
 pub struct Inflater {
     stages: Vec<Stage>,
@@ -19,13 +19,13 @@ pub struct Inflater {
 }
 
 impl Inflater {
-    /// For codings in the order in which they were applied. No coding may make more than `bytes_max` bytes.
+    /// Decodes codings listed in the order in which they were applied. No coding may produce more than `bytes_max` bytes.
     pub fn new(codings: &[Coding], bytes_max: u64) -> Self {
         let stages = codings.iter().rev().map(|coding| Stage::new(*coding)).collect();
         Self { stages, bytes_max, taken_bytes: 0 }
     }
 
-    /// Takes the next bytes. Behind a problem there is nothing more to be had of it.
+    /// Decodes the next bytes. After a problem, there is no more output.
     pub fn feed(&mut self, input: &[u8], to: &mut dyn FnMut(&[u8])) -> Result<(), InflateProblem> {
         for piece in input.chunks(PIECE_BYTES) {
             self.taken_bytes += piece.len() as u64;
@@ -35,7 +35,7 @@ impl Inflater {
         Ok(())
     }
 
-    /// Takes the end. A body without a byte has no coding that could be wrong.
+    /// Ends the body. An empty body is valid in any coding.
     pub fn finish(&mut self, to: &mut dyn FnMut(&[u8])) -> Result<(), InflateProblem> {
         if self.taken_bytes == 0 {
             return Ok(());
@@ -50,12 +50,12 @@ impl Inflater {
         Ok(())
     }
 
-    /// Memory that it takes, at most; what it has given away not counted.
+    /// Upper bound of the decoders' memory, without the output.
     pub fn memory_bytes(&self) -> u64 {
         self.stages.iter().map(Stage::memory_bytes).sum()
     }
 
-    /// Bytes that it has taken and made so far, in all codings but the innermost: those it has given away.
+    /// Bytes consumed by all codings so far, so including the output of all codings except the last.
     pub fn work_bytes(&self) -> u64 {
         self.stages.iter().map(|stage| stage.taken_bytes).sum()
     }
@@ -65,14 +65,14 @@ impl Inflater {
         self.bytes_max.min(by_length)
     }
 
-    /// Which of both limits it was.
+    /// Distinguishes the two length limits.
     fn of_length(&self, problem: InflateProblem) -> InflateProblem {
         let is_bomb = self.given_bytes_max() < self.bytes_max;
         if problem == InflateProblem::TooLong && is_bomb { InflateProblem::Bomb } else { problem }
     }
 }
 
-/// Sends bytes through the codings that are left.
+/// Passes bytes through the remaining codings.
 fn push(
     stages: &mut [Stage],
     bytes: &[u8],

@@ -1,9 +1,9 @@
-//! Content codings of request bodies (RFC 9110, section 8.4), inflated as they come and within a budget.
+//! Content codings of request bodies (RFC 9110, section 8.4), decoded incrementally and within limits.
 //!
-//! One stream per coding: several members of gzip, several frames of zstd and whatever else stands behind a stream's end are read in
-//! different ways by servers, and so by nobody here.
+//! Each coding must be a single stream: servers read several gzip members, several zstd frames and other data after a stream's end differently, so
+//! these are rejected here.
 //!
-//! **Architecture invariant:** memory and work are bounded by what has come and by [`Inflater::new`]'s limit; nothing is collected here.
+//! **Architecture invariant:** memory and work are bounded by the received bytes and by [`Inflater::new`]'s limit; nothing is collected here.
 
 mod decoder;
 mod inflater;
@@ -11,15 +11,15 @@ mod stage;
 
 pub use inflater::{INFLATION_MAX, Inflater};
 
-/// Codings of one body, one within the other.
+/// Maximum number of nested codings of a body.
 pub const CODINGS_MAX: usize = 3;
 
-/// How a body is encoded.
+/// A content coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
     /// RFC 1952.
     Gzip,
-    /// RFC 1950; RFC 1951 alone is taken too, as some clients send it.
+    /// RFC 1950; RFC 1951 without the zlib frame is also accepted, because some clients send it.
     Deflate,
     /// RFC 7932.
     Brotli,
@@ -28,7 +28,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// By its name in Content-Encoding.
+    /// The coding with this name in Content-Encoding.
     fn named(name: &[u8]) -> Option<Self> {
         let names: [(&[u8], Self); 5] = [
             (b"gzip", Self::Gzip),
@@ -44,26 +44,26 @@ impl Coding {
 /// Why an encoded body cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InflateProblem {
-    /// It has a coding that is not known.
+    /// A coding is not known.
     Unknown,
-    /// It has more codings than [`CODINGS_MAX`].
+    /// There are more codings than [`CODINGS_MAX`].
     TooManyCodings,
-    /// It is not what its coding says.
+    /// The data is invalid in its coding.
     Malformed,
-    /// Its end is missing.
+    /// The end is missing.
     Truncated,
-    /// Something stands behind its end.
+    /// There is data after the end.
     Trailing,
-    /// It is a stream of zlib and one without its frame, of other content.
+    /// The data is valid both as a zlib stream and as raw deflate, with different content.
     Ambiguous,
-    /// It is longer than it may be.
+    /// The body is longer than the limit.
     TooLong,
-    /// It is more than [`INFLATION_MAX`] times as long as what was sent.
+    /// The body is more than [`INFLATION_MAX`] times as long as the received data.
     Bomb,
 }
 
 impl InflateProblem {
-    /// As it is told.
+    /// A sentence for logs.
     pub fn sentence(self) -> &'static str {
         match self {
             Self::Unknown => "The body has a coding that is not known (Content-Encoding).",
@@ -77,17 +77,17 @@ impl InflateProblem {
         }
     }
 
-    /// Whether it is about how long the body is.
+    /// Whether the problem is the length of the body.
     pub fn is_length(self) -> bool {
         matches!(self, Self::TooLong | Self::Bomb)
     }
 }
 
-/// The codings of a field's value, in the order in which they were applied; `identity` is none.
+/// The codings of a field's value, in the order in which they were applied, without `identity`.
 pub fn codings(value: &[u8]) -> Result<Vec<Coding>, InflateProblem> {
     let mut found = Vec::new();
     for name in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
-        // Lists may have empty elements (RFC 9110, section 5.6.1).
+        // Lists may contain empty elements (RFC 9110, section 5.6.1).
         if name.is_empty() || name.eq_ignore_ascii_case(b"identity") {
             continue;
         }

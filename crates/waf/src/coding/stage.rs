@@ -5,23 +5,23 @@ use std::fmt;
 use super::decoder::{DEFLATE_START_BYTES, Decoder};
 use super::{Coding, InflateProblem};
 
-/// Bytes that are decoded at a time.
+/// Bytes decoded at a time.
 const CHUNK_BYTES: usize = 16 << 10;
-/// Memory of a decoder that has seen nothing, with its chunk.
+/// Memory of an idle decoder, including its chunk.
 const IDLE_BYTES: u64 = 128 << 10;
-/// Memory for tables that a byte can ask for: the shortest tree of brotli has 12 bits, and takes 1 KiB.
+/// Memory for tables that one input byte can cause: the shortest brotli tree has 12 bits, and takes 1 KiB.
 const TABLES_BYTES_PER_BYTE: u64 = 1 << 10;
-/// Memory that tables take at most: brotli has up to 768 trees.
+/// Maximum memory of tables: brotli has up to 768 trees.
 const TABLES_BYTES_MAX: u64 = 4 << 20;
-/// The largest window, of brotli.
+/// The largest window, used by brotli.
 const WINDOW_BYTES_MAX: u64 = 16 << 20;
 
-/// Takes one coding off.
+/// Decodes one coding.
 pub(super) struct Stage {
     coding: Coding,
-    /// `None`: not enough has come to choose.
+    /// `None`: too few bytes received to choose the decoder.
     decoder: Option<Decoder>,
-    /// What came before there was a decoder.
+    /// Bytes received before the decoder was chosen.
     start: Vec<u8>,
     chunk: Vec<u8>,
     is_at_end: bool,
@@ -40,7 +40,7 @@ impl fmt::Debug for Stage {
     }
 }
 
-/// Where decoded bytes go.
+/// Receiver of decoded bytes.
 pub(super) type Decoded<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), InflateProblem>;
 
 impl Stage {
@@ -56,7 +56,7 @@ impl Stage {
         }
     }
 
-    /// Decodes what has come, to no more than `given_bytes_max` in all.
+    /// Decodes input, up to `given_bytes_max` bytes of output in total.
     pub fn feed(
         &mut self,
         input: &[u8],
@@ -77,7 +77,7 @@ impl Stage {
         self.begin(given_bytes_max, to)
     }
 
-    /// Nothing more comes.
+    /// Ends the input.
     pub fn finish(&mut self, given_bytes_max: u64, to: Decoded<'_>) -> Result<(), InflateProblem> {
         if self.decoder.is_none() {
             self.begin(given_bytes_max, to)?;
@@ -85,7 +85,7 @@ impl Stage {
         if self.is_at_end { Ok(()) } else { Err(InflateProblem::Truncated) }
     }
 
-    /// Memory that it takes, at most.
+    /// Upper bound of the memory.
     pub fn memory_bytes(&self) -> u64 {
         let tables = self.taken_bytes.saturating_mul(TABLES_BYTES_PER_BYTE).min(TABLES_BYTES_MAX);
         IDLE_BYTES + tables + self.given_bytes.min(WINDOW_BYTES_MAX)

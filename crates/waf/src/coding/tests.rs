@@ -1,4 +1,4 @@
-//! Bodies in every coding, cut anywhere, and what is wrong with others.
+//! Bodies in every coding with any cuts, and invalid bodies.
 
 use weir_testing::encode;
 
@@ -15,7 +15,7 @@ const EVERY: [(&str, Coding); 5] = [
 
 const PLENTY: u64 = 64 << 20;
 
-/// What an inflater makes of a body that comes in pieces of so many bytes.
+/// The output of an inflater for a body in pieces of this length.
 fn inflated(
     codings: &[Coding],
     body: &[u8],
@@ -96,7 +96,7 @@ fn a_body_ends_where_its_coding_says() {
             let (_, result) = inflated(&[coding], &body[..end], 100, PLENTY);
             assert_eq!(result, Err(Problem::Truncated), "{name}: {end} of {}", body.len());
         }
-        // What servers differ in: they end here, or read on.
+        // Servers differ here: they stop, or continue reading.
         let twice = [&body[..], &body].concat();
         let padded = [&body[..], b"\0"].concat();
         for longer in [twice, padded] {
@@ -126,7 +126,7 @@ fn what_is_not_encoded_is_told() {
         let (_, result) = inflated(&[coding], &body, 100, PLENTY);
         assert!(result.is_err() || name == "zstd", "{name}: its checksum is wrong");
     }
-    // A dictionary that only they know.
+    // A dictionary that only the sender and the application know.
     let (_, result) =
         inflated(&[Coding::Deflate], b"\x78\xbb\0\0\0\x01\x03\0\0\0\0\x01", 1, PLENTY);
     assert_eq!(result, Err(Problem::Malformed));
@@ -148,23 +148,23 @@ fn bombs_end_early() {
         assert_eq!(result, Err(Problem::Bomb), "{name}");
         assert!(out.len() <= 512 << 10, "{name}: {}", out.len());
     }
-    // What is in between counts, too.
+    // The intermediate length counts too.
     let hollow = encode("gzip", &encode("br", &encode("gzip", &bomb)));
     let codings = [Coding::Gzip, Coding::Brotli, Coding::Gzip];
     assert_eq!(inflated(&codings, &hollow, 100, PLENTY).1, Err(Problem::Bomb));
-    // Short ones may be as plain as they like.
+    // Short bodies may have any ratio.
     let (out, result) = inflated(&[Coding::Gzip], &encode("gzip", &[b'a'; 60_000]), 10, PLENTY);
     assert_eq!((out.len(), result), (60_000, Ok(())));
 }
 
 #[test]
 fn windows_are_bounded() {
-    // A frame of zstd with a window of 16 MiB and one of 8 MiB, each an empty last block.
+    // A zstd frame with a window of 16 MiB and one of 8 MiB, each an empty last block.
     for (window_log, expected) in [(24_u8, Err(Problem::Malformed)), (23, Ok(()))] {
         let body = [0x28, 0xb5, 0x2f, 0xfd, 0x00, (window_log - 10) << 3, 0x01, 0, 0];
         assert_eq!(inflated(&[Coding::Zstd], &body, 1, PLENTY).1, expected, "{window_log}");
     }
-    // RFC 7932 has no window of this kind.
+    // RFC 7932 does not define this window.
     assert_eq!(
         inflated(&[Coding::Brotli], &[0x11, 0x1e, 0x03], 1, PLENTY).1,
         Err(Problem::Malformed)

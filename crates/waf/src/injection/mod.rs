@@ -1,8 +1,8 @@
-//! Injection found by tokenising: SQL and script.
+//! Detection of SQL and script injection by tokenising.
 //!
-//! Both detectors answer SecLang's operators `@detectSQLi` and `@detectXSS`. Neither looks for strings: a value is read the way a database or
-//! a browser would read it, from each place in which an application may have put it, and it is an injection when it leaves that
-//! place and goes on with something that has an effect.
+//! The two detectors implement SecLang's operators `@detectSQLi` and `@detectXSS`. They do not search for strings: they read a value like a database
+//! or a browser, from each place where an application may have inserted it. The value is an injection if it leaves this place and continues with
+//! tokens that have an effect.
 //!
 //! **Architecture invariant:** each detector reads its input a bounded number of times, from left to right, and allocates nothing.
 

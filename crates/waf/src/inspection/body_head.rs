@@ -1,18 +1,18 @@
-//! What a request's head says of its body.
+//! The body-related fields of a request's head.
 
 use crate::body;
 use crate::coding::{self, Coding};
 
-/// How a body is to be read, by its head.
+/// How to read a body, according to the request's head.
 #[derive(Debug, Default)]
 pub(super) struct BodyHead {
     /// The last Content-Type.
     pub content_type: Vec<u8>,
-    /// How it is encoded, in the order in which that was done.
+    /// Content codings, in the order in which they were applied.
     pub codings: Vec<Coding>,
-    /// Why nothing can be said of it, if that is so.
+    /// Why the body cannot be decoded, if it cannot.
     pub unreadable: Option<&'static str>,
-    /// Why servers may see something else in it, if that is so.
+    /// Why servers may interpret the body differently, if they may.
     pub doubt: Option<&'static str>,
     pub has_types: bool,
     has_type: bool,
@@ -20,7 +20,7 @@ pub(super) struct BodyHead {
 }
 
 impl BodyHead {
-    /// Takes a Content-Type. Servers differ in which of several they go by.
+    /// Adds a Content-Type field. With several, servers differ in the one they use.
     pub fn content_type_is(&mut self, value: &[u8]) {
         if std::mem::replace(&mut self.has_type, true) {
             self.has_types = true;
@@ -32,7 +32,7 @@ impl BodyHead {
         self.content_type = value.to_vec();
     }
 
-    /// Takes a Content-Encoding. Servers differ in what they make of several, though they are one list.
+    /// Adds a Content-Encoding field. Servers differ in how they treat several fields, although these form one list.
     pub fn encoding_is(&mut self, value: &[u8]) {
         let is_second = std::mem::replace(&mut self.has_encoding, true);
         match coding::codings(value) {

@@ -1,4 +1,4 @@
-//! Bodies that are encoded, cut, or not what their head says.
+//! Bodies that are encoded, truncated, or in conflict with the request's head.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const TOO_LONG: Verdict = Verdict::Exceeded(Limit::BodyLength);
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const MULTIPART: (&str, &str) = ("Content-Type", "multipart/form-data; boundary=b");
-/// Bytes that bodies may be inflated to here.
+/// Limit of the decoded body in these tests, in bytes.
 const INFLATED_BYTES_MAX: u64 = 100_000;
 
 struct Rules;
@@ -62,7 +62,7 @@ fn begun(fields: &[(&str, &str)], checks: Option<Checks>) -> Inspection {
     inspection
 }
 
-/// What comes of a body, and why it could not be read.
+/// The verdict on a body, and the reason if it could not be read.
 fn judged(fields: &[(&str, &str)], body: &[u8]) -> (Verdict, Option<&'static str>) {
     let mut inspection = begun(fields, None);
     for piece in body.chunks(50) {
@@ -118,7 +118,7 @@ fn what_cannot_be_decoded_is_no_pass() {
         (of("br"), first.clone(), UNREAD),
         (of("gzip"), gzip(&long), TOO_LONG),
         (of("gzip"), Vec::new(), Verdict::Pass),
-        // Rules judge what there is.
+        // Rules judge the part that was read.
         (of("gzip"), cut(gzip(b"a=attack"), 4), DENIED),
         (of("gzip"), gzip(&[b"a=attack&b=", &long[..]].concat()), DENIED),
     ] {
@@ -140,7 +140,7 @@ fn named(name: &[u8], plain: &[u8]) -> Vec<u8> {
     body
 }
 
-/// A server that pays no regard to Content-Encoding reads something else.
+/// A server that ignores Content-Encoding reads other content.
 #[test]
 fn what_is_read_without_decoding_is_judged() {
     let encoded = ("Content-Encoding", "gzip");
@@ -161,7 +161,7 @@ fn what_is_read_without_decoding_is_judged() {
     assert_eq!(judged(&[MULTIPART, encoded], &named(b"x", part)).0, Verdict::Pass);
     let in_name = [b"\r\n", &part[..]].concat();
     assert_eq!(judged(&[MULTIPART, encoded], &named(&in_name, part)).0, UNREAD);
-    // JSON that is a block of deflate: the blanks at its end are the end of the block.
+    // JSON that is also a deflate block: its trailing blanks are the end of the block.
     let both = (0..1_000_000_u32).map(|number| format!("[{number}]\t ")).find(|json| {
         let mut inflater = crate::coding::Inflater::new(&[crate::coding::Coding::Deflate], 1_000);
         inflater.feed(json.as_bytes(), &mut |_| ()).is_ok() && inflater.finish(&mut |_| ()).is_ok()

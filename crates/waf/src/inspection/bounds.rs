@@ -1,15 +1,15 @@
-//! The bounds of what rules may do for a request: work and time.
+//! Limits on the work and time of a request's rules.
 
 use super::report::Limit;
 use super::state::State;
 
-/// Rules of a phase are evaluated from here on.
+/// Marks the start of a phase's evaluation.
 pub(super) fn begin(state: &mut State) {
     state.timer.begin(state.message.texts.work_bytes());
     plan(state);
 }
 
-/// What keeps the request from being judged, behind a rule or before one more value.
+/// The exceeded limit, if any. Checked after each rule and before each further value.
 #[inline]
 pub(super) fn look(state: &mut State) -> Option<Limit> {
     if state.message.texts.work_bytes() > state.work_bytes_looked_at {
@@ -18,7 +18,7 @@ pub(super) fn look(state: &mut State) -> Option<Limit> {
     state.exceeded
 }
 
-/// So much was looked at that it may be too much, or have taken too long.
+/// Checks work and time after the work counter passed its next mark.
 #[cold]
 fn look_closely(state: &mut State) {
     let work_bytes = state.message.texts.work_bytes();

@@ -1,4 +1,4 @@
-//! Checks without rules, in an inspection: those of the head before its first rule, those of the body before the rules of the second phase.
+//! Checks without rules: head checks run before the first rule, body checks before the rules of the second phase.
 
 use std::sync::Arc;
 
@@ -11,25 +11,25 @@ use crate::body::Body;
 use crate::checks::{Checks, Finding, Received};
 use crate::seclang::Variable;
 
-/// What is looked at without rules, and what that has found.
+/// The configured checks and their findings.
 #[derive(Debug)]
 pub(super) struct Checked {
-    /// `None`: nothing is.
+    /// `None`: no checks.
     pub checks: Option<Arc<Checks>>,
     pub findings: Vec<Finding>,
-    /// How long the body is, as the head says.
+    /// The body's length, as declared by the head.
     length: BodyLength,
-    /// Bytes of target and fields.
+    /// Bytes of the target and the fields.
     head_bytes: u64,
 }
 
 impl Checked {
-    /// By these.
+    /// Starts with these checks.
     pub fn new(checks: Option<Arc<Checks>>) -> Self {
         Self { checks, findings: Vec::new(), length: BodyLength::None, head_bytes: 0 }
     }
 
-    /// Looks at the head.
+    /// Checks the head.
     pub fn head(&mut self, request: &Request<'_>, message: &Message) {
         let Some(checks) = &self.checks else { return };
         let texts = &message.texts;
@@ -42,7 +42,7 @@ impl Checked {
         self.length = request.body;
     }
 
-    /// Looks at the body, which has been read.
+    /// Checks the body after it was read.
     pub fn body(&mut self, body: &Body, message: &Message) {
         let Some(checks) = &self.checks else { return };
         let text = |id: TextId| message.texts.get(id);
@@ -63,7 +63,7 @@ impl Checked {
         self.findings = checks.body(request, body, (&arguments, before), found);
     }
 
-    /// What they block of the request so far. Where nothing is blocked it is what they would have done.
+    /// The verdict of the first finding that blocks. In detection mode, `would_be` takes it instead.
     pub fn refused(&self, mode: Mode, would_be: &mut Option<Verdict>) -> Option<Verdict> {
         let check = self.findings.iter().find(|finding| finding.blocks())?.check;
         let verdict = Verdict::Refused { check, status: check.status() };

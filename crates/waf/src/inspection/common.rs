@@ -1,8 +1,8 @@
-//! Texts that many requests have in common: the names of fields, and values that browsers send alike.
+//! Cache of texts that many requests share: field names, and values that browsers send identically.
 //!
-//! What rules can make of a text depends on its bytes alone: which transformations change it, which operators may match it. So texts that come
-//! again and again are looked at once, and requests begin with a copy of what is known of them. Only values of fields that bear no secret are
-//! remembered. A request finds one of them by having the same bytes, so it learns nothing of others that it does not have.
+//! The result of rules for a text depends on its bytes alone: which transformations change it, which operators may match it. So frequent texts are
+//! analysed once, and each request starts with a copy of the results. Only values of fields without secrets are cached. A request finds a text only
+//! by having the same bytes, so it learns nothing about other requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use super::request::Request;
 use super::texts::Texts;
 use crate::plan::View;
 
-/// Fields whose values are remembered.
+/// Fields whose values are cached.
 const FIELDS: [&[u8]; 22] = [
     b"accept",
     b"accept-charset",
@@ -38,26 +38,26 @@ const FIELDS: [&[u8]; 22] = [
     b"user-agent",
     b"x-requested-with",
 ];
-/// Longest text that is remembered.
+/// Maximum length of a cached text.
 const TEXT_BYTES_MAX: usize = 256;
-/// Most texts that transformations make of one that is remembered. To look at them takes time, which the request that teaches it has to wait.
+/// Maximum number of texts derived by transformations from one cached text. Their analysis delays the request that adds the text.
 const MADE_MAX: usize = 24;
-/// Most bytes and texts in all: each request begins with a copy of them.
+/// Maximum bytes and texts in total: each request copies them.
 const ALL_BYTES_MAX: usize = 32 << 10;
 const ALL_TEXTS_MAX: usize = 512;
-/// Most texts that are remembered, without what transformations make of them.
+/// Maximum number of cached texts, without those derived by transformations.
 const TEXTS_MAX: usize = 96;
-/// One of so many requests is looked at for texts that are common.
+/// One request in this many is sampled for common texts.
 const SAMPLE: u32 = 16;
-/// A text is common if so many of these requests have it, of a window of them.
+/// A text is common if this many sampled requests of a window have it.
 const SEEN_MIN: u8 = 4;
 const WINDOW_SAMPLES: u32 = 256;
-/// After so many windows the memory begins anew: what is common changes with time.
+/// The cache is cleared after this many windows, because common texts change with time.
 const WINDOWS: u32 = 64;
-/// Most texts that are counted in a window.
+/// Maximum number of texts counted in a window.
 const COUNTED_MAX: usize = 4_096;
 
-/// Common texts of the requests that one view's rules look at.
+/// Common texts of the requests that use one view.
 #[derive(Debug)]
 pub struct CommonTexts {
     view: Arc<View>,
@@ -67,15 +67,15 @@ pub struct CommonTexts {
 #[derive(Debug)]
 struct Learned {
     texts: Arc<Texts>,
-    /// How many were learned.
+    /// Number of learned texts.
     count: usize,
     requests: u32,
     samples: u32,
-    /// How often each text was seen in this window, by its hash.
+    /// Count of each text in this window, by its hash.
     seen: HashMap<u64, u8>,
 }
 
-/// A text that is seen no more often: it is not to be looked at again in this window.
+/// Count of a text that was refused: it is not analysed again in this window.
 const REFUSED: u8 = u8::MAX;
 
 impl Learned {
@@ -84,7 +84,7 @@ impl Learned {
         Self { texts, count: 0, requests: 0, samples: 0, seen: HashMap::new() }
     }
 
-    /// Counts a text that is not known yet. Whether it has become common.
+    /// Counts an unknown text; returns whether it has become common.
     fn is_common(&mut self, text: &[u8]) -> bool {
         if self.texts.has(text) || self.seen.len() >= COUNTED_MAX {
             return false;
@@ -96,7 +96,7 @@ impl Learned {
         *seen == SEEN_MIN
     }
 
-    /// The next request's number of samples, if it is looked at.
+    /// Advances the request counter; returns whether this request is sampled.
     fn is_sample(&mut self) -> bool {
         self.requests = self.requests.wrapping_add(1);
         if !self.requests.is_multiple_of(SAMPLE) {
@@ -114,22 +114,22 @@ impl Learned {
 }
 
 impl CommonTexts {
-    /// None yet, of requests that these rules look at.
+    /// An empty cache for requests that use this view.
     pub fn new(view: Arc<View>) -> Self {
         Self { view, learned: Mutex::new(Learned::nothing()) }
     }
 
-    /// The rules.
+    /// The view.
     pub fn view(&self) -> &Arc<View> {
         &self.view
     }
 
-    /// Takes the head of a request, with what is known of texts that requests have in common.
+    /// Starts an inspection with a request's head and the cached texts.
     pub fn begin(&self, options: &Options, request: &Request<'_>) -> Inspection {
         begin_with(Arc::clone(&self.view), self.of(request), options, request)
     }
 
-    /// What is known before a request is looked at. Now and then it learns from one.
+    /// The cached texts for a request. Sampled requests may add one.
     fn of(&self, request: &Request<'_>) -> Texts {
         let (known, new) = {
             let mut learned = self.learned();
@@ -142,7 +142,7 @@ impl CommonTexts {
         known.copy()
     }
 
-    /// Remembers these texts, whatever they are.
+    /// Caches these texts unconditionally.
     pub fn teach(&self, texts: &[&[u8]]) {
         for text in texts {
             let known = Arc::clone(&self.learned().texts);
@@ -159,19 +159,19 @@ impl CommonTexts {
         if !has_room {
             learned.seen.insert(super::texts::hash(text), REFUSED);
         } else if Arc::ptr_eq(&learned.texts, known) {
-            // Otherwise another request has taught it another text meanwhile: this one comes again.
+            // Otherwise another request added a text meanwhile: this text will come again.
             learned.texts = Arc::new(more);
             learned.count += 1;
         }
     }
 
-    /// No one who holds it can leave it half changed.
+    /// A poisoned lock is safe to use: no holder can leave the data half changed.
     fn learned(&self) -> MutexGuard<'_, Learned> {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A text of a request that has become common with it, if there is room for one. All are counted, and those that are left come again.
+/// A text that became common with this request, if there is room for one. All texts are counted; the others will come again.
 fn common<'a>(learned: &mut Learned, request: &Request<'a>) -> Option<&'a [u8]> {
     if learned.count >= TEXTS_MAX {
         return None;
@@ -189,7 +189,7 @@ fn common<'a>(learned: &mut Learned, request: &Request<'a>) -> Option<&'a [u8]> 
     common
 }
 
-/// Whether values of a field are remembered.
+/// Whether values of a field are cached.
 fn is_remembered(name: &[u8]) -> bool {
     FIELDS.iter().any(|field| field.eq_ignore_ascii_case(name))
 }
@@ -224,7 +224,7 @@ SecRule REQUEST_HEADERS "@rx ^sensitive$" "id:3,phase:1,pass,t:none,t:lowercase"
         CommonTexts::new(Arc::new(view))
     }
 
-    /// The rules that hold for a request with these fields.
+    /// The rules that match a request with these fields.
     fn found(common: &CommonTexts, headers: &[(&str, &str)]) -> Vec<u64> {
         let fields: Vec<(&[u8], &[u8])> =
             headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
@@ -294,7 +294,7 @@ SecRule REQUEST_HEADERS "@rx ^sensitive$" "id:3,phase:1,pass,t:none,t:lowercase"
             values.iter().map(|value| found(&common(), &[("Accept", value)])).collect();
         assert_eq!(fresh[0], [2, 3]);
         assert_eq!(fresh[1], [3]);
-        // Each value behind every other one.
+        // Each value after every other one.
         for first in values {
             let common = common();
             common.teach(&[first.as_bytes()]);

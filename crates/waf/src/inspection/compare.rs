@@ -1,4 +1,4 @@
-//! Operators at work.
+//! Evaluation of operators.
 
 use super::report::Limit;
 use super::state::State;
@@ -8,13 +8,13 @@ use crate::plan::{Comparison, Link, has_bad_escape, has_other_bytes};
 use crate::seclang::{Groups, Pattern};
 use crate::value::number_of;
 
-/// What an operator says.
+/// The result of an operator.
 pub(super) enum Outcome {
     No,
     Yes,
-    /// With the groups of a pattern.
+    /// Match, with the groups of a pattern.
     Groups(Groups),
-    /// With a text that stands for what was found.
+    /// Match, with a text that represents the finding.
     Found(Vec<u8>),
 }
 
@@ -28,11 +28,11 @@ impl Outcome {
     }
 }
 
-/// Most groups that `capture` keeps.
+/// Maximum number of groups that `capture` keeps.
 const GROUPS_MAX: usize = 10;
 
 impl State {
-    /// Compares a value. `rule`: its place, for texts that speak of it.
+    /// Compares a value. `rule`: the rule's place, for texts that refer to it.
     pub(super) fn compare(&mut self, rule: u32, link: &Link, text: TextId) -> Outcome {
         let length = self.message.texts.get(text).len();
         self.message.texts.count_work(length);
@@ -94,8 +94,8 @@ impl State {
 }
 
 impl State {
-    /// A pattern that is made for this request: compiled once for values that come one behind the other, and counted as work, for that
-    /// takes far longer than to look at a value.
+    /// A pattern that is built for this request. It is compiled once for consecutive values and counted as work, because compilation takes far longer
+    /// than matching a value.
     fn pattern_of(&mut self, text: &[u8]) -> Option<Pattern> {
         const WORK_BYTES_PER_BYTE: usize = 10_000;
         if let Some((known, pattern)) = &self.made_pattern
@@ -109,7 +109,7 @@ impl State {
         pattern
     }
 
-    /// Tries a pattern. The steps of one that goes back are counted as work beforehand, and where that is too much it is not tried.
+    /// Tries a pattern. The steps of a backtracking pattern are counted as work first; if that exceeds the limit, the pattern is not tried.
     fn tried(&mut self, pattern: &Pattern, text: TextId, captures: bool) -> Outcome {
         const WORK_BYTES_PER_STEP: usize = 8;
         let steps = pattern.steps_max(self.message.texts.get(text));
@@ -124,7 +124,7 @@ impl State {
         self.or_exceeded(outcome)
     }
 
-    /// A pattern that cannot be tried is a verdict, never a silent "no match".
+    /// A pattern that cannot be tried results in a verdict, never in a silent "no match".
     fn or_exceeded(&mut self, outcome: Option<Outcome>) -> Outcome {
         outcome.unwrap_or_else(|| {
             self.exceeded.get_or_insert(Limit::Pattern);
@@ -133,7 +133,7 @@ impl State {
     }
 }
 
-/// What a pattern says. `None`: that would take too many steps.
+/// The result of a pattern. `None`: it would take too many steps.
 fn rx(pattern: &Pattern, bytes: &[u8], captures: bool) -> Option<Outcome> {
     if !captures {
         return pattern.is_match(bytes).map(Outcome::of);
@@ -142,7 +142,7 @@ fn rx(pattern: &Pattern, bytes: &[u8], captures: bool) -> Option<Outcome> {
         let found = pattern.find(bytes)?;
         return Some(found.map_or(Outcome::No, |range| Outcome::Groups(vec![Some(range)])));
     }
-    // Most values do not match, and groups cost more than that.
+    // Most values do not match, and finding groups costs more than this test.
     if !pattern.is_match(bytes)? {
         return Some(Outcome::No);
     }

@@ -1,4 +1,4 @@
-//! What rules change.
+//! Effects of rules.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use crate::seclang::{Control, Toggle, Variable};
 use crate::value::{Value, number_of};
 
 impl State {
-    /// What a link does for each value that it holds for.
+    /// Applies a link's effects for each matched value.
     pub(super) fn take_effects(&mut self, place: u32, link: &Link) {
         for effect in &link.effects {
             match effect {
                 Effect::Set(collection, name, to) => {
-                    // What a virtual server sets holds against what is set for all requests.
+                    // Values set by a virtual server override unconditional rules.
                     if link.targets.is_empty() && self.is_fixed(place, *collection, name) {
                         continue;
                     }
@@ -39,7 +39,7 @@ impl State {
                 Effect::Remove(collection, name) => self.write(place, *collection, name, None),
                 Effect::Control(control, rules) => self.control(control, rules),
                 Effect::Mask(target) => self.removals.mask(target),
-                // Stored collections begin empty, and go with the request: the view has warned of that.
+                // Stored collections start empty and end with the request; the view has warned of that.
                 Effect::Open(_) | Effect::Expire => {}
             }
         }
@@ -110,9 +110,9 @@ impl State {
             Control::RequestBodyProcessor(name) => self.message.choose_processor(name),
             Control::RequestBodyLimit(bytes) => self.message.body.bytes_max = Some(*bytes),
             Control::AuditEngine(toggle) => self.engine.is_audited = *toggle != Toggle::Off,
-            // Weir's audit log has one form.
+            // Weir's audit log has one format.
             Control::AuditLogParts => {}
-            // It never blocks more than its settings say.
+            // Rules cannot block more than the settings allow.
             Control::RuleEngine(toggle) => {
                 self.engine.is_on = *toggle != Toggle::Off;
                 self.engine.only_detects = *toggle == Toggle::DetectionOnly;

@@ -1,4 +1,4 @@
-//! Rules in their order.
+//! Evaluation of rules in their order.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use crate::plan::{CompiledRule, Link, ScopeId, Stage, View};
 use crate::seclang::{Allow, Disruption, Phase, Selector, Target, TargetKind};
 use crate::value::Value;
 
-/// Bytes of a value that are told.
+/// Maximum bytes of a value in a report.
 const TOLD_BYTES_MAX: usize = 512;
-/// What is told in place of a value that is masked.
+/// Replacement of a masked value in reports.
 const MASK: &[u8] = b"***";
-/// Values of one rule that are told.
+/// Maximum number of reported values of one rule.
 const TOLD_VALUES_MAX: usize = 32;
-/// Rules that held, of which is told.
+/// Maximum number of reported matches.
 const MATCHES_MAX: usize = 1_024;
 
-/// How evaluation goes on behind a rule.
+/// Where evaluation continues after a rule.
 enum Next {
     On,
-    /// With the first rule at or behind this place in the order of all rules.
+    /// At the first rule at or after this place in the order of all rules.
     At(u32),
-    /// Not in this phase.
+    /// The phase ends.
     EndPhase,
     Stop(Verdict),
 }
@@ -42,7 +42,7 @@ impl State {
         }
         let rules = &view.phases[phase as usize - 1];
         bounds::begin(self);
-        // What was too much before is not gone on with.
+        // A limit that was exceeded earlier still holds.
         if let Some(verdict) = self.limit() {
             return verdict;
         }
@@ -75,13 +75,13 @@ impl State {
         Verdict::Pass
     }
 
-    /// What keeps the request from being judged, if anything does.
+    /// The exceeded limit, if any.
     fn limit(&mut self) -> Option<Verdict> {
         bounds::look(self);
         self.exceeded.map(Verdict::Exceeded)
     }
 
-    /// Whether all links of a rule hold.
+    /// Whether all links of a rule match.
     fn holds(&mut self, view: &View, place: u32, rule: &CompiledRule) -> bool {
         self.hits.clear();
         rule.links.iter().all(|link| self.link_holds(view, place, link))
@@ -114,7 +114,7 @@ impl State {
         holds
     }
 
-    /// The number of values that a target takes, as a value.
+    /// The number of a target's values, as a value.
     fn counted(&mut self, place: u32, link: &Link, target: &Target) -> Hit {
         let count = self.count(place, link, target);
         let name = match &target.selector {
@@ -125,7 +125,7 @@ impl State {
         Hit { variable: target.variable, name, text, is_count: true }
     }
 
-    /// Whether a link holds for values of its group.
+    /// Whether a link matches a value of its group.
     fn group_holds(&mut self, view: &View, place: u32, link: &Link, group: u16) -> bool {
         let operator = link.operator.number;
         let has_removed = self.removals.has_targets_of(place);
@@ -142,7 +142,7 @@ impl State {
         holds
     }
 
-    /// Whether a link holds for a value. Its effects come with each.
+    /// Whether a link matches a value. Its effects run for each matched value.
     fn value_holds(&mut self, view: &View, place: u32, link: &Link, hit: Hit) -> bool {
         let Some(pipeline) = view.rules.pipelines.get(usize::from(link.pipeline.0)) else {
             return false;
@@ -151,7 +151,7 @@ impl State {
             let text = self.message.texts.transformed(hit.text, pipeline);
             return self.text_holds(view, place, link, Hit { text, ..hit });
         }
-        // Each text once, as it comes and behind each step that changes it.
+        // Each text once: the original, and the result of each step that changes it.
         let mut holds = self.text_holds(view, place, link, hit);
         let mut text = hit.text;
         for step in &pipeline.steps {
@@ -190,7 +190,7 @@ impl State {
         true
     }
 
-    /// Keeps what a pattern has found in `TX:0` to `TX:9`.
+    /// Stores a pattern's groups in `TX:0` to `TX:9`.
     fn capture(&mut self, text: TextId, outcome: Outcome) {
         let bytes = self.message.texts.get(text);
         let groups = self.written.groups_mut();
@@ -200,7 +200,7 @@ impl State {
                 let value = |range: std::ops::Range<usize>| {
                     Value::from_bytes(bytes.get(range).unwrap_or_default())
                 };
-                // A group that took no part is empty.
+                // A group that did not take part is empty.
                 let found = found
                     .into_iter()
                     .map(|group| Some(group.map_or_else(|| Value::Text(Arc::default()), value)));
@@ -220,7 +220,7 @@ impl State {
         }
     }
 
-    /// What a rule that holds does.
+    /// Runs the actions of a matched rule.
     fn act(&mut self, place: u32, rule: &CompiledRule) -> Next {
         self.note(place, rule);
         let stop = |verdict| Next::Stop(verdict);
@@ -243,7 +243,7 @@ impl State {
                 stop(Verdict::Redirect { to, status, rule: rule.id })
             }
         };
-        // A rule that turns the engine off blocks no more itself, and what is logged has been answered.
+        // A rule that turns the engine off does not block itself; in the logging phase the response was already sent.
         if let Next::Stop(verdict) = next
             && self.engine.is_on
             && rule.phase != Phase::Logging
@@ -256,7 +256,7 @@ impl State {
         rule.skip.map_or(Next::On, Next::At)
     }
 
-    /// Writes down that a rule held.
+    /// Records a match.
     fn note(&mut self, place: u32, rule: &CompiledRule) {
         if let Some(severity) = rule.severity {
             self.highest_severity = self.highest_severity.min(severity as u8);

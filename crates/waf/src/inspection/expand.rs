@@ -1,16 +1,16 @@
-//! Texts with the values of variables.
+//! Expansion of variables in texts.
 
 use super::state::State;
 use crate::plan::{CompiledPiece, CompiledTemplate};
 use crate::seclang::{Selector, Target, TargetKind, Variable};
 
-/// Longest text that is made.
+/// Maximum length of an expanded text.
 const EXPANDED_BYTES_MAX: usize = 64 << 10;
-/// Deepest text that speaks of another of the rule's texts.
+/// Maximum depth of references to the rule's own texts.
 const DEPTH_MAX: usize = 2;
 
 impl State {
-    /// A text of a rule with the values that its variables have now.
+    /// Expands a rule's text with the current values of its variables.
     pub(super) fn expanded(&mut self, rule: u32, template: &CompiledTemplate) -> Vec<u8> {
         let mut text = Vec::new();
         self.expand(rule, template, &mut text, 0);
@@ -47,7 +47,7 @@ impl State {
         }
     }
 
-    /// The first value of a variable.
+    /// Appends the first value of a variable.
     fn first(&mut self, variable: Variable, name: Option<&[u8]>, to: &mut Vec<u8>) {
         match variable {
             Variable::MatchedVar => {

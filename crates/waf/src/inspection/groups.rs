@@ -1,7 +1,7 @@
-//! The values that links look at, collected and transformed once for all links that look at the same.
+//! The values that links examine, collected and transformed once for all links with the same targets and transformations.
 //!
-//! Values of the same targets are a list. A transformation makes a list of a list, unless it changes none of its values: links whose transformations
-//! do nothing to this request share a list whatever they are called.
+//! The values of the same targets form a list. A transformation derives a new list, unless it changes no value: links whose transformations change
+//! nothing in this request share a list, whatever the transformations are.
 
 use std::ops::Range;
 
@@ -11,70 +11,73 @@ use super::texts::{FactsId, Texts};
 use crate::plan::{Group, GroupTarget, PipelineId, RuleSet, ScopeId, View, add_row, has_bit};
 use crate::transformation::{Steps, Transformation};
 
-/// Values of the same targets behind the same transformations.
+/// Values of the same targets after the same transformations.
 #[derive(Debug, Clone, Copy)]
 struct List {
     from: u32,
     to: u32,
-    /// Transformations that may change one of them.
+    /// Transformations that may change one of the values.
     may_change: Steps,
-    /// One more than the place of the list that was made of this one last, and of the one that was made before of the same.
+    /// One more than the place of the list last derived from this one (`made`), and of the list derived earlier from the same source (`before`); 0:
+    /// none.
     made: u32,
     before: u32,
     maker: Option<Maker>,
-    /// Where the row of operators is that may match one of them, if that was asked for. It may have more, which match values that these were made of.
+    /// Place of the row of operators that may match one of the values, once it was computed. The row may include operators that match only the source
+    /// values.
     row: Option<u32>,
-    /// One more than the place of the list with as many values that it was made of; 0: there is none.
+    /// One more than the place of the source list, if that has as many values; 0: none.
     of: u32,
-    /// Which operators are asked for of the target's values, whatever is made of them.
+    /// The operators that links apply to the target's values, with any transformations.
     scope: ScopeId,
 }
 
-/// What makes a list of another.
+/// The derivation of a list from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Maker {
-    /// A transformation.
+    /// One transformation.
     Step(Transformation),
-    /// Those of a pipeline, each value behind each of them.
+    /// A pipeline: each value after each of the transformations.
     Each(PipelineId),
 }
 
-/// The lists of a group. Groups with the same targets share them as far as their transformations do the same.
+/// The lists of a group. Groups with the same targets share lists while their transformations have the same results.
 #[derive(Debug, Clone, Copy)]
 struct Bundle {
-    /// Where its lists are that have values.
+    /// Range of its non-empty lists among the parts.
     from: u32,
     to: u32,
-    /// Transformations that may change a value of one of them.
+    /// Transformations that may change a value of the lists.
     may_change: Steps,
-    /// Where the row of operators is that may match a value of one of them, if that was asked for.
+    /// Place of the row of operators that may match a value of the lists, once it was computed.
     row: Option<u32>,
-    /// One more than the place of the bundle that was made of this one last, and of the one that was made before of the same.
+    /// One more than the place of the bundle last derived from this one (`made`), and of the bundle derived earlier from the same source (`before`);
+    /// 0: none.
     made: u32,
     before: u32,
-    /// What made it of another.
+    /// The transformation that derived this bundle from another.
     step: Option<Transformation>,
 }
 
-/// The values of groups, as far as they were asked for.
+/// The values of groups, collected on demand.
 #[derive(Debug)]
 pub(super) struct Groups {
-    /// The generation of values that they are of.
+    /// The generation of the collected values.
     generation: u32,
-    /// One more than the bundle of each group, and of each list of targets.
+    /// One more than the place of the bundle of each group, and of each list of targets; 0: none.
     of_groups: Vec<u32>,
     of_sets: Vec<u32>,
     bundles: Vec<Bundle>,
     parts: Vec<u32>,
-    /// One more than the list of each target.
+    /// One more than the place of the list of each target; 0: none.
     of_targets: Vec<u32>,
     lists: Vec<List>,
     hits: Vec<Hit>,
-    /// Rows of operators, a bit each.
+    /// Rows of operators, one bit for each operator.
     operators: Vec<u64>,
-    /// Room for values that are collected.
+    /// Buffer for collected values.
     found: Vec<Hit>,
-    /// Room for a row.
+    /// Buffer for a row.
     row: Vec<u64>,
 }
 
@@ -106,7 +109,7 @@ impl Groups {
         self.operators.clear();
     }
 
-    /// What was made of a list.
+    /// The list already derived from this one by this maker.
     fn known(&self, place: u32, maker: Maker) -> Option<u32> {
         let mut at = self.lists.get(place as usize)?.made;
         while let Some(place) = at.checked_sub(1) {
@@ -119,7 +122,7 @@ impl Groups {
         None
     }
 
-    /// Ends a list that began there.
+    /// Completes the list whose values begin at `from`.
     fn end(&mut self, from: usize, may_change: Steps, scope: ScopeId) -> u32 {
         let (from, to) = (from as u32, self.hits.len() as u32);
         let (made, before, maker, row, of) = (0, 0, None, None, 0);
@@ -127,7 +130,7 @@ impl Groups {
         self.lists.len() as u32 - 1
     }
 
-    /// The same for one that was made of another.
+    /// Completes a list derived from the list `of`.
     fn end_made(&mut self, from: usize, may_change: Steps, of: u32, maker: Maker) -> u32 {
         let place = self.end(from, may_change, ScopeId::ALL);
         let (mut before, mut scope) = (0, ScopeId::ALL);
@@ -144,7 +147,7 @@ impl Groups {
 }
 
 impl Groups {
-    /// Where the lists of a group are, if the operator may match a value of one of them; those of no number are not chosen beforehand.
+    /// Range of the lists of a group, empty if the operator can match none of their values. An operator without a number is tried on all values.
     pub fn group(
         &mut self,
         message: &mut Message,
@@ -166,13 +169,13 @@ impl Groups {
         if self.has(view, row, operator) { parts } else { 0..0 }
     }
 
-    /// Whether an operator is in a row.
+    /// Whether a row contains an operator.
     fn has(&self, view: &View, row: u32, operator: u16) -> bool {
         let from = row as usize;
         has_bit(self.operators.get(from..from + view.row_words()).unwrap_or_default(), operator)
     }
 
-    /// Finds which operators may match a value of a bundle's lists.
+    /// Computes the operators that may match a value of a bundle's lists.
     fn look_at_bundle(
         &mut self,
         message: &mut Message,
@@ -195,7 +198,7 @@ impl Groups {
                 add_row(&mut all, row);
             }
         }
-        // Rows of lists stay as they are: that of several is one more.
+        // Rows of lists stay unchanged: the union of several is a new row.
         let row = if is_one {
             first.unwrap_or(0)
         } else {
@@ -209,7 +212,7 @@ impl Groups {
         row
     }
 
-    /// Where the row of a list is.
+    /// Place of the row of a list; computes it on first use.
     fn row_of(&mut self, message: &mut Message, view: &View, part: usize) -> Option<u32> {
         let place = self.parts.get(part).copied()?;
         let list = self.lists.get(place as usize).copied()?;
@@ -219,7 +222,7 @@ impl Groups {
         }
     }
 
-    /// Where the values of a list are, if the operator may match one of them; those of no number are not chosen beforehand.
+    /// Range of a list's values, empty if the operator can match none of them. An operator without a number is tried on all values.
     pub fn list(&self, view: &View, part: usize, operator: Option<u16>) -> Range<usize> {
         let Some(place) = self.parts.get(part) else { return 0..0 };
         let Some(list) = self.lists.get(*place as usize) else { return 0..0 };
@@ -230,7 +233,8 @@ impl Groups {
         }
     }
 
-    /// The next of the values at these places that an operator is tried on; one of no number is tried on all. The places are those behind it then.
+    /// The next value in `places` that the operator must be tried on; an operator without a number is tried on all. Moves the start of `places` past
+    /// this value.
     pub fn next(
         &self,
         texts: &Texts,
@@ -248,7 +252,7 @@ impl Groups {
         hits.get(at).copied()
     }
 
-    /// The bundle of a group.
+    /// The bundle of a group; derived on first use.
     fn bundle_of(&mut self, message: &mut Message, view: &View, number: u16) -> u32 {
         let Some(group) = view.rules.groups.get(usize::from(number)) else { return u32::MAX };
         let pipeline = view.rules.pipelines.get(usize::from(group.pipeline.0));
@@ -272,7 +276,7 @@ impl Groups {
         place
     }
 
-    /// The values of a group's targets, as they come.
+    /// The values of a group's targets, without transformations.
     fn bundle_of_set(&mut self, message: &mut Message, view: &View, group: &Group) -> u32 {
         let known = self.of_sets.get(usize::from(group.set)).and_then(|it| it.checked_sub(1));
         if let Some(known) = known {
@@ -290,7 +294,7 @@ impl Groups {
         place
     }
 
-    /// What a transformation makes of a bundle.
+    /// Applies a transformation to a bundle.
     #[inline]
     fn bundle_behind(&mut self, message: &mut Message, place: u32, step: Transformation) -> u32 {
         match self.bundles.get(place as usize) {
@@ -341,14 +345,14 @@ impl Groups {
         made
     }
 
-    /// Puts a list into the bundle at hand, if it has values.
+    /// Adds a list to the current bundle, if it has values.
     fn put(&mut self, list: u32) {
         if self.list_at(list).is_some_and(|list| list.from < list.to) {
             self.parts.push(list);
         }
     }
 
-    /// Ends a bundle that began there.
+    /// Completes the bundle whose parts begin at `from`.
     fn end_bundle(&mut self, from: usize, step: Option<Transformation>) -> u32 {
         let lists = self.parts.get(from..).unwrap_or_default().iter();
         let may_change = lists
@@ -363,7 +367,7 @@ impl Groups {
         self.lists.get(place as usize)
     }
 
-    /// The values of a target, as they come.
+    /// The values of a target, without transformations.
     #[inline]
     fn collected(&mut self, message: &mut Message, view: &View, number: u16) -> u32 {
         let known = self.of_targets.get(usize::from(number)).copied().unwrap_or(0);
@@ -397,7 +401,7 @@ impl Groups {
         place
     }
 
-    /// What a transformation makes of a list.
+    /// Applies a transformation to a list.
     fn behind_one(&mut self, message: &mut Message, place: u32, step: Transformation) -> u32 {
         let Some(list) = self.lists.get(place as usize).copied() else { return place };
         if !list.may_change.has(step) {
@@ -429,7 +433,7 @@ impl Groups {
         self.end_made(from, may_change, place, Maker::Step(step))
     }
 
-    /// Each text once, as it comes and behind each step that changes it.
+    /// Each text once: the original, and the result of each step that changes it.
     fn behind_each(
         &mut self,
         message: &mut Message,
@@ -470,7 +474,8 @@ impl Groups {
         self.end_made(from, Steps::default(), place, maker)
     }
 
-    /// Finds which operators may match the values of a list. Those that it shares with one that it was made of are known if that was looked at.
+    /// Computes the operators that may match the values of a list. Starts from the row of a source list if there is one: shared values are not
+    /// examined again.
     fn look_at(&mut self, message: &mut Message, view: &View, place: u32, mut list: List) -> List {
         let (row, words) = (self.operators.len(), view.row_words());
         let like = self.looked_at_before(&list);
@@ -508,7 +513,7 @@ impl Groups {
         list
     }
 
-    /// The nearest list with a row that a list was made of.
+    /// The nearest source list with a row.
     fn looked_at_before(&self, list: &List) -> Option<List> {
         let mut list = *list;
         while let Some(of) = list.of.checked_sub(1) {
@@ -521,7 +526,7 @@ impl Groups {
     }
 }
 
-/// Whether few operators only are asked for of what one of its makers has made.
+/// Whether one of the derivations of a list narrows its operators.
 fn is_narrow(view: &View, lists: &[List], list: &List) -> bool {
     let mut at = Some(list);
     while let Some(list) = at {
@@ -533,7 +538,7 @@ fn is_narrow(view: &View, lists: &[List], list: &List) -> bool {
     false
 }
 
-/// Which operators are asked for of a value of a list: those behind the transformations that made it, where these are few.
+/// The operators to ask for a value of a list: the narrow scope of its last effective derivation, if there is one.
 fn scope_of(
     view: &View,
     texts: &Texts,
@@ -553,13 +558,13 @@ fn scope_of(
     let narrow = scope_behind(view, list.scope, maker);
     let is_known = || text.is_some_and(|text| texts.known(text, narrow).is_some());
     match maker {
-        // Its values stand there as they came as well: more is asked of these.
+        // The list has the original values too: these need the wide scope.
         Maker::Each(_) if !is_known() => list.scope,
         _ => narrow,
     }
 }
 
-/// Which operators are asked for of what this makes of a target's values, those of this scope.
+/// The scope of values that a maker derives from a target's values of this scope.
 fn scope_behind(view: &View, target: ScopeId, maker: Maker) -> ScopeId {
     let scopes = &view.rules.scopes;
     match maker {

@@ -1,4 +1,4 @@
-//! The handle of one request's inspection.
+//! Public handle of one request's inspection.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::checks::Finding;
 use crate::plan::View;
 use crate::seclang::{Phase, Variable};
 
-/// Takes the head of a request of which some texts are known.
+/// Starts an inspection with a request's head and already analysed texts.
 pub(super) fn begin_with(
     view: Arc<View>,
     known: Texts,
@@ -26,20 +26,20 @@ pub(super) fn begin_with(
     Inspection { state }
 }
 
-/// One request under inspection.
+/// The inspection of one request.
 #[derive(Debug)]
 pub struct Inspection {
     pub(super) state: State,
 }
 
 impl Inspection {
-    /// Takes the head of a request.
+    /// Starts an inspection with a request's head.
     pub fn begin(view: Arc<View>, options: &Options, request: &Request<'_>) -> Self {
         begin_with(view, Texts::new(), options, request)
     }
 
-    /// Evaluates the rules that look at the request's head. A limit that was reached is told by [`Self::request_body`] where checks without
-    /// rules have still to look at the body: who lets pass what cannot be judged wants to know what they find.
+    /// Evaluates the rules for the request's head. If a limit was exceeded and checks without rules still need the body, [`Self::request_body`]
+    /// reports the limit: callers that let such requests pass still get the checks' findings.
     pub fn request_headers(&mut self) -> Verdict {
         let State { checked, mode, would_be, .. } = &mut self.state;
         if let Some(verdict) = checked.refused(*mode, would_be) {
@@ -53,22 +53,22 @@ impl Inspection {
         }
     }
 
-    /// Whether the rules of the first phase have left the body to be looked at.
+    /// Whether the body is to be read after the first phase.
     pub fn reads_body(&self) -> bool {
         self.state.message.body.is_read && self.is_judging()
     }
 
-    /// Whether rules still have their say of the request.
+    /// Whether request rules are still evaluated.
     fn is_judging(&self) -> bool {
         self.state.engine.is_on && self.state.passing == Passing::Nothing
     }
 
-    /// Whether any of its bytes would be looked at: without that it need not be waited for.
+    /// Whether body bytes would be examined. If not, callers need not wait for the body.
     pub fn needs_body(&self) -> bool {
         self.reads_body() && self.state.message.needs_body()
     }
 
-    /// Takes bytes of the request's body, behind [`Self::request_headers`].
+    /// Adds bytes of the request's body, after [`Self::request_headers`].
     pub fn body(&mut self, bytes: &[u8]) {
         if let Some(recording) = &mut self.state.message.body.recording {
             recording.push(bytes);
@@ -78,7 +78,7 @@ impl Inspection {
         }
     }
 
-    /// The request's body is over.
+    /// Ends the request's body.
     pub fn end_body(&mut self) {
         if let Some(body) = self.state.message.end_body() {
             let State { checked, message, .. } = &mut self.state;
@@ -89,8 +89,8 @@ impl Inspection {
         names::limit(&mut self.state.message);
     }
 
-    /// Evaluates the rules that look at the whole request. A body that could not be read is no pass, nor is a query with too
-    /// many arguments, whatever the rules say of the rest.
+    /// Evaluates the rules for the whole request. An unreadable body or too many arguments never result in [`Verdict::Pass`], whatever the rules find
+    /// in the rest.
     pub fn request_body(&mut self) -> Verdict {
         let State { checked, mode, would_be, .. } = &mut self.state;
         if let Some(verdict) = checked.refused(*mode, would_be) {
@@ -108,27 +108,27 @@ impl Inspection {
         }
     }
 
-    /// Nothing more of the body is shown, for this reason. Rules judge what was; that is no pass, whatever they say.
+    /// Cuts the body for this reason. Rules judge the bytes so far, and the result is never [`Verdict::Pass`].
     pub fn cut_body(&mut self, limit: Limit) {
         self.leave_body_out();
         self.state.message.body.cut(limit);
         self.end_body();
     }
 
-    /// How far the body is.
+    /// The state of the body's reading.
     pub fn body_progress(&self) -> BodyProgress {
         let body = &self.state.message.body;
         BodyProgress { limit: body.limit, decoding_bytes: body.decoding_bytes() }
     }
 
-    /// The request has a body that is not shown, or not all of it.
+    /// Marks the recorded body as incomplete: the caller does not pass on all of it.
     pub fn leave_body_out(&mut self) {
         if let Some(recording) = &mut self.state.message.body.recording {
             recording.leave_out();
         }
     }
 
-    /// The request's body as it came.
+    /// The request's body as it was received.
     pub fn recorded_body(&self) -> RecordedBody<'_> {
         self.state
             .message
@@ -143,63 +143,63 @@ impl Inspection {
         self.state.message.body.failure
     }
 
-    /// Takes the head of the response.
+    /// Adds the head of the response.
     pub fn response(&mut self, response: &Response<'_>) {
         self.state.message.response(response);
     }
 
-    /// Evaluates the rules that look at the response's head.
+    /// Evaluates the rules for the response's head.
     pub fn response_headers(&mut self) -> Verdict {
         self.state.phase(Phase::ResponseHeaders)
     }
 
-    /// Takes the response's body, or as much of it as is looked at.
+    /// Adds the response's body, or the examined part of it.
     pub fn response_content(&mut self, bytes: &[u8]) {
         self.state.message.response_content(bytes);
     }
 
-    /// Evaluates the rules that look at the whole response.
+    /// Evaluates the rules for the whole response.
     pub fn response_body(&mut self) -> Verdict {
         self.state.phase(Phase::ResponseBody)
     }
 
-    /// Evaluates the rules that only tell. They change nothing any more.
+    /// Evaluates the rules of the logging phase. They no longer change the result.
     pub fn logging(&mut self) {
-        // What would be blocked by now has been answered.
+        // The response was already sent, so a blocking verdict has no effect.
         let _ = self.state.phase(Phase::Logging);
     }
 
-    /// The rules that it goes by.
+    /// The view with the rules of this inspection.
     pub fn view(&self) -> &View {
         &self.state.view
     }
 
-    /// What rules found so far, in the order in which it was found.
+    /// Matches of rules so far, in order.
     pub fn matches(&self) -> &[Match] {
         &self.state.matches
     }
 
-    /// What checks without rules have found so far.
+    /// Findings of checks without rules so far.
     pub fn findings(&self) -> &[Finding] {
         &self.state.checked.findings
     }
 
-    /// What the rules would have done, where they only detect.
+    /// In detection mode: the verdict that blocking mode would have had.
     pub fn would_be(&self) -> Option<&Verdict> {
         self.state.would_be.as_ref()
     }
 
-    /// Whether the request belongs into the audit log.
+    /// Whether the request belongs in the audit log.
     pub fn is_audited(&self) -> bool {
         self.state.engine.is_audited
     }
 
-    /// Bytes that were looked at so far, each as often as it was looked at.
+    /// Bytes examined so far, counted once for each examination.
     pub fn work_bytes(&self) -> u64 {
         self.state.message.texts.work_bytes()
     }
 
-    /// What was done so far.
+    /// Counters of the work so far.
     pub fn counts(&self) -> Counts {
         let Tried { compared, patterns } = self.state.counts;
         Counts { compared, patterns, ..self.state.message.texts.counts() }
@@ -212,24 +212,24 @@ impl Inspection {
         value.map_or(0, |it| it.number())
     }
 
-    /// The score of what comes in, that CRS and the rules like it count.
+    /// The inbound anomaly score of CRS and similar rules.
     pub fn score(&self) -> i64 {
         let names = ["blocking_inbound_anomaly_score", "inbound_anomaly_score", "anomaly_score"];
         names.iter().map(|name| self.number(name)).max().unwrap_or_default()
     }
 
-    /// The value of a variable, the first if it has several.
+    /// The first value of a variable.
     pub fn value(&self, variable: Variable) -> Option<&[u8]> {
         self.entries(variable).next().map(|(_, value)| value)
     }
 
-    /// The value of a field of the request, the first if it has several; names without regard to case.
+    /// The first value of a request field; the name's case is ignored.
     pub fn header(&self, name: &[u8]) -> Option<&[u8]> {
         let mut fields = self.entries(Variable::RequestHeaders);
         fields.find(|(of, _)| of.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// Names and values of a variable that is kept as such: of `ARGS_GET`, not of `ARGS`.
+    /// Names and values of a variable with its own storage: of `ARGS_GET`, not of `ARGS`.
     pub fn entries(&self, variable: Variable) -> impl Iterator<Item = (&[u8], &[u8])> {
         let texts = &self.state.message.texts;
         let entries = self.state.message.values.of(variable).iter();

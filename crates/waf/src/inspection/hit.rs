@@ -1,20 +1,20 @@
-//! A value that a link looks at, or has matched.
+//! A value that a link examines or has matched.
 
 use super::texts::{TextId, Texts};
 use crate::seclang::Variable;
 
-/// A value that the rule at hand has matched.
+/// A value that the current rule has matched.
 #[derive(Debug, Clone, Copy)]
 pub struct Hit {
     pub variable: Variable,
     pub name: TextId,
     pub text: TextId,
-    /// Whether it is the number of values.
+    /// Whether the text is the number of values (`&`).
     pub is_count: bool,
 }
 
 impl Hit {
-    /// That of a variable without members.
+    /// The value of a variable without members.
     pub fn alone(variable: Variable, text: TextId) -> Self {
         Self { variable, name: Texts::EMPTY, text, is_count: false }
     }

@@ -1,4 +1,4 @@
-//! Values by the targets of rules.
+//! Lookup of the values of rules' targets.
 
 use super::hit::Hit;
 use super::state::State;
@@ -6,7 +6,7 @@ use crate::plan::Link;
 use crate::seclang::{Selector, Target, Variable};
 
 impl State {
-    /// The values that a target takes, with the variable that they are told as.
+    /// Collects the values of a target, each with the variable used in reports.
     pub(super) fn collect(
         &mut self,
         rule: u32,
@@ -23,7 +23,7 @@ impl State {
         }
     }
 
-    /// The same, whatever rules leave out.
+    /// Collects the values of a target without exclusions.
     pub(super) fn collect_unfiltered(&mut self, target: &Target, found: &mut Vec<Hit>) {
         found.clear();
         match target.variable {
@@ -88,7 +88,7 @@ impl State {
         }
     }
 
-    /// How many values a target takes.
+    /// The number of values that a target selects.
     pub(super) fn count(&mut self, rule: u32, link: &Link, target: &Target) -> usize {
         let mut found = Vec::new();
         self.collect(rule, link, target, &mut found);

@@ -1,4 +1,4 @@
-//! A message's parts as variables.
+//! The parts of a message as variables.
 
 use super::body_head::BodyHead;
 use super::encoded::{Encoded, Named};
@@ -17,66 +17,66 @@ use crate::seclang::{Selector, Target, TargetKind, Variable};
 #[derive(Debug, Default)]
 pub struct BodySettings {
     pub limits: body::Limits,
-    /// Whether the request's is looked at.
+    /// Whether the request's body is examined.
     pub is_read: bool,
-    /// Whether the response's is.
+    /// Whether the response's body is examined.
     pub is_response_read: bool,
-    /// Whether `REQUEST_BODY` has it, whatever takes it apart.
+    /// Whether `REQUEST_BODY` holds the body, whatever the processor.
     pub is_kept: bool,
-    /// Most bytes that are looked at, if a rule says so.
+    /// Limit of examined bytes, if a rule sets it.
     pub bytes_max: Option<u64>,
     pub(super) processor: Processor,
-    /// What the head says of it.
+    /// The head's fields about the body.
     pub(super) head: BodyHead,
     pub(super) inflated_bytes_max: u64,
     pub(super) encoded: Option<Box<Encoded>>,
-    /// What its bytes have in them as they came, if it is encoded.
+    /// Arguments found in the encoded bytes of an encoded body.
     pub(super) found_as_sent: Named,
     reading: Option<Body>,
-    /// What came, if that is to be recorded.
+    /// The received bytes, if they are recorded.
     pub recording: Option<Recording>,
     kept: Vec<u8>,
-    /// A text that has still to be judged.
+    /// Text that is not judged yet.
     pub(super) text: Vec<u8>,
     /// All text of an XML document, blanks included.
     joined: Vec<u8>,
-    /// Why it could not be read to its end.
+    /// Why the body could not be read to its end.
     pub failure: Option<&'static str>,
-    /// What ended the reading, if nothing behind that is read.
+    /// The limit that ended the reading; later bytes are ignored.
     pub limit: Option<Limit>,
-    /// Bytes that came.
+    /// Bytes received.
     pub received_bytes: u64,
-    /// Bytes of it as rules see it.
+    /// Bytes of the body as rules see it.
     pub(super) length: u64,
 }
 
 impl BodySettings {
-    /// Nothing more of it is read.
+    /// Stops reading the body.
     pub fn cut(&mut self, limit: Limit) {
         self.limit.get_or_insert(limit);
     }
 
-    /// Memory that it takes because it is encoded, at most.
+    /// Upper bound of the memory for decoding the body.
     pub fn decoding_bytes(&self) -> u64 {
         let encoded = self.encoded.as_ref();
         encoded.map_or(0, |it| it.memory_bytes().saturating_add(self.length))
     }
 }
 
-/// A message's parts.
+/// The parts of a message.
 #[derive(Debug)]
 pub struct Message {
     pub texts: Texts,
     pub values: Values,
     pub body: BodySettings,
-    /// Between arguments.
+    /// Separator of arguments.
     pub(super) separator: u8,
-    /// Whether there are more arguments than are taken.
+    /// Whether there are more arguments than the limit.
     pub has_too_many: bool,
 }
 
 impl Message {
-    /// One of which nothing is known.
+    /// An empty message.
     pub fn new(texts: Texts, options: &Options, separator: u8) -> Self {
         let body = BodySettings {
             limits: options.limits,
@@ -103,7 +103,7 @@ impl Message {
         self.values.add(variable, name, text);
     }
 
-    /// Takes the head of a request.
+    /// Adds the head of a request.
     pub fn head(&mut self, request: &Request<'_>) {
         use Variable as V;
         let Request { client, server, method, received_target, target, .. } = *request;
@@ -156,7 +156,7 @@ impl Message {
         self.has_too_many = read.problem().is_some();
     }
 
-    /// Sums that change with the body.
+    /// Updates the size variables that depend on the body.
     pub(super) fn set_sizes(&mut self) {
         let sum = |values: &Values, texts: &Texts, variable| -> u64 {
             let all = values.of(variable).iter();
@@ -172,7 +172,7 @@ impl Message {
         self.set_number(Variable::RequestBodyLength, self.body.length);
     }
 
-    /// What takes the body apart, as a rule says.
+    /// Sets the body processor named by a rule.
     pub fn choose_processor(&mut self, name: &str) {
         if let Some(processor) = Processor::named(name.as_bytes()) {
             self.body.processor = processor;
@@ -180,7 +180,7 @@ impl Message {
         }
     }
 
-    /// Takes bytes of the request's body, as they came.
+    /// Adds received bytes of the request's body.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.body.received_bytes += bytes.len() as u64;
         if self.body.limit.is_some() {
@@ -196,7 +196,7 @@ impl Message {
         }
     }
 
-    /// Takes bytes of the body that is read.
+    /// Adds decoded bytes of the body.
     fn read(&mut self, bytes: &[u8]) {
         self.body.length += bytes.len() as u64;
         if self.body.bytes_max.is_some_and(|max| self.body.length > max) {
@@ -217,7 +217,7 @@ impl Message {
         self.body.reading = Some(reading);
     }
 
-    /// What takes the body apart.
+    /// The parser of this processor.
     pub(super) fn reader(&self, processor: Processor) -> Body {
         let settings = body::Settings {
             separator: self.separator,
@@ -227,7 +227,7 @@ impl Message {
         Body::new(processor, &self.body.head.content_type, &settings)
     }
 
-    /// Where that goes which a body has in it.
+    /// The sink for the body's arguments.
     pub(super) fn arguments(&mut self) -> Arguments<'_> {
         Arguments {
             texts: &mut self.texts,
@@ -236,26 +236,26 @@ impl Message {
         }
     }
 
-    /// Whether anything looks at the request's body: what takes it apart, or a rule that wants it as it is.
+    /// Whether a body processor or a rule needs the request's body.
     pub fn needs_body(&self) -> bool {
         self.body.is_kept || self.body.head.has_types || self.body.processor != Processor::None
     }
 
-    /// Those of forms, JSON and text are looked at as a whole as well, others only where a rule asks for that.
+    /// Forms, JSON and text are also judged as a whole; other bodies only if a rule asks for it.
     fn keeps_body(&self) -> bool {
         let processor = self.body.processor;
         self.body.is_kept
             || matches!(processor, Processor::UrlEncoded | Processor::Json | Processor::Text)
     }
 
-    /// The request's body is over. It is given away as it was read, if it was read to its end.
+    /// Ends the request's body. Returns its parser if the body was read to its end.
     pub fn end_body(&mut self) -> Option<Body> {
         self.end_encoded();
         let is_whole = self.body.limit.is_none();
         let mut read = self.body.reading.take();
         if let Some(reading) = &mut read {
             reading.finish(&mut self.arguments());
-            // What has no end is malformed by that alone.
+            // A cut body would be malformed because of the missing end alone.
             if is_whole {
                 self.tell_problems(reading);
             }
@@ -272,7 +272,7 @@ impl Message {
         read.filter(|_| is_whole)
     }
 
-    /// As XPath has it, the text of an element is that of all within it.
+    /// As in XPath, the text of an element includes the text of all its descendants.
     pub(super) fn add_joined(&mut self) {
         let joined = std::mem::take(&mut self.body.joined);
         let text = joined.trim_ascii();
@@ -293,7 +293,7 @@ impl Message {
         }
     }
 
-    /// The body cannot be read.
+    /// Records that the body cannot be read.
     pub(super) fn tell_error(&mut self, reason: &'static str) {
         use Variable as V;
         self.body.failure = Some(reason);
@@ -320,7 +320,7 @@ impl Message {
         );
     }
 
-    /// Takes the head of the response.
+    /// Adds the head of the response.
     pub fn response(&mut self, response: &Response<'_>) {
         use Variable as V;
         self.set_number(V::ResponseStatus, response.status.into());
@@ -337,7 +337,7 @@ impl Message {
         }
     }
 
-    /// Takes the response's body as a whole, or as much of it as is looked at.
+    /// Adds the response's body, or the examined part of it.
     pub fn response_content(&mut self, bytes: &[u8]) {
         if self.body.is_response_read {
             self.texts.count_work(bytes.len());
@@ -346,9 +346,9 @@ impl Message {
     }
 }
 
-// A body that is encoded.
+// Encoded bodies.
 impl Message {
-    /// Takes bytes of an encoded body.
+    /// Adds bytes of an encoded body.
     fn read_encoded(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -369,7 +369,7 @@ impl Message {
         }
     }
 
-    /// An encoded body is over.
+    /// Ends an encoded body.
     fn end_encoded(&mut self) {
         let Some(mut encoded) = self.body.encoded.take() else { return };
         encoded.look_no_more(&mut self.body.found_as_sent);
@@ -391,7 +391,7 @@ impl Message {
         }
     }
 
-    /// Puts arguments that the encoded bytes have among those that rules judge.
+    /// Adds the arguments found in the encoded bytes to the arguments that rules judge.
     pub(super) fn add_found_as_sent(&mut self) {
         for (name, value) in std::mem::take(&mut self.body.found_as_sent) {
             self.add(Variable::ArgsPost, &name, &value);
@@ -400,7 +400,7 @@ impl Message {
 }
 
 impl Message {
-    /// Puts the values that a target takes behind those that are there.
+    /// Appends the values of a target.
     pub fn collect(&self, target: &Target, found: &mut Vec<Hit>) {
         let variable = target.variable;
         let (kept_under, names_are_values) = sources(variable);
@@ -420,19 +420,19 @@ impl Message {
         }
     }
 
-    /// Whether a selector takes a member of this name.
+    /// Whether a selector selects a member of this name.
     pub fn takes(&self, selector: &Selector, name: TextId) -> bool {
         matches!(selector, Selector::All) || selector.takes(self.texts.get(name))
     }
 
-    /// The name that a value is told by: `ARGS:id`.
+    /// The name of a value in reports: `ARGS:id`.
     pub fn full_name(&self, hit: &Hit) -> Vec<u8> {
         let mut name = Vec::new();
         if hit.is_count {
             name.push(b'&');
         }
         name.extend_from_slice(hit.variable.name().as_bytes());
-        // A member may have no name.
+        // The name of a member may be empty.
         if hit.name != Texts::EMPTY || (hit.variable.is_collection() && !hit.is_count) {
             name.push(b':');
             name.extend_from_slice(self.texts.get(hit.name));
@@ -440,19 +440,19 @@ impl Message {
         name
     }
 
-    /// Whether one of these targets leaves a value out.
+    /// Whether one of these targets excludes a value.
     pub fn is_excluded(&self, targets: &[Target], hit: &Hit) -> bool {
         let mut excluded = targets.iter().filter(|target| target.kind == TargetKind::Excluded);
         excluded.any(|target| self.is_of(target, hit))
     }
 
-    /// Whether a value is one that a target takes.
+    /// Whether a target selects a value.
     pub fn is_of(&self, target: &Target, hit: &Hit) -> bool {
         target.variable == hit.variable && target.selector.takes(self.texts.get(hit.name))
     }
 }
 
-/// What is 0 until a body says otherwise.
+/// Variables that are 0 until a body sets them.
 const NUMBERS_OF_BODIES: [Variable; 19] = [
     Variable::InboundDataError,
     Variable::MultipartBoundaryQuoted,
@@ -483,7 +483,7 @@ fn host_without_port(host: &[u8]) -> &[u8] {
     }
 }
 
-/// Puts what a body has in it among the values.
+/// Sink that adds a body's arguments to the values.
 pub(super) struct Arguments<'a> {
     texts: &'a mut Texts,
     values: &'a mut Values,

@@ -1,7 +1,7 @@
-//! One request's way through the rules.
+//! The inspection of one request.
 //!
-//! [`Inspection::begin`] takes the head; [`Inspection::request_headers`] evaluates the first phase, and so on. What a phase finds is a [`Verdict`].
-//! Everything that belongs to the request is in the inspection, and goes with it.
+//! [`Inspection::begin`] takes the request's head; [`Inspection::request_headers`] evaluates the first phase, and so on. Each phase results in a
+//! [`Verdict`]. The inspection owns all state of the request.
 
 mod body_head;
 mod bounds;

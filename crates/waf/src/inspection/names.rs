@@ -1,22 +1,22 @@
-//! Names of a body's arguments, as rules judge them that look at names.
+//! Argument names of a body, as judged by rules that examine names.
 //!
-//! The name of a leaf of JSON is its whole path, so short leaves below a long key make names that are many times as long as the body. What rules
-//! do with them has to stay linear in the body. Elements of an array differ by their numbers alone: one name is judged for all of them. The
-//! other names may be so many times as long as the body; what is beyond that is not judged, and the request counts as one of too many arguments.
+//! The name of a JSON leaf is its whole path, so short leaves below a long key make names many times as long as the body. The work of rules must stay
+//! linear in the body's length. Names of array elements that differ only by index are judged once. The other names may have [`NAMES_PER_BYTE`] times
+//! the bytes of the body; further names are not judged, and the request counts as one with too many arguments.
 
 use std::collections::BTreeSet;
 
 use super::message::Message;
 use crate::seclang::Variable;
 
-/// Bytes of names for each byte of a body.
+/// Bytes of judged names for each byte of a body.
 const NAMES_PER_BYTE: u64 = 16;
-/// Bytes of names that every body may have.
+/// Bytes of judged names that every body may have.
 const NAMES_BYTES_MIN: u64 = 16 * 1024;
-/// What stands before an element's number.
+/// Prefix of an element's index.
 const ELEMENT: &[u8] = b".array_";
 
-/// Says how names are judged, when the body has been read.
+/// Decides how each name is judged, after the body was read.
 pub(super) fn limit(message: &mut Message) {
     let Message { texts, values, body, .. } = message;
     let mut left = body.length.saturating_mul(NAMES_PER_BYTE).saturating_add(NAMES_BYTES_MIN);
@@ -39,7 +39,7 @@ pub(super) fn limit(message: &mut Message) {
     }
 }
 
-/// Writes a name with 0 for the numbers of elements; whether that is another name.
+/// Writes a name with all element indexes replaced by 0; returns whether that changed the name.
 fn of_first_elements(name: &[u8], output: &mut Vec<u8>) -> bool {
     output.clear();
     let mut rest = name;

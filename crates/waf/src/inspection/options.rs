@@ -1,54 +1,54 @@
-//! What holds for an inspection.
+//! Options of an inspection.
 
 use std::sync::Arc;
 
 use crate::body;
 use crate::checks::Checks;
 
-/// Most bytes that an encoded body may become, where nothing is said of it.
+/// Default limit of a decoded body, in bytes.
 const INFLATED_BYTES_MAX: u64 = 64 << 20;
-/// Most bytes that are looked at, where nothing is said of it.
+/// Default limit of examined bytes.
 const WORK_BYTES_MAX: u64 = 1 << 30;
 
-/// What becomes of what rules find.
+/// The effect of a blocking verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// It is told.
+    /// It is reported only.
     Detect,
-    /// It is told, and the request is kept from the member.
+    /// It is reported, and the request is not sent to the member.
     Block,
 }
 
-/// How long rules may take for a request and its response.
+/// Time limit of the rules for a request and its response.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeLimit {
-    /// In all.
+    /// Limit in total.
     pub max_us: u64,
-    /// The clock: it may run on while others are served, and should stand while this thread does not run.
+    /// The clock. It may advance while other requests are served; it should stand still while this thread is not running.
     pub now_us: fn() -> u64,
 }
 
-/// What holds for a request's inspection.
+/// Options of a request's inspection.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What becomes of what rules find.
+    /// The effect of a blocking verdict.
     pub mode: Mode,
-    /// How much of arguments and bodies is taken apart; what rule files say of it is in [`crate::plan::FileSettings::limits`].
+    /// Limits of parsed arguments and bodies; for the limits set by rule files, see [`crate::plan::FileSettings::limits`].
     pub limits: body::Limits,
-    /// Most bytes that an encoded body (Content-Encoding) may become.
+    /// Maximum decoded bytes of an encoded body (Content-Encoding).
     pub inflated_bytes_max: u64,
-    /// Most bytes that are looked at, each counted as often as it is.
+    /// Maximum bytes examined, counted once for each examination.
     pub work_bytes_max: u64,
-    /// How long rules may take; `None`: as long as they do.
+    /// Time limit of the rules; `None`: unlimited.
     pub time: Option<TimeLimit>,
-    /// What is looked at without rules; `None`: nothing.
+    /// Checks without rules; `None`: no checks.
     pub checks: Option<Arc<Checks>>,
-    /// Whether the body is kept as it came, to be recorded.
+    /// Whether the received body is kept for recording.
     pub keeps_body: bool,
 }
 
 impl Options {
-    /// Those of a virtual server that says nothing of them.
+    /// Defaults, for a virtual server without its own settings.
     pub fn new(mode: Mode) -> Self {
         let limits = body::Limits::DEFAULT;
         Self {

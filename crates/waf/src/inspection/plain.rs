@@ -1,18 +1,18 @@
-//! Bodies of text, of which no type says how they are taken apart.
+//! Text bodies without a type that determines their parser.
 //!
-//! Applications read them as they like: as JSON, as a form, as XML or as they are. What is JSON or a form from its first byte to its last is
-//! judged as that. All else is judged as it is, and besides in the other ways in which it can be read, as far as that goes.
+//! Applications read such bodies as JSON, as a form, as XML or as plain text. A body that is JSON or a form from its first to its last byte is judged
+//! only as JSON or a form. Any other body is judged as plain text, and also as far as the other parsers can read it.
 
 use super::message::Message;
 use crate::body::{Body, Processor};
 use crate::seclang::Variable;
 
-/// The argument that has the text as it is.
+/// Name of the argument that holds the plain text.
 const NAME: &[u8] = b"text";
-/// So much of a long text's piece is in the next one again.
+/// Overlap of consecutive pieces of a long text.
 const OVERLAP_BYTES: usize = 1024;
 
-/// Puts what the text of a body has in it among the arguments.
+/// Adds the contents of a text body to the arguments.
 pub(super) fn judge(message: &mut Message) {
     let text = std::mem::take(&mut message.body.text);
     if text.is_empty() {
@@ -37,7 +37,7 @@ pub(super) fn judge(message: &mut Message) {
     message.set_sizes();
 }
 
-/// Takes a text apart; whether it could be read to its end.
+/// Parses a text; returns whether it was readable to its end.
 fn read_as(message: &mut Message, processor: Processor, text: &[u8]) -> bool {
     let mut reading: Body = message.reader(processor);
     reading.feed(text, &mut message.arguments());
@@ -45,7 +45,7 @@ fn read_as(message: &mut Message, processor: Processor, text: &[u8]) -> bool {
     reading.failure().is_none()
 }
 
-/// The text as it is, in pieces of the length that values may have.
+/// Adds the plain text, in pieces of the maximum length of values.
 fn add_pieces(message: &mut Message, text: &[u8]) {
     let piece_bytes = (message.body.limits.value_bytes_max as usize).max(1);
     let step = (piece_bytes - OVERLAP_BYTES.min(piece_bytes / 2)).max(1);
@@ -59,7 +59,7 @@ fn add_pieces(message: &mut Message, text: &[u8]) {
     }
 }
 
-/// Whether a text is a form and nothing else: names that say nothing, and no blanks.
+/// Whether a text is a form and nothing else: plain names, and no blanks.
 fn is_form(text: &[u8], separator: u8) -> bool {
     let is_of_names = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-~:[]%".contains(byte);
     let is_whole = text.iter().all(u8::is_ascii_graphic);

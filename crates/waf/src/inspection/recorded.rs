@@ -1,20 +1,20 @@
-//! The body of a request as it came, kept for those who judge the request again.
+//! The received body of a request, kept so that the request can be judged again.
 
-/// Bytes of a body that is kept.
+/// Maximum length of a recorded body.
 const RECORDED_BYTES_MAX: usize = 64 << 10;
 
-/// What is known of a request's body.
+/// The recorded body of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordedBody<'a> {
     /// Bodies are not kept.
     Off,
-    /// It was too long, or was not shown to the inspection.
+    /// The body was too long, or the inspection did not receive all of it.
     LeftOut,
-    /// All that was shown.
+    /// The complete body.
     Whole(&'a [u8]),
 }
 
-/// A body that is kept.
+/// A body that is being recorded.
 #[derive(Debug, Default)]
 pub(super) struct Recording {
     bytes: Vec<u8>,
@@ -22,7 +22,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Takes bytes of the body.
+    /// Adds bytes of the body.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.bytes.len() + bytes.len() > RECORDED_BYTES_MAX {
             self.leave_out();
@@ -31,13 +31,13 @@ impl Recording {
         }
     }
 
-    /// It cannot be kept.
+    /// Gives up recording the body.
     pub fn leave_out(&mut self) {
         self.is_left_out = true;
         self.bytes = Vec::new();
     }
 
-    /// What there is of it.
+    /// The recorded body.
     pub fn body(&self) -> RecordedBody<'_> {
         if self.is_left_out { RecordedBody::LeftOut } else { RecordedBody::Whole(&self.bytes) }
     }

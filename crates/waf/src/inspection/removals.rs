@@ -1,27 +1,27 @@
-//! What `ctl` takes out of the rules for one request, and what is masked in logs.
+//! Rules and targets that `ctl` removes for one request, and targets masked in logs.
 
 use super::hit::Hit;
 use super::message::Message;
 use crate::plan::Bits;
 use crate::seclang::{Control, Target, Variable};
 
-/// What is taken out.
+/// Removals by `ctl`, and masked targets.
 #[derive(Debug)]
 pub struct Removals {
-    /// Rules.
+    /// Removed rules.
     pub rules: Bits,
-    /// Targets, and of which rules.
+    /// Removed targets, each with the rules that it is removed from.
     targets: Vec<(Bits, Target)>,
     masked: Vec<Target>,
 }
 
 impl Removals {
-    /// Nothing of so many rules.
+    /// No removals, for this number of rules.
     pub fn none(rules: usize) -> Self {
         Self { rules: Bits::none(rules), targets: Vec::new(), masked: Vec::new() }
     }
 
-    /// Takes out what a control says of these rules; others say nothing here.
+    /// Applies a removal to these rules; ignores other controls.
     pub fn take(&mut self, control: &Control, rules: &Bits) {
         match control {
             Control::RemoveById(_) | Control::RemoveByTag(_) | Control::RemoveByMessage(_) => {
@@ -41,18 +41,18 @@ impl Removals {
         }
     }
 
-    /// Whether a rule has lost a target.
+    /// Whether a target was removed from a rule.
     pub fn has_targets_of(&self, rule: u32) -> bool {
         self.targets.iter().any(|(rules, _)| rules.has(rule as usize))
     }
 
-    /// Whether a value is left out of a rule.
+    /// Whether a value is excluded from a rule.
     pub fn takes_out(&self, rule: u32, hit: &Hit, message: &Message) -> bool {
         let mut targets = self.targets.iter();
         targets.any(|(rules, target)| rules.has(rule as usize) && message.is_of(target, hit))
     }
 
-    /// Values of this target are masked in logs from now on.
+    /// Masks values of this target in logs from now on.
     pub fn mask(&mut self, target: &Target) {
         if !self.masked.contains(target) {
             self.masked.push(target.clone());

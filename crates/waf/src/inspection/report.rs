@@ -1,67 +1,67 @@
-//! What an inspection finds.
+//! Results of an inspection.
 
 use crate::checks::Check;
 
-/// What becomes of the request.
+/// The verdict on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on.
+    /// The request goes on.
     Pass,
-    /// It is answered with this status.
+    /// The client gets a response with this status.
     Deny {
         /// The status.
         status: u16,
-        /// The rule's number.
+        /// The rule's id.
         rule: u64,
     },
-    /// Its connection is closed.
+    /// The connection is closed.
     Drop {
-        /// The rule's number.
+        /// The rule's id.
         rule: u64,
     },
-    /// It is redirected.
+    /// The client is redirected.
     Redirect {
-        /// Where to.
+        /// The target.
         to: Vec<u8>,
-        /// With which status.
+        /// The status.
         status: u16,
-        /// The rule's number.
+        /// The rule's id.
         rule: u64,
     },
-    /// It is answered with this status: a check has found something.
+    /// A check without rules blocks the request; the client gets this status.
     Refused {
-        /// Which check.
+        /// The check.
         check: Check,
         /// The status.
         status: u16,
     },
-    /// It could not be judged: a limit was reached.
+    /// The request could not be judged, because it exceeded a limit.
     Exceeded(Limit),
 }
 
-/// What keeps a request from being judged.
+/// Limits that end the judging of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Looking at it would take more work than the settings allow.
+    /// Work: the examined bytes exceed the limit.
     Work,
-    /// The rules have taken longer than the settings allow.
+    /// Time: the rules took longer than the limit.
     Time,
-    /// Rules have made more variables than there may be.
+    /// Rules created more variables than the limit.
     Variables,
-    /// It has more arguments than the settings allow.
+    /// The request has more arguments than the limit.
     Arguments,
-    /// A pattern took too many steps, or one that is made for each request could not be compiled.
+    /// A pattern took too many steps, or a pattern built for a request could not be compiled.
     Pattern,
-    /// Its body could not be read: it is malformed, or beyond a limit of what is taken apart.
+    /// The body could not be read: it is malformed, or exceeds a limit of its parser.
     Body,
-    /// Its body is longer than the settings allow.
+    /// The body is longer than the limit.
     BodyLength,
-    /// There was no room for its body, beside those of other requests.
+    /// The memory for bodies of all requests was used up.
     Memory,
 }
 
 impl Limit {
-    /// Its name in logs.
+    /// The name in logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Work => "work",
@@ -76,54 +76,54 @@ impl Limit {
     }
 }
 
-/// How far a body is that is being read.
+/// The state of a body that is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyProgress {
-    /// What keeps it from being read on, if anything does.
+    /// The limit that ended the reading, if any.
     pub limit: Option<Limit>,
-    /// Memory that it takes because it is encoded, at most.
+    /// Upper bound of the memory for decoding the body.
     pub decoding_bytes: u64,
 }
 
-/// A value that a rule has found something in.
+/// A value that a rule has matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatchedValue {
     /// The variable, with its member's name: `ARGS:id`.
     pub variable: Vec<u8>,
-    /// The value, as the operator saw it, clipped.
+    /// The value that the operator was applied to, clipped.
     pub value: Vec<u8>,
 }
 
-/// A rule that held.
+/// The match of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
-    /// Its place among the rules.
+    /// The rule's place in the order of all rules.
     pub(crate) rule: u32,
-    /// Its number.
+    /// The rule's id.
     pub id: u64,
-    /// Its message, with the values of variables.
+    /// The rule's message, expanded.
     pub message: Vec<u8>,
-    /// What it says of what it found.
+    /// The rule's log data, expanded.
     pub log_data: Vec<u8>,
-    /// What it was found in, the first and last of each link.
+    /// The matched values, the first and last of each link.
     pub values: Vec<MatchedValue>,
-    /// Whether it is logged.
+    /// Whether the match is logged.
     pub is_logged: bool,
-    /// Whether it is in the audit log.
+    /// Whether the match is in the audit log.
     pub is_audited: bool,
 }
 
-/// What an inspection has done: how often, not how long.
+/// Counters of an inspection's work; no times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Texts that are kept, those that were made of others included.
+    /// Texts kept, including those derived from others.
     pub texts: usize,
-    /// Transformations of a text.
+    /// Transformations applied to a text.
     pub transformed: usize,
-    /// Texts that were searched for what operators need.
+    /// Texts searched for the literals and bytes that operators need.
     pub looked_at: usize,
     /// Values that operators were tried on.
     pub compared: u32,
-    /// Those of them that patterns were.
+    /// Of these, values that patterns were tried on.
     pub patterns: u32,
 }

@@ -1,40 +1,40 @@
-//! What an inspection is told of a message.
+//! Messages as input of an inspection.
 
 use std::net::IpAddr;
 
-/// How long a request's body is, as its framing says.
+/// The length of a request's body, by its framing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyLength {
-    /// There is none.
+    /// No body.
     None,
-    /// So many bytes.
+    /// This number of bytes.
     Known(u64),
-    /// Its end says so.
+    /// Unknown until the body ends.
     Unknown,
 }
 
 /// The head of a request, as it is sent to the member.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The client.
+    /// The client's address and port.
     pub client: (IpAddr, u16),
-    /// Where it was received.
+    /// The local address and port.
     pub server: (IpAddr, u16),
     /// The method.
     pub method: &'a [u8],
-    /// The target as it was received, before its path was made canonical or another.
+    /// The target as received, before its path was normalized or rewritten.
     pub received_target: &'a [u8],
     /// The target that the member gets.
     pub target: &'a [u8],
     /// The version: `HTTP/1.1`.
     pub protocol: &'a [u8],
-    /// Names and values, in their order.
+    /// Names and values of the fields, in order.
     pub headers: &'a [(&'a [u8], &'a [u8])],
-    /// What follows it.
+    /// The length of the body.
     pub body: BodyLength,
-    /// Names of sealed cookies that are not as they were set.
+    /// Names of sealed cookies with changed values.
     pub changed_cookies: &'a [Vec<u8>],
-    /// What tells this request from all others.
+    /// Unique identifier of the request.
     pub unique_id: &'a [u8],
 }
 
@@ -45,25 +45,25 @@ pub struct Response<'a> {
     pub status: u16,
     /// The version.
     pub protocol: &'a [u8],
-    /// Names and values, in their order.
+    /// Names and values of the fields, in order.
     pub headers: &'a [(&'a [u8], &'a [u8])],
 }
 
-/// A target's parts.
+/// The parts of a target.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TargetParts<'a> {
-    /// Without scheme and host.
+    /// The target without scheme and host.
     pub uri: &'a [u8],
-    /// Up to the query.
+    /// The part before the query.
     pub path: &'a [u8],
-    /// Behind the question mark.
+    /// The part after the question mark.
     pub query: &'a [u8],
 }
 
-/// Takes a target apart (RFC 9112, 3.2).
+/// Splits a target into its parts (RFC 9112, 3.2).
 pub(crate) fn parts(target: &[u8]) -> TargetParts<'_> {
     let uri = without_authority(target);
-    // A fragment has no place in a request, and is of no part of it if there is one.
+    // A fragment is not allowed in a request; if there is one, no part includes it.
     let (path, query) = match uri.iter().position(|byte| *byte == b'?') {
         Some(at) => (&uri[..at], &uri[at + 1..]),
         None => (uri, &uri[uri.len()..]),
@@ -71,7 +71,7 @@ pub(crate) fn parts(target: &[u8]) -> TargetParts<'_> {
     TargetParts { uri, path, query }
 }
 
-/// What stands behind the last separator of a path.
+/// The part of a path after its last separator.
 pub(super) fn basename(path: &[u8]) -> &[u8] {
     let base = path.iter().rposition(|byte| matches!(byte, b'/' | b'\\')).map_or(0, |at| at + 1);
     &path[base..]

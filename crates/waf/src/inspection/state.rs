@@ -1,4 +1,4 @@
-//! What an inspection knows.
+//! State of an inspection.
 
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ use super::written::Written;
 use crate::plan::View;
 use crate::seclang::{Pattern, Phase, Variable};
 
-/// Severity of a request in which nothing was found.
+/// Value of the severity before any match.
 const NO_SEVERITY: u8 = 255;
 
-/// Which rules are passed over.
+/// The rules to skip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Passing {
     Nothing,
-    /// Those of the request.
+    /// Rules of the request phases.
     Request,
-    /// All but those of the logging phase.
+    /// All rules except those of the logging phase.
     Everything,
 }
 
 impl Passing {
-    /// Whether rules of this phase are passed over.
+    /// Whether rules of this phase are skipped.
     pub fn passes_over(self, phase: Phase) -> bool {
         match self {
             Self::Nothing => false,
@@ -39,55 +39,55 @@ impl Passing {
     }
 }
 
-/// What rules have said of the engine.
+/// Engine settings changed by rules.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Engine {
     pub is_on: bool,
-    /// Whether a rule says so, in whatever mode.
+    /// Whether a rule has switched to detection, whatever the mode.
     pub only_detects: bool,
     pub is_audited: bool,
 }
 
-/// How often operators were tried on a value.
+/// Number of operator evaluations.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tried {
     pub compared: u32,
-    /// Of these, patterns.
+    /// Of these, evaluations of patterns.
     pub patterns: u32,
 }
 
-/// What is known of one request under inspection.
+/// State of one request's inspection.
 #[derive(Debug)]
 pub(super) struct State {
     pub view: Arc<View>,
     pub mode: Mode,
     pub message: Message,
     pub written: Written,
-    /// What the rule at hand has matched so far.
+    /// Values that the current rule has matched so far.
     pub hits: Vec<Hit>,
     pub removals: Removals,
     pub groups: Groups,
-    /// Room for values that are collected.
+    /// Buffer for collected values.
     pub found: Vec<Hit>,
     pub matches: Vec<Match>,
     pub highest_severity: u8,
     pub passing: Passing,
     pub engine: Engine,
     pub work_bytes_max: u64,
-    /// More work than this is looked at: it may be too much, or have taken too long.
+    /// When the work exceeds this, work and time are checked against their limits.
     pub work_bytes_looked_at: u64,
     pub timer: Timer,
     pub exceeded: Option<Limit>,
     pub counts: Tried,
-    /// The pattern that was made last for this request, and of what.
+    /// The pattern built last for this request, with its text.
     pub made_pattern: Option<(Vec<u8>, Option<Pattern>)>,
     pub checked: Checked,
-    /// What a rule would have done, if nothing is blocked.
+    /// In detection mode: the verdict that blocking mode would have had.
     pub would_be: Option<Verdict>,
 }
 
 impl State {
-    /// Before the first rule.
+    /// State before the first rule.
     pub fn new(view: Arc<View>, known: Texts, options: &Options) -> Self {
         let rules = &view.rules;
         let mut written = Written::new(&rules.symbols);

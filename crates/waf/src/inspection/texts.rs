@@ -1,7 +1,7 @@
-//! The texts of a request, and what transformations make of them.
+//! The texts of a request, and the results of transformations.
 //!
-//! Each text has a number. What a transformation makes of one is looked up before it is computed, so rules that begin with the same transformations
-//! share them; one that leaves a text as it is costs a look.
+//! Each text has a number. The result of a transformation is looked up before it is computed, so rules with the same first transformations share it.
+//! A transformation that leaves a text unchanged costs one lookup.
 
 use super::report::Counts;
 use crate::plan::{PADDING_BYTES, Pipeline, ScopeId, Stage, View};
@@ -11,12 +11,12 @@ use crate::transformation::{Steps, Transformation};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TextId(u32);
 
-/// The number of what is known of a text: which operators may match it.
+/// The number of a text's facts: the operators that may match it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FactsId(u32);
 
 impl FactsId {
-    /// None may.
+    /// No operator may match.
     pub const NOTHING: Self = Self(0);
 }
 
@@ -24,55 +24,56 @@ impl FactsId {
 struct Text {
     start: usize,
     length: usize,
-    /// Transformations that may change it.
+    /// Transformations that may change the text.
     may_change: Steps,
-    /// One more than the place of what was made of it last; 0: nothing was.
+    /// One more than the place of the last text derived from it; 0: none.
     made: u32,
-    /// One more than the number of its facts; 0: it has not been looked at.
+    /// One more than the number of its facts; 0: not analysed.
     facts: u32,
-    /// Which operators these tell of.
+    /// The operators that the facts cover.
     scope: ScopeId,
-    /// A text that is the same but for case, or itself.
+    /// A text that differs only in case, or the text itself.
     like: TextId,
-    /// Whether its facts are of its own case alone.
+    /// Whether the facts hold only for this case.
     is_exact: bool,
 }
 
-/// What a transformation has made of a text.
+/// The result of a transformation of a text.
 #[derive(Debug, Clone, Copy)]
 struct Made {
     step: Transformation,
     text: TextId,
-    /// One more than the place of what was made of the same text before.
+    /// One more than the place of the result derived before it from the same text; 0: none.
     before: u32,
 }
 
-/// Places that are tried for a text in the table of all.
+/// Maximum number of hash table slots tried for a text.
 const PLACES_MAX: usize = 8;
 
-/// All of them.
+/// All texts of a request.
 #[derive(Debug)]
 pub struct Texts {
     bytes: Vec<u8>,
     texts: Vec<Text>,
     made: Vec<Made>,
-    /// The places of texts by their hash, one more each: the same bytes are one text. Where all places that are tried are taken, the same bytes may be two.
+    /// Hash table of texts, one more than the number of each: equal bytes are one text. If all tried slots are taken, equal bytes may become two
+    /// texts.
     places: Vec<u32>,
-    /// Bits of operators, a row for each text that was looked at behind one without any.
+    /// Rows of operator bits: one row without operators, then one for each analysed text.
     facts: Vec<u64>,
     facts_count: u32,
-    /// How many texts were looked at.
+    /// Number of analysed texts.
     looked_at: usize,
-    /// Which operators are asked for.
+    /// The operators in use.
     stage: Stage,
-    /// What a transformation writes to, and what is looked at in lower case.
+    /// Buffer for the output of transformations, and for lower-case copies.
     output: Vec<u8>,
-    /// Bytes that were looked at, for whatever reason.
+    /// Bytes examined, for any purpose.
     work_bytes: u64,
 }
 
 impl Texts {
-    /// None but the empty one.
+    /// Only the empty text.
     pub fn new() -> Self {
         let mut texts = Self {
             bytes: Vec::with_capacity(8_192),
@@ -90,7 +91,7 @@ impl Texts {
         texts
     }
 
-    /// What is known of these texts, with room for a request's own.
+    /// A copy of these texts, with capacity for a request's own.
     pub fn copy(&self) -> Self {
         fn copied<T: Copy>(all: &[T], room: usize) -> Vec<T> {
             let mut copy = Vec::with_capacity(all.len() + room);
@@ -111,7 +112,7 @@ impl Texts {
         }
     }
 
-    /// Whether these bytes are one of them.
+    /// Whether one of the texts has these bytes.
     pub fn has(&self, bytes: &[u8]) -> bool {
         let (mask, hash) = (self.places.len() - 1, hash(bytes) as usize);
         let places = (0..PLACES_MAX).map(|offset| hash.wrapping_add(offset) & mask);
@@ -119,12 +120,12 @@ impl Texts {
         taken.into_iter().any(|id| self.get(TextId(id)) == bytes)
     }
 
-    /// How many there are, and their bytes.
+    /// Number of texts, and of their bytes.
     pub fn total(&self) -> (usize, usize) {
         (self.texts.len(), self.bytes.len())
     }
 
-    /// Adds a text that many requests have, what each pipeline makes of it, and which operators match these. `false`: these would be more than so many.
+    /// Adds a common text, the results of all pipelines, and the operators that match them. `false`: the results are more than `made_max`.
     pub fn learn(&mut self, bytes: &[u8], view: &View, made_max: usize) -> bool {
         let first = self.texts.len();
         let id = self.add(bytes);
@@ -140,10 +141,10 @@ impl Texts {
         true
     }
 
-    /// Which operators match a text: those that may are tried. Patterns that go back may take long, so they stay what they are.
+    /// Computes the operators that match a text by trying the candidates. Backtracking patterns may take long, so they stay candidates.
     fn look_closely(&mut self, id: TextId, view: &View) {
         let Some(text) = self.texts.get_mut(id.0 as usize) else { return };
-        // A row of its own: operators tell cases apart.
+        // A row of its own: operators distinguish case.
         (text.like, text.is_exact) = (id, true);
         let FactsId(facts) = self.look_at(id, ScopeId::ALL, view);
         let words = view.row_words();
@@ -154,15 +155,15 @@ impl Texts {
         view.keep_matching(bytes, row);
     }
 
-    /// The empty one.
+    /// The empty text.
     pub const EMPTY: TextId = TextId(0);
 
-    /// The text of these bytes.
+    /// Adds a text, or finds it.
     pub fn add(&mut self, bytes: &[u8]) -> TextId {
         self.add_with(bytes, || Steps::that_may_change(bytes))
     }
 
-    /// The same, with the transformations that may change it.
+    /// Adds a text with the transformations that may change it.
     fn add_with(&mut self, bytes: &[u8], may_change: impl FnOnce() -> Steps) -> TextId {
         let hash = hash(bytes);
         let mask = self.places.len() - 1;
@@ -204,7 +205,7 @@ impl Texts {
         id
     }
 
-    /// More places.
+    /// Enlarges the hash table.
     fn grow(&mut self) {
         let mut places = vec![0; self.places.len() * 4];
         let mask = places.len() - 1;
@@ -218,19 +219,19 @@ impl Texts {
         self.places = places;
     }
 
-    /// Its bytes.
+    /// The bytes of a text.
     pub fn get(&self, id: TextId) -> &[u8] {
         self.texts
             .get(id.0 as usize)
             .map_or(&[], |text| &self.bytes[text.start..text.start + text.length])
     }
 
-    /// Transformations that may change it.
+    /// Transformations that may change a text.
     pub fn may_change(&self, id: TextId) -> Steps {
         self.texts.get(id.0 as usize).map_or(Steps::default(), |text| text.may_change)
     }
 
-    /// What a list of transformations makes of it.
+    /// Applies a pipeline to a text.
     pub fn transformed(&mut self, id: TextId, pipeline: &Pipeline) -> TextId {
         match self.texts.get(id.0 as usize) {
             Some(text) if text.may_change.is_disjoint(pipeline.set) => id,
@@ -238,7 +239,7 @@ impl Texts {
         }
     }
 
-    /// What one transformation makes of it.
+    /// Applies one transformation to a text.
     pub fn transformed_once(&mut self, id: TextId, step: Transformation) -> TextId {
         let Some(text) = self.texts.get(id.0 as usize) else { return id };
         if !text.may_change.has(step) {
@@ -257,7 +258,7 @@ impl Texts {
         let mut output = std::mem::take(&mut self.output);
         output.clear();
         let own = &self.bytes[range];
-        // Some write what was there before, as `length` of `1`: that changes nothing.
+        // Some transformations write the same text, as `length` of `1`: the text is unchanged.
         let is_changed = step.apply(own, &mut output) && output != own;
         if !is_changed {
             self.output = output;
@@ -267,7 +268,7 @@ impl Texts {
             return id;
         }
         let made = match step {
-            // What other letters may change they may change in lower case too.
+            // Only `uppercase` and transformations that may change the original can change the result.
             Transformation::Lowercase => self.add_with(&output, || may_change.of_lowercase()),
             _ => self.add(&output),
         };
@@ -286,7 +287,7 @@ impl Texts {
         made
     }
 
-    /// Which operators of a scope may match it.
+    /// The operators of a scope that may match a text.
     pub fn facts(&mut self, id: TextId, scope: ScopeId, view: &View) -> FactsId {
         match self.known(id, scope) {
             Some(facts) => facts,
@@ -294,14 +295,14 @@ impl Texts {
         }
     }
 
-    /// What is known of a text, if it was looked at for this scope.
+    /// The facts of a text, if it was analysed for this scope.
     pub fn known(&self, id: TextId, scope: ScopeId) -> Option<FactsId> {
         let text = self.texts.get(id.0 as usize)?;
         let facts = text.facts.checked_sub(1)?;
         text.scope.covers(scope).then_some(FactsId(facts))
     }
 
-    /// What operators need is the same in whatever case. What was looked at for another scope is looked at for all then.
+    /// The needs of operators ignore case. A text already analysed for another scope is now analysed for all operators.
     #[inline(never)]
     fn look_at_like(&mut self, id: TextId, scope: ScopeId, view: &View) -> FactsId {
         let like = self.texts.get(id.0 as usize).map_or(id, |text| text.like);
@@ -346,7 +347,7 @@ impl Texts {
         FactsId(self.facts_count - 1)
     }
 
-    /// From now on, rules of this stage ask. What is known of texts is forgotten if they are others.
+    /// Switches to a stage. If it is another stage, all facts are dropped; returns whether it is.
     pub fn enter(&mut self, stage: Stage) -> bool {
         let is_new = self.stage != stage;
         if is_new {
@@ -358,13 +359,14 @@ impl Texts {
         is_new
     }
 
-    /// The operators that may match, a bit each.
+    /// The operators that may match, one bit each.
     pub fn operators(&self, FactsId(facts): FactsId, view: &View) -> &[u64] {
         let (from, words) = (facts as usize * view.row_words(), view.row_words());
         self.facts.get(from..from + words).unwrap_or_default()
     }
 
-    /// Whether an operator of a scope that was asked for may match a text, as far as that was looked at. `words`: those of a row of operators.
+    /// Whether an operator may match a text; true if the text was not analysed. The text must have been analysed for a scope that covers the
+    /// operator. `words`: length of a row of operators.
     #[inline]
     pub fn may_match(&self, id: TextId, operator: u16, words: usize) -> bool {
         let facts = self.texts.get(id.0 as usize).and_then(|text| text.facts.checked_sub(1));
@@ -373,12 +375,12 @@ impl Texts {
         word.is_none_or(|word| word >> (operator % 64) & 1 == 1)
     }
 
-    /// Counts bytes that an operator looks at.
+    /// Counts bytes examined by an operator.
     pub fn count_work(&mut self, bytes: usize) {
         self.work_bytes += bytes as u64;
     }
 
-    /// How many there are, and how many were transformed and looked at.
+    /// Number of texts, transformations and analyses.
     pub fn counts(&self) -> Counts {
         Counts {
             texts: self.texts.len(),
@@ -388,13 +390,13 @@ impl Texts {
         }
     }
 
-    /// Bytes that were looked at so far.
+    /// Bytes examined so far.
     pub fn work_bytes(&self) -> u64 {
         self.work_bytes
     }
 }
 
-/// Eight bytes at a time: each is mixed in by a product whose halves are added.
+/// Hashes eight bytes at a time: each is mixed in by a multiplication whose halves are added.
 pub(super) fn hash(bytes: &[u8]) -> u64 {
     let mix = |state: u64, word: u64| {
         let product = u128::from(state ^ word ^ 0x9e37_79b9_7f4a_7c15) * 0xf39c_c060_5ced_c835;

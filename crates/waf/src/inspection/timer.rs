@@ -1,29 +1,29 @@
-//! How long the rules take for one request. The clock is the caller's. It is looked at once for so many bytes of work: an ordinary request
-//! never comes to that.
+//! Measures the time that rules take for one request. The caller provides the clock. It is read once per [`WORK_BYTES_PER_LOOK`] bytes of work, which
+//! ordinary requests do not reach.
 
 use super::options::TimeLimit;
 
-/// Bytes of work between two looks at the clock.
+/// Bytes of work between two readings of the clock.
 const WORK_BYTES_PER_LOOK: u64 = 64 << 10;
 
-/// The time that rules have taken.
+/// Time taken by the rules.
 #[derive(Debug)]
 pub(super) struct Timer {
     limit: Option<TimeLimit>,
-    /// The clock is looked at when there was more work than this.
+    /// The clock is read when the work exceeds this.
     pub look_at_bytes: u64,
-    /// When it was last looked at, if nothing but this request ran since then.
+    /// The last reading of the clock, if only this request ran since then.
     since_us: Option<u64>,
     taken_us: u64,
 }
 
 impl Timer {
-    /// Nothing was done yet.
+    /// A timer at zero.
     pub fn new(limit: Option<TimeLimit>) -> Self {
         Self { limit, look_at_bytes: u64::MAX, since_us: None, taken_us: 0 }
     }
 
-    /// Rules are evaluated from here on; before, something else may have run.
+    /// Starts a stretch of evaluation; other requests may have run before it.
     pub fn begin(&mut self, work_bytes: u64) {
         self.since_us = None;
         self.plan(work_bytes);
@@ -35,7 +35,7 @@ impl Timer {
         }
     }
 
-    /// Looks at the clock, if it is time for that. Whether the rules have taken longer than they may.
+    /// Reads the clock if a reading is due. Returns whether the rules have exceeded their time.
     pub fn is_over(&mut self, work_bytes: u64) -> bool {
         let Some(limit) = &self.limit else { return false };
         if work_bytes > self.look_at_bytes {
@@ -80,7 +80,7 @@ mod tests {
         assert!(!work(&mut timer, WORK_BYTES_PER_LOOK + 1, 5_000), "it is measured from here on");
         assert!(!work(&mut timer, WORK_BYTES_PER_LOOK + 1, 600));
         assert_eq!(LOOKS.get(), 2);
-        // Its body comes; meanwhile others are served.
+        // While the body arrives, other requests are served.
         timer.begin(2 * WORK_BYTES_PER_LOOK + 2);
         assert!(!work(&mut timer, WORK_BYTES_PER_LOOK + 1, 90_000));
         assert!(!work(&mut timer, WORK_BYTES_PER_LOOK + 1, 400), "1 ms in all, and no more");

@@ -3,36 +3,36 @@
 use super::texts::TextId;
 use crate::seclang::Variable;
 
-/// A value, and its name in its collection.
+/// A value, with its name in its collection.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
     /// The name; the empty text for a variable without members.
     pub name: TextId,
     /// The value.
     pub text: TextId,
-    /// The name as rules judge it that look at names, unless it is judged with another one.
+    /// The name as seen by rules that examine names; `None`: another entry's name stands for it.
     pub judged_name: Option<TextId>,
 }
 
-/// All of them, by variable.
+/// All values, by variable.
 #[derive(Debug)]
 pub struct Values {
-    /// What is a variable's only value, or the first.
+    /// The only or first value of each variable.
     first: Vec<Option<Entry>>,
-    /// All values of those that have more.
+    /// All values of variables that have more than one.
     all: Vec<Vec<Entry>>,
-    /// It changes with the values.
+    /// Changes whenever the values change.
     generation: u32,
 }
 
 impl Values {
-    /// None.
+    /// No values.
     pub fn new() -> Self {
         let all = vec![Vec::new(); Variable::COUNT];
         Self { first: vec![None; Variable::COUNT], all, generation: 0 }
     }
 
-    /// Puts a value in.
+    /// Adds a value.
     pub fn add(&mut self, variable: Variable, name: TextId, text: TextId) {
         self.generation += 1;
         let entry = Entry { name, text, judged_name: Some(name) };
@@ -47,33 +47,33 @@ impl Values {
         }
     }
 
-    /// The only value of a variable.
+    /// Sets the only value of a variable.
     pub fn set(&mut self, variable: Variable, text: TextId) {
         self.first[variable as usize] = None;
         self.all[variable as usize].clear();
         self.add(variable, super::texts::Texts::EMPTY, text);
     }
 
-    /// Those of a variable that is kept as such.
+    /// Values of a variable with its own storage.
     pub fn of(&self, variable: Variable) -> &[Entry] {
         let all = &self.all[variable as usize];
         if all.is_empty() { self.first[variable as usize].as_slice() } else { all }
     }
 
-    /// Those of a variable, to change how their names are judged.
+    /// The same values, mutable: their judged names may change.
     pub fn of_mut(&mut self, variable: Variable) -> &mut [Entry] {
         self.generation += 1;
         let all = &mut self.all[variable as usize];
         if all.is_empty() { self.first[variable as usize].as_mut_slice() } else { all }
     }
 
-    /// It changes with the values.
+    /// A number that changes whenever the values change.
     pub fn generation(&self) -> u32 {
         self.generation
     }
 }
 
-/// Which variables a variable's values are kept under, and whether their names are its values.
+/// The variables that store a variable's values, and whether the names are the values.
 pub fn sources(variable: Variable) -> (&'static [Variable], bool) {
     use Variable as V;
     match variable {

@@ -1,40 +1,40 @@
-//! Variables that rules write.
+//! Variables written by rules.
 
 use crate::plan::{Symbol, Symbols};
 use crate::seclang::Variable;
 use crate::value::Value;
 
-/// Most variables whose names are made while rules run.
+/// Maximum number of variables with names built at run time.
 const MADE_MAX: usize = 1_024;
 
-/// Their values, in this request.
+/// Values of these variables in one request.
 #[derive(Debug)]
 pub struct Written {
-    /// Of `TX`, by the numbers of their names.
+    /// Variables of `TX`, by the numbers of their names.
     tx: Vec<Option<Value>>,
-    /// Of stored collections.
+    /// Variables of stored collections.
     stored: Vec<(Variable, Box<[u8]>, Value)>,
-    /// Of `TX`, with names that no rule has in it.
+    /// Variables of `TX` with names that no rule contains.
     made: Vec<Made>,
 }
 
-/// A variable of `TX` whose name was made while rules ran.
+/// A variable of `TX` with a name built at run time.
 #[derive(Debug)]
 struct Made {
-    /// Of its name: rules make dozens of names that begin alike.
+    /// Hash of the name: rules build dozens of names with the same beginning.
     hash: u32,
-    /// In lower case.
+    /// The name in lower case.
     name: Box<[u8]>,
     value: Value,
 }
 
 impl Written {
-    /// None.
+    /// No values.
     pub fn new(symbols: &Symbols) -> Self {
         Self { tx: vec![None; symbols.len()], stored: Vec::new(), made: Vec::new() }
     }
 
-    /// The value of a name that rules have.
+    /// The value of a known name.
     pub fn get(&self, collection: Variable, symbol: Symbol, symbols: &Symbols) -> Option<&Value> {
         if collection == Variable::Tx {
             return self.tx.get(symbol.0 as usize)?.as_ref();
@@ -61,7 +61,7 @@ impl Written {
         self.made_at(hash(name), name).and_then(|at| self.made.get(at)).map(|it| &it.value)
     }
 
-    /// Sets the value of a name that rules have, or removes it.
+    /// Sets or removes the value of a known name.
     pub fn set(
         &mut self,
         collection: Variable,
@@ -78,7 +78,7 @@ impl Written {
         }
     }
 
-    /// Sets the value of any name, or removes it. `false`: there is no room for one more.
+    /// Sets or removes the value of any name. `false`: no room for another variable.
     pub fn set_named(
         &mut self,
         collection: Variable,
@@ -119,12 +119,12 @@ impl Written {
         self.made.iter().position(is_it)
     }
 
-    /// The groups that a pattern has captured, in `TX:0` to `TX:9`.
+    /// The groups of a pattern in `TX:0` to `TX:9`.
     pub fn groups_mut(&mut self) -> &mut [Option<Value>] {
         self.tx.get_mut(..Symbols::GROUPS).unwrap_or_default()
     }
 
-    /// All of a collection that have a value, with their names.
+    /// All variables of a collection that have a value, with their names.
     pub fn all<'a>(
         &'a self,
         collection: Variable,
@@ -141,7 +141,7 @@ impl Written {
     }
 }
 
-/// FNV-1a, without regard to case.
+/// FNV-1a of the name in lower case.
 fn hash(name: &[u8]) -> u32 {
     name.iter().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0193)

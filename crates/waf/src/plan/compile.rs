@@ -1,4 +1,4 @@
-//! From directives to rules.
+//! Compiles directives to rules.
 
 mod drafts;
 mod operators;
@@ -38,9 +38,9 @@ impl RuleSet {
 struct Compiler<'a> {
     files: &'a mut dyn Files,
     defaults: HashMap<Phase, Defaults>,
-    /// Rules so far, `None` for one that was removed, with the texts by which others find them.
+    /// The rules so far, each with the texts that directives select it by; `None`: it was removed.
     drafts: Vec<Draft>,
-    /// Of each marker, how many rules stand before each place that it has.
+    /// Places of each marker: the number of rules before it.
     markers: HashMap<Box<str>, Vec<usize>>,
     settings: FileSettings,
     signatures: Vec<Box<str>>,
@@ -96,7 +96,7 @@ impl<'a> Compiler<'a> {
                 self.remove(|draft| has_message(&draft.rule, &message));
             }
             DirectiveKind::Setting(setting) => self.set(&setting),
-            // Taken apart when files are read.
+            // Resolved when the files were read.
             DirectiveKind::Include(..) => {}
         }
     }
@@ -114,7 +114,7 @@ impl<'a> Compiler<'a> {
         let drafts = std::mem::take(&mut self.drafts);
         let mut shared = Shared::default();
         let mut rules = Vec::with_capacity(drafts.len());
-        // Places of markers count all rules; those that were removed have no place.
+        // Markers count all rules, including removed ones, which have no place.
         let mut places = Vec::with_capacity(drafts.len() + 1);
         for draft in &drafts {
             places.push(rules.len());

@@ -1,85 +1,85 @@
-//! Which operators a text can match at all, found in one pass over it.
+//! An index that finds, in one pass over a text, the operators that may match it.
 
 use super::few::Few;
 use super::grams::{Grams, LITERAL_BYTES_MIN, PADDING_BYTES};
 use super::literals::{ByteSet, Needs};
 
-/// Bytes that most texts have none of: control characters but those of lines, and signs of the languages that attacks are written in. For a text without
-/// them the patterns are narrower; those that need one of them match nothing.
+/// Bytes that most texts lack: control characters except line breaks, and characters typical of languages used in attacks. For texts without these
+/// bytes, patterns are narrower, and patterns that need one of them cannot match.
 const KINDS: [&[u8]; 3] = [
     b"!\"#$&'()*;<>?[\\]^`{|}~\0\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x7f",
-    // Prose has some of them.
+    // Some of these bytes occur in prose.
     b"#$*<>[\\]^`{|}~\0\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x7f",
     b"",
 ];
 
-/// What operators need of texts of one kind, by their numbers.
+/// Needs of operators for texts of one kind, by operator number.
 #[derive(Debug)]
 struct Kind {
-    /// Bytes that a text of this kind has none of.
+    /// Bytes that texts of this kind do not have.
     absent: ByteSet,
-    /// Operators that need neither a literal nor a byte, a bit each.
+    /// Operators without a needed literal or byte, one bit each.
     always: Box<[u64]>,
-    /// Those that need a byte of a set and no literal.
+    /// Operators that need a byte of a set and no literal.
     by_byte: ByByte,
-    /// Literals of operators, and of those that are asked for behind the request.
+    /// Literals of request operators (`few`, `grams`) and of response operators (`late_grams`).
     few: Option<Few>,
     grams: Grams,
     late_grams: Grams,
     needs: Box<[Rest]>,
 }
 
-/// Words of rows are put together so many at once.
+/// Number of words of a row that are combined at once.
 const ROW_BLOCK_WORDS: usize = 4;
 
 /// Operators that need a byte.
 #[derive(Debug, Default)]
 struct ByByte {
     operators: Vec<u16>,
-    /// Bytes that one of them needs.
+    /// Bytes that at least one of them needs.
     needed: ByteSet,
-    /// For each byte, a bit for each of them.
+    /// For each byte, one bit for each of the operators.
     rows: Box<[u64]>,
 }
 
-/// What an operator needs beside a literal.
+/// Needs of an operator besides a literal.
 #[derive(Debug, Clone, Default)]
 struct Rest {
     length_min: usize,
     sets: Box<[ByteSet]>,
 }
 
-/// What an operator needs of texts of each kind. `None`: it matches none of that kind.
+/// An operator's needs for texts of each kind. `None`: it matches no text of that kind.
 pub type NeedsByKind = Vec<Option<Needs>>;
 
-/// What an operator needs of a text.
+/// An operator's needs.
 #[derive(Debug, Clone)]
 pub struct OperatorNeeds {
     pub by_kind: NeedsByKind,
-    /// Whether it is asked for behind the request only.
+    /// Whether only response rules use the operator.
     pub is_late: bool,
 }
 
-/// Which operators are asked for.
+/// The operators in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Those of rules that look at the request.
+    /// Operators of request rules.
     Request,
-    /// All.
+    /// All operators.
     Response,
 }
 
-/// What operators need of texts.
+/// Index of operators by the needed parts of texts.
 #[derive(Debug, Default)]
 pub struct OperatorIndex {
-    /// Which are in it, a bit each.
+    /// The operators in the index, one bit each.
     known: Box<[u64]>,
     kinds: Vec<Kind>,
-    /// Bytes of the shortest text that one of them may match.
+    /// Length of the shortest text that one of them may match.
     length_min: usize,
 }
 
-/// The bytes of which texts of each kind have none: what operators need is told for each.
+/// For each kind, the bytes that its texts do not have. An operator's needs are listed for each kind.
 pub fn kinds() -> impl Iterator<Item = ByteSet> {
     KINDS.iter().map(|bytes| {
         let mut set = [0; 4];
@@ -89,7 +89,7 @@ pub fn kinds() -> impl Iterator<Item = ByteSet> {
 }
 
 impl OperatorIndex {
-    /// Of those of all operators that are known, a bit each; their numbers are their places.
+    /// An index of the operators marked in `known`; an operator's number is its place.
     pub fn new(operators: &[OperatorNeeds], known: Box<[u64]>) -> Self {
         let of_kind =
             |(number, absent): (usize, ByteSet)| Kind::new(absent, number, operators, &known);
@@ -100,18 +100,18 @@ impl OperatorIndex {
         Self { known, kinds, length_min }
     }
 
-    /// Bytes of the shortest text that one of its operators may match.
+    /// Length of the shortest text that one of the operators may match.
     pub fn length_min(&self) -> usize {
         self.length_min
     }
 
-    /// Whether all of these operators, a bit each, are in it.
+    /// Whether the index contains all of these operators, one bit each.
     pub fn has(&self, operators: &[u64]) -> bool {
         operators.iter().zip(&self.known).all(|(word, known)| word & !known == 0)
     }
 
-    /// Puts into `operators`, a bit each, those of the wanted ones that may match a text. It is given in lower case, with [`PADDING_BYTES`] more behind it: in whatever
-    /// case it is, it comes to the same.
+    /// Sets in `operators` the bits of the wanted operators that may match a text. The text is given in lower case, followed by [`PADDING_BYTES`]
+    /// bytes; its original case does not affect the result.
     pub fn look(&self, padded: &[u8], stage: Stage, wanted: &[u64], operators: &mut [u64]) {
         let text = &padded[..padded.len().saturating_sub(PADDING_BYTES)];
         let present = present(text);
@@ -142,7 +142,7 @@ impl Kind {
                 let literals = &mut literals[usize::from(operator.is_late)];
                 literals.extend(needs.literals.iter().map(|literal| (&**literal, number)));
             } else if let Some(set) = sets.first() {
-                // The smallest of them.
+                // The smallest set.
                 by_set.push((number, *set));
             } else {
                 set_bit(&mut always, number);
@@ -204,7 +204,7 @@ impl ByByte {
         Self { operators, needed, rows: rows.into() }
     }
 
-    /// Marks those of which a byte is there.
+    /// Sets the bits of operators with a needed byte in the text.
     fn find(&self, present: &ByteSet, row: &mut [u64]) {
         let words = self.operators.len().div_ceil(64);
         let there: ByteSet = std::array::from_fn(|word| self.needed[word] & present[word]);
@@ -233,7 +233,7 @@ fn bytes_of(set: &ByteSet) -> impl Iterator<Item = u8> {
         .flat_map(|(index, word)| bits_of(word).map(move |bit| index << 6 | bit as u8))
 }
 
-/// The places of the bits of a word.
+/// The places of the set bits of a word.
 fn bits_of(mut word: u64) -> impl Iterator<Item = u16> {
     std::iter::from_fn(move || {
         let bit = (word != 0).then(|| word.trailing_zeros() as u16)?;
@@ -242,20 +242,20 @@ fn bits_of(mut word: u64) -> impl Iterator<Item = u16> {
     })
 }
 
-/// The numbers in a row of bits.
+/// The numbers of the set bits of a row.
 pub fn bits_of_row(row: &[u64]) -> impl Iterator<Item = u16> {
     (0u16..).zip(row).flat_map(|(index, word)| bits_of(*word).map(move |bit| index * 64 + bit))
 }
 
-/// The bytes that a text has in it.
+/// The set of bytes in a text.
 fn present(text: &[u8]) -> ByteSet {
-    // Marks, not bits: one store does not wait for the one before.
+    // Bytes as flags, not bits: a store need not wait for the one before.
     let mut seen = [0u8; 256];
     text.iter().for_each(|byte| seen[usize::from(*byte)] = 1);
     let mut set = [0; 4];
     for (word, seen) in set.iter_mut().zip(seen.as_chunks::<64>().0) {
         for (at, seen) in seen.as_chunks::<8>().0.iter().enumerate() {
-            // The product gathers the lowest bits of eight bytes in its highest byte.
+            // The multiplication gathers the lowest bits of eight bytes in its highest byte.
             let gathered = u64::from_le_bytes(*seen).wrapping_mul(0x0102_0408_1020_4080) >> 56;
             *word |= gathered << (8 * at);
         }
@@ -272,12 +272,12 @@ fn lower(set: &ByteSet) -> ByteSet {
     lower
 }
 
-/// How many words a row of so many operators has: whole [`ROW_BLOCK_WORDS`].
+/// Words of a row for this number of operators, rounded up to whole [`ROW_BLOCK_WORDS`].
 pub fn row_words(operators: usize) -> usize {
     operators.div_ceil(64).next_multiple_of(ROW_BLOCK_WORDS)
 }
 
-/// Puts operators of another row into a row as long.
+/// Adds the operators of another row of the same length.
 pub fn add_row(row: &mut [u64], more: &[u64]) {
     let blocks = row.as_chunks_mut::<ROW_BLOCK_WORDS>().0.iter_mut();
     for (row, more) in blocks.zip(more.as_chunks::<ROW_BLOCK_WORDS>().0) {
@@ -285,19 +285,19 @@ pub fn add_row(row: &mut [u64], more: &[u64]) {
     }
 }
 
-/// Whether an operator is in a row of bits.
+/// Whether a row has an operator's bit.
 pub fn has_bit(row: &[u64], operator: u16) -> bool {
     row.get(usize::from(operator / 64)).is_some_and(|word| word >> (operator % 64) & 1 == 1)
 }
 
-/// Puts an operator into a row of bits.
+/// Sets an operator's bit in a row.
 pub fn set_bit(row: &mut [u64], operator: u16) {
     if let Some(word) = row.get_mut(usize::from(operator / 64)) {
         *word |= 1 << (operator % 64);
     }
 }
 
-/// Takes an operator out of a row of bits.
+/// Clears an operator's bit in a row.
 pub fn clear_bit(row: &mut [u64], operator: u16) {
     if let Some(word) = row.get_mut(usize::from(operator / 64)) {
         *word &= !(1 << (operator % 64));

@@ -1,27 +1,28 @@
-//! Whether a text has one of few literals at all, found by vector instructions.
+//! Tests whether a text has any of a few literals, with vector instructions.
 //!
-//! Most texts have none of them, and are not looked at closer then. Each literal is known by a part that others have too, so that there are few parts.
+//! Most texts have none of the literals and need no closer search. The test searches for parts shared by several literals, so that there are few
+//! parts.
 
 use aho_corasick::packed::{Config, Searcher};
 
 use super::literals::commonness;
 
-/// Most literals for which parts are chosen: that takes longer than in proportion to them.
+/// Maximum number of literals: choosing the parts takes more than linear time.
 const LITERALS_MAX: usize = 256;
-/// Most parts that vector instructions find at once.
+/// Maximum number of parts that vector instructions can search for at once.
 const PARTS_MAX: usize = 64;
-/// Bytes of a part, and the fewest of a literal.
+/// Maximum length of a part, and minimum length of a literal.
 const PART_BYTES_MAX: usize = 4;
 const PART_BYTES_MIN: usize = 3;
-/// Shorter texts are searched sooner than that they are asked.
+/// Shorter texts are not tested: searching them takes less time than the test.
 const TEXT_BYTES_MIN: usize = 64;
 
-/// Parts, one of which each of some literals has.
+/// Searcher of parts; each literal contains at least one part.
 #[derive(Debug)]
 pub struct Few(Searcher);
 
 impl Few {
-    /// Of literals in lower case, if they are few.
+    /// A searcher for literals in lower case; `None` if there are too many or too short ones.
     pub fn new(literals: &[(&[u8], u16)]) -> Option<Self> {
         let mut left: Vec<&[u8]> = literals.iter().map(|(literal, _)| *literal).collect();
         left.sort_unstable();
@@ -39,13 +40,13 @@ impl Few {
         searcher.flatten().map(Self)
     }
 
-    /// Whether a text in lower case may have one of them.
+    /// Whether a text in lower case may have one of the literals.
     pub fn may_be_in(&self, text: &[u8]) -> bool {
         text.len() < TEXT_BYTES_MIN || self.0.find(text).is_some()
     }
 }
 
-/// The part that many of these literals have and few texts do.
+/// The part that many of these literals have and few texts have.
 fn best_part<'a>(literals: &[&'a [u8]]) -> Option<&'a [u8]> {
     let parts = literals.iter().flat_map(|it| it.windows(it.len().min(PART_BYTES_MAX)));
     parts.max_by_key(|part| {

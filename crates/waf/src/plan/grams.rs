@@ -1,55 +1,56 @@
-//! Which of many literals a text has in it, whatever the case.
+//! Finds which of many literals occur in a text, ignoring case.
 //!
-//! Each literal is known by a gram of it that is rare in texts, and by the bytes around: eight in all. Literals of up to four bytes have grams of two or three,
-//! which are looked for at each byte of the text: those at two places by one look, for they have two bytes in common. Those of longer literals have four and are
-//! looked for at every other byte: each such literal has two, one byte apart. Unlike the steps of an automaton these looks do not wait for one another, and what texts need of the tables fits into the nearest cache.
+//! Each literal is identified by one of its grams that is rare in texts, together with the bytes around it: eight bytes in all. Literals of up to
+//! four bytes have grams of two or three bytes. These are searched for at every byte of the text; one lookup covers two places, because their grams
+//! share two bytes. Longer literals have grams of four bytes, searched for at every other byte: each such literal has two grams, one byte apart.
+//! Unlike the steps of an automaton, these lookups do not depend on one another, and the parts of the tables that a text uses fit into the L1 cache.
 
 use std::collections::BTreeMap;
 
 use super::literals::commonness;
 
-/// Longest literal with a short gram.
+/// Maximum length of a literal with a short gram.
 const SHORT_BYTES_MAX: usize = 4;
-/// Bytes of a long gram.
+/// Length of a long gram.
 const LONG_GRAM_BYTES: usize = 4;
 /// Bits of the hash of a long gram.
 const LONG_BITS: u32 = 18;
-/// Bits of two bytes that tell short grams apart: eight of the first byte, and six of the other.
+/// Bits of two bytes that index short grams: eight of the first byte, and six of the second.
 const PAIR_BITS: u32 = 14;
-/// Bits of the number of a bucket of literals, for few of them and for many.
+/// Bits of a bucket's number, minimum and maximum.
 const BUCKET_BITS_MIN: u32 = 6;
 const BUCKET_BITS_MAX: u32 = 14;
 /// Bytes of a literal that are compared.
 const WINDOW_BYTES: usize = 8;
-/// How many bytes of any value stand behind a text that is looked at.
+/// Padding bytes after an examined text; their values do not matter.
 pub const PADDING_BYTES: usize = WINDOW_BYTES - 1;
-/// Shortest literal.
+/// Minimum length of a literal.
 pub const LITERAL_BYTES_MIN: usize = 2;
 
-/// A literal, or what is compared of it.
+/// A literal, or the compared part of it.
 #[derive(Debug)]
 struct Entry {
     mask: u64,
     value: u64,
-    /// How many of its bytes stand before its gram.
+    /// Number of its bytes before its gram.
     before: u8,
-    /// Where its operators are among all.
+    /// Range of its operators in `operators`.
     operators: (u32, u32),
 }
 
-/// Literals of operators.
+/// Index of the literals of operators.
 #[derive(Debug, Default)]
 pub struct Grams {
-    /// Where short grams may stand, by the second and the third byte of four: first a bit for each class of the first byte, of grams that begin there; then
-    /// one for each class of the last byte, of those that begin at the second. Empty: there are no short grams.
+    /// Possible places of short grams, indexed by the second and third of four bytes. First word: a bit for each class of the first byte, for grams
+    /// that begin with it. Second word: a bit for each class of the last byte, for grams that begin at the second byte. Empty: no short grams.
     shorts: Box<[[u32; 2]]>,
     /// Whether there are grams of two bytes.
     has_pairs: bool,
-    /// A bit for each hash of a long gram. Empty: there are no literals.
+    /// A bit for each hash of a long gram. Empty: no literals.
     longs: Box<[u32]>,
-    /// Bits of a hash that do not tell its bucket.
+    /// Number of low hash bits that are not part of the bucket's number.
     bucket_shift: u32,
-    /// Where the entries of each bucket begin, and of the last where they end.
+    /// Start of each bucket's entries, then the end of the last bucket.
     buckets: Box<[u32]>,
     entries: Box<[Entry]>,
     operators: Box<[u16]>,
@@ -58,10 +59,10 @@ pub struct Grams {
 type Shorts = [[u32; 2]; 1 << PAIR_BITS];
 type Longs = [u32; 1 << (LONG_BITS - 5)];
 
-/// A literal's part that is compared.
+/// The compared part of a literal.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
 struct Window {
-    /// Of its gram.
+    /// Hash of the gram.
     hash: u32,
     before: u8,
     mask: u64,
@@ -69,7 +70,7 @@ struct Window {
 }
 
 impl Grams {
-    /// Of literals in lower case, each with the operator that needs it.
+    /// An index of literals in lower case, each with the operator that needs it.
     pub fn new(literals: &[(&[u8], u16)]) -> Self {
         if literals.is_empty() {
             return Self::default();
@@ -90,7 +91,7 @@ impl Grams {
         grams
     }
 
-    /// Puts the windows into buckets. They come in the order of their hashes.
+    /// Fills the buckets with the windows, which are ordered by hash.
     fn fill(&mut self, windows: BTreeMap<Window, Vec<u16>>) {
         let (mut entries, mut all) = (Vec::new(), Vec::new());
         let mut buckets = vec![0u32; (1 << (32 - self.bucket_shift)) + 1];
@@ -106,7 +107,7 @@ impl Grams {
         (self.buckets, self.entries, self.operators) = (buckets.into(), entries.into(), all.into());
     }
 
-    /// Marks the grams that a literal is known by.
+    /// Marks the grams of a literal; returns their windows.
     fn windows(&mut self, literal: &[u8]) -> Vec<Window> {
         if literal.len() <= SHORT_BYTES_MAX {
             let at = rarest(literal, literal.len().min(3));
@@ -132,7 +133,7 @@ impl Grams {
         let [first, second] = [gram[0], gram[1]];
         let third = gram.get(2).copied();
         self.has_pairs |= third.is_none();
-        // What stands behind two bytes may be any.
+        // A gram of two bytes may be followed by any byte.
         let of_four = |bytes: [u8; 4]| place_of_pair(u32::from_le_bytes(bytes));
         let class = |byte: u8| 1 << class_of(byte.into());
         self.shorts[of_four([0, first, second, 0])][1] |= third.map_or(u32::MAX, class);
@@ -141,8 +142,8 @@ impl Grams {
         }
     }
 
-    /// Calls with each operator that needs a literal of this text, which is in lower case and has [`PADDING_BYTES`] more behind it; with some it
-    /// may call where only the padding makes a literal whole.
+    /// Calls `found` with each operator that needs a literal of this text. The text is in lower case and followed by [`PADDING_BYTES`] bytes. It may
+    /// also call with operators whose literal is complete only with padding bytes.
     pub fn find(&self, padded: &[u8], found: impl FnMut(u16)) {
         let Ok(longs) = <&Longs>::try_from(&*self.longs) else { return };
         let is_long = |bytes: u32| {
@@ -163,10 +164,10 @@ impl Grams {
         }
     }
 
-    /// The same; the other tells whether a gram may stand at four bytes, or a short one at the second of them.
+    /// Implements [`Self::find`]. `may_stand`: whether a gram may begin at these four bytes, or a short gram at the second of them.
     #[inline(always)]
     fn find_at(&self, padded: &[u8], may_stand: impl Fn(u32) -> bool, mut found: impl FnMut(u16)) {
-        // Eight bytes tell of six places: the last one's gram ends with the last byte.
+        // Eight bytes cover six places: the last place's gram ends with the last byte.
         let mut at = 0;
         while let Some(block) = padded.get(at..).and_then(|rest| rest.first_chunk()) {
             let block = u64::from_le_bytes(*block);
@@ -180,7 +181,7 @@ impl Grams {
         }
     }
 
-    /// Looks closer at a place where grams may stand: short ones there or at the next byte, or a long one there.
+    /// Compares the literals at a place where a gram may begin: a short gram there or at the next byte, or a long gram there.
     #[inline(never)]
     fn hit(&self, padded: &[u8], at: usize, bytes: u32, found: &mut impl FnMut(u16)) {
         const PAIR: u32 = 0xffff;
@@ -208,7 +209,7 @@ impl Grams {
     fn compare(&self, padded: &[u8], at: usize, hash: u32, found: &mut impl FnMut(u16)) {
         let bucket = self.bucket(hash);
         let Some([from, to]) = self.buckets.get(bucket..bucket + 2) else { return };
-        // Of one gram they come in the order of what stands before it.
+        // Entries of a gram are ordered by `before`.
         let (mut before, mut window) = (u8::MAX, None);
         for entry in self.entries.get(*from as usize..*to as usize).unwrap_or_default() {
             if entry.before != before {
@@ -230,7 +231,7 @@ impl Grams {
     }
 }
 
-/// Where the part of a literal begins that is rarest in texts, of so many bytes.
+/// Start of the rarest part of a literal, of this length.
 fn rarest(literal: &[u8], bytes: usize) -> usize {
     let common =
         |part: &[u8]| -> u32 { part.iter().map(|byte| u32::from(commonness(*byte))).sum() };
@@ -238,7 +239,7 @@ fn rarest(literal: &[u8], bytes: usize) -> usize {
     parts.min_by_key(|(_, part)| common(part)).map_or(0, |(at, _)| at)
 }
 
-/// The part of a literal that is compared, with the gram that stands there.
+/// The window of a literal around the gram at `at`.
 fn window(literal: &[u8], at: usize, hash: u32) -> Window {
     let start = at.saturating_sub(2).min(literal.len().saturating_sub(WINDOW_BYTES));
     let part = &literal[start..literal.len().min(start + WINDOW_BYTES)];
@@ -246,23 +247,23 @@ fn window(literal: &[u8], at: usize, hash: u32) -> Window {
     Window { hash, mask, value: little(part), before: (at - start) as u8 }
 }
 
-/// The place of the second and the third of four bytes among the short grams. Others with the same lower bits share it.
+/// Index of short grams by the second and third of four bytes. Byte pairs with the same lower bits share it.
 fn place_of_pair(bytes: u32) -> usize {
     (bytes >> 8) as usize & ((1 << PAIR_BITS) - 1)
 }
 
-/// The number of the class of the first of some bytes.
+/// The class of the first of these bytes.
 fn class_of(bytes: u32) -> u32 {
     bytes & 31
 }
 
-/// The word of a long gram, and its bit in there.
+/// Word and bit of a long gram.
 fn place_of_long(hash: u32) -> (usize, u32) {
     let number = hash >> (32 - LONG_BITS);
     ((number >> 5) as usize, number & 31)
 }
 
-/// The upper bits of a product with a constant whose bits are spread evenly.
+/// The upper bits of a product with a constant of evenly spread bits.
 fn hash(bytes: u32) -> u32 {
     bytes.wrapping_mul(0x9e37_79b1)
 }

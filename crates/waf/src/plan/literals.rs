@@ -1,42 +1,42 @@
-//! What a text has to have in it for a pattern to match: read off the pattern, without losing a match.
+//! Derives the needs of a pattern, which every matching text meets, without losing a match.
 //!
-//! Three things are asked of a text, each cheap: its length, whether it has one of some literals in it (in whatever case), and whether it has a
-//! byte of some sets. A pattern of which nothing can be said matches anything.
+//! Three needs are tested, each cheaply: the length of the text, one of some literals (in any case), and a byte of each of some sets. A pattern
+//! without known needs may match any text.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
-/// Most literals of which a pattern needs one.
+/// Maximum number of alternative literals of a pattern.
 const LITERALS_MAX: usize = 4_000;
-/// A literal shorter than that is in too many texts to be worth looking for.
+/// Minimum length of a literal: shorter ones occur in too many texts.
 const LITERAL_BYTES_MIN: usize = 2;
-/// Longest one that is looked for; the rest of it is left to the pattern.
+/// Maximum length of a literal; the pattern checks the rest.
 const LITERAL_BYTES_MAX: usize = 32;
-/// Most sets of bytes.
+/// Maximum number of byte sets.
 const SETS_MAX: usize = 4;
-/// A set with more bytes than this is in too many texts.
+/// Maximum size of a byte set: larger ones match too many texts.
 const SET_BYTES_MAX: u32 = 120;
-/// Most texts that are compared with one another.
+/// Maximum number of texts that are compared with one another.
 const COMPARED_MAX: usize = 100;
-/// Most bytes of a set that are taken for as many texts of one byte.
+/// Maximum size of a byte set that is treated as texts of one byte.
 const EXACT_BYTES_MAX: usize = 8;
-/// Deepest nesting that is looked at.
+/// Maximum nesting depth examined.
 const DEPTH_MAX: usize = 200;
 
 /// A set of bytes.
 pub type ByteSet = [u64; 4];
 
-/// What a text has to have for a pattern to match.
+/// The needs of a pattern: properties of every matching text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Needs {
-    /// So many bytes.
+    /// Minimum length.
     pub length_min: usize,
-    /// One of these, in lower case; empty: none.
+    /// One of these literals, in lower case; empty: no literal needed.
     pub literals: Vec<Box<[u8]>>,
-    /// A byte of each of these.
+    /// A byte of each of these sets.
     pub sets: Vec<ByteSet>,
 }
 
-/// What the texts have that this pattern matches, of those that have none of the absent bytes. `None`: it matches none of them.
+/// The needs of this pattern for texts without the `absent` bytes. `None`: it matches none of these texts.
 pub fn needs(pattern: &Hir, absent: &ByteSet) -> Option<Needs> {
     let known = Reading { absent }.of(pattern, 0);
     if known.is_impossible() {
@@ -54,10 +54,10 @@ fn size(set: &ByteSet) -> u32 {
     set.iter().map(|word| word.count_ones()).sum()
 }
 
-/// What is known of a part of a pattern.
+/// Knowledge of a part of a pattern.
 struct Known {
     needs: Needs,
-    /// All texts that it matches, in lower case, if they are few.
+    /// All texts that the part matches, in lower case, if they are few.
     exact: Option<Vec<Vec<u8>>>,
 }
 
@@ -72,12 +72,12 @@ impl Known {
         known
     }
 
-    /// Whether it matches nothing.
+    /// Whether the part matches nothing.
     fn is_impossible(&self) -> bool {
         self.exact.as_ref().is_some_and(Vec::is_empty)
     }
 
-    /// Takes what all texts have in common into the needs.
+    /// Derives the needs from the exact texts.
     fn settle(&mut self) {
         let Some(texts) = &self.exact else { return };
         self.needs.length_min = texts.iter().map(Vec::len).min().unwrap_or(0);
@@ -85,7 +85,7 @@ impl Known {
             self.needs.literals = shortest(texts).map(clipped).collect();
         }
         if !texts.is_empty() && texts.iter().all(|text| !text.is_empty()) {
-            // Of each text its rarest byte.
+            // The rarest byte of each text.
             let mut set = [0u64; 4];
             for text in texts {
                 let rarest = text.iter().copied().min_by_key(|byte| commonness(*byte));
@@ -96,7 +96,7 @@ impl Known {
     }
 }
 
-/// Texts without those that have another of them in it, where they are few.
+/// Texts that contain none of the others; all texts if there are many.
 fn shortest(texts: &[Vec<u8>]) -> impl Iterator<Item = &[u8]> {
     let is_spare = |text: &&[u8]| {
         texts.len() <= COMPARED_MAX
@@ -111,12 +111,12 @@ fn clipped(text: &[u8]) -> Box<[u8]> {
     text[..text.len().min(LITERAL_BYTES_MAX)].into()
 }
 
-/// What [`commonness`] of all bytes comes to, roughly.
+/// Approximate sum of [`commonness`] of all bytes.
 const COMMON_SUM: f64 = 500.0;
-/// So many bytes of a literal say how rare it is.
+/// Number of a literal's bytes used to estimate its rarity.
 const SURPRISING_BYTES: usize = 5;
 
-/// How often a byte is in ordinary texts, roughly.
+/// Approximate frequency of a byte in ordinary texts.
 pub fn commonness(byte: u8) -> u8 {
     match byte {
         b'e' | b't' | b'a' | b'o' | b'i' | b'n' | b's' | b'r' => 30,
@@ -142,9 +142,9 @@ fn has(set: &ByteSet, byte: u8) -> bool {
     set[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1
 }
 
-/// Reads a pattern.
+/// Analyses a pattern.
 struct Reading<'a> {
-    /// Bytes that texts have none of.
+    /// Bytes that the texts do not have.
     absent: &'a ByteSet,
 }
 
@@ -189,7 +189,7 @@ impl Reading<'_> {
             return part;
         }
         let mut needs = part.needs;
-        // One text so often has itself so often in it.
+        // A single repeated text contains its repetition.
         if let Some([text]) = part.exact.as_deref()
             && (1..=LITERAL_BYTES_MAX).contains(&text.len().saturating_mul(min))
         {
@@ -219,7 +219,7 @@ impl Reading<'_> {
             }
         }
         set.iter_mut().zip(self.absent).for_each(|(word, absent)| *word &= !absent);
-        // Few bytes, of which two cases are one: texts of one byte.
+        // A few bytes, both cases counted once, are texts of one byte.
         let mut folded: Vec<u8> = (0..=255u8).filter(|byte| has(&set, *byte)).collect();
         folded.iter_mut().for_each(|byte| byte.make_ascii_lowercase());
         folded.sort_unstable();
@@ -231,7 +231,7 @@ impl Reading<'_> {
 
     fn of_concat(&self, parts: &[Hir], depth: usize) -> Known {
         let mut needs = Needs::default();
-        // Texts that end at this part, while they are few.
+        // Exact texts that end at this part, while they are few.
         let mut run: Option<Vec<Vec<u8>>> = Some(vec![Vec::new()]);
         let mut is_exact = true;
         let flush = |run: &mut Option<Vec<Vec<u8>>>, needs: &mut Needs| {
@@ -289,7 +289,7 @@ impl Reading<'_> {
             length_min: known.iter().map(|it| it.needs.length_min).min().unwrap_or(0),
             ..Needs::default()
         };
-        // Each branch has to say something, or all say nothing.
+        // Literals are needed only if each branch needs one; so are byte sets.
         let literals: usize = known.iter().map(|it| it.needs.literals.len()).sum();
         if literals <= LITERALS_MAX && known.iter().all(|it| !it.needs.literals.is_empty()) {
             needs.literals = known.iter().flat_map(|it| it.needs.literals.clone()).collect();
@@ -297,7 +297,7 @@ impl Reading<'_> {
             needs.literals.dedup();
         }
         if known.iter().all(|it| !it.needs.sets.is_empty()) {
-            // One byte of the smallest set of the branch that matches.
+            // A byte of the smallest set of the matching branch.
             let mut union = [0u64; 4];
             for it in &known {
                 if let Some(set) = it.needs.sets.iter().min_by_key(|set| size(set)) {
@@ -310,11 +310,11 @@ impl Reading<'_> {
     }
 }
 
-/// The better of two lists of literals, of which one each is needed: the one of which texts have one the least often, roughly.
+/// The better of two lists of alternative literals: the one that fewer texts contain, approximately.
 fn better(one: Vec<Box<[u8]>>, other: Vec<Box<[u8]>>) -> Vec<Box<[u8]>> {
     let often = |list: &Vec<Box<[u8]>>| -> f64 {
         let often = |text: &[u8]| {
-            // Behind some bytes the next ones are no surprise.
+            // Later bytes can often be predicted from the first ones.
             let bytes = text.iter().take(SURPRISING_BYTES);
             bytes.map(|byte| f64::from(commonness(*byte)) / COMMON_SUM).product::<f64>()
         };

@@ -1,7 +1,8 @@
-//! Rules, compiled once and shared by all who use them.
+//! Rules, compiled once and shared by all virtual servers.
 //!
-//! [`RuleSet::compile`] turns files into rules: defaults are resolved, names interned, patterns indexed. What a virtual server adds (values of
-//! `TX`, so its paranoia level) makes a [`View`]: which rules it evaluates, with everything decided that no request decides.
+//! [`RuleSet::compile`] compiles rule files: it resolves defaults, interns names and indexes patterns. The settings of a virtual server (values of
+//! `TX`, so also its paranoia level) make a [`View`]: the rules that this server evaluates, after all rules that do not depend on the request were
+//! evaluated.
 
 mod compile;
 mod facts;

@@ -1,4 +1,4 @@
-//! Operators as they are evaluated.
+//! Operators in their compiled form.
 
 use std::net::IpAddr;
 
@@ -8,24 +8,24 @@ use crate::injection;
 use crate::seclang::Pattern;
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
 
-/// An operator, and its number among those that are chosen beforehand.
+/// An operator, with its number in the index.
 #[derive(Debug, Clone)]
 pub struct CompiledOperator {
     pub kind: Comparison,
-    /// Its number in the index of what a text has to have; `None`: it is not in there.
+    /// The number in the operator index; `None`: not indexed, always tried.
     pub number: Option<u16>,
 }
 
-/// How a value is compared.
+/// The comparison of a value.
 #[derive(Debug, Clone)]
 pub enum Comparison {
     Rx(Pattern),
-    /// The pattern is made for each request.
+    /// The pattern is built for each request.
     RxTemplate(CompiledTemplate),
     Pm(AhoCorasick),
     Number(Relation, CompiledTemplate),
     Text(TextComparison, CompiledTemplate),
-    /// A bit for each byte that may be there.
+    /// One bit for each allowed byte.
     ByteRange([u64; 4]),
     UrlEncoding,
     Utf8Encoding,
@@ -37,7 +37,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether it matches a text; `None` where other things than the text decide, or where that may take long.
+    /// Whether the operator matches a text; `None` if the result depends on more than the text, or may take long.
     pub fn matches(&self, text: &[u8]) -> Option<bool> {
         match self {
             Self::Rx(Pattern::Linear(regex)) => Some(regex.is_match(text)),
@@ -58,7 +58,7 @@ impl Comparison {
     }
 }
 
-/// Whether a text has a byte that is not among the allowed ones.
+/// Whether a text has a byte that is not allowed.
 pub fn has_other_bytes(bytes: &[u8], allowed: &[u64; 4]) -> bool {
     bytes.iter().any(|byte| allowed[usize::from(byte >> 6)] >> (byte & 63) & 1 == 0)
 }
@@ -71,7 +71,7 @@ pub fn has_bad_escape(bytes: &[u8]) -> bool {
     })
 }
 
-/// How numbers are compared.
+/// The comparison of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
     Equal,
@@ -82,7 +82,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// Whether it holds.
+    /// Whether the relation holds.
     pub fn holds(self, value: i64, wanted: i64) -> bool {
         match self {
             Self::Equal => value == wanted,
@@ -94,7 +94,7 @@ impl Relation {
     }
 }
 
-/// How texts are compared: the value with the argument.
+/// The comparison of a value with the argument, as texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextComparison {
     Equal,
@@ -107,7 +107,7 @@ pub enum TextComparison {
 }
 
 impl TextComparison {
-    /// Whether it holds.
+    /// Whether the relation holds.
     pub fn holds(self, value: &[u8], argument: &[u8]) -> bool {
         match self {
             Self::Equal => value == argument,
@@ -120,7 +120,7 @@ impl TextComparison {
     }
 }
 
-/// Bytes of which a value has one if such an operator holds for it; `None`: nothing is known. Those with texts of their own are not asked.
+/// A set of bytes: every matching value has at least one of them; `None`: unknown. Not called for operators with literals of their own.
 pub fn bytes_needed(comparison: &Comparison) -> Option<ByteSet> {
     let those = |is_needed: &dyn Fn(u8) -> bool| {
         let mut set = [0; 4];
@@ -138,16 +138,16 @@ pub fn bytes_needed(comparison: &Comparison) -> Option<ByteSet> {
     })
 }
 
-/// Product of the lengths of two texts up to which the one is looked for byte by byte: to make a searcher takes longer.
+/// Maximum product of the lengths of two texts for a search byte by byte: above it, building a searcher pays off.
 const FEW_STEPS_MAX: usize = 16 << 10;
 
-/// Whether a text has another in it.
+/// Whether a text contains another.
 fn has_part(text: &[u8], part: &[u8]) -> bool {
     let Some(first) = part.first() else { return true };
     if text.len().saturating_mul(part.len()) > FEW_STEPS_MAX {
         return memchr::memmem::find(text, part).is_some();
     }
-    // The byte that texts have the least often, near its beginning.
+    // The rarest byte of the part, near its beginning.
     let (before, rare) = (0..)
         .zip(part.iter().take(8))
         .min_by_key(|(_, byte)| commonness(**byte))
@@ -168,7 +168,7 @@ fn has_word(value: &[u8], word: &[u8]) -> bool {
     })
 }
 
-/// An automaton that finds the first of these words, in whatever case.
+/// An automaton that finds the first of these words, ignoring case.
 pub fn words(words: &[Box<[u8]>]) -> Result<AhoCorasick, String> {
     AhoCorasickBuilder::new()
         .ascii_case_insensitive(true)
@@ -177,7 +177,7 @@ pub fn words(words: &[Box<[u8]>]) -> Result<AhoCorasick, String> {
         .map_err(|error| format!("the words cannot be searched for: {error}"))
 }
 
-/// Whether an address is of a network.
+/// Whether a network contains an address.
 pub fn is_within(address: IpAddr, (network, length): (IpAddr, u8)) -> bool {
     let differing = match (address.to_canonical(), network) {
         (IpAddr::V4(one), IpAddr::V4(other)) => (u32::from(one) ^ u32::from(other)).leading_zeros(),

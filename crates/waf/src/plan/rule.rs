@@ -1,4 +1,4 @@
-//! What compiled rules are.
+//! Compiled rules.
 
 use super::index::Bits;
 use super::operators::CompiledOperator;
@@ -7,130 +7,130 @@ use super::template::{CompiledPiece, CompiledTemplate};
 use crate::seclang::{Control, Disruption, Phase, Place, Severity, Target, Variable};
 use crate::transformation::{Steps, Transformation};
 
-/// The number of a list of transformations.
+/// The number of a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PipelineId(pub u16);
 
-/// A list of transformations.
+/// A pipeline: a list of transformations.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
     pub steps: Box<[Transformation]>,
-    /// All of its steps.
+    /// The set of its steps.
     pub set: Steps,
 }
 
-/// What links have in common that look at the same values.
+/// Links with the same targets and the same pipeline.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The places of its targets among those of all groups.
+    /// Places of the targets among those of all groups.
     pub targets: Box<[u16]>,
-    /// The number of this list of targets: groups with the same share it.
+    /// The number of this target list: groups with the same list share it.
     pub set: u16,
     pub pipeline: PipelineId,
     pub is_multi_match: bool,
-    /// Whether an operator of theirs is chosen beforehand.
+    /// Whether the index has an operator of the group.
     pub is_indexed: bool,
 }
 
-/// A target, without what is left out of it.
+/// A target with its exclusions.
 #[derive(Debug, Clone)]
 pub struct GroupTarget {
     pub target: Target,
     pub excluded: Box<[Target]>,
 }
 
-/// What a link does when it holds for a value.
+/// An effect of a link that matches a value.
 #[derive(Debug, Clone)]
 pub enum Effect {
-    /// A variable gets a value.
+    /// Sets a variable.
     Set(Variable, VariableName, CompiledTemplate),
-    /// A variable gets so much more, or less.
+    /// Adds to a variable, or subtracts from it.
     Add(Variable, VariableName, CompiledTemplate, Sign),
-    /// A variable is removed.
+    /// Removes a variable.
     Remove(Variable, VariableName),
-    /// A stored variable is forgotten after so many seconds.
+    /// Expiry of a stored variable.
     Expire,
-    /// A stored collection is opened.
+    /// Opens a stored collection.
     Open(Variable),
-    /// A change for this request, and the rules that it speaks of.
+    /// A change for this request, with the rules that it selects.
     Control(Control, Bits),
-    /// Values of this target are masked in logs.
+    /// Masks values of this target in logs.
     Mask(Target),
 }
 
-/// Which way a number changes.
+/// Direction of a number's change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
-    /// It grows.
+    /// Addition.
     More,
-    /// It shrinks.
+    /// Subtraction.
     Less,
 }
 
 /// The name of a variable that rules write.
 #[derive(Debug, Clone, PartialEq)]
 pub enum VariableName {
-    /// Known beforehand.
+    /// A fixed name.
     Known(Symbol),
-    /// Made when it is written.
+    /// A name built at run time.
     Made(CompiledTemplate),
 }
 
 /// One condition of a rule.
 #[derive(Debug, Clone)]
 pub struct Link {
-    /// What it looks at, and leaves out. Nothing: it always holds.
+    /// Examined and excluded targets. Empty: the link always matches.
     pub targets: Box<[Target]>,
-    /// Through which transformations.
+    /// The transformations of its values.
     pub(crate) pipeline: PipelineId,
-    /// Behind each of them.
+    /// Whether the operator is applied after each transformation.
     pub(crate) is_multi_match: bool,
     pub(crate) operator: CompiledOperator,
     pub(crate) is_negated: bool,
     pub(crate) captures: bool,
     pub(crate) effects: Box<[Effect]>,
-    /// The group of those with the same targets and transformations; `None`: what it looks at changes while rules run.
+    /// The group of links with the same targets and transformations; `None`: its values change while rules run.
     pub(crate) group: Option<u16>,
 }
 
 /// A rule with its chain.
 #[derive(Debug, Clone)]
 pub struct CompiledRule {
-    /// Its number.
+    /// The id.
     pub id: u64,
-    /// Where it stands.
+    /// Where the rule is defined.
     pub place: Place,
-    /// When it is evaluated.
+    /// The phase of its evaluation.
     pub phase: Phase,
-    /// Its message.
+    /// The message.
     pub(crate) message: Option<CompiledTemplate>,
-    /// What is logged of what it found.
+    /// The log data.
     pub(crate) log_data: Option<CompiledTemplate>,
-    /// Its tags.
+    /// The tags.
     pub tags: Box<[Box<str>]>,
-    /// Its severity.
+    /// The severity.
     pub severity: Option<Severity>,
-    /// Its version.
+    /// The version.
     pub version: Option<Box<str>>,
-    /// The conditions, all of which have to hold.
+    /// The conditions; all of them must match.
     pub links: Box<[Link]>,
-    /// What becomes of the request; never [`Disruption::Block`].
+    /// The disruptive action; never [`Disruption::Block`].
     pub(crate) disruption: Disruption,
     pub(crate) redirect: Option<CompiledTemplate>,
-    /// With which status, if it is denied.
+    /// The status of a denied request.
     pub status: u16,
-    /// Whether it is logged.
+    /// Whether a match is logged.
     pub is_logged: bool,
-    /// Whether it is in the audit log.
+    /// Whether a match is in the audit log.
     pub is_audited: bool,
-    /// Where evaluation goes on if it holds, if not with the next rule: at this place in the order of all rules, or behind it.
+    /// Where evaluation continues after a match, if not at the next rule: the first rule at or after this place in the order of all rules.
     pub(crate) skip: Option<u32>,
-    /// What it asks for that is not here, and why.
+    /// An unsupported feature that the rule needs, and why it is unsupported.
     pub(crate) absent: Option<(String, &'static str)>,
 }
 
 impl CompiledRule {
-    /// Its message as it stands in the file, with variables by their names.
+    /// The message as written in the file, with the names of its variables.
     pub fn message_text(&self) -> Option<String> {
         self.message.as_ref().map(|template| {
             let mut text = String::new();

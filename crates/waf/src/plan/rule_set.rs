@@ -1,4 +1,4 @@
-//! Compiled rules in their order, with what they share.
+//! Compiled rules in their order, with their shared data.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,13 @@ use crate::body::Limits;
 /// Limits that rule files set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSettings {
-    /// What separates arguments.
+    /// Separator of arguments.
     pub argument_separator: u8,
-    /// How long stored variables are kept, in seconds.
+    /// Lifetime of stored variables, in seconds.
     pub collection_timeout_s: u64,
-    /// Most arguments.
+    /// Maximum number of arguments.
     pub arguments_max: Option<usize>,
-    /// Deepest JSON.
+    /// Maximum depth of JSON.
     pub json_depth_max: Option<usize>,
 }
 
@@ -33,7 +33,7 @@ impl Default for FileSettings {
 }
 
 impl FileSettings {
-    /// How much of arguments and bodies is taken apart, where nobody else says so.
+    /// Limits of parsed arguments and bodies, if no other setting overrides them.
     pub fn limits(&self) -> Limits {
         let mut limits = Limits::DEFAULT;
         if let Some(count) = self.arguments_max {
@@ -46,42 +46,42 @@ impl FileSettings {
     }
 }
 
-/// Rules in their order, and what they share.
+/// Rules in their order, with their shared data.
 #[derive(Debug)]
 pub struct RuleSet {
     /// The rules.
     pub rules: Vec<CompiledRule>,
-    /// What rule files set.
+    /// Settings of the rule files.
     pub settings: FileSettings,
-    /// Which rules these are, as they say themselves.
+    /// Names of the rule set, from `SecComponentSignature`.
     pub signatures: Vec<Box<str>>,
     pub(crate) pipelines: Vec<Pipeline>,
     pub(crate) symbols: Symbols,
-    /// How many operators are chosen beforehand.
+    /// Number of indexed operators.
     pub(crate) operators_count: usize,
-    /// What these need of texts: first those of rules that stay if nobody sets anything, then all; each for all scopes.
+    /// Indexes of operators: first of the rules that remain with default settings, then of all rules; each with one index for each scope.
     pub(crate) operators: Vec<Vec<OperatorIndex>>,
     pub(crate) scopes: Scopes,
     pub(crate) groups: Vec<Group>,
-    /// The targets of groups, one by one.
+    /// All targets of groups.
     pub(crate) targets: Vec<GroupTarget>,
-    /// How many different lists of targets groups have.
+    /// Number of different target lists of groups.
     pub(crate) sets_count: usize,
     pub(crate) by_id: HashMap<u64, usize>,
 }
 
 impl RuleSet {
-    /// The rule of a number.
+    /// The rule with this id.
     pub fn rule(&self, id: u64) -> Option<&CompiledRule> {
         self.by_id.get(&id).and_then(|index| self.rules.get(*index))
     }
 
-    /// Whether a rule has a variable of this name in it. Case does not matter.
+    /// Whether a rule contains a variable of this name, in any case.
     pub fn has_variable(&self, name: &str) -> bool {
         self.symbols.get(name.as_bytes()).is_some()
     }
 
-    /// Names of variables that rules have in them, in lower case.
+    /// Names of the variables that rules contain, in lower case.
     pub fn variables(&self) -> impl Iterator<Item = &str> + Clone {
         self.symbols.names().filter_map(|name| str::from_utf8(name).ok())
     }

@@ -1,23 +1,23 @@
-//! Which operators can be asked of a value at all.
+//! Which operators can be applied to a value at all.
 //!
-//! A few rules only look at a body as a whole: it is looked at for their operators and no others. The same holds for what some transformations make of a
-//! value. Where the same bytes are a value that other operators are asked for, they are looked at again for all.
+//! Only a few rules examine a body as a whole, so the body is analysed only for their operators. The same holds for the results of some
+//! transformations. If equal bytes are also a value of other operators, they are analysed again for all operators.
 
 use super::facts::{bits_of_row, row_words, set_bit};
 use super::rule::{CompiledRule, Group, GroupTarget, Pipeline};
 use crate::seclang::Variable;
 use crate::transformation::Transformation;
 
-/// A scope has at most one in so many of all operators: others are not worth an index of their own.
+/// A scope has at most one in this many operators; larger scopes do not justify an index.
 const NARROW_PART: usize = 4;
-/// Transformations of which few rules see the result, and which change most texts.
+/// Transformations whose result few rules examine, and which change most texts.
 const NARROWING: [Transformation; 1] = [Transformation::RemoveWhitespace];
-/// Most scopes: each takes memory.
+/// Maximum number of scopes, because each takes memory.
 const SCOPES_MAX: usize = 8;
-/// Variables with long values that other variables have in them as well.
+/// Variables with long values that are also split into other variables.
 const WHOLES: [Variable; 1] = [Variable::RequestBody];
 
-/// The number of a set of operators.
+/// The number of a scope, a set of operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScopeId(u8);
 
@@ -25,30 +25,30 @@ impl ScopeId {
     /// All operators.
     pub const ALL: Self = Self(0);
 
-    /// Whether what is known for this one is all that the other wants to know.
+    /// Whether facts for this scope answer for the other scope.
     pub fn covers(self, other: Self) -> bool {
         self == Self::ALL || self == other
     }
 
-    /// Its place among all.
+    /// The place among all scopes.
     pub fn place(self) -> usize {
         self.0.into()
     }
 }
 
-/// The sets of operators that lists of values are asked for.
+/// The scopes of targets and transformations.
 #[derive(Debug, Default)]
 pub struct Scopes {
-    /// Behind [`ScopeId::ALL`], a bit for each operator.
+    /// Scopes after [`ScopeId::ALL`], one bit for each operator.
     narrow: Vec<Box<[u64]>>,
-    /// That of each target of groups, whatever is made of its values.
+    /// The scope of each target, with any transformations.
     of_targets: Box<[ScopeId]>,
-    /// That of what each transformation makes of a value, by its number.
+    /// The scope of each transformation's result, by the transformation's number.
     of_steps: Box<[ScopeId]>,
 }
 
 impl Scopes {
-    /// Of these rules, with so many operators.
+    /// Derives the scopes of these rules, for this number of operators.
     pub fn new(
         rules: &[CompiledRule],
         groups: &[Group],
@@ -84,7 +84,7 @@ impl Scopes {
         scopes
     }
 
-    /// The scope of these operators, if they are few.
+    /// The scope of these operators, [`ScopeId::ALL`] if they are not few.
     fn scope(&mut self, row: Vec<u64>, operators: usize) -> ScopeId {
         let count = bits_of_row(&row).count();
         if count == 0 || count * NARROW_PART > operators || self.narrow.len() >= SCOPES_MAX {
@@ -98,18 +98,18 @@ impl Scopes {
         ScopeId(place as u8 + 1)
     }
 
-    /// The operators of each but [`ScopeId::ALL`], a bit each.
+    /// The operators of each scope except [`ScopeId::ALL`], one bit each.
     pub fn narrow(&self) -> impl Iterator<Item = &[u64]> {
         self.narrow.iter().map(|row| &**row)
     }
 
-    /// Which operators are asked for behind all of these transformations, of a target's values.
+    /// The scope of a target's values after all of these transformations.
     pub fn of_steps(&self, target: ScopeId, steps: &[Transformation]) -> ScopeId {
         let of_step = |step: &Transformation| self.of_steps.get(*step as usize).copied();
         steps.iter().filter_map(of_step).find(|scope| *scope != ScopeId::ALL).unwrap_or(target)
     }
 
-    /// What values of a target are asked for.
+    /// The scope of a target's values.
     pub fn of_target(&self, target: u16) -> ScopeId {
         self.of_targets.get(usize::from(target)).copied().unwrap_or_default()
     }

@@ -1,23 +1,23 @@
-//! Files that rules name, and files that files include.
+//! Reads rule files, the files that they include, and the files that rules name.
 
 use std::collections::BTreeSet;
 
 use crate::seclang::{self, Directive, DirectiveKind, Place, Problem};
 
-/// Deepest chain of files that include files.
+/// Maximum depth of includes.
 const INCLUDE_DEPTH_MAX: usize = 16;
-/// Most files of rules, each counted as often as it is included.
+/// Maximum number of rule files, each counted once for each include.
 pub const FILES_MAX: usize = 1_000;
 
-/// What reads files for rules: this crate reads none itself.
+/// Reads files for the compiler: this crate has no I/O.
 pub trait Files {
-    /// The files that a path, or a pattern with `*`, means beside this file; none if there are none.
+    /// The files that a path, or a pattern with `*`, selects relative to `beside`; empty if there are none.
     fn find(&mut self, beside: &str, pattern: &str) -> Vec<String>;
-    /// A file's bytes.
+    /// The content of a file.
     fn read(&mut self, path: &str) -> Result<Vec<u8>, String>;
 }
 
-/// The directives of these files, and of those that they include, in their order.
+/// The directives of these files and of their included files, in order.
 pub fn directives(paths: &[String], files: &mut dyn Files) -> Result<Vec<Directive>, Vec<Problem>> {
     let mut reading =
         Reading { files, open: BTreeSet::new(), read: 0, found: Vec::new(), problems: Vec::new() };
@@ -30,9 +30,9 @@ pub fn directives(paths: &[String], files: &mut dyn Files) -> Result<Vec<Directi
 
 struct Reading<'a> {
     files: &'a mut dyn Files,
-    /// Files that are being read.
+    /// Files being read, to detect cycles.
     open: BTreeSet<String>,
-    /// How many files were read, up to one too many.
+    /// Number of files read, up to one above the limit.
     read: usize,
     found: Vec<Directive>,
     problems: Vec<Problem>,
@@ -44,7 +44,7 @@ impl Reading<'_> {
         self.problems.push(Problem { place: place.clone(), message, help });
     }
 
-    /// Whether one more file may be read; the first that may not is told of.
+    /// Whether another file may be read; the first file above the limit is reported.
     fn has_room(&mut self, path: &str, named_at: &Place) -> bool {
         if self.read == FILES_MAX {
             let message = format!("`{path}` is one file of rules too many: {FILES_MAX} are read");
@@ -54,7 +54,7 @@ impl Reading<'_> {
         self.read <= FILES_MAX
     }
 
-    /// Reads a file that something at this place names.
+    /// Reads a file named at this place.
     fn file(&mut self, path: &str, named_at: &Place) {
         if !self.has_room(path, named_at) {
             return;

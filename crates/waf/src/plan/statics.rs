@@ -1,14 +1,14 @@
-//! What no request decides.
+//! Evaluates rules whose result does not depend on the request.
 //!
-//! Rule sets ask at many places for what their settings say once: the paranoia level, whether a default has to be set. Such rules are evaluated when
-//! a view is made, and with them go the rules that they pass over. A rule may be decided here if all that it asks for is known: variables of `TX`
-//! that only such rules write. Which those are is found by going through all rules until nothing changes: each time with fewer variables known.
+//! Rule sets test in many places what their settings fix once: the paranoia level, or whether a default is missing. These rules are evaluated when a
+//! view is made, and the rules that they skip are dropped. A rule can be decided here if all its inputs are known: variables of `TX` that only
+//! decided rules write. All rules are walked repeatedly, each time with fewer known variables, until nothing changes.
 //!
-//! Nothing may come out otherwise than if every rule were evaluated for every request. So a variable is not known
-//! - if a rule writes it that a request decides, or that lies where such a rule may skip to,
-//! - if a rule that stays reads it before the last of its known values is set,
-//! - if a rule before ends evaluation for some requests, and it is read in a later phase in which these go on,
-//! - if the rule that writes it can be removed by a rule that stays.
+//! The results must be the same as if every rule were evaluated for every request. So a variable is not known
+//! - if it is written by a rule that depends on the request, or by a rule that one of these may skip,
+//! - if a remaining rule reads it before its last known value is set,
+//! - if an earlier rule ends evaluation for some requests, and the variable is read in a later phase in which these requests continue,
+//! - if a remaining rule can remove the rule that writes it.
 
 mod stays;
 
@@ -23,15 +23,15 @@ use super::template::{CompiledPiece, CompiledTemplate};
 use crate::seclang::{Control, Disruption, Pattern, Phase, Selector, TargetKind, Variable};
 use crate::value::{Value, number_of};
 
-/// What is known before any request.
+/// The result of the evaluation before any request.
 pub(super) struct Statics {
     /// Rules that are evaluated for each request, by phase.
     pub phases: [Box<[u32]>; 5],
-    /// Values at the beginning of each request.
+    /// Values at the start of each request.
     pub initial: Vec<(Symbol, Value)>,
 }
 
-/// Decides what can be decided, with these values of a virtual server, which hold against `SecAction`.
+/// Decides rules with these values of a virtual server, which override `SecAction`.
 pub(super) fn decide(rules: &RuleSet, given: &[(Symbol, Value)]) -> Statics {
     let mut changing = Bits::none(rules.symbols.len());
     // Groups of patterns.
@@ -54,25 +54,25 @@ pub(super) fn decide(rules: &RuleSet, given: &[(Symbol, Value)]) -> Statics {
 
 const PHASES: usize = Phase::ALL.len();
 
-/// One way through all rules.
+/// One walk through all rules.
 struct Walk<'a> {
     rules: &'a RuleSet,
     given: HashMap<Symbol, Value>,
-    /// Symbols whose values requests decide, as far as it is known.
+    /// Symbols whose values depend on the request, as far as known.
     changing: &'a Bits,
     grown: Bits,
     known: HashMap<Symbol, Value>,
-    /// Symbols that rules have read that stay.
+    /// Symbols read by remaining rules.
     read: Bits,
-    /// Removals by rules that stay.
+    /// Removals by remaining rules.
     removals: Vec<Control>,
-    /// Where each of the rules of this phase that stay may skip to.
+    /// Skip targets of the remaining rules of this phase.
     conditional: Vec<u32>,
-    /// Phases in which requests go on for which a rule has ended evaluation.
+    /// Phases in which requests continue after a rule ended their evaluation.
     resumes: [bool; PHASES],
-    /// Symbols that have been set meanwhile, and not for these requests, by the phase in which they go on.
+    /// Symbols that were set while these requests were not evaluated, by the phase in which they continue.
     missed: [Bits; PHASES],
-    /// Those of the phases up to this one.
+    /// Missed symbols of the phases up to this one.
     uncertain: Bits,
 }
 
@@ -100,7 +100,7 @@ impl<'a> Walk<'a> {
 
     fn phase(&mut self, phase: Phase) -> Box<[u32]> {
         let mut stays = Vec::new();
-        // Skips do not reach beyond their phase.
+        // Skips end with their phase.
         self.conditional.clear();
         self.uncertain.add(&self.missed[phase as usize - 1]);
         let mut skipped_before = 0;
@@ -123,21 +123,21 @@ impl<'a> Walk<'a> {
         stays.into()
     }
 
-    /// Whether a rule holds, if no request decides it and it need not be told.
+    /// Whether a rule matches, if that does not depend on the request and a match need not be reported.
     fn decided(&mut self, place: u32, rule: &CompiledRule) -> Option<bool> {
         for (index, link) in rule.links.iter().enumerate() {
             if !self.is_known(link) {
                 return None;
             }
             if !self.holds(link) {
-                // Effects of the links before come all the same.
+                // Effects of the earlier links happen even if this link does not match.
                 let has_none = rule.links[..index]
                     .iter()
                     .all(|link| link.effects.is_empty() && !link.captures);
                 return has_none.then_some(false);
             }
         }
-        // `HIGHEST_SEVERITY` tells of rules that are not logged as well.
+        // `HIGHEST_SEVERITY` also includes rules that are not logged.
         let is_silent = !rule.is_logged && !rule.is_audited && rule.severity.is_none();
         let passes = matches!(rule.disruption, Disruption::Pass);
         let is_sure = self.comes_to_the_same(place, rule) && !self.may_be_removed(place, rule);
@@ -146,7 +146,7 @@ impl<'a> Walk<'a> {
         (is_silent && passes && is_sure && has_known_effects).then_some(true)
     }
 
-    /// Whether it does the same where rules before it skip it: what it passes over is then passed over as well.
+    /// Whether the rule has the same result if earlier rules may skip it: then they must skip all that it skips.
     fn comes_to_the_same(&self, place: u32, rule: &CompiledRule) -> bool {
         let has_effects = rule.links.iter().any(|link| !link.effects.is_empty());
         let mut skips = self.conditional.iter().filter(|to| place < **to);
@@ -160,7 +160,7 @@ impl<'a> Walk<'a> {
                 && match &target.selector {
                     Selector::Name(name) => match self.rules.symbols.get(name.as_bytes()) {
                         Some(symbol) => self.is_certain(symbol),
-                        // No rule writes it by this name, but one may make it.
+                        // No rule writes this fixed name, but a rule may build it at run time.
                         None => false,
                     },
                     _ => false,
@@ -185,13 +185,13 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Whether its value at this place is known, and the same for all requests that come here.
+    /// Whether a variable's value at this place is known and the same for all requests that reach it.
     fn is_certain(&self, symbol: Symbol) -> bool {
         !self.changing.has(symbol.0 as usize) && !self.uncertain.has(symbol.0 as usize)
     }
 
     fn has_known_effects(&self, link: &Link) -> bool {
-        // They come once for each target that it holds for.
+        // The effects run once for each matching target.
         if link.targets.len() > 1 && !link.effects.is_empty() {
             return false;
         }
@@ -207,18 +207,18 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Whether a value that is set here is the one that all who stay have read and will read.
+    /// Whether a write here keeps the value that the remaining rules have read and will read.
     fn may_write(&self, symbol: Symbol) -> bool {
         !self.changing.has(symbol.0 as usize) && !self.read.has(symbol.0 as usize)
     }
 
-    /// Whether a rule that stays may remove it, and something would come out otherwise then.
+    /// Whether a remaining rule may remove this rule and thereby change a result.
     fn may_be_removed(&self, place: u32, rule: &CompiledRule) -> bool {
         self.removals.iter().any(|removal| {
             if !removes(removal, rule) {
                 return false;
             }
-            // Without effects it does not matter if what it passes over is removed as well.
+            // Without effects, the removal changes nothing if the skipped rules are removed too.
             let has_effects = rule.links.iter().any(|link| !link.effects.is_empty());
             let passed_over = rule.skip.map_or(0..0, |to| place as usize + 1..to as usize);
             let rules = self.rules.rules.get(passed_over).unwrap_or_default();
@@ -280,7 +280,7 @@ impl<'a> Walk<'a> {
         text
     }
 
-    /// Does what a rule does that holds.
+    /// Applies the effects of a matched rule.
     fn apply(&mut self, rule: &CompiledRule) {
         for link in &rule.links {
             for effect in &link.effects {
@@ -311,7 +311,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes note of what is set here, for requests that a rule before has ended evaluation for.
+    /// Records a write that is missed by requests whose evaluation an earlier rule ended.
     fn miss(&mut self, phase: Phase, effect: &Effect) {
         let (Effect::Set(_, VariableName::Known(symbol), _)
         | Effect::Add(_, VariableName::Known(symbol), ..)
@@ -327,7 +327,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether a removal is of this rule.
+/// Whether a removal selects this rule.
 fn removes(removal: &Control, rule: &CompiledRule) -> bool {
     match removal {
         Control::RemoveById(ids) => ids.has(rule.id),

@@ -1,13 +1,13 @@
-//! Names of variables that rules write, as numbers.
+//! Numbers for the names of variables that rules write.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The number of a name, in the collection that it is of.
+/// The number of a name, in its collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Symbol(pub u32);
 
-/// Names that rules use, in lower case.
+/// Names used by rules, in lower case.
 #[derive(Debug)]
 pub struct Symbols {
     by_name: HashMap<Box<[u8]>, Symbol, BuildHasherDefault<NameHasher>>,
@@ -15,7 +15,7 @@ pub struct Symbols {
 }
 
 impl Default for Symbols {
-    /// The names of groups that patterns capture come first, so that the number of each is its digit.
+    /// The names of captured groups come first, so that each number equals its digit.
     fn default() -> Self {
         let mut symbols = Self { by_name: HashMap::default(), names: Vec::new() };
         for digit in b'0'..=b'9' {
@@ -26,10 +26,10 @@ impl Default for Symbols {
 }
 
 impl Symbols {
-    /// How many groups of a pattern have names.
+    /// Number of named groups of a pattern.
     pub const GROUPS: usize = 10;
 
-    /// The number of a name; a new one has a new number.
+    /// The number of a name; a new name gets a new number.
     pub fn intern(&mut self, name: &[u8]) -> Symbol {
         let name = name.to_ascii_lowercase();
         if let Some(symbol) = self.by_name.get(name.as_slice()) {
@@ -41,7 +41,7 @@ impl Symbols {
         symbol
     }
 
-    /// The number of a name that rules use.
+    /// The number of a name, if rules use it.
     pub fn get(&self, name: &[u8]) -> Option<Symbol> {
         if name.iter().any(u8::is_ascii_uppercase) {
             return self.by_name.get(name.to_ascii_lowercase().as_slice()).copied();
@@ -59,13 +59,13 @@ impl Symbols {
         self.names.iter().map(|name| &**name)
     }
 
-    /// How many there are.
+    /// Number of names.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 }
 
-/// FNV-1a: names are short, and rules alone put them in.
+/// FNV-1a: names are short, and only rules add names.
 #[derive(Debug)]
 struct NameHasher(u64);
 

@@ -1,29 +1,29 @@
-//! Texts with variables in them, as they are evaluated.
+//! Compiled texts with variables.
 
 use super::symbols::{Symbol, Symbols};
 use crate::seclang::{Piece, RuleProperty, Template, Variable};
 
-/// A text with variables in it.
+/// A text with variables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledTemplate(pub Vec<CompiledPiece>);
 
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CompiledPiece {
-    /// As it stands.
+    /// Literal text.
     Text(Box<[u8]>),
     /// A variable that rules write.
     Written(Variable, Symbol),
     /// The first value of another variable.
     Variable(Variable, Option<Box<[u8]>>),
-    /// The message of the rule itself.
+    /// The message of the same rule.
     OwnMessage,
-    /// What is logged of the rule itself.
+    /// The log data of the same rule.
     OwnLogData,
 }
 
 impl CompiledTemplate {
-    /// The text, if no variable is in it.
+    /// The text, if it has no variable.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self.0.as_slice() {
             [] => Some(b""),
@@ -33,7 +33,7 @@ impl CompiledTemplate {
     }
 }
 
-/// Compiles a text with variables, of a rule with this number and severity.
+/// Compiles a text with variables, for a rule with this id and severity.
 pub(super) fn template(
     template: &Template,
     symbols: &mut Symbols,

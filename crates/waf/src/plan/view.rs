@@ -1,4 +1,4 @@
-//! What one user of the rules evaluates.
+//! The rules as one virtual server evaluates them.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::symbols::Symbol;
 use crate::seclang::{Phase, Problem};
 use crate::value::Value;
 
-/// What a virtual server sets.
+/// Settings of a virtual server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// Variables of `TX`, without regard to case. They hold against what `SecAction` sets.
+    /// Variables of `TX`; the case of names is ignored. They override `SecAction`.
     pub variables: Vec<(String, String)>,
 }
 
@@ -23,24 +23,25 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct View {
     pub(crate) rules: Arc<RuleSet>,
-    /// Rules of each phase, in their order.
+    /// Rules of each phase, in order.
     pub(crate) phases: [Box<[u32]>; 5],
-    /// Variables of `TX` at the beginning of each request.
+    /// Variables of `TX` at the start of each request.
     pub(crate) initial: Box<[(Symbol, Value)]>,
-    /// Those that `SecAction` does not change.
+    /// Variables that `SecAction` does not change.
     pub(crate) fixed: Bits,
-    /// Operators of these rules, a bit each.
+    /// Operators of these rules, one bit each.
     operators: Box<[u64]>,
-    /// Which of the rules' indexes has them all.
+    /// Place of the first index that contains all of these operators.
     index: usize,
-    /// Variables of `TX` with names that no rule has in it: rules may look at them by a pattern, or make their names. In lower case.
+    /// Variables of `TX` with names that no rule contains, in lower case: rules may select them by a pattern, or build their names.
     pub(crate) unnamed: Box<[(Box<[u8]>, Value)]>,
-    /// What is done otherwise than rules say.
+    /// Deviations from the behaviour that the rules expect.
     pub warnings: Vec<Problem>,
 }
 
 impl View {
-    /// Rules with these settings, with everything decided that no request decides. Rules that ask for what is not here are a problem if they stay.
+    /// Rules with these settings, after evaluating all rules that do not depend on the request. A remaining rule with an unsupported feature is a
+    /// problem.
     pub fn new(rules: Arc<RuleSet>, settings: &Settings) -> Result<Self, Vec<Problem>> {
         let given = given(&rules, settings);
         let statics = statics::decide(&rules, &given);
@@ -58,7 +59,7 @@ impl View {
         Ok(Self { rules, phases, initial, fixed, operators, index, unnamed, warnings })
     }
 
-    /// The same, with every rule evaluated for every request: what the one above is compared with.
+    /// A view that evaluates every rule for every request, to compare [`Self::new`] with.
     pub fn plain(rules: Arc<RuleSet>, settings: &Settings) -> Self {
         let of_phase = |phase: Phase| -> Box<[u32]> {
             let all = (0u32..).zip(&rules.rules);
@@ -79,7 +80,7 @@ impl View {
         &self.rules
     }
 
-    /// Puts into `row` those of its operators in a scope that may match a text, as [`OperatorIndex::look`] has them.
+    /// Sets in `row` the bits of the view's operators in a scope that may match a text, like [`OperatorIndex::look`].
     pub(crate) fn look(&self, padded: &[u8], stage: Stage, scope: ScopeId, row: &mut [u64]) {
         let indexes = self.rules.operators.get(self.index);
         if let Some(index) = indexes.and_then(|of_scopes| of_scopes.get(scope.place())) {
@@ -87,14 +88,14 @@ impl View {
         }
     }
 
-    /// A text that is shorter is matched by none of its operators in a scope.
+    /// Minimum length of a text that an operator in the scope may match.
     pub(crate) fn length_min(&self, scope: ScopeId) -> usize {
         let indexes = self.rules.operators.get(self.index);
         let index = indexes.and_then(|of_scopes| of_scopes.get(scope.place()));
         index.map_or(0, OperatorIndex::length_min)
     }
 
-    /// Leaves those operators in a row that match a text, and those that other things than the text decide or that may take long.
+    /// Clears the bits of operators that do not match a text. Operators that depend on more than the text, or may take long, stay.
     pub(crate) fn keep_matching(&self, text: &[u8], row: &mut [u64]) {
         let places = self.phases.iter().flatten();
         let links = places.flat_map(|place| &self.rules.rules[*place as usize].links);
@@ -108,17 +109,17 @@ impl View {
         }
     }
 
-    /// How many words a row of operators has.
+    /// Number of words of a row of operators.
     pub(crate) fn row_words(&self) -> usize {
         self.operators.len()
     }
 
-    /// Whether rules look at bodies of responses.
+    /// Whether rules examine bodies of responses.
     pub fn looks_at_response_bodies(&self) -> bool {
         self.has_rules_of(Phase::ResponseBody)
     }
 
-    /// Whether rules look at responses at all.
+    /// Whether rules examine responses at all.
     pub fn looks_at_responses(&self) -> bool {
         self.has_rules_of(Phase::ResponseHeaders) || self.looks_at_response_bodies()
     }
@@ -127,20 +128,20 @@ impl View {
         !self.phases[phase as usize - 1].is_empty()
     }
 
-    /// How many rules are evaluated in all phases, at most.
+    /// Number of rules evaluated in all phases, at most.
     pub fn rules_count(&self) -> usize {
         self.phases.iter().map(|rules| rules.len()).sum()
     }
 }
 
-/// What a rule asks for that is not here.
+/// The problem of a rule with an unsupported feature.
 fn absent(rule: &CompiledRule) -> Option<Problem> {
     let (message, help) = rule.absent.as_ref()?;
     let (place, help) = (rule.place.clone(), Some((*help).to_owned()));
     Some(Problem { place, message: message.clone(), help })
 }
 
-/// A collection that a rule opens is of this request alone.
+/// The warning for a rule that opens a stored collection: it lasts for one request only.
 fn warning(rule: &CompiledRule) -> Option<Problem> {
     let opened =
         rule.links.iter().flat_map(|link| &link.effects).find_map(|effect| match effect {
@@ -154,7 +155,7 @@ fn warning(rule: &CompiledRule) -> Option<Problem> {
     })
 }
 
-/// Variables with names that rules have.
+/// Values of variables whose names rules contain.
 fn given(rules: &RuleSet, settings: &Settings) -> Vec<(Symbol, Value)> {
     let known = settings.variables.iter().filter_map(|(name, value)| {
         Some((rules.symbols.get(name.as_bytes())?, Value::from_bytes(value.as_bytes())))
@@ -162,7 +163,7 @@ fn given(rules: &RuleSet, settings: &Settings) -> Vec<(Symbol, Value)> {
     known.collect()
 }
 
-/// Operators that are chosen beforehand, of rules of these places.
+/// Indexed operators of the rules of these phases.
 fn operators(rules: &RuleSet, phases: &[Box<[u32]>; 5]) -> Box<[u64]> {
     let mut operators = vec![0; row_words(rules.operators_count)];
     let places = phases.iter().flatten();
@@ -173,7 +174,8 @@ fn operators(rules: &RuleSet, phases: &[Box<[u32]>; 5]) -> Box<[u64]> {
     operators.into()
 }
 
-/// What operators need of texts: of rules that stay if nobody sets anything, and of all. What the others need is not looked for in vain.
+/// Indexes of operators: of the rules that remain with default settings, and of all. With default settings, texts are not searched for the needs of
+/// other operators.
 pub(super) fn indexes(rules: &RuleSet, needs: &[OperatorNeeds]) -> Vec<Vec<OperatorIndex>> {
     let usual = operators(rules, &statics::decide(rules, &[]).phases);
     let mut all: Box<[u64]> = vec![0; usual.len()].into();
@@ -182,7 +184,7 @@ pub(super) fn indexes(rules: &RuleSet, needs: &[OperatorNeeds]) -> Vec<Vec<Opera
     sets.into_iter().map(|known| of_scopes(rules, needs, known)).collect()
 }
 
-/// What these operators need, for each scope.
+/// One index of these operators for each scope.
 fn of_scopes(rules: &RuleSet, needs: &[OperatorNeeds], known: Box<[u64]>) -> Vec<OperatorIndex> {
     let of_both =
         |scope: &[u64]| scope.iter().zip(&known).map(|(scope, known)| scope & known).collect();
@@ -191,7 +193,7 @@ fn of_scopes(rules: &RuleSet, needs: &[OperatorNeeds], known: Box<[u64]>) -> Vec
     [OperatorIndex::new(needs, known)].into_iter().chain(narrow).collect()
 }
 
-/// The first index that has all of these.
+/// The first index that contains all of these operators.
 fn index_of(rules: &RuleSet, operators: &[u64]) -> usize {
     rules
         .operators

@@ -1,4 +1,4 @@
-//! What rules do.
+//! Actions of rules.
 
 use super::pattern::of_names;
 use super::template::Template;
@@ -6,23 +6,23 @@ use super::variables::{Target, Variable};
 use super::{IdRange, Wrong, wrong, wrong_help};
 use crate::transformation::Transformation;
 
-/// When a rule is evaluated.
+/// The phase of a rule's evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// Behind the request's head.
+    /// After the request's head.
     RequestHeaders = 1,
-    /// Behind the request's body.
+    /// After the request's body.
     RequestBody = 2,
-    /// Behind the response's head.
+    /// After the response's head.
     ResponseHeaders = 3,
-    /// Behind the response's body.
+    /// After the response's body.
     ResponseBody = 4,
-    /// When all is over.
+    /// After the response was sent.
     Logging = 5,
 }
 
 impl Phase {
-    /// All of them, in their order.
+    /// All phases, in order.
     pub const ALL: [Self; 5] = [
         Self::RequestHeaders,
         Self::RequestBody,
@@ -32,7 +32,7 @@ impl Phase {
     ];
 }
 
-/// How bad what a rule finds is, the worst first (as syslog has it).
+/// Severity of a match, the most severe first (as in syslog).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names of syslog")]
 pub enum Severity {
@@ -47,7 +47,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Its name in the language.
+    /// The name in SecLang.
     pub fn name(self) -> &'static str {
         NAMES[self as usize]
     }
@@ -67,163 +67,163 @@ const SEVERITIES: [Severity; 8] = [
     Severity::Debug,
 ];
 
-/// What becomes of a request.
+/// Disruptive actions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Disruption {
-    /// It goes on.
+    /// The request goes on.
     Pass,
-    /// What `SecDefaultAction` says for the phase.
+    /// The action that `SecDefaultAction` sets for the phase.
     Block,
-    /// It is answered with the rule's status.
+    /// The client gets the rule's status.
     Deny,
-    /// Its connection is closed.
+    /// The connection is closed.
     Drop,
-    /// It goes on, and rules are passed over.
+    /// The request goes on, and rules are skipped.
     Allow(Allow),
-    /// It is redirected.
+    /// The client is redirected.
     Redirect(Template),
 }
 
-/// Which rules are passed over.
+/// Rules that `allow` skips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allow {
-    /// All but those of the logging phase.
+    /// All rules except those of the logging phase.
     Everything,
-    /// Those of this phase.
+    /// The rules of this phase.
     Phase,
-    /// Those of the request.
+    /// The rules of the request phases.
     Request,
 }
 
-/// On or off.
+/// State of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Toggle {
-    /// It is done.
+    /// Enabled.
     On,
-    /// It is not.
+    /// Disabled.
     Off,
-    /// Rules are evaluated, and nothing is blocked.
+    /// Rules are evaluated, but do not block.
     DetectionOnly,
 }
 
-/// What `ctl` changes for one request.
+/// Changes by `ctl` for one request.
 #[derive(Debug, Clone)]
 pub enum Control {
-    /// Rules of these numbers are removed.
+    /// Removes rules with these ids.
     RemoveById(IdRange),
-    /// Rules with this tag are removed.
+    /// Removes rules with this tag.
     RemoveByTag(Box<str>),
-    /// Rules with this message are removed.
+    /// Removes rules with this message.
     RemoveByMessage(Box<str>),
-    /// Targets of rules of these numbers are removed.
+    /// Removes a target of rules with these ids.
     RemoveTargetById(IdRange, Target),
-    /// Targets of rules with this tag are removed.
+    /// Removes a target of rules with this tag.
     RemoveTargetByTag(Box<str>, Target),
-    /// Targets of rules with this message are removed.
+    /// Removes a target of rules with this message.
     RemoveTargetByMessage(Box<str>, Target),
-    /// `REQUEST_BODY` has the body, whatever takes it apart.
+    /// Whether `REQUEST_BODY` holds the body, whatever the processor.
     ForceRequestBodyVariable(bool),
-    /// Whether bodies of requests are looked at.
+    /// Whether bodies of requests are examined.
     RequestBodyAccess(bool),
-    /// Whether bodies of responses are looked at.
+    /// Whether bodies of responses are examined.
     ResponseBodyAccess(bool),
-    /// What takes the body apart: `URLENCODED`, `MULTIPART`, `JSON`, `XML`.
+    /// The body processor: `URLENCODED`, `MULTIPART`, `JSON`, `XML`.
     RequestBodyProcessor(Box<str>),
-    /// Most bytes of a body that are looked at.
+    /// Maximum examined bytes of a body.
     RequestBodyLimit(u64),
     /// Whether the request is in the audit log.
     AuditEngine(Toggle),
-    /// Parts of ModSecurity's audit log: weir's has one form.
+    /// Parts of ModSecurity's audit log. Without effect: weir's audit log has one format.
     AuditLogParts,
     /// Whether rules block.
     RuleEngine(Toggle),
 }
 
-/// A variable's new value.
+/// The change of a variable.
 #[derive(Debug, Clone, PartialEq)]
 pub enum VariableChange {
-    /// This one.
+    /// Sets the value.
     Set(Template),
-    /// So much more.
+    /// Adds to the value.
     Add(Template),
-    /// So much less.
+    /// Subtracts from the value.
     Subtract(Template),
-    /// None.
+    /// Removes the variable.
     Remove,
 }
 
-/// One `setvar`.
+/// One `setvar` action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetVariable {
-    /// Where.
+    /// The collection.
     pub collection: Variable,
-    /// Which.
+    /// The name in the collection.
     pub name: Template,
-    /// How.
+    /// The change.
     pub change: VariableChange,
 }
 
-/// One of the things that a rule does or is.
+/// One action of a rule.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// Its number.
+    /// The id.
     Id(u64),
-    /// Its phase.
+    /// The phase.
     Phase(Phase),
-    /// Its message.
+    /// The message.
     Message(Template),
-    /// What is logged of what it found.
+    /// The log data.
     LogData(Template),
     /// A tag.
     Tag(Box<str>),
-    /// Its severity.
+    /// The severity.
     Severity(Severity),
-    /// Its version.
+    /// The version.
     Version(Box<str>),
-    /// Its revision.
+    /// The revision.
     Revision(Box<str>),
-    /// Properties that only people read: maturity, accuracy.
+    /// Properties for readers only: maturity, accuracy.
     Remark,
-    /// What becomes of the request.
+    /// A disruptive action.
     Disruption(Disruption),
-    /// With which status.
+    /// The status of a denied request.
     Status(u16),
-    /// Whether it is in the error log.
+    /// Whether a match is in the error log.
     Log(bool),
-    /// Whether it is in the audit log.
+    /// Whether a match is in the audit log.
     AuditLog(bool),
-    /// Groups of a pattern go to `TX:0` to `TX:9`.
+    /// Stores the groups of a pattern in `TX:0` to `TX:9`.
     Capture,
-    /// It is evaluated behind every transformation.
+    /// Applies the operator after each transformation.
     MultiMatch,
-    /// It only holds together with the next one.
+    /// Combines the rule with the next one: both must match.
     Chain,
-    /// So many rules are passed over.
+    /// Skips this number of rules.
     Skip(u32),
-    /// Rules up to a marker, or a rule, are passed over.
+    /// Skips the rules up to a marker or a rule.
     SkipAfter(Box<str>),
-    /// A transformation; `None` for `t:none`, which removes those before it.
+    /// A transformation; `None` for `t:none`, which removes the earlier ones.
     Transform(Option<Transformation>),
-    /// A variable's change.
+    /// A change of a variable.
     SetVariable(SetVariable),
-    /// A stored variable is forgotten after so many seconds.
+    /// Expiry of a stored variable.
     ExpireVariable {
-        /// Where.
+        /// The collection.
         collection: Variable,
-        /// Which.
+        /// The name in the collection.
         name: Template,
-        /// When.
+        /// The lifetime in seconds.
         seconds: Template,
     },
-    /// A stored collection is opened under this key.
+    /// Opens a stored collection under this key.
     InitCollection(Variable, Template),
     /// A change for this request.
     Control(Control),
-    /// Values of these are masked in logs.
+    /// Masks values of this target in logs.
     Sanitise(Target),
 }
 
-/// Reads a list of actions.
+/// Parses a list of actions.
 pub(super) fn parse_list(text: &str) -> Result<Vec<Action>, Wrong> {
     let mut actions = Vec::new();
     for part in parts(text)? {
@@ -240,7 +240,7 @@ pub(super) fn parse_list(text: &str) -> Result<Vec<Action>, Wrong> {
     Ok(actions)
 }
 
-/// The parts between commas; a comma within single quotes separates nothing.
+/// Splits at commas, except within single quotes.
 fn parts(text: &str) -> Result<Vec<&str>, Wrong> {
     let (mut found, mut start, mut is_quoted, mut is_escaped) = (Vec::new(), 0, false, false);
     for (at, char) in text.char_indices() {
@@ -262,7 +262,7 @@ fn parts(text: &str) -> Result<Vec<&str>, Wrong> {
     Ok(found)
 }
 
-/// Without its quotes, and the backslashes before quotes within them.
+/// Removes the quotes, and the backslashes before quotes within the value.
 fn unquoted(value: &str) -> String {
     match value.strip_prefix('\'').and_then(|it| it.strip_suffix('\'')) {
         Some(inner) => inner.replace("\\'", "'"),
@@ -378,7 +378,7 @@ fn transformation(value: &str) -> Result<Option<Transformation>, Wrong> {
     found.map(Some).ok_or_else(|| wrong(format!("there is no transformation `t:{value}`")))
 }
 
-/// A collection and a name in it: `tx.score`.
+/// Parses a collection and a name: `tx.score`.
 fn member(text: &str) -> Result<(Variable, Template), Wrong> {
     let (collection, name) = text
         .split_once(['.', ':'])
@@ -403,7 +403,7 @@ fn set_variable(value: &str) -> Result<SetVariable, Wrong> {
         return Ok(SetVariable { collection, name, change: VariableChange::Remove });
     }
     let (name, change) = match value.split_once('=') {
-        // ModSecurity sets it to 1.
+        // ModSecurity sets the value to 1.
         None => (value, VariableChange::Set(Template::parse("1")?)),
         Some((name, value)) => (
             name,
@@ -459,7 +459,7 @@ fn control(value: &str) -> Result<Control, Wrong> {
     let (name, value) =
         value.split_once('=').ok_or_else(|| wrong("`ctl` needs `ctl:name=value`"))?;
     let is_on = || toggle(value).map(|toggle| toggle == Toggle::On);
-    // `WHICH;TARGET`
+    // The form is `WHICH;TARGET`.
     let with_target = || -> Result<(&str, Target), Wrong> {
         let (which, target) = value.split_once(';').ok_or_else(|| {
             wrong_help(format!("`ctl:{name}` needs a target"), "as in 942100;ARGS:text")
@@ -511,7 +511,7 @@ fn processor(value: &str) -> Result<Box<str>, Wrong> {
     }
 }
 
-/// A tag or message of `SecRuleRemoveByTag` and its like: a pattern.
+/// Parses the pattern of a tag or message, for `SecRuleRemoveByTag` and similar directives.
 pub(super) fn pattern(text: &str) -> Result<regex::bytes::Regex, Wrong> {
     of_names(text)
 }

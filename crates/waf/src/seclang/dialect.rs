@@ -1,9 +1,9 @@
-//! From PCRE's dialect to that of the linear engine.
+//! Translates PCRE patterns to the dialect of the linear engine.
 //!
-//! Rules are written for PCRE, without its UTF mode: a pattern is bytes. What differs in how the same is written is written anew here; what means
-//! something else there is left to fail, or to the engine that goes back.
+//! Rules are written for PCRE without its UTF mode: a pattern is bytes. Constructs with another notation are translated. Constructs with another
+//! meaning are left unchanged, so that they fail or go to the backtracking engine.
 
-/// A pattern as the linear engine reads it.
+/// Translates a pattern for the linear engine.
 pub fn translated(pattern: &str) -> String {
     let mut writer = Writer { out: String::with_capacity(pattern.len() + 16), repeats: false };
     let chars: Vec<char> = pattern.chars().collect();
@@ -23,7 +23,7 @@ pub fn translated(pattern: &str) -> String {
 
 struct Writer {
     out: String,
-    /// A repetition stands right before: `?` makes it lazy, `+` possessive.
+    /// Whether a repetition comes right before: `?` makes it lazy, `+` possessive.
     repeats: bool,
 }
 
@@ -34,7 +34,7 @@ impl Writer {
         at + 1
     }
 
-    /// A character outside ASCII stands for its bytes.
+    /// Writes a character outside ASCII as its bytes.
     fn char(&mut self, char: char) {
         if char.is_ascii() {
             self.out.push(char);
@@ -50,7 +50,7 @@ impl Writer {
         self.out.push_str(&format!("\\x{byte:02x}"));
     }
 
-    /// A linear engine never goes back, so possessive repetitions are plain ones to it.
+    /// Drops a possessive `+`: a linear engine never backtracks, so the repetition is an ordinary one.
     fn behind_repetition(&mut self, chars: &[char], at: usize) -> usize {
         self.repeats = false;
         if chars[at] != '+' {
@@ -59,7 +59,7 @@ impl Writer {
         at + 1
     }
 
-    /// A brace that is no repetition stands for itself.
+    /// Escapes a brace that is no repetition.
     fn brace(&mut self, chars: &[char], at: usize) -> usize {
         let end = chars[at..].iter().position(|char| *char == '}').map(|length| at + length);
         let inner = end.map(|end| &chars[at + 1..end]).unwrap_or_default();
@@ -80,7 +80,7 @@ impl Writer {
         }
     }
 
-    /// A comment is dropped. One that a repetition follows is left: readers differ in what is repeated.
+    /// Drops a comment. A comment before a repetition stays, because engines differ in the repeated part.
     fn comment(&mut self, chars: &[char], at: usize) -> usize {
         let end = chars[at..].iter().position(|char| *char == ')').map(|length| at + length + 1);
         match end {
@@ -92,7 +92,7 @@ impl Writer {
         }
     }
 
-    /// `\Q`, and what stands as it is up to `\E`, or up to the end of the pattern.
+    /// Translates `\Q` and the literal text up to `\E` or the end of the pattern.
     fn quoted(&mut self, chars: &[char], at: usize) -> usize {
         let start = at + 2;
         let length = chars[start..].windows(2).position(|pair| pair == ['\\', 'E']);
@@ -104,13 +104,13 @@ impl Writer {
             }
         }
         if start == end {
-            // Nothing is quoted: what a repetition or a range takes is not clear.
+            // Empty quotation: the operand of a repetition or range is not clear.
             self.out.push_str("\\Q");
         }
         chars.len().min(end + 2)
     }
 
-    /// What stands behind a backslash. Where it goes on.
+    /// Translates an escape. Returns the place after it.
     fn escape(&mut self, chars: &[char], at: usize, in_class: bool) -> usize {
         self.repeats = false;
         let Some(&char) = chars.get(at + 1) else {
@@ -126,14 +126,14 @@ impl Writer {
             'b' if in_class => self.out.push_str("\\x08"),
             'c' => return self.control(chars, at),
             'Q' => return self.quoted(chars, at),
-            // It ends nothing.
+            // `\E` without `\Q` has no effect.
             'E' if !in_class && !is_repeated(chars, at + 2) => {}
-            // Behind it a brace may also hold a character's name.
+            // Before a brace, `\N` may also begin the name of a character.
             'N' if !in_class && chars.get(at + 2) != Some(&'{') => self.out.push_str("[^\\n]"),
-            // The end of the text, before a line end or not: nothing else is asked of it here.
+            // The end of the text, optionally before a line end. Sufficient for a test of a match.
             'Z' => self.out.push_str("\\n?\\z"),
             _ if char.is_ascii_alphanumeric() => self.out.extend(['\\', char]),
-            // Boundaries of words there.
+            // The linear engine reads `\<` and `\>` as word boundaries.
             '<' | '>' => self.out.push(char),
             _ if char.is_ascii_punctuation() => self.out.extend(['\\', char]),
             _ => self.char(char),
@@ -158,7 +158,7 @@ impl Writer {
         end + usize::from(is_braced)
     }
 
-    /// `\cA`: the control character of a letter or sign.
+    /// Translates `\cA`: the control character of a letter or sign.
     fn control(&mut self, chars: &[char], at: usize) -> usize {
         match chars.get(at + 2).map(|char| u8::try_from(*char)) {
             Some(Ok(byte @ b' '..=b'~')) => {
@@ -179,7 +179,7 @@ impl Writer {
         at + 1 + digits.len()
     }
 
-    /// A class in brackets: there nothing nests, and nothing but the caret, a range and a named class is special.
+    /// Translates a bracketed class: PCRE classes do not nest; only the caret, ranges and named classes are special.
     fn class(&mut self, chars: &[char], at: usize) -> usize {
         self.repeats = false;
         self.out.push('[');
@@ -189,7 +189,7 @@ impl Writer {
             at += 1;
         }
         let first = at;
-        // Whether a range may begin at what stands before.
+        // Whether the previous item may begin a range.
         let mut may_begin = false;
         while let Some(&char) = chars.get(at) {
             match char {
@@ -238,7 +238,7 @@ impl Writer {
 
     fn end_of_range(&mut self, chars: &[char], at: usize) -> usize {
         match chars.get(at) {
-            // Left to fail: a range may end at one character only.
+            // Left unchanged, so that it fails: a range must end at one character.
             Some('\\') if matches!(chars.get(at + 1), Some('Q' | 'E')) => {
                 self.out.push_str("\\Q");
                 at + 2
@@ -257,12 +257,12 @@ impl Writer {
     }
 }
 
-/// Whether a repetition stands there.
+/// Whether a repetition follows.
 fn is_repeated(chars: &[char], at: usize) -> bool {
     chars.get(at).is_some_and(|char| matches!(char, '*' | '+' | '?' | '{'))
 }
 
-/// `[:alpha:]`, if there is one.
+/// Parses a named class such as `[:alpha:]`.
 fn named_class(chars: &[char]) -> Option<String> {
     if chars.get(1) != Some(&':') {
         return None;
@@ -307,7 +307,7 @@ mod tests {
             ("a(?#one (two)b", "ab"),
             ("\\cA\\c[[\\cz]", "\\x01\\x1b[\\x1a]"),
             ("a\\N+", "a[^\\n]+"),
-            // Left to fail.
+            // Left unchanged, so that they fail.
             ("a\\Q\\E+", "a\\Q+"),
             ("a\\E+", "a\\E+"),
             ("[a-\\Qz\\E]", "[a-\\Qz\\E]"),

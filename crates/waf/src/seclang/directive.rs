@@ -1,4 +1,4 @@
-//! Directives.
+//! SecLang directives.
 
 use regex::bytes::Regex;
 
@@ -8,25 +8,25 @@ use super::problem::Place;
 use super::variables::Target;
 use super::{Wrong, words, wrong, wrong_help};
 
-/// A directive, and where it stands.
+/// A directive with its place.
 #[derive(Debug, Clone)]
 pub struct Directive {
-    /// Where it stands.
+    /// The place.
     pub place: Place,
-    /// What it says.
+    /// The directive.
     pub kind: DirectiveKind,
 }
 
-/// What a directive says.
+/// The kinds of directives.
 #[derive(Debug, Clone)]
 pub enum DirectiveKind {
     /// `SecRule` and `SecAction`.
     Rule(Rule),
-    /// `SecMarker`: where `skipAfter` goes on.
+    /// `SecMarker`: a target of `skipAfter`.
     Marker(Box<str>),
     /// `SecDefaultAction`.
     DefaultAction(Vec<Action>),
-    /// `SecComponentSignature`: which rules these are.
+    /// `SecComponentSignature`: the name of a rule set.
     ComponentSignature(Box<str>),
     /// `SecRuleUpdateTargetById`.
     UpdateTargetById(IdRange, Vec<Target>),
@@ -42,13 +42,13 @@ pub enum DirectiveKind {
     RemoveByTag(Regex),
     /// `SecRuleRemoveByMsg`.
     RemoveByMessage(Regex),
-    /// `Include`: a file, or a pattern of files. `true`: it may be missing.
+    /// `Include`: a file, or a pattern of files. `true`: no file need exist.
     Include(Box<str>, bool),
-    /// What an engine has set once.
+    /// An engine setting.
     Setting(Setting),
 }
 
-/// What the directives of `modsecurity.conf` set.
+/// Settings in `modsecurity.conf`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Setting {
     /// `SecArgumentSeparator`.
@@ -61,16 +61,16 @@ pub enum Setting {
     JsonDepthLimit(usize),
 }
 
-/// A rule. `SecAction` is one that always holds.
+/// A rule. `SecAction` is a rule that always matches.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// What it looks at; nothing for `SecAction`.
+    /// Examined and excluded targets; empty for `SecAction`.
     pub targets: Vec<Target>,
-    /// How it compares.
+    /// The operator.
     pub operator: Operator,
-    /// What it does.
+    /// The actions.
     pub actions: Vec<Action>,
-    /// The rule that has to hold as well.
+    /// The next rule of the chain, which must match too.
     pub chained: Option<Box<Rule>>,
 }
 
@@ -79,9 +79,9 @@ impl Rule {
         self.actions.iter().any(|action| matches!(action, Action::Chain))
     }
 
-    /// The last of its chain.
+    /// The last rule of the chain.
     fn last(&mut self) -> &mut Self {
-        // Twice the same look: the borrow checker refuses to give the reference of the first one away.
+        // The check is separate because the borrow checker rejects returning the reference of an `if let`.
         if self.chained.is_some() {
             match &mut self.chained {
                 Some(next) => next.last(),
@@ -93,7 +93,7 @@ impl Rule {
     }
 }
 
-/// Numbers of rules, both ends included.
+/// A range of rule ids, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdRange {
     /// The first.
@@ -103,12 +103,12 @@ pub struct IdRange {
 }
 
 impl IdRange {
-    /// Whether it has this number.
+    /// Whether the range includes this id.
     pub fn has(&self, id: u64) -> bool {
         (self.first..=self.last).contains(&id)
     }
 
-    /// Reads `942100` or `942000-942999`.
+    /// Parses `942100` or `942000-942999`.
     pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         match (first.trim().parse(), last.trim().parse()) {
@@ -121,10 +121,10 @@ impl IdRange {
     }
 }
 
-/// Longest chain.
+/// Maximum length of a chain.
 const CHAIN_RULES_MAX: usize = 32;
 
-/// Puts a rule into the chain that waits for it. What is whole, and the chain that still waits.
+/// Adds a rule to the open chain. Returns the completed directive and the chain that is still open.
 pub(super) fn chained(
     open: Option<Directive>,
     directive: Directive,
@@ -180,7 +180,7 @@ fn has_what_only_the_first_has(rule: &Rule) -> bool {
     })
 }
 
-/// Reads a directive.
+/// Parses a directive.
 pub(super) fn parse(text: &str, place: &Place) -> Result<Directive, Wrong> {
     let words = words::split(text)?;
     let (name, arguments) = words.split_first().ok_or_else(|| wrong("there is no directive"))?;
@@ -290,7 +290,7 @@ fn setting(name: &str, lower: &str, arguments: &[&str]) -> Result<Setting, Wrong
     })
 }
 
-/// Directives that stand for keys of weir's, or for what it has not.
+/// The problem of a directive that is replaced by a key of weir's configuration, or is unsupported.
 fn elsewhere(name: &str, lower: &str) -> Wrong {
     let help = match lower {
         "secruleengine" => "remove it, and set `mode: off`, `detect` or `block` in `waf`",

@@ -1,26 +1,26 @@
-//! Lines as the language sees them: a backslash at the end goes on in the next line, and `#` at the beginning makes a comment.
+//! Splits a file into logical lines: a backslash at the end continues a line, and `#` at the beginning starts a comment.
 
 use super::{Wrong, wrong};
 
-/// Longest directive, in bytes.
+/// Maximum length of a directive, in bytes.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// A directive's text.
+/// The text of a directive.
 pub struct Line {
-    /// Of its first line in the file, from 1 on.
+    /// Number of the first line in the file, from 1.
     pub number: u32,
-    /// Without the line ends.
+    /// The text without line ends.
     pub text: Result<String, Wrong>,
 }
 
-/// The directives of a file, one by one.
+/// The directives of a file.
 pub fn logical(text: &str) -> Vec<Line> {
     let mut found = Vec::new();
     let mut open: Option<(u32, String)> = None;
     for (index, line) in text.lines().enumerate() {
         let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
         let line = line.strip_suffix('\r').unwrap_or(line);
-        // A comment within a directive does not end it.
+        // A comment within a directive does not end the directive.
         let is_comment = line.trim_start().starts_with('#');
         if is_comment || (open.is_none() && line.trim().is_empty()) {
             continue;
@@ -37,7 +37,7 @@ pub fn logical(text: &str) -> Vec<Line> {
             }
         }
     }
-    // A backslash in the last line goes on to nothing.
+    // A backslash in the last line continues nothing.
     found.extend(open.map(|(number, text)| whole(number, text)));
     found
 }

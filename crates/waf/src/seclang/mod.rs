@@ -1,7 +1,7 @@
-//! SecLang, the rule language of ModSecurity: from text to directives.
+//! Parser of SecLang, the rule language of ModSecurity.
 //!
-//! [`parse`] reads one file. What it does not know is a [`Problem`] with file and line: nothing is passed over. What a directive means for
-//! those before it is for [`plan`](crate::plan).
+//! [`parse`] reads one file. Anything unknown is a [`Problem`] with file and line: nothing is ignored. [`plan`](crate::plan) applies the effects of a
+//! directive on earlier ones.
 
 mod actions;
 mod dialect;
@@ -28,12 +28,12 @@ pub use problem::{Place, Problem};
 pub use template::{Piece, RuleProperty, Template};
 pub use variables::{Selector, Target, TargetKind, Variable};
 
-/// Reads a file's directives. `name` is told in problems, as the user knows the file.
+/// Parses the directives of a file. Problems name the file `name`, as the user knows it.
 pub fn parse(name: &str, text: &str) -> Result<Vec<Directive>, Vec<Problem>> {
     let file: Arc<str> = name.into();
     let mut problems = Vec::new();
     let mut directives: Vec<Directive> = Vec::new();
-    // A rule with `chain` takes the next one.
+    // An open chain: a rule with `chain` includes the next rule.
     let mut chain: Option<Directive> = None;
     for line in lines::logical(text) {
         let place = Place { file: Arc::clone(&file), line: line.number };
@@ -45,7 +45,7 @@ pub fn parse(name: &str, text: &str) -> Result<Vec<Directive>, Vec<Problem>> {
             Ok(directive) => directive,
             Err(problem) => {
                 problems.push(problem);
-                // What is chained to it would be taken for a rule of its own.
+                // Its chained rules would be read as independent rules.
                 chain = None;
                 continue;
             }
@@ -68,7 +68,7 @@ pub fn parse(name: &str, text: &str) -> Result<Vec<Directive>, Vec<Problem>> {
     if problems.is_empty() { Ok(directives) } else { Err(problems) }
 }
 
-/// What is wrong, and how to mend it.
+/// A message, and a hint how to fix the problem.
 type Wrong = (String, Option<String>);
 
 fn wrong(message: impl Into<String>) -> Wrong {
@@ -79,7 +79,7 @@ fn wrong_help(message: impl Into<String>, help: impl Into<String>) -> Wrong {
     (message.into(), Some(help.into()))
 }
 
-/// An address, or a network with its length.
+/// Parses an address, or a network with a prefix length.
 pub(crate) fn network(text: &str) -> Result<(std::net::IpAddr, u8), String> {
     operator::network(text).map_err(|(message, _)| message)
 }

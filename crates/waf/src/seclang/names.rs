@@ -1,4 +1,4 @@
-//! Patterns of names: which members of a collection a target takes.
+//! Patterns that select members of a collection by name.
 
 use regex::bytes::Regex;
 use regex_syntax::hir::{Hir, HirKind, Look};
@@ -6,22 +6,22 @@ use regex_syntax::hir::{Hir, HirKind, Look};
 use super::Wrong;
 use super::pattern::of_names;
 
-/// A pattern of names, without regard to case.
+/// A pattern of names; case is ignored.
 ///
-/// Collections have dozens of names and targets that take a few of them, so most names are told apart by a literal that each match has.
+/// Collections have dozens of names, and targets select a few of them. So most names are rejected by a literal that every match contains.
 #[derive(Debug, Clone)]
 pub struct NamePattern {
     regex: Regex,
-    /// In lower case.
+    /// The literal, in lower case.
     literal: Box<[u8]>,
-    /// Whether a name begins with it, or may have it anywhere.
+    /// Whether a name must begin with the literal, or may contain it anywhere.
     is_at_start: bool,
-    /// Whether a name that has it matches, whatever else is in it.
+    /// Whether every name with the literal matches.
     is_enough: bool,
 }
 
 impl NamePattern {
-    /// Compiles one.
+    /// Compiles a pattern.
     pub(super) fn new(pattern: &str) -> Result<Self, Wrong> {
         let regex = of_names(pattern)?;
         let hir = regex_syntax::ParserBuilder::new()
@@ -34,7 +34,7 @@ impl NamePattern {
         Ok(Self { regex, literal: literal.to_ascii_lowercase().into(), is_at_start, is_enough })
     }
 
-    /// Whether it matches a name.
+    /// Whether the pattern matches a name.
     pub fn is_match(&self, name: &[u8]) -> bool {
         self.has_literal(name) && (self.is_enough || self.regex.is_match(name))
     }
@@ -57,7 +57,7 @@ impl NamePattern {
     }
 }
 
-/// Whether a pattern is tied to the start, the literal that it begins with, and whether what follows that may be empty.
+/// Whether a pattern is anchored at the start, its leading literal, and whether the rest may be empty.
 fn beginning(hir: &Hir) -> (bool, Vec<u8>, bool) {
     let parts = match hir.kind() {
         HirKind::Concat(parts) => parts.as_slice(),

@@ -1,4 +1,4 @@
-//! How rules compare.
+//! SecLang operators.
 
 use std::net::IpAddr;
 
@@ -9,54 +9,54 @@ use super::{Wrong, wrong, wrong_help};
 /// An operator with its argument.
 #[derive(Debug, Clone)]
 pub struct Operator {
-    /// Whether it is `!@…`.
+    /// Whether the operator is negated: `!@…`.
     pub is_negated: bool,
-    /// What it does.
+    /// The operator.
     pub kind: OperatorKind,
 }
 
-/// What an operator does with a value.
+/// The kinds of operators, as conditions on the value.
 #[derive(Debug, Clone)]
 pub enum OperatorKind {
     /// Matches a regular expression.
     Rx(Pattern),
-    /// The same; the pattern has variables in it.
+    /// Matches a regular expression that contains variables.
     RxTemplate(Template),
-    /// Has one of these words in it, in whatever case.
+    /// Contains one of these words, ignoring case.
     Pm(Vec<Box<[u8]>>),
-    /// The same, with words from these files, one in a line.
+    /// Contains one of the words from these files, one word per line.
     PmFromFile(Vec<Box<str>>),
-    /// Is this number.
+    /// Equals this number.
     Eq(Template),
-    /// Is this number or a larger one.
+    /// Is greater than or equal to this number.
     Ge(Template),
-    /// Is a larger number.
+    /// Is greater than this number.
     Gt(Template),
-    /// Is this number or a smaller one.
+    /// Is less than or equal to this number.
     Le(Template),
-    /// Is a smaller number.
+    /// Is less than this number.
     Lt(Template),
-    /// Is this text.
+    /// Equals this text.
     Streq(Template),
     /// Is part of this text.
     Within(Template),
-    /// Has this text in it.
+    /// Contains this text.
     Contains(Template),
-    /// Has this text in it, and no letter, digit or underscore beside it.
+    /// Contains this text without an adjacent letter, digit or underscore.
     ContainsWord(Template),
     /// Begins with this text.
     BeginsWith(Template),
     /// Ends with this text.
     EndsWith(Template),
-    /// Has bytes in it other than these. A bit for each byte.
+    /// Contains a byte outside this range. One bit for each byte.
     ValidateByteRange([u64; 4]),
-    /// Has wrong percent-encoding in it.
+    /// Contains invalid percent-encoding.
     ValidateUrlEncoding,
-    /// Is no valid UTF-8.
+    /// Is not valid UTF-8.
     ValidateUtf8Encoding,
-    /// Is an address of one of these networks.
+    /// Is an address in one of these networks.
     IpMatch(Vec<(IpAddr, u8)>),
-    /// The same, with networks from these files.
+    /// Is an address in one of the networks from these files.
     IpMatchFromFile(Vec<Box<str>>),
     /// Is SQL injection.
     DetectSqli,
@@ -66,15 +66,15 @@ pub enum OperatorKind {
     UnconditionalMatch,
     /// Never.
     NoMatch,
-    /// One that asks somebody else. A rule with it can be loaded if it is never evaluated.
+    /// An operator that needs an external service. A rule with it can be loaded if the rule is never evaluated.
     Elsewhere(Box<str>),
 }
 
 impl Operator {
-    /// Reads one: `@rx …`, `!@eq 0`, or a pattern by itself.
+    /// Parses `@rx …`, `!@eq 0`, or a pattern without an operator.
     pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
         let (is_negated, rest) = match text.strip_prefix('!') {
-            // A pattern may begin with an exclamation mark only behind the negation.
+            // A pattern may begin with an exclamation mark only after a negation.
             Some(rest) => (true, rest.trim_start()),
             None => (false, text),
         };
@@ -149,7 +149,7 @@ fn number(argument: &str) -> Result<Template, Wrong> {
     }
 }
 
-/// Words of `@pm`: bytes may be given as `|41 42|`, as Snort has them.
+/// Words of `@pm`: bytes may be written as `|41 42|`, as in Snort.
 fn words(argument: &str) -> Result<Vec<Box<[u8]>>, Wrong> {
     let mut found = Vec::new();
     for word in argument.split_whitespace() {
@@ -165,7 +165,7 @@ fn snort(word: &str) -> Result<Box<[u8]>, Wrong> {
             && text.len().is_multiple_of(2)
             && text.bytes().all(|it| it.is_ascii_hexdigit())
     };
-    // Every second part stands between two bars.
+    // Every second part is between two bars.
     if parts.len().is_multiple_of(2) || !parts.iter().skip(1).step_by(2).all(|part| is_hex(part)) {
         return Ok(word.as_bytes().into());
     }
@@ -201,7 +201,7 @@ fn byte_range(argument: &str) -> Result<[u64; 4], Wrong> {
     Ok(allowed)
 }
 
-/// An address, or a network with its length.
+/// Parses an address, or a network with a prefix length.
 pub(crate) fn network(text: &str) -> Result<(IpAddr, u8), Wrong> {
     let no_network = || wrong(format!("`{}` is no IP address or network", text.trim()));
     let (address, length) = match text.trim().split_once('/') {

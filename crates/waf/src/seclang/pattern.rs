@@ -1,41 +1,41 @@
-//! Patterns.
+//! Regular expressions.
 
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::dialect::translated;
 use super::{Wrong, wrong_help};
 
-/// Largest compiled pattern.
+/// Maximum size of a compiled pattern.
 const PATTERN_BYTES_MAX: usize = 4 << 20;
-/// Most memory that the lazy automaton of a pattern may take, for each thread that uses it.
+/// Maximum memory of a pattern's lazy automaton, for each thread that uses it.
 const PATTERN_CACHE_BYTES_MAX: usize = 1 << 20;
-/// Most steps of a pattern that goes back.
+/// Maximum number of steps of a backtracking pattern.
 const STEPS_MAX: usize = 100_000;
-/// Steps of such a pattern that are few.
+/// Step limit of the quick variant of a backtracking pattern.
 const FEW_STEPS_MAX: usize = 1_000;
 
-/// A pattern that matches bytes.
+/// A compiled regular expression on bytes.
 #[derive(Debug, Clone)]
 pub enum Pattern {
-    /// In time that is linear in the text.
+    /// Matches in time linear in the text.
     Linear(Regex),
-    /// With look-around or references to groups: it goes back, up to a number of steps. Old rules have a few.
+    /// With look-around or backreferences, as in some old rules: backtracks, up to a maximum number of steps.
     Backtracking(Box<GoingBack>),
 }
 
-/// A pattern that goes back.
+/// A backtracking pattern.
 #[derive(Debug, Clone)]
 pub struct GoingBack {
     regex: fancy_regex::Regex,
-    /// The same with fewer steps: it tells which texts take many.
+    /// The pattern with a low step limit: it detects texts that take many steps.
     quick: fancy_regex::Regex,
 }
 
-/// What a pattern says of a text: a range for each group, the first for the whole.
+/// The groups of a match: a range for each, the first for the whole match.
 pub type Groups = Vec<Option<std::ops::Range<usize>>>;
 
 impl Pattern {
-    /// Compiles one: Unicode is off, for with it one invalid byte evades a rule.
+    /// Compiles a pattern. Unicode is off: with it, one invalid byte would evade a rule.
     pub fn new(pattern: &str) -> Result<Self, String> {
         let plain = translated(pattern);
         match linear(&plain, false) {
@@ -53,7 +53,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it has groups.
+    /// Whether the pattern has groups.
     pub fn has_groups(&self) -> bool {
         match self {
             Self::Linear(regex) => regex.captures_len() > 1,
@@ -61,7 +61,7 @@ impl Pattern {
         }
     }
 
-    /// Steps back that it may take on a text, at most: none if it is linear.
+    /// Maximum number of backtracking steps on a text; 0 for a linear pattern.
     pub fn steps_max(&self, text: &[u8]) -> usize {
         match self {
             Self::Linear(_) => 0,
@@ -70,7 +70,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it matches. `None`: that would take too many steps.
+    /// Whether the pattern matches. `None`: it would take too many steps.
     pub fn is_match(&self, text: &[u8]) -> Option<bool> {
         match self {
             Self::Linear(regex) => Some(regex.is_match(text)),
@@ -78,7 +78,7 @@ impl Pattern {
         }
     }
 
-    /// The first match with up to so many groups. `None`: that would take too many steps.
+    /// The first match, with at most `groups_max` groups. `None`: it would take too many steps.
     pub fn groups(&self, text: &[u8], groups_max: usize) -> Option<Option<Groups>> {
         match self {
             Self::Linear(regex) => Some(regex.captures(text).map(|groups| {
@@ -94,7 +94,7 @@ impl Pattern {
         }
     }
 
-    /// Where the first match is. `None`: that would take too many steps.
+    /// The range of the first match. `None`: it would take too many steps.
     pub fn find(&self, text: &[u8]) -> Option<Option<std::ops::Range<usize>>> {
         match self {
             Self::Linear(regex) => Some(regex.find(text).map(|found| found.range())),
@@ -122,7 +122,7 @@ fn linear(plain: &str, ignores_case: bool) -> Result<Regex, String> {
         .build()
         .map_err(|error| {
             let text = error.to_string();
-            // The last line says what is wrong; those before repeat the pattern.
+            // The last line names the error; the lines before repeat the pattern.
             let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
             format!("the regular expression cannot be used: {reason}")
         })
@@ -142,12 +142,12 @@ fn backtracking(plain: &str) -> Result<Pattern, fancy_regex::Error> {
     Ok(Pattern::Backtracking(Box::new(GoingBack { regex, quick })))
 }
 
-/// Compiles a pattern that names things: it is linear, and cases are one.
+/// Compiles a pattern of names: linear, and ignoring case.
 pub(super) fn of_names(pattern: &str) -> Result<Regex, Wrong> {
     linear(&translated(pattern), true).map_err(no_pattern)
 }
 
-/// Says how a pattern has to be.
+/// The problem of an invalid pattern.
 pub(super) fn no_pattern(reason: String) -> Wrong {
     wrong_help(reason, "patterns have PCRE syntax, without conditionals and recursion")
 }

@@ -1,12 +1,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Where a directive stands.
+/// The place of a directive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The file, as the user knows it.
     pub file: Arc<str>,
-    /// Its first line, from 1 on.
+    /// The first line of the directive, from 1.
     pub line: u32,
 }
 
@@ -16,14 +16,14 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a rule file is refused.
+/// A problem for which a rule file is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it is.
+    /// The place of the problem.
     pub place: Place,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// How to mend it.
+    /// How to fix it.
     pub help: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Texts with variables in them: `blocked %{MATCHED_VAR_NAME}`.
+//! Texts with variables: `blocked %{MATCHED_VAR_NAME}`.
 
 use super::variables::{Target, Variable};
 use super::{Wrong, wrong, wrong_help};
@@ -6,24 +6,24 @@ use super::{Wrong, wrong, wrong_help};
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece {
-    /// As it stands.
+    /// Literal text.
     Text(Box<str>),
-    /// The value of a variable, of the first if there are several; nothing if there is none.
+    /// The first value of a variable, or nothing without a value.
     Variable(Variable, Option<Box<str>>),
     /// A property of the rule itself.
     Rule(RuleProperty),
 }
 
-/// What `%{rule.…}` may name.
+/// Properties for `%{rule.…}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleProperty {
-    /// Its number.
+    /// The id.
     Id,
-    /// Its message.
+    /// The message.
     Message,
-    /// Its severity, as a number.
+    /// The severity, as a number.
     Severity,
-    /// Its log data.
+    /// The log data.
     LogData,
 }
 
@@ -32,7 +32,7 @@ pub enum RuleProperty {
 pub struct Template(pub Vec<Piece>);
 
 impl Template {
-    /// Reads one.
+    /// Parses a text.
     pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
         let mut pieces = Vec::new();
         let mut rest = text;
@@ -53,7 +53,7 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// The text, if no variable is in it.
+    /// The text, if it has no variable.
     pub fn as_text(&self) -> Option<&str> {
         match self.0.as_slice() {
             [] => Some(""),

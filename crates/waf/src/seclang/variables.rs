@@ -1,32 +1,32 @@
-//! What rules look at.
+//! Variables and targets of rules.
 
 use super::names::NamePattern;
 use super::{Wrong, wrong, wrong_help};
 
 macro_rules! variables {
     ($($name:ident = $text:literal $kind:ident;)*) => {
-        /// A variable of the language. Collections have named members.
+        /// A SecLang variable. Collections have named members.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         #[allow(missing_docs, reason = "each is named as the language names it, and the reference manual describes it")]
         pub enum Variable { $($name,)* }
 
         impl Variable {
-            /// How many there are.
+            /// Number of variables.
             pub const COUNT: usize = [$($text,)*].len();
 
-            /// By its name in the language, without regard to case.
+            /// The variable with this name in SecLang; case is ignored.
             pub fn from_name(name: &str) -> Option<Self> {
                 $(if name.eq_ignore_ascii_case($text) { return Some(Self::$name); })*
                 None
             }
 
-            /// Its name in the language.
+            /// The name in SecLang.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// Whether it has named members.
+            /// Whether the variable has named members.
             pub fn is_collection(self) -> bool {
                 match self { $(Self::$name => variables!(@ $kind),)* }
             }
@@ -118,12 +118,12 @@ variables! {
 }
 
 impl Variable {
-    /// Whether its values stay from request to request.
+    /// Whether ModSecurity keeps the values from request to request.
     pub fn is_stored(self) -> bool {
         matches!(self, Self::Global | Self::Ip | Self::Session | Self::User)
     }
 
-    /// Why there is no such thing here, if there is not. A rule with it can be loaded if it is never evaluated.
+    /// Why the variable is unsupported, if it is. A rule with it can be loaded if the rule is never evaluated.
     pub fn why_absent(self) -> Option<&'static str> {
         match self {
             Self::Duration => {
@@ -138,19 +138,19 @@ impl Variable {
     }
 }
 
-/// Which members of a collection.
+/// Selects members of a collection.
 #[derive(Debug, Clone)]
 pub enum Selector {
-    /// All of them.
+    /// All members.
     All,
-    /// Those of this name, without regard to case.
+    /// Members of this name; case is ignored.
     Name(Box<str>),
-    /// Those whose name matches.
+    /// Members with a matching name.
     Pattern(NamePattern),
 }
 
 impl Selector {
-    /// Whether it takes a member of this name.
+    /// Whether the selector selects a member of this name.
     pub fn takes(&self, name: &[u8]) -> bool {
         match self {
             Self::All => true,
@@ -171,35 +171,35 @@ impl PartialEq for Selector {
     }
 }
 
-/// What a target does.
+/// The use of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetKind {
-    /// Its values are looked at.
+    /// The values are examined.
     Values,
-    /// How many values there are is looked at (`&`).
+    /// The number of values is examined (`&`).
     Count,
-    /// Its values are left out (`!`).
+    /// The values are excluded (`!`).
     Excluded,
 }
 
-/// What a rule looks at, or leaves out.
+/// A target of a rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
-    /// How it is used.
+    /// The use.
     pub kind: TargetKind,
     /// The variable.
     pub variable: Variable,
-    /// Which of its members.
+    /// The selected members.
     pub selector: Selector,
 }
 
 impl Target {
-    /// Whether a template may name this collection as a whole.
+    /// Whether a template may use this collection without a member.
     pub(super) fn may_stand_alone(variable: Variable) -> bool {
         !matches!(variable, Variable::Tx) && !variable.is_stored()
     }
 
-    /// Reads a list of them: `ARGS|!ARGS:id|&REQUEST_HEADERS:Host`.
+    /// Parses a list of targets: `ARGS|!ARGS:id|&REQUEST_HEADERS:Host`.
     pub(crate) fn parse_list(text: &str) -> Result<Vec<Self>, Wrong> {
         let mut targets = Vec::new();
         for part in parts(text) {
@@ -248,13 +248,13 @@ fn unknown(name: &str) -> Wrong {
     (format!("there is no variable `{name}` here"), help)
 }
 
-/// The parts between bars; a bar within `/…/` separates nothing.
+/// Splits at bars, except within `/…/`.
 fn parts(text: &str) -> Vec<&str> {
     let (mut found, mut start, mut in_pattern) = (Vec::new(), 0, false);
     let mut before = ' ';
     for (at, char) in text.char_indices() {
         match char {
-            // XPaths begin with a slash as well, and have no second one at their end.
+            // XPaths begin with a slash too, but have no closing slash.
             '/' if !in_pattern && before == ':' => {
                 in_pattern =
                     !text[start..at].trim_start_matches(['!', '&']).eq_ignore_ascii_case("XML:");
@@ -273,10 +273,10 @@ fn parts(text: &str) -> Vec<&str> {
 }
 
 fn selector(variable: Variable, member: &str) -> Result<Selector, Wrong> {
-    // A name may stand in quotes.
+    // A name may be quoted.
     let member = member.strip_prefix('\'').and_then(|it| it.strip_suffix('\'')).unwrap_or(member);
     if variable == Variable::Xml {
-        // Texts and attributes of the whole document are all that can be asked for.
+        // Only the texts or attributes of the whole document are supported.
         return match member {
             "/*" | "//@*" => Ok(Selector::Name(member.into())),
             _ => Err(wrong_help(

@@ -1,9 +1,9 @@
-//! The words of a directive: separated by blanks, or in quotes.
+//! Splits a directive into words, separated by blanks or quoted.
 
 use super::{Wrong, wrong_help};
 
-/// Splits a directive into its words. Within double or single quotes a backslash before that quote stands for the quote; any other backslash
-/// stands for itself, as regular expressions need it.
+/// Splits a directive into its words. Within double or single quotes, a backslash before the same quote escapes the quote; any other backslash is
+/// literal, as regular expressions need.
 pub fn split(text: &str) -> Result<Vec<String>, Wrong> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
@@ -31,7 +31,7 @@ fn quoted(text: &str, quote: char) -> Result<(String, &str), Wrong> {
                     word.push(quote);
                     chars.next();
                 }
-                // The second of two is not an escape itself.
+                // The second of two backslashes does not begin an escape.
                 Some((_, '\\')) => {
                     word.push_str("\\\\");
                     chars.next();

@@ -1,8 +1,8 @@
-//! Letters of ASCII. Letters beyond it stay: their case is a matter of the charset, which is not known here.
+//! Case of ASCII letters. Other letters are unchanged: their case depends on the charset, which is not known here.
 
 use super::scan;
 
-/// To lower case.
+/// Converts to lower case.
 pub(super) fn lower(input: &[u8], output: &mut Vec<u8>) -> bool {
     if !scan::any(input, |byte| byte.is_ascii_uppercase()) {
         return false;
@@ -12,7 +12,7 @@ pub(super) fn lower(input: &[u8], output: &mut Vec<u8>) -> bool {
     true
 }
 
-/// To upper case.
+/// Converts to upper case.
 pub(super) fn upper(input: &[u8], output: &mut Vec<u8>) -> bool {
     if !scan::any(input, |byte| byte.is_ascii_lowercase()) {
         return false;

@@ -1,11 +1,11 @@
-//! Command lines of shells, of Unix and Windows.
+//! Command lines of Unix and Windows shells.
 
 use std::ops::Range;
 
 use super::scan;
 
-/// Removes `"`, `'`, `\` and `^`; a run of space, `,`, `;`, tab and line breaks becomes one space, and goes before `/` and `(`; letters
-/// become lower case.
+/// Removes `"`, `'`, `\` and `^`. Replaces a run of spaces, `,`, `;`, tabs and line breaks by one space, or by nothing before `/` and `(`. Converts
+/// letters to lower case.
 pub(super) fn normalize(input: &[u8], output: &mut Vec<u8>) -> bool {
     if !scan::any_pair(input, changes) {
         return false;
@@ -37,16 +37,16 @@ fn chunk(bytes: &[u8], at: usize) -> Option<[u8; BLOCK]> {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).copied()
 }
 
-/// Bytes that are looked at at once: most blocks of prose have nothing that goes.
+/// Bytes examined at once: in most blocks of prose, no byte is removed.
 const BLOCK: usize = 16;
 
-/// What stands for a byte that is removed, which no byte becomes.
+/// Marks a removed byte; no byte is replaced by this one.
 const REMOVED: u8 = b'"';
 
-/// A neighbour because of which no byte goes.
+/// A neighbour that never causes the removal of a byte.
 const NO_NEIGHBOUR: u8 = b'a';
 
-/// What becomes of a byte, without a branch.
+/// The replacement of a byte, without a branch.
 fn becomes(byte: u8) -> u8 {
     if is_removed(byte) {
         REMOVED
@@ -57,12 +57,12 @@ fn becomes(byte: u8) -> u8 {
     }
 }
 
-/// Whether a byte goes, of what bytes have become, or it does because of the next one.
+/// Whether a replaced byte is removed, by itself or because of the next one.
 fn goes(byte: u8, next: u8) -> bool {
     (byte == REMOVED) | (byte == b' ') & is_behind_no_space(next)
 }
 
-/// Writes the bytes at these places that stay behind those that stayed before, and tells how many these are then.
+/// Moves the remaining bytes of `places` behind those already written, and returns the new length.
 fn compact(bytes: &mut [u8], places: Range<usize>, mut written: usize) -> usize {
     for at in places {
         let Some(&byte) = bytes.get(at) else { break };
@@ -86,17 +86,17 @@ fn is_removed(byte: u8) -> bool {
     (byte == b'"') | (byte == b'\'') | (byte == b'\\') | (byte == b'^')
 }
 
-/// Of bytes other than the space.
+/// Separators other than the space.
 fn separates(byte: u8) -> bool {
     (byte == b',') | (byte == b';') | (byte == b'\t') | (byte == b'\r') | (byte == b'\n')
 }
 
-/// Whether a space before it goes.
+/// Whether a space before this byte is removed.
 fn is_behind_no_space(byte: u8) -> bool {
     (byte == b' ') | (byte == b'/') | (byte == b'(')
 }
 
-/// Whether this byte changes, or the next one because of it.
+/// Whether this byte changes, or changes the next one.
 fn changes(byte: u8, next: u8) -> bool {
     let spare_space = (byte == b' ') & is_behind_no_space(next);
     byte.is_ascii_uppercase() | is_removed(byte) | separates(byte) | spare_space

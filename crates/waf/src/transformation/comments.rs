@@ -5,7 +5,7 @@ use memchr::{memchr, memchr2_iter};
 use super::replace::replace;
 use super::scan::{self, tail};
 
-/// Where the next `/*` stands. It looks for the asterisk, which is rarer than the slash.
+/// The place of the next `/*`. Searches for the asterisk, which is rarer than the slash.
 fn opening(input: &[u8]) -> Option<usize> {
     let mut from = 1;
     loop {
@@ -17,7 +17,7 @@ fn opening(input: &[u8]) -> Option<usize> {
     }
 }
 
-/// Each `/* … */` becomes one space; one without an end reaches to the end of the value.
+/// Replaces each `/* … */` by one space; a comment without an end extends to the end of the value.
 pub(super) fn replace_by_space(input: &[u8], output: &mut Vec<u8>) -> bool {
     replace(
         input,
@@ -32,7 +32,7 @@ pub(super) fn replace_by_space(input: &[u8], output: &mut Vec<u8>) -> bool {
     )
 }
 
-/// How long a comment of C is, with its end.
+/// The length of a C comment, including its end.
 fn closing(text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -44,10 +44,10 @@ fn closing(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Removes `/* … */` and `<!-- … -->`, and everything from `--` or `#` on. Either end closes either comment, as in ModSecurity; a comment
-/// without an end becomes a space.
+/// Removes `/* … */` and `<!-- … -->`, and everything after `--` or `#`, including these. Either end closes either comment, as in ModSecurity; a
+/// comment without an end becomes a space.
 ///
-/// ModSecurity copies the byte behind a comment without a look, and a NUL at the end of the value; here it is read like any other.
+/// ModSecurity copies the byte after a comment, and a NUL at the end of the value, unexamined; here they are treated like any other byte.
 pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> bool {
     replace(
         input,
@@ -73,7 +73,7 @@ pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> bool {
     )
 }
 
-/// How long a comment of C or HTML is, with its end.
+/// The length of a C or HTML comment, including its end.
 fn closing_of_any(text: &[u8]) -> Option<usize> {
     memchr2_iter(b'*', b'-', text).find_map(|at| {
         let rest = tail(text, at);
@@ -88,7 +88,7 @@ fn closing_of_any(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// Removes `/*`, `*/`, `<!--`, `-->`, `--` and `#`, and leaves what stands between them.
+/// Removes `/*`, `*/`, `<!--`, `-->`, `--` and `#`, but not the text between them.
 pub(super) fn remove_marks(input: &[u8], output: &mut Vec<u8>) -> bool {
     // `<!--` and `-->` contain `--`.
     let candidate = scan::any_pair(input, |byte, next| {

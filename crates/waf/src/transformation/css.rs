@@ -1,4 +1,4 @@
-//! Escapes of CSS 2 (section 4.1.3).
+//! CSS 2 escapes (section 4.1.3).
 
 use memchr::memchr;
 
@@ -7,14 +7,14 @@ use super::digits::hex;
 use super::replace::replace;
 use super::whitespace::is_ascii_space;
 
-/// The digits that an escape can have.
+/// Maximum number of digits in an escape.
 const DIGITS_MAX: usize = 6;
 
-/// `\` and one to six hexadecimal digits, and one whitespace behind them. The low byte counts, and full-width forms are their ASCII
-/// characters: that is ModSecurity's way; Coraza (since 2026) writes UTF-8, and U+FFFD for zero. For ASCII both are the same, except
-/// that `\0` stays a NUL here, which CRS removes in the next step.
+/// Decodes `\` with one to six hexadecimal digits and one optional whitespace after them. The low byte is used, and full-width forms become their
+/// ASCII characters, as in ModSecurity; Coraza (since 2026) writes UTF-8, and U+FFFD for zero. For ASCII, both have the same result, except that `\0`
+/// stays a NUL here, which CRS removes in the next step.
 ///
-/// A backslash goes together with a line feed behind it, alone before any other byte, and alone at the end.
+/// A backslash is removed together with a following line feed; before any other byte and at the end, only the backslash is removed.
 pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     replace(
         input,
@@ -28,7 +28,7 @@ pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     )
 }
 
-/// What stands behind a backslash: its length, and its byte if it stands for one.
+/// The length of an escape after its backslash, and its byte if it encodes one.
 fn escape(rest: &[u8]) -> (usize, Option<u8>) {
     let digits = rest.iter().take(DIGITS_MAX).map_while(|&byte| hex(byte));
     let (code, count) =

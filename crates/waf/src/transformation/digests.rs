@@ -1,30 +1,30 @@
-//! What can stand for a whole value: its digest or its length.
+//! Transformations that replace the whole value: digests and the length.
 
 use md5::{Digest, Md5};
 use sha1::Sha1;
 
-/// The bytes of an MD5 digest.
+/// Length of an MD5 digest.
 pub(super) const MD5_LEN: usize = 16;
 
-/// The bytes of a SHA-1 digest.
+/// Length of a SHA-1 digest.
 pub(super) const SHA1_LEN: usize = 20;
 
-/// The digits of the greatest length.
+/// Number of digits of the largest length.
 pub(super) const LENGTH_DIGITS_MAX: usize = usize::MAX.ilog10() as usize + 1;
 
-/// MD5, in raw bytes; `hexEncode` follows where text is wanted.
+/// MD5 as raw bytes; `hexEncode` converts it to text.
 pub(super) fn md5(input: &[u8], output: &mut Vec<u8>) -> bool {
     output.extend_from_slice(&Md5::digest(input));
     true
 }
 
-/// SHA-1, in raw bytes.
+/// SHA-1 as raw bytes.
 pub(super) fn sha1(input: &[u8], output: &mut Vec<u8>) -> bool {
     output.extend_from_slice(&Sha1::digest(input));
     true
 }
 
-/// The count of bytes, in decimal digits.
+/// The number of bytes, in decimal digits.
 pub(super) fn length(input: &[u8], output: &mut Vec<u8>) -> bool {
     let mut digits = [b'0'; LENGTH_DIGITS_MAX];
     let mut rest = input.len();

@@ -1,10 +1,10 @@
-//! Digits of escapes, and the bytes that their numbers stand for.
+//! Digits of escapes, and the bytes that they encode.
 
 use super::best_fit::is_full_width;
 
 const LOWER_HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Marks a byte that is no digit.
+/// Marks a byte that is not a digit.
 const NO_DIGIT: u8 = 0xff;
 
 static HEX_VALUES: [u8; 256] = {
@@ -30,18 +30,18 @@ pub(super) fn hex(byte: u8) -> Option<u8> {
     }
 }
 
-/// The byte that the first two bytes spell in hexadecimal digits.
+/// The byte that the first two bytes encode in hexadecimal digits.
 pub(super) fn hex_pair(input: &[u8]) -> Option<u8> {
     let [high, low] = *input.first_chunk()?;
     Some(hex(high)? << 4 | hex(low)?)
 }
 
-/// The number that the first four bytes spell in hexadecimal digits.
+/// The number that the first four bytes encode in hexadecimal digits.
 pub(super) fn hex_four(input: &[u8]) -> Option<u16> {
     Some(u16::from(hex_pair(input)?) << 8 | u16::from(hex_pair(input.get(2..)?)?))
 }
 
-/// The number that up to three octal digits spell, and how many they are; `None` without a digit.
+/// The number encoded by up to three octal digits, and the number of digits; `None` without a digit.
 pub(super) fn octal(input: &[u8]) -> Option<(u16, usize)> {
     const DIGITS_MAX: usize = 3;
     let digits = input.iter().take(DIGITS_MAX).take_while(|byte| matches!(byte, b'0'..=b'7'));
@@ -50,13 +50,13 @@ pub(super) fn octal(input: &[u8]) -> Option<(u16, usize)> {
     (count > 0).then_some((value, count))
 }
 
-/// The byte that a UTF-16 code unit is taken for: full-width forms are their ASCII characters, of all others the low byte counts.
+/// The byte for a UTF-16 code unit: full-width forms become their ASCII characters; of other code units, the low byte is used.
 pub(super) fn narrow(code: u16) -> u8 {
     let low = code.to_le_bytes()[0];
     if is_full_width(code) { low + 0x20 } else { low }
 }
 
-/// A byte in two lower-case hexadecimal digits.
+/// A byte as two lower-case hexadecimal digits.
 pub(super) fn hex_digits(byte: u8) -> [u8; 2] {
     [LOWER_HEX[usize::from(byte >> 4)], LOWER_HEX[usize::from(byte & 15)]]
 }

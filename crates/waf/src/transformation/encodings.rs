@@ -21,8 +21,8 @@ static BASE64_VALUES: [u8; 256] = {
     values
 };
 
-/// Up to the first byte outside the alphabet, as ModSecurity 2 and Coraza do it (CRS's rules of 934 use it on any argument); line breaks
-/// are skipped, and padding ends it. A value that starts with such a byte becomes empty.
+/// Decodes Base64 up to the first byte outside the alphabet, like ModSecurity 2 and Coraza (CRS rules 934 apply it to any argument). Line breaks are
+/// skipped, and padding ends the decoding. A value that starts with a byte outside the alphabet becomes empty.
 pub(super) fn base64_decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     let digits = input
         .iter()
@@ -32,8 +32,8 @@ pub(super) fn base64_decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     base64_bytes(input.len(), digits, output)
 }
 
-/// Skips bytes outside the alphabet, padding too. The URL alphabet of RFC 4648 section 5 is read as well, as Coraza does it: tokens use
-/// it.
+/// Decodes Base64 and skips bytes outside the alphabet, including padding. Also accepts the URL alphabet of RFC 4648 section 5, like Coraza, because
+/// tokens use it.
 pub(super) fn base64_decode_forgiving(input: &[u8], output: &mut Vec<u8>) -> bool {
     let digits = input
         .iter()
@@ -46,7 +46,7 @@ pub(super) fn base64_decode_forgiving(input: &[u8], output: &mut Vec<u8>) -> boo
     base64_bytes(input.len(), digits, output)
 }
 
-/// A last group of two or three digits gives one or two bytes, a single digit none.
+/// A last group of two or three digits encodes one or two bytes; a single digit encodes none.
 fn base64_bytes(input_len: usize, digits: impl Iterator<Item = u8>, output: &mut Vec<u8>) -> bool {
     if input_len == 0 {
         return false;
@@ -71,7 +71,7 @@ fn base64_bytes(input_len: usize, digits: impl Iterator<Item = u8>, output: &mut
     true
 }
 
-/// RFC 4648 section 4, with padding.
+/// Base64 of RFC 4648 section 4, with padding.
 pub(super) fn base64_encode(input: &[u8], output: &mut Vec<u8>) -> bool {
     if input.is_empty() {
         return false;
@@ -91,7 +91,7 @@ pub(super) fn base64_encode(input: &[u8], output: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Pairs of digits, up to the first that is none: ModSecurity makes bytes of other characters too, and Coraza rejects the value.
+/// Decodes pairs of digits, up to the first other byte. ModSecurity decodes other characters too, and Coraza rejects the value.
 pub(super) fn hex_decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     if input.is_empty() {
         return false;
@@ -100,7 +100,7 @@ pub(super) fn hex_decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Two lower-case digits for each byte.
+/// Encodes each byte as two lower-case digits.
 pub(super) fn hex_encode(input: &[u8], output: &mut Vec<u8>) -> bool {
     if input.is_empty() {
         return false;
@@ -110,7 +110,7 @@ pub(super) fn hex_encode(input: &[u8], output: &mut Vec<u8>) -> bool {
     true
 }
 
-/// `0x` and pairs of digits become the bytes that they spell, wherever they stand.
+/// Replaces each `0x` with pairs of digits by the encoded bytes, anywhere in the value.
 pub(super) fn sql_hex_decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     replace(
         input,
@@ -127,7 +127,7 @@ pub(super) fn sql_hex_decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     )
 }
 
-/// Where the next `0x` stands. It looks for the letter, which is rarer.
+/// The place of the next `0x`. Searches for the letter, which is rarer than the digit.
 fn zero_x(input: &[u8]) -> Option<usize> {
     let mut from = 1;
     loop {

@@ -1,11 +1,11 @@
-//! Escapes of ANSI C.
+//! ANSI C escapes.
 
 use memchr::memchr;
 
 use super::digits::{hex_pair, octal};
 use super::replace::replace_escapes;
 
-/// The control character that a letter behind a backslash stands for.
+/// The control character of a letter after a backslash.
 pub(super) fn control(letter: u8) -> Option<u8> {
     match letter {
         b'a' => Some(0x07),
@@ -19,8 +19,9 @@ pub(super) fn control(letter: u8) -> Option<u8> {
     }
 }
 
-/// `\n` and the like, `\xHH`, `\O` to `\OOO`; before any other byte the backslash goes. Of octal numbers beyond 255 the low byte counts,
-/// as in shells. A backslash at the end stands.
+/// Decodes `
+/// ` and similar escapes, `\xHH`, and `\O` to `\OOO`; before any other byte, the backslash is removed. Of octal numbers above 255, the low byte is
+/// used, as in shells. A backslash at the end is unchanged.
 pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     replace_escapes(
         input,

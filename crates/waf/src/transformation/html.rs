@@ -1,21 +1,21 @@
-//! Character references of HTML.
+//! HTML character references.
 
 use memchr::memchr;
 
 use super::digits::hex;
 use super::replace::replace;
 
-/// Beyond all code points; numbers are counted up to here.
+/// Above all code points; larger numbers are clamped to it.
 const CODE_BEYOND: u32 = 0x11_0000;
 
 /// The non-breaking space of Latin-1.
 const NBSP: u8 = 0xa0;
 
-/// Names that ModSecurity knows, in letters of any case, with or without a semicolon.
+/// Names that ModSecurity knows, in any case, with or without a semicolon.
 const SHORT_NAMES: [(&[u8], u8); 5] =
     [(b"quot", b'"'), (b"amp", b'&'), (b"lt", b'<'), (b"gt", b'>'), (b"nbsp", NBSP)];
 
-/// The other names of ASCII characters in HTML. Browsers know them with a semicolon alone, and in this case of letters.
+/// The other HTML names of ASCII characters. Browsers require the semicolon and this case.
 const LONG_NAMES: [(&[u8], u8); 37] = [
     (b"Tab", b'\t'),
     (b"NewLine", b'\n'),
@@ -58,18 +58,18 @@ const LONG_NAMES: [(&[u8], u8); 37] = [
 
 const LONG_NAME_LEN_MAX: usize = b"DiacriticalGrave".len();
 
-/// What a reference stands for.
+/// The decoded value of a reference.
 enum Value {
     Byte(u8),
     Character(char),
 }
 
-/// Numbers in decimal and hexadecimal digits with any count of leading zeros (CRS's tests of rule 944150 need that), and names; the
-/// semicolon is optional.
+/// Decodes decimal and hexadecimal numbers with any number of leading zeros (tests of CRS rule 944150 need them), and names; the semicolon is
+/// optional.
 ///
-/// A number below 256 stands for that byte, as in ModSecurity. A greater one stands for its character in UTF-8, as in Coraza:
-/// ModSecurity takes parts of its digits, so that letters of other scripts become quotes and brackets. A name without a semicolon ends
-/// where it is complete, as in browsers and Coraza: ModSecurity swallows the letters behind it, and `&ltscript` would lose its `script`.
+/// A number below 256 becomes the byte with this value, as in ModSecurity. A larger number becomes its character in UTF-8, as in Coraza: ModSecurity
+/// uses a part of the digits, so that letters of other scripts become quotes and brackets. A name without a semicolon ends when it is complete, as in
+/// browsers and Coraza: ModSecurity drops the letters after it, and `&ltscript` would lose its `script`.
 pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     replace(
         input,
@@ -91,7 +91,7 @@ pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     )
 }
 
-/// The reference that `rest` starts with, and its length without a semicolon.
+/// The reference at the start of `rest`, and its length without a semicolon.
 fn reference(rest: &[u8]) -> Option<(Value, usize)> {
     match rest {
         [b'&', b'#', b'x' | b'X', digits @ ..] => {
@@ -106,7 +106,7 @@ fn reference(rest: &[u8]) -> Option<(Value, usize)> {
 fn number(input: &[u8], radix: u8) -> Option<(Value, usize)> {
     let digits = input.iter().map_while(|&byte| hex(byte).filter(|&digit| digit < radix));
     let (code, count) = digits.fold((0, 0), |(code, count), digit| {
-        // Below 0x110000 * 16: no overflow.
+        // The value before is below 0x110000, so this does not overflow.
         let code: u32 = code * u32::from(radix) + u32::from(digit);
         (code.min(CODE_BEYOND), count + 1)
     });

@@ -1,11 +1,11 @@
-//! Transformations: the steps that a value passes before a rule compares it (SecLang's `t:`).
+//! Transformations: steps applied to a value before an operator compares it (SecLang's `t:`).
 //!
-//! They do what ModSecurity 3's reference manual says and what the regression tests of CRS 4 need. Where ModSecurity and Coraza differ,
-//! the function says which it follows, and why.
+//! They follow the reference manual of ModSecurity 3 and the regression tests of CRS 4. Where ModSecurity and Coraza differ, each function documents
+//! which it follows, and why.
 //!
-//! Nearly all values pass nearly all steps unchanged, so each step first looks for a byte that it could change, in a loop that the
-//! compiler can vectorise, and writes nothing if there is none. Every step is linear in its input, and
-//! [`Transformation::output_len_max`] bounds what it writes.
+//! Nearly all transformations leave nearly all values unchanged. So each one first searches for a byte that it could change, in a loop that the
+//! compiler can vectorise, and writes nothing if there is none. Every transformation is linear in its input, and [`Transformation::output_len_max`]
+//! bounds its output.
 
 mod best_fit;
 mod case;
@@ -32,57 +32,57 @@ pub(crate) use steps::Steps;
 #[cfg(test)]
 mod tests;
 
-/// One step that a value passes before it is compared (SecLang's `t:`).
+/// A step applied to a value before an operator compares it (SecLang's `t:`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Transformation {
-    /// Base64, up to the first byte outside its alphabet.
+    /// Decodes Base64, up to the first byte outside its alphabet.
     Base64Decode,
-    /// Base64 (also its URL alphabet); bytes outside the alphabet are skipped.
+    /// Decodes Base64 (also its URL alphabet); skips bytes outside the alphabet.
     Base64DecodeExt,
-    /// To Base64 with padding.
+    /// Encodes as Base64 with padding.
     Base64Encode,
-    /// Undoes the tricks of shells: quotes, carets and backslashes go, separators become one space, letters become lower case.
+    /// Removes shell obfuscation: quotes, carets and backslashes are removed, separators become one space, letters become lower case.
     CmdLine,
-    /// Each run of whitespace becomes one space.
+    /// Replaces each run of whitespace by one space.
     CompressWhitespace,
-    /// Escapes of CSS 2.
+    /// Decodes CSS 2 escapes.
     CssDecode,
-    /// Escapes of ANSI C.
+    /// Decodes ANSI C escapes.
     EscapeSeqDecode,
-    /// Pairs of hexadecimal digits, up to the first other byte.
+    /// Decodes pairs of hexadecimal digits, up to the first other byte.
     HexDecode,
-    /// To pairs of lower-case hexadecimal digits.
+    /// Encodes as pairs of lower-case hexadecimal digits.
     HexEncode,
-    /// Character references of HTML.
+    /// Decodes HTML character references.
     HtmlEntityDecode,
-    /// Escapes of JavaScript.
+    /// Decodes JavaScript escapes.
     JsDecode,
     /// The length in bytes, in decimal digits.
     Length,
-    /// ASCII letters to lower case.
+    /// Converts ASCII letters to lower case.
     Lowercase,
     /// The MD5 digest, 16 raw bytes.
     Md5,
     /// Resolves `//`, `.` and `..` in a path.
     NormalizePath,
-    /// As [`Self::NormalizePath`], with `\` as a second separator.
+    /// Like [`Self::NormalizePath`], with `\` as a second separator.
     NormalizePathWin,
     /// Removes comments of C, HTML, SQL and the shell.
     RemoveComments,
-    /// Removes what opens and closes comments, and leaves what is inside.
+    /// Removes the marks that open and close comments, but not the text between them.
     RemoveCommentsChar,
     /// Removes NUL bytes.
     RemoveNulls,
     /// Removes whitespace.
     RemoveWhitespace,
-    /// Replaces each comment of C by one space.
+    /// Replaces each C comment by one space.
     ReplaceComments,
     /// Replaces NUL bytes by spaces.
     ReplaceNulls,
     /// The SHA-1 digest, 20 raw bytes.
     Sha1,
-    /// Hexadecimal strings of SQL, such as `0x414243`.
+    /// Decodes SQL hexadecimal strings such as `0x414243`.
     SqlHexDecode,
     /// Removes whitespace at both ends.
     Trim,
@@ -90,15 +90,15 @@ pub enum Transformation {
     TrimLeft,
     /// Removes whitespace at the end.
     TrimRight,
-    /// ASCII letters to upper case.
+    /// Converts ASCII letters to upper case.
     Uppercase,
-    /// Percent-encoding, and `+` for the space.
+    /// Decodes percent-encoding, and `+` as a space.
     UrlDecode,
-    /// As [`Self::UrlDecode`], and IIS's `%uXXXX`.
+    /// Like [`Self::UrlDecode`], and also decodes `%uXXXX` of IIS.
     UrlDecodeUni,
-    /// To percent-encoding, with `+` for the space.
+    /// Encodes with percent-encoding, and spaces as `+`.
     UrlEncode,
-    /// Characters of UTF-8 beyond ASCII to `%uXXXX`.
+    /// Replaces non-ASCII UTF-8 characters by `%uXXXX`.
     Utf8ToUnicode,
 }
 
@@ -138,15 +138,15 @@ impl Transformation {
         Self::Utf8ToUnicode,
     ];
 
-    /// How many there are; each one `as usize` is below it.
+    /// Number of transformations; each one `as usize` is below it.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// All of them, in the order of their numbers.
+    /// All transformations, in the order of their numbers.
     pub fn all() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter()
     }
 
-    /// The transformation of this name in SecLang, in letters of any case; the British `normalisePath` and `normalisePathWin` too.
+    /// The transformation with this SecLang name, in any case; also accepts the British `normalisePath` and `normalisePathWin`.
     pub fn from_name(name: &str) -> Option<Self> {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         if is("normalisePath") {
@@ -158,7 +158,7 @@ impl Transformation {
         Self::all().find(|transformation| is(transformation.name()))
     }
 
-    /// Its name in SecLang.
+    /// The SecLang name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Base64Decode => "base64Decode",
@@ -196,7 +196,7 @@ impl Transformation {
         }
     }
 
-    /// Writes the transformed input to `output`, which is empty before. `false`: the input stands as it is, and `output` is left empty.
+    /// Writes the transformed input to `output`, which must be empty. `false`: the input is unchanged, and `output` stays empty.
     pub fn apply(self, input: &[u8], output: &mut Vec<u8>) -> bool {
         debug_assert!(output.is_empty(), "the output of another value would come first");
         match self {
@@ -235,11 +235,11 @@ impl Transformation {
         }
     }
 
-    /// The most bytes that [`Self::apply`] writes for an input of `input_len` bytes. Only the encoders and, for short inputs, the
-    /// length and the digests write more than they read.
+    /// Maximum number of bytes that [`Self::apply`] writes for an input of `input_len` bytes. Only the encoders and, for short inputs, the length and
+    /// the digests write more than they read.
     pub const fn output_len_max(self, input_len: usize) -> usize {
         match self {
-            // Two bytes make one `%uXXXX`, one byte one `%XX`.
+            // Two bytes become one `%uXXXX`; one byte becomes one `%XX`.
             Self::Utf8ToUnicode | Self::UrlEncode => input_len.saturating_mul(3),
             Self::HexEncode => input_len.saturating_mul(2),
             Self::Base64Encode => input_len.div_ceil(3).saturating_mul(4),

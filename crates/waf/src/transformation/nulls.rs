@@ -4,12 +4,12 @@ use memchr::memchr;
 
 use super::replace::replace;
 
-/// Removes them.
+/// Removes NUL bytes.
 pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> bool {
     replace(input, output, |rest| memchr(0, rest), |_| (1, Some(())), |_, ()| {})
 }
 
-/// Replaces each by a space.
+/// Replaces each NUL byte by a space.
 pub(super) fn replace_by_space(input: &[u8], output: &mut Vec<u8>) -> bool {
     replace(
         input,

@@ -1,13 +1,13 @@
-//! Paths of files.
+//! File paths.
 
 use memchr::memrchr;
 
 use super::scan;
 
-/// Resolves empty segments, `.` and `..`. An absolute path stays below its root, a relative one keeps the `..` that lead out of it. A
-/// final slash stays.
+/// Resolves empty segments, `.` and `..`. An absolute path cannot leave its root; a relative path keeps each `..` that leads out of it. A final slash
+/// is kept.
 ///
-/// Segments are compared as a whole, as Coraza does it: ModSecurity takes `foo..` for `..`.
+/// Whole segments are compared, as in Coraza: ModSecurity treats `foo..` as `..`.
 pub(super) fn normalize(input: &[u8], output: &mut Vec<u8>) -> bool {
     let candidate = input.first() == Some(&b'.')
         || scan::any_pair(input, |left, right| {
@@ -16,7 +16,7 @@ pub(super) fn normalize(input: &[u8], output: &mut Vec<u8>) -> bool {
     candidate && resolve(input, output, |byte| byte == b'/')
 }
 
-/// As [`normalize`]; `\` is a separator too, and becomes `/`.
+/// Like [`normalize`], but `\` is a separator too, and becomes `/`.
 pub(super) fn normalize_windows(input: &[u8], output: &mut Vec<u8>) -> bool {
     let candidate = input.first() == Some(&b'.')
         || scan::any_pair(input, |left, right| {
@@ -33,7 +33,7 @@ fn resolve(input: &[u8], output: &mut Vec<u8>, is_separator: impl Fn(u8) -> bool
         output.push(b'/');
     }
     let root = output.len();
-    // `..` removes nothing before this.
+    // `..` removes nothing before this place.
     let mut floor = root;
     for segment in input.split(|&byte| is_separator(byte)) {
         match segment {

@@ -1,11 +1,11 @@
-//! The one loop that all decoders share: find a candidate, judge it, replace it.
+//! The loop shared by all decoders: find a candidate, decide, replace.
 
 use super::scan::tail;
 
-/// Replaces parts of the input; false without writing anything if there is none to replace.
+/// Replaces parts of the input. Returns `false` and writes nothing if there is no part to replace.
 ///
-/// `find` tells where the next candidate stands in what is left. `judge` gets the input from there on and tells how many bytes it has
-/// looked at (at least one), and what to put in their place: `None` leaves them. `write` puts it there.
+/// `find` returns the place of the next candidate in the remaining input. `judge` gets the input from that place and returns the number of bytes it
+/// has consumed (at least one) and their replacement; `None` keeps them. `write` writes the replacement.
 pub(super) fn replace<'a, V>(
     input: &'a [u8],
     output: &mut Vec<u8>,
@@ -35,7 +35,7 @@ pub(super) fn replace<'a, V>(
     true
 }
 
-/// [`replace`] for escapes that stand for one byte; `judge` tells `None` where there is no escape.
+/// [`replace`] for escapes that encode one byte; `judge` returns `None` for bytes that are no escape.
 pub(super) fn replace_escapes(
     input: &[u8],
     output: &mut Vec<u8>,

@@ -1,16 +1,15 @@
-//! Quick looks at a value, in loops that the compiler turns into vector instructions: their tests join comparisons with `|` and `&`,
-//! which do not branch.
+//! Fast scans of a value, in loops that the compiler vectorises: their tests combine comparisons with `|` and `&`, which do not branch.
 
-/// The bytes looked at between two branches where any hit counts.
+/// Bytes scanned between two branches when any hit counts.
 const STRETCH: usize = 256;
 
-/// The bytes looked at between two branches where the place counts.
+/// Bytes scanned between two branches when the place counts.
 const BLOCK: usize = 16;
 
-/// The neighbour of the last byte in [`any_pair`]: a letter, which no test of pairs asks for.
+/// The neighbour of the last byte in [`any_pair`]: a letter, which no pair test accepts.
 const NO_NEIGHBOUR: u8 = b'a';
 
-/// What is left from `from` on.
+/// The input from `from` on.
 pub(super) fn tail(input: &[u8], from: usize) -> &[u8] {
     input.get(from..).unwrap_or_default()
 }
@@ -31,7 +30,7 @@ pub(super) fn any_pair(input: &[u8], test: impl Fn(u8, u8) -> bool) -> bool {
         })
 }
 
-/// Where the first byte stands that passes the test.
+/// The place of the first byte that passes the test.
 pub(super) fn position(input: &[u8], test: impl Fn(u8) -> bool) -> Option<usize> {
     if input.first().is_some_and(|&first| test(first)) {
         return Some(0);

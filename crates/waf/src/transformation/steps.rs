@@ -1,45 +1,45 @@
-//! Sets of transformations, and which of them can change a value at all.
+//! Sets of transformations, and the transformations that may change a value at all.
 
 use super::Transformation;
 
-/// Transformations, a bit each.
+/// A set of transformations, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Steps(u32);
 
 const _: () = assert!(Transformation::COUNT <= 32);
 
 impl Steps {
-    /// These.
+    /// The set of these transformations.
     pub fn of(steps: &[Transformation]) -> Self {
         Self(steps.iter().fold(0, |bits, step| bits | bit(*step)))
     }
 
-    /// Whether it is one of them.
+    /// Whether the set has this transformation.
     pub fn has(self, step: Transformation) -> bool {
         self.0 & bit(step) != 0
     }
 
-    /// Those of either.
+    /// The union with another set.
     pub fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// These but one.
+    /// The set without this transformation.
     pub fn without(self, step: Transformation) -> Self {
         Self(self.0 & !bit(step))
     }
 
-    /// Those that may change what [`Transformation::Lowercase`] makes of a value that these may change.
+    /// If this set may change a value, the set that may change the result of [`Transformation::Lowercase`].
     pub fn of_lowercase(self) -> Self {
         Self(self.0 | bit(Transformation::Uppercase)).without(Transformation::Lowercase)
     }
 
-    /// Whether none is in both.
+    /// Whether the sets have no common element.
     pub fn is_disjoint(self, other: Self) -> bool {
         self.0 & other.0 == 0
     }
 
-    /// Those that may change a value; all others leave it as it is.
+    /// The transformations that may change a value; all others leave it unchanged.
     pub fn that_may_change(value: &[u8]) -> Self {
         let first = if value.first() == Some(&b'.') { DOT_FIRST } else { 0 };
         Self(value.iter().fold(ALWAYS | first, |bits, byte| bits | BY_BYTE[usize::from(*byte)]))
@@ -50,7 +50,7 @@ const fn bit(step: Transformation) -> u32 {
     1 << step as u32
 }
 
-/// What a look at single bytes says nothing of.
+/// Transformations that single bytes cannot exclude.
 const ALWAYS: u32 = bit(Transformation::Base64Decode)
     | bit(Transformation::Base64DecodeExt)
     | bit(Transformation::Base64Encode)
@@ -62,10 +62,10 @@ const ALWAYS: u32 = bit(Transformation::Base64Decode)
     | bit(Transformation::SqlHexDecode)
     | bit(Transformation::UrlEncode);
 
-/// A path may begin with a dot.
+/// Transformations that may change a path that begins with a dot.
 const DOT_FIRST: u32 = bit(Transformation::NormalizePath) | bit(Transformation::NormalizePathWin);
 
-/// The transformations that each byte may be a reason for.
+/// The transformations that each byte may cause to change a value.
 static BY_BYTE: [u32; 256] = {
     let mut by_byte = [0; 256];
     let mut byte = 0;
@@ -104,7 +104,7 @@ const fn by(byte: u8) -> u32 {
         0x80..=0xff => bit(T::Utf8ToUnicode),
         _ => 0,
     };
-    // Some characters of several bytes are blanks.
+    // Some multi-byte characters are whitespace.
     if byte <= b' ' || byte >= 0x80 {
         bits |= bit(T::CmdLine)
             | bit(T::CompressWhitespace)

@@ -6,13 +6,12 @@ use super::best_fit::best_fit;
 use super::digits::{hex_digits, hex_four, hex_pair, narrow};
 use super::scan;
 
-/// `%XX` and `+`; an invalid escape stands as it is.
+/// Decodes `%XX` and `+`; an invalid escape is unchanged.
 pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     decoded(input, output, escape)
 }
 
-/// As [`decode`], and `%uXXXX`: the character of ASCII that looks like it, or else the low byte (as ModSecurity does with its Unicode
-/// map).
+/// Like [`decode`], and also decodes `%uXXXX`: to the best-fit ASCII character, or else to the low byte (like ModSecurity with its Unicode map).
 pub(super) fn decode_with_unicode(input: &[u8], output: &mut Vec<u8>) -> bool {
     decoded(input, output, |rest| match rest {
         [b'%', b'u' | b'U', digits @ ..] => {
@@ -30,7 +29,7 @@ fn escape(rest: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// Each `+` becomes a space; `escape` tells what an escape at a `%` stands for, and its length.
+/// Replaces each `+` by a space; `escape` returns the value of an escape at a `%`, and its length.
 fn decoded(
     input: &[u8],
     output: &mut Vec<u8>,
@@ -67,7 +66,7 @@ fn stands_for_itself(byte: u8) -> bool {
     byte.is_ascii_digit() | byte.is_ascii_lowercase() | byte.is_ascii_uppercase() | (byte == b'*')
 }
 
-/// `+` for the space, `%XX` for all but letters, digits and `*`.
+/// Encodes spaces as `+`, and all other bytes except letters, digits and `*` as `%XX`.
 pub(super) fn encode(input: &[u8], output: &mut Vec<u8>) -> bool {
     if !scan::any(input, |byte| !stands_for_itself(byte)) {
         return false;

@@ -1,15 +1,14 @@
-//! UTF-8, also where it is malformed.
+//! UTF-8, including malformed sequences.
 
 use super::digits::hex_digits;
 use super::replace::replace;
 use super::scan;
 
-/// Each character beyond ASCII becomes `%uXXXX` in lower-case digits, five or six of them beyond U+FFFF (as ModSecurity and Coraza write
-/// them).
+/// Replaces each non-ASCII character by `%uXXXX` in lower-case digits, five or six of them above U+FFFF (like ModSecurity and Coraza).
 ///
-/// Overlong forms and surrogates are written as well, as ModSecurity does: a lenient server takes `C0 BC` for `<`. It appends a byte to
-/// them that hides what follows; that is left out here. Other malformed bytes stand as they are, where ModSecurity drops some and Coraza
-/// writes `%ufffd`.
+/// Overlong forms and surrogates are converted too, as in ModSecurity: a lenient server reads `C0 BC` as `<`. ModSecurity appends a byte to them that
+/// hides the following text; that byte is not written here. Other malformed bytes are unchanged; ModSecurity drops some of them, and Coraza writes
+/// `%ufffd`.
 pub(super) fn to_percent_u(input: &[u8], output: &mut Vec<u8>) -> bool {
     if input.is_ascii() {
         return false;
@@ -38,7 +37,7 @@ fn write_percent_u(output: &mut Vec<u8>, code: u32) {
     output.extend_from_slice(&hex_digits(low));
 }
 
-/// The code point of the sequence of several bytes that the input starts with, and its length. Overlong forms and surrogates count.
+/// The code point and the length of the multi-byte sequence at the start of the input, including overlong forms and surrogates.
 pub(super) fn sequence(input: &[u8]) -> Option<(u32, usize)> {
     let (&lead, rest) = input.split_first()?;
     let (bits, followers) = match lead {
@@ -53,7 +52,7 @@ pub(super) fn sequence(input: &[u8]) -> Option<(u32, usize)> {
     (code <= u32::from(char::MAX)).then_some((code, followers + 1))
 }
 
-/// The well-formed character of several bytes that the input starts with.
+/// The well-formed multi-byte character at the start of the input.
 pub(super) fn character(input: &[u8]) -> Option<char> {
     let (code, length) = sequence(input)?;
     char::from_u32(code).filter(|character| character.len_utf8() == length)

@@ -1,19 +1,19 @@
-//! Whitespace: of ASCII, and beyond it.
+//! ASCII and other whitespace.
 //!
-//! Beyond ASCII counts what Unicode calls White_Space, in well-formed UTF-8, and the bare byte 0xA0 (the non-breaking space of Latin-1)
-//! where it is no part of a character. ModSecurity looks at bytes alone and takes letters apart, such as `à` (C3 A0); Coraza knows
-//! characters, but fewer of them in `compressWhitespace`.
+//! Other whitespace is: characters with the Unicode property White_Space in well-formed UTF-8, and the byte 0xA0 (the non-breaking space of Latin-1)
+//! outside a character. ModSecurity examines bytes alone and so splits letters such as `à` (C3 A0); Coraza examines characters, but knows fewer of
+//! them in `compressWhitespace`.
 
 use super::replace::replace;
 use super::scan;
 use super::utf8;
 
-/// The whitespace of C.
+/// The whitespace of C's `isspace`.
 pub(super) const fn is_ascii_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
 }
 
-/// One for each byte but the whitespace of C.
+/// 1 for each byte except C's whitespace.
 static STAYS: [u8; 256] = {
     let mut stays = [0; 256];
     let mut byte = 0;
@@ -24,12 +24,12 @@ static STAYS: [u8; 256] = {
     stays
 };
 
-/// A quick test for bytes that whitespace can start with.
+/// A fast test for bytes that whitespace can start with.
 fn may_be_space(byte: u8) -> bool {
     (byte <= b' ') | (byte >= 0x80)
 }
 
-/// How long the character is that the input starts with (one byte if it is malformed), and whether it is whitespace.
+/// The length of the first character (one byte if malformed), and whether it is whitespace.
 fn first_character(input: &[u8]) -> (usize, bool) {
     match input.first() {
         Some(&byte) if byte < 0x80 => (1, is_ascii_space(byte)),
@@ -41,8 +41,8 @@ fn first_character(input: &[u8]) -> (usize, bool) {
     }
 }
 
-/// Where a run of characters beyond ASCII ends whose first is `length` bytes long and no whitespace: a text of other scripts is walked in
-/// one go.
+/// The end of a run of non-ASCII characters without whitespace, whose first character has `length` bytes. Text in other scripts is skipped in one
+/// run.
 fn without_space(input: &[u8], mut length: usize) -> usize {
     while input.get(length).is_some_and(|&byte| byte >= 0x80) {
         let (next, space) = first_character(scan::tail(input, length));
@@ -54,7 +54,7 @@ fn without_space(input: &[u8], mut length: usize) -> usize {
     length
 }
 
-/// Removes all whitespace. Twice is the same as once in well-formed UTF-8 only: bytes that a space kept apart may form a character.
+/// Removes all whitespace. Idempotent only for well-formed UTF-8: bytes formerly separated by a space may form a character.
 pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> bool {
     output.resize(input.len(), 0);
     let mut rest = input;
@@ -62,7 +62,7 @@ pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> bool {
     while !rest.is_empty() {
         let ascii = scan::position(rest, |byte| byte >= 0x80).unwrap_or(rest.len());
         let (words, other) = rest.split_at_checked(ascii).unwrap_or((rest, &[]));
-        // Whitespace is written as well and then written over: a branch would be mispredicted at most words.
+        // Whitespace is written too and then overwritten: a branch would be mispredicted at most words.
         for &byte in words {
             if let Some(place) = output.get_mut(written) {
                 *place = byte;
@@ -85,9 +85,9 @@ pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> bool {
     is_changed
 }
 
-/// Each run of whitespace becomes one space.
+/// Replaces each run of whitespace by one space.
 pub(super) fn compress(input: &[u8], output: &mut Vec<u8>) -> bool {
-    // Single spaces are everywhere in text, so they do not count as candidates here.
+    // Single spaces are frequent in text, so they are no candidates.
     let candidate = scan::any_pair(input, |byte, next| {
         (byte != b' ') & may_be_space(byte) | (byte == b' ') & (next == b' ')
     });
@@ -119,17 +119,17 @@ fn run(rest: &[u8]) -> (usize, Option<()>) {
     (length, (!single).then_some(()))
 }
 
-/// Removes whitespace of ASCII at both ends.
+/// Removes ASCII whitespace at both ends.
 pub(super) fn trim(input: &[u8], output: &mut Vec<u8>) -> bool {
     keep(input, without_end(without_start(input)), output)
 }
 
-/// Removes whitespace of ASCII at the start.
+/// Removes ASCII whitespace at the start.
 pub(super) fn trim_start(input: &[u8], output: &mut Vec<u8>) -> bool {
     keep(input, without_start(input), output)
 }
 
-/// Removes whitespace of ASCII at the end.
+/// Removes ASCII whitespace at the end.
 pub(super) fn trim_end(input: &[u8], output: &mut Vec<u8>) -> bool {
     keep(input, without_end(input), output)
 }

@@ -1,6 +1,6 @@
-//! The numbers of JSON (RFC 8259 section 6), of which only the text is kept.
+//! JSON numbers (RFC 8259 section 6); only their text is kept.
 
-/// What of a number has been read.
+/// The part of a number that was read last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Number {
     Minus,
@@ -14,7 +14,7 @@ pub(super) enum Number {
 }
 
 impl Number {
-    /// The beginning of a number.
+    /// The state after the first byte of a number.
     pub(super) fn start(byte: u8) -> Option<Self> {
         match byte {
             b'-' => Some(Self::Minus),
@@ -24,7 +24,7 @@ impl Number {
         }
     }
 
-    /// Goes on, if the byte can belong to it.
+    /// The state after the next byte, if the byte can continue the number.
     pub(super) fn next(self, byte: u8) -> Option<Self> {
         match (self, byte) {
             (Self::Minus, _) => Self::start(byte).filter(|next| *next != Self::Minus),
@@ -38,7 +38,7 @@ impl Number {
         }
     }
 
-    /// Whether it may end here.
+    /// Whether the number may end here.
     pub(super) fn is_whole(self) -> bool {
         matches!(self, Self::Zero | Self::Integer | Self::Fraction | Self::Exponent)
     }

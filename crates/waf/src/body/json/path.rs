@@ -1,31 +1,31 @@
-//! Where in the JSON value the parser is: the open arrays and objects, and the name that a leaf has there.
+//! The parser's position in the JSON value: the open arrays and objects, and the name of a leaf at this position.
 
 use super::super::limits;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// How the elements of arrays are named.
+/// Names of array elements.
 ///
-/// CRS 4's regression tests send few arrays (`{"array":["php","test"]}`, `{"roles__contained_by":["admin","user"]}`) and expect no name with
-/// an index; the one name in its rules is `json.profile`. So both forms pass them, and ModSecurity's is the default: it is what exclusions
-/// in SecLang are written for.
+/// CRS 4's regression tests send few arrays (`{"array":["php","test"]}`, `{"roles__contained_by":["admin","user"]}`) and expect no name with an
+/// index; the only name in its rules is `json.profile`. So both formats pass the tests. ModSecurity's is the default, because exclusions in SecLang
+/// are written for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JsonNames {
     /// `json.a.array_0.b`; the empty key is `empty-key`.
     #[default]
     ModSecurity,
-    /// `json.a.0.b`; besides, `json.a` has the number of elements as its value.
+    /// `json.a.0.b`; in addition, the value of `json.a` is the number of elements.
     Coraza,
 }
 
-/// The name of the value at the top.
+/// The name of the top-level value.
 pub(super) const TOP: &[u8] = b"json";
 
-/// What is open.
+/// An open array or object.
 #[derive(Debug, Clone)]
 enum Container {
-    /// Hashes of the keys so far: a fixed function of 64 bits, so that a forged collision tells of a repeated key where there is none, and
-    /// a repeated key is never missed.
+    /// Hashes of the keys so far, by a fixed 64-bit function: a repeated key is always detected, and a forged collision reports a repeated key where
+    /// there is none.
     Object(BTreeSet<u64>),
     Array(u64),
 }
@@ -33,11 +33,11 @@ enum Container {
 #[derive(Debug, Clone)]
 struct Open {
     container: Container,
-    /// The length of its own name.
+    /// The length of this level's own name.
     name_bytes: usize,
 }
 
-/// The way from the top to the current value.
+/// The path from the top to the current value.
 #[derive(Debug, Clone)]
 pub(super) struct Path {
     names: JsonNames,
@@ -46,20 +46,20 @@ pub(super) struct Path {
     open: Vec<Open>,
 }
 
-/// What was closed.
+/// A closed array or object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Closed {
-    /// How many elements or keys it had.
+    /// Number of its elements or keys.
     pub(super) elements: u64,
     pub(super) is_array: bool,
 }
 
-/// What a key did to the name.
+/// Result of adding a key to the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Named {
-    /// The whole name is within its limit.
+    /// Whether the whole name is within its limit.
     pub(super) fits: bool,
-    /// The key was there before.
+    /// Whether the object already had this key.
     pub(super) is_repeated: bool,
 }
 
@@ -81,14 +81,14 @@ impl Path {
         matches!(self.open.last(), Some(Open { container: Container::Array(_), .. }))
     }
 
-    /// The current value is an array or object.
+    /// Opens the current value, an array or object.
     pub(super) fn open(&mut self, is_array: bool) {
         let container =
             if is_array { Container::Array(0) } else { Container::Object(BTreeSet::new()) };
         self.open.push(Open { container, name_bytes: self.name.len() });
     }
 
-    /// Closes the innermost one, if it is of this kind. It is the current value then.
+    /// Closes the innermost array or object, if it is of this kind. It becomes the current value.
     pub(super) fn close(&mut self, is_array: bool) -> Option<Closed> {
         if self.is_in_array() != is_array {
             return None;
@@ -102,7 +102,7 @@ impl Path {
         Some(Closed { elements, is_array })
     }
 
-    /// The next value is an element of the innermost array; whether its name fits. Nothing happens outside of arrays.
+    /// Moves to the next element of the innermost array; returns whether its name fits. Does nothing outside arrays.
     pub(super) fn element(&mut self) -> bool {
         let Some(Open { container: Container::Array(elements), name_bytes }) = self.open.last_mut()
         else {
@@ -118,7 +118,7 @@ impl Path {
         self.push(segment.as_bytes())
     }
 
-    /// The next value is that of a key in the innermost object.
+    /// Moves to the value of a key in the innermost object.
     pub(super) fn key(&mut self, key: &[u8]) -> Named {
         let mut is_repeated = false;
         if let Some(Open { container: Container::Object(keys), name_bytes }) = self.open.last_mut()

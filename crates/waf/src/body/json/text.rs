@@ -1,15 +1,15 @@
-//! The strings of JSON, decoded as they come.
+//! JSON strings, decoded incrementally.
 
 use super::super::limits;
 use super::super::problem::Problem;
 use super::super::query::hex_digit;
 
-/// A string, without its quotes. Numbers use its buffer.
+/// A string, without its quotes. Numbers use its buffer too.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Text {
     bytes: Vec<u8>,
     escape: Escape,
-    /// The first half of a surrogate pair, which awaits the second.
+    /// The first half of a surrogate pair, waiting for the second.
     high: Option<u16>,
     lone_surrogate: bool,
 }
@@ -19,18 +19,18 @@ enum Escape {
     #[default]
     Nothing,
     Backslash,
-    /// `\u` and so many digits, which make this number.
+    /// `\u` with the number of its digits so far, and their value.
     Unicode(u8, u16),
 }
 
-/// What a byte did.
+/// The result of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// The string goes on.
     More,
     /// The string has ended.
     End,
-    /// The limit is reached.
+    /// The string has reached the limit.
     Full,
     Wrong(Problem),
 }
@@ -48,12 +48,12 @@ impl Text {
         &self.bytes
     }
 
-    /// Whether half of a surrogate pair was found in any string so far.
+    /// Whether any string so far had an unpaired surrogate.
     pub(super) fn lone_surrogate(&self) -> bool {
         self.lone_surrogate
     }
 
-    /// How many of these bytes stand for themselves.
+    /// Number of literal bytes at the start.
     pub(super) fn plain(&self, bytes: &[u8]) -> usize {
         match (self.escape, self.high) {
             (Escape::Nothing, None) => bytes
@@ -64,12 +64,12 @@ impl Text {
         }
     }
 
-    /// Adds bytes that stand for themselves; how many there was room for.
+    /// Adds literal bytes; returns the number that fitted.
     pub(super) fn append(&mut self, bytes: &[u8], bytes_max: u32) -> usize {
         limits::append(&mut self.bytes, bytes, bytes_max)
     }
 
-    /// Takes a byte behind the opening quote.
+    /// Parses a byte after the opening quote.
     pub(super) fn byte(&mut self, byte: u8, bytes_max: u32) -> Step {
         match self.escape {
             Escape::Nothing => self.outside(byte, bytes_max),
@@ -126,7 +126,7 @@ impl Text {
         self.push(&[character], bytes_max)
     }
 
-    /// A UTF-16 code unit.
+    /// Adds a UTF-16 code unit.
     fn unit(&mut self, unit: u16, bytes_max: u32) -> Step {
         if let (Some(high), 0xdc00..=0xdfff) = (self.high, unit) {
             self.high = None;
@@ -149,7 +149,7 @@ impl Text {
         }
     }
 
-    /// Half of a pair that does not get the other half; whether there was room.
+    /// Ends an incomplete surrogate pair; returns whether it fitted.
     fn end_pair(&mut self, bytes_max: u32) -> bool {
         if self.high.take().is_none() {
             return true;

@@ -1,8 +1,8 @@
-//! Boundaries: at the beginnings of lines, where they count, and elsewhere, where they are noted.
+//! Boundaries at the start of a line, where they are valid, and elsewhere, where they are recorded.
 
 use memchr::memmem::Finder;
 
-/// How many blanks and quotes between the dashes and the boundary are still taken for an attempt at a boundary.
+/// Maximum number of blanks and quotes between dashes and boundary for a line that still counts as an attempted boundary.
 const BLANKS_MAX: u8 = 8;
 
 /// Compares the beginning of a line with `--` and the boundary, byte by byte.
@@ -10,30 +10,30 @@ const BLANKS_MAX: u8 = 8;
 pub(super) struct LineStart {
     delimiter: Vec<u8>,
     state: State,
-    /// The line so far: dashes, a few blanks and a part of the boundary.
+    /// The line so far: dashes, blanks and a part of the boundary.
     prefix: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// So many bytes are the delimiter's.
+    /// This number of bytes matches the delimiter.
     Delimiter(usize),
-    /// So many blanks or quotes stand behind the dashes.
+    /// This number of blanks or quotes follows the dashes.
     Blanks(u8),
-    /// Behind blanks, so many bytes are the delimiter's.
+    /// After blanks, this number of bytes matches the delimiter.
     Alike(usize),
 }
 
-/// What a byte says of its line.
+/// The result of a byte of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Match {
-    /// It may be a boundary.
+    /// The line may be a boundary.
     Open,
-    /// It begins with the boundary.
+    /// The line begins with the boundary.
     Boundary,
-    /// It begins with the boundary, behind blanks or quotes.
+    /// The line begins with the boundary, with blanks or quotes before it.
     Alike,
-    /// It does not. The byte does not belong to the prefix.
+    /// The line is no boundary. The byte is not part of the prefix.
     Other,
 }
 
@@ -47,13 +47,13 @@ impl LineStart {
         &self.delimiter
     }
 
-    /// A line begins.
+    /// Starts a new line.
     pub(super) fn reset(&mut self) {
         self.prefix.clear();
         self.state = State::Delimiter(0);
     }
 
-    /// What of the line has been read.
+    /// The part of the line read so far.
     pub(super) fn prefix(&self) -> &[u8] {
         &self.prefix
     }
@@ -79,7 +79,7 @@ impl LineStart {
     }
 }
 
-/// Looks for the delimiter inside of lines, across the pieces in which they come.
+/// Searches for the delimiter within lines that arrive in pieces.
 #[derive(Debug, Clone)]
 pub(super) struct Search {
     finder: Finder<'static>,
@@ -93,17 +93,17 @@ impl Search {
         Self { finder: Finder::new(delimiter).into_owned(), tail: Vec::new(), is_found: false }
     }
 
-    /// A line begins.
+    /// Starts a new line.
     pub(super) fn reset(&mut self) {
         self.tail.clear();
     }
 
-    /// Whether it was found, now or before.
+    /// Whether the delimiter was found in this line.
     pub(super) fn is_found(&self) -> bool {
         self.is_found
     }
 
-    /// Takes more of a line.
+    /// Searches more bytes of the line.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         if self.is_found {
             return;

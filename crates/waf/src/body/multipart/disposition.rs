@@ -1,11 +1,11 @@
-//! Content-Disposition of a part (RFC 7578 section 4.2), read as ModSecurity reads it.
+//! A part's Content-Disposition (RFC 7578 section 4.2), parsed like in ModSecurity.
 
 use super::super::differences::Difference;
 use super::super::problem::Problem;
 use super::super::query::hex_digit;
 use super::flags::{Findings, MultipartFlag};
 
-/// What a part is.
+/// A parsed Content-Disposition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Disposition {
     pub(super) name: Option<Vec<u8>>,
@@ -16,7 +16,7 @@ pub(super) struct Disposition {
 
 const KIND: &[u8] = b"form-data";
 
-/// Reads the value of the header. Of a repeated parameter the first counts.
+/// Parses the value of the header. Of a repeated parameter, the first is used.
 pub(super) fn read(
     value: &[u8],
     is_form: bool,
@@ -42,7 +42,7 @@ pub(super) fn read(
     Ok(disposition)
 }
 
-/// What follows `form-data`, or whatever a part of another kind of body is.
+/// The text after `form-data`, or after any type in a body that is no form.
 fn behind_kind<'a>(value: &'a [u8], is_form: bool, findings: &mut Findings) -> Option<&'a [u8]> {
     if !is_form {
         let is_of_kind = |byte: &u8| super::super::media_type::is_token_byte(*byte);
@@ -60,7 +60,7 @@ fn skip_blanks(bytes: &[u8]) -> &[u8] {
     bytes.get(blanks..).unwrap_or_default()
 }
 
-/// A name, and what stands behind `=`.
+/// Parses a parameter's name; returns it with the text after `=`.
 fn parameter_name<'a>(
     bytes: &'a [u8],
     findings: &mut Findings,
@@ -80,7 +80,7 @@ fn parameter_name<'a>(
     Ok((name, start))
 }
 
-/// Reads a value and keeps it; returns what follows.
+/// Parses and stores a value; returns the rest.
 fn parameter<'a>(
     name: &[u8],
     bytes: &'a [u8],
@@ -113,7 +113,7 @@ fn parameter<'a>(
     Ok(rest)
 }
 
-/// A backslash escapes the quote and itself; elsewhere it stands for itself, as in the paths that old browsers sent.
+/// A backslash escapes the quote and itself; elsewhere it is literal, as in the paths sent by old browsers.
 fn quoted<'a>(quote: u8, bytes: &'a [u8], findings: &mut Findings) -> (Vec<u8>, &'a [u8]) {
     if quote == b'\'' {
         findings.flag(MultipartFlag::InvalidQuoting);
@@ -163,7 +163,7 @@ fn token<'a>(bytes: &'a [u8], findings: &mut Findings) -> (Vec<u8>, &'a [u8]) {
     (value.to_vec(), rest)
 }
 
-/// `charset'language'value` (RFC 8187), of which the value is decoded and the charset ignored.
+/// Parses `charset'language'value` (RFC 8187): decodes the value and ignores the charset.
 fn extended(bytes: &[u8]) -> Result<(Vec<u8>, &[u8]), Problem> {
     let malformed = Problem::PartDisposition;
     let (charset, rest) = bytes.split_at(memchr::memchr(b'\'', bytes).ok_or(malformed)?);

@@ -1,13 +1,13 @@
-//! What ModSecurity tells of multipart bodies in variables of their own.
+//! Properties of multipart bodies for which ModSecurity has variables.
 
 use super::super::differences::{Difference, Differences};
 
-/// Something odd. Reading goes on.
+/// An unusual property of the body. Reading continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MultipartFlag {
     /// The boundary is quoted in Content-Type.
     BoundaryQuoted,
-    /// Blanks around the boundary parameter's `=` or behind its value.
+    /// Blanks around the `=` of the boundary parameter or after its value.
     BoundaryWhitespace,
     /// Data before the first boundary.
     DataBefore,
@@ -15,24 +15,24 @@ pub enum MultipartFlag {
     DataAfter,
     /// A folded header line.
     HeaderFolding,
-    /// A header line or boundary that ends with LF alone, or follows it.
+    /// A header line or boundary that ends with LF alone, or follows LF alone.
     LfLine,
-    /// Lines that end with CR LF beside others that end with LF alone.
+    /// Some lines end with CR LF, others with LF alone.
     CrlfLfLines,
     /// No semicolon between the type and the boundary.
     MissingSemicolon,
-    /// Single quotes, or quotes that are not closed, in a parameter.
+    /// A parameter with single quotes or unclosed quotes.
     InvalidQuoting,
     /// A part without a name, or one that ends before its content.
     InvalidPart,
-    /// A line folded with something else than a space or tab.
+    /// A folded line that begins with a byte other than a space or tab.
     InvalidHeaderFolding,
     /// More files than [`crate::body::Limits::files_max`].
     FileLimitExceeded,
 }
 
 impl MultipartFlag {
-    /// All of them.
+    /// All flags.
     pub const ALL: [Self; 12] = [
         Self::BoundaryQuoted,
         Self::BoundaryWhitespace,
@@ -48,7 +48,7 @@ impl MultipartFlag {
         Self::FileLimitExceeded,
     ];
 
-    /// The variable that is 1 if it is set.
+    /// The ModSecurity variable that is 1 if the flag is set.
     pub const fn variable(self) -> &'static str {
         match self {
             Self::BoundaryQuoted => "MULTIPART_BOUNDARY_QUOTED",
@@ -71,42 +71,42 @@ impl MultipartFlag {
     }
 }
 
-/// Some flags.
+/// A set of flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MultipartFlags(u16);
 
 impl MultipartFlags {
-    /// None.
+    /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// These and that one.
+    /// This set with one more flag.
     #[must_use]
     pub const fn with(self, flag: MultipartFlag) -> Self {
         Self(self.0 | flag.bit())
     }
 
-    /// Adds one.
+    /// Sets a flag.
     pub fn add(&mut self, flag: MultipartFlag) {
         *self = self.with(flag);
     }
 
-    /// Whether it is set.
+    /// Whether a flag is set.
     pub const fn have(self, flag: MultipartFlag) -> bool {
         self.0 & flag.bit() != 0
     }
 
-    /// Whether none is set.
+    /// Whether no flag is set.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Them, one by one.
+    /// The flags in the set.
     pub fn iter(self) -> impl Iterator<Item = MultipartFlag> {
         MultipartFlag::ALL.into_iter().filter(move |flag| self.have(*flag))
     }
 }
 
-/// What was found so far.
+/// Findings so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Findings {
     pub(super) flags: MultipartFlags,
@@ -123,7 +123,7 @@ impl Findings {
         self.differences.add(difference);
     }
 
-    /// A line of the structure has ended, with CR LF or with LF alone.
+    /// Records the end of a line of the multipart structure, with CR LF or with LF alone.
     pub(super) fn line_end(&mut self, is_crlf: bool) {
         self.has_crlf |= is_crlf;
         if !is_crlf {

@@ -9,20 +9,20 @@ use super::super::sink::Sink;
 use super::disposition::{self, Disposition};
 use super::flags::{Findings, MultipartFlag};
 
-/// Types of text beside those that are taken apart, by their beginning.
+/// Text types without a parser of their own, by their beginning.
 const TEXT: [&str; 5] =
     ["text/", "multipart/", "message/", "application/http", "application/graphql"];
 
-/// Collects the lines of a part.
+/// Collects the header lines of a part.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Headers {
-    /// Whole lines; the last one may still go on in a folded line.
+    /// Complete lines; a folded line may still continue the last one.
     lines: Vec<Vec<u8>>,
-    /// The line that is being read.
+    /// The current line.
     line: Vec<u8>,
 }
 
-/// What a line was.
+/// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line {
     Header,
@@ -31,18 +31,18 @@ pub(super) enum Line {
 }
 
 impl Headers {
-    /// Begins another part.
+    /// Starts another part.
     pub(super) fn clear(&mut self) {
         self.lines.clear();
         self.line.clear();
     }
 
-    /// Takes more of a line; how many bytes there was room for.
+    /// Adds bytes of a line; returns the number that fitted.
     pub(super) fn push(&mut self, bytes: &[u8], limits: &Limits) -> usize {
         limits::append(&mut self.line, bytes, limits.part_header_bytes_max)
     }
 
-    /// The line has ended with LF, which is not part of it.
+    /// Ends a line at LF, which is not part of the line.
     pub(super) fn end_line(
         &mut self,
         limits: &Limits,
@@ -87,7 +87,7 @@ impl Headers {
         if is_valid { Ok(()) } else { Err(Problem::PartHeader) }
     }
 
-    /// A folded line goes on with the line before it.
+    /// Appends a folded line to the previous line.
     fn fold(
         &mut self,
         line: &[u8],
@@ -106,7 +106,7 @@ impl Headers {
         if taken < text.len() + 1 { Err(Problem::PartHeaderLimit) } else { Ok(()) }
     }
 
-    /// What the whole header says of its part. Only those of forms need a Content-Disposition.
+    /// The Content-Disposition of the part. It is required only in forms.
     pub(super) fn disposition(
         &self,
         is_form: bool,
@@ -128,7 +128,7 @@ impl Headers {
         }
     }
 
-    /// Whether the type is none of text, so that a part without a name is no value.
+    /// Whether the type is no text, so that a part without a name is a file.
     pub(super) fn is_of_file(&self) -> bool {
         let Some(kind) = self.value(b"content-type") else { return false };
         let start = kind.to_ascii_lowercase();
@@ -163,7 +163,7 @@ impl Headers {
         }
     }
 
-    /// The value of the first line of this name, without blanks at its ends.
+    /// The value of the first line with this name, without blanks at its ends.
     fn value(&self, name: &[u8]) -> Option<&[u8]> {
         let line = self.lines.iter().find(|line| self::name(line).eq_ignore_ascii_case(name))?;
         Some(line.get(name.len() + 1..)?.trim_ascii())

@@ -1,11 +1,11 @@
-//! A part behind its header: a field, a file, or both.
+//! The content of a part: a field, a file, or both.
 
 use super::super::charset::is_readable_name;
 use super::super::limits::{self, Limits};
 use super::super::sink::Sink;
 use super::disposition::Disposition;
 
-/// The part that is being read.
+/// The current part.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Part {
     name: Vec<u8>,
@@ -21,12 +21,12 @@ enum Kind {
     #[default]
     Field,
     File,
-    /// `filename*` without `filename`: a file for some servers.
+    /// `filename*` without `filename`: some servers treat the part as a file.
     Both,
 }
 
 impl Part {
-    /// Nothing for a part without a name.
+    /// `None` for a part without a name.
     pub(super) fn new(disposition: &mut Disposition) -> Option<Self> {
         let name = disposition.name.take().filter(|name| !name.is_empty())?;
         let disposition = std::mem::take(disposition);
@@ -47,7 +47,7 @@ impl Part {
         self.kind != Kind::Field
     }
 
-    /// Whether there was any content, be it an empty line.
+    /// Whether the part has content; an empty line counts.
     pub(super) fn has_data(&self) -> bool {
         self.has_data
     }
@@ -56,7 +56,7 @@ impl Part {
         self.has_data = true;
     }
 
-    /// Whether some servers take it for a file and others for a field.
+    /// Whether servers disagree if the part is a file or a field.
     pub(super) fn is_unclear(&self) -> bool {
         self.kind == Kind::Field && self.file_name.is_some() && self.size_bytes > 0
     }
@@ -71,7 +71,7 @@ impl Part {
         }
     }
 
-    /// Takes content; how many bytes there was room for.
+    /// Adds content; returns the number of bytes that fitted.
     pub(super) fn push(&mut self, bytes: &[u8], limits: &Limits, to: &mut impl Sink) -> usize {
         self.has_data = true;
         let taken = match self.kind {
@@ -87,7 +87,7 @@ impl Part {
         taken
     }
 
-    /// A part of a body that is no form, where it needs no name.
+    /// A part of a body that is no form, where parts need no name.
     pub(super) fn without_name(disposition: Disposition, is_of_file: bool) -> Self {
         let Disposition { file_name, file_name_extended, .. } = disposition;
         let file_name = file_name.or(file_name_extended);
@@ -96,7 +96,7 @@ impl Part {
         Self { file_name, kind, ..Self::default() }
     }
 
-    /// The content has ended: the file that it was.
+    /// Delivers the file, if the part is one, after its content.
     pub(super) fn deliver_file(&self, to: &mut impl Sink) {
         if self.kind == Kind::Both {
             to.file_start(&self.name, self.file_name());
@@ -106,17 +106,17 @@ impl Part {
         }
     }
 
-    /// The content has ended: the value that it was.
+    /// The value, if the part is one, after its content.
     pub(super) fn value(&self) -> Option<&[u8]> {
         self.is_value().then_some(self.value.as_slice())
     }
 
-    /// Whether its content is a value, for some servers at least.
+    /// Whether at least some servers treat the content as a value.
     pub(super) fn is_value(&self) -> bool {
         self.kind != Kind::File
     }
 
-    /// Whether it says that the values of the form are in a charset which rules cannot read (HTML, form submission).
+    /// Whether the part is `_charset_` with a charset that rules cannot read (HTML, form submission).
     pub(super) fn is_unreadable_charset(&self) -> bool {
         self.name.eq_ignore_ascii_case(b"_charset_")
             && self.is_value()

@@ -1,6 +1,6 @@
-//! Where in a multipart body the parser is.
+//! The parser's position in a multipart body.
 
-/// What of the body is being read.
+/// The section of the body that is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Preamble,
@@ -9,18 +9,18 @@ pub(super) enum Stage {
     Epilogue,
 }
 
-/// Where in a line the next byte stands.
+/// The position of the next byte in its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// The line may be a boundary.
     Start,
-    /// The line is none.
+    /// The line is no boundary.
     Inside,
-    /// Behind a boundary: so many dashes, and perhaps CR.
+    /// After a boundary, with the number of dashes so far, and whether CR follows.
     Tail { dashes: u8, has_cr: bool },
 }
 
-/// The end of the last line of data, which belongs to the boundary if one follows.
+/// The end of the last line of data, which belongs to the next boundary if one follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineEnd {
     Nothing,
@@ -34,7 +34,7 @@ pub(super) enum LineEnd {
 pub(super) enum Unmatched {
     No,
     Yes,
-    /// A boundary followed it.
+    /// A boundary followed the unmatched line.
     Enclosed,
 }
 

@@ -1,4 +1,4 @@
-//! Which bytes may stand where. Bytes of characters beyond ASCII are taken for letters; whether they are UTF-8 is checked elsewhere.
+//! Classes of bytes. Bytes of non-ASCII characters count as letters; their encoding is checked elsewhere.
 
 /// White space (XML 1.0 production 3).
 pub(super) fn is_blank(byte: u8) -> bool {

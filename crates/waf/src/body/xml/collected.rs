@@ -1,18 +1,18 @@
-//! The text and the attribute value that are being read, and their delivery.
+//! Collects and delivers the current text and attribute value.
 
 use super::super::limits::{self, Limits};
 use super::super::problem::Problem;
 use super::super::sink::Sink;
 use super::declaration::Encoding;
 
-/// What is collected.
+/// The kind of collected bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
     Attribute,
 }
 
-/// Collects and delivers.
+/// A collector.
 #[derive(Debug, Clone)]
 pub(super) struct Collected {
     value_bytes_max: u32,
@@ -37,7 +37,7 @@ impl Collected {
         self.encoding = encoding;
     }
 
-    /// Adds as much as there is room for; how many bytes that was.
+    /// Appends bytes up to the limit; returns the number appended.
     pub(super) fn append(&mut self, kind: Kind, bytes: &[u8]) -> usize {
         let buffer = match kind {
             Kind::Text => &mut self.text,
@@ -46,12 +46,12 @@ impl Collected {
         limits::append(buffer, bytes, self.value_bytes_max)
     }
 
-    /// Adds all.
+    /// Appends all bytes, or fails.
     pub(super) fn push(&mut self, kind: Kind, bytes: &[u8]) -> Result<(), Problem> {
         if self.append(kind, bytes) < bytes.len() { Err(Problem::ValueLimit) } else { Ok(()) }
     }
 
-    /// Delivers the text before a tag, by itself if it is more than blanks.
+    /// Delivers the text before a tag; as text only if it is not blank.
     pub(super) fn deliver_text(&mut self, to: &mut impl Sink) -> Result<(), Problem> {
         if !self.text.is_empty() {
             to.xml_content(&self.text);
@@ -81,7 +81,7 @@ impl Collected {
         self.check_encoding(text)
     }
 
-    /// Whether the bytes are text in the document's encoding.
+    /// Whether the bytes are valid in the document's encoding.
     pub(super) fn check_encoding(&self, text: &[u8]) -> Result<(), Problem> {
         match self.encoding {
             Encoding::Utf8 if std::str::from_utf8(text).is_err() => Err(Problem::Utf8),
@@ -89,7 +89,7 @@ impl Collected {
         }
     }
 
-    /// Delivers what there is of an unfinished text or value.
+    /// Delivers an incomplete text or value.
     pub(super) fn deliver_rest(&self, to: &mut impl Sink) {
         let text = self.text.trim_ascii();
         if !self.text.is_empty() {

@@ -1,27 +1,27 @@
-//! Processing instructions, which are skipped, and the one that is not: the XML declaration,
-//! `<?xml version="1.0" encoding="utf-8"?>` (XML 1.0 section 2.8).
+//! Processing instructions, which are skipped, and the XML declaration, `<?xml version="1.0" encoding="utf-8"?>` (XML 1.0 section 2.8), which is
+//! parsed.
 
 use super::super::problem::Problem;
 use super::characters::is_blank;
 
-/// How bytes beyond ASCII are to be read. In all of these, ASCII bytes are ASCII characters.
+/// The decoding of non-ASCII bytes. In all of these encodings, ASCII bytes are ASCII characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Encoding {
     #[default]
     Utf8,
-    /// One byte is one character.
+    /// Each byte is one character.
     Bytes,
 }
 
-/// A processing instruction that is being read.
+/// The current processing instruction.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Instruction {
-    /// What stands behind `<?xml`; of others nothing is kept.
+    /// The text after `<?xml`; `None` for other instructions.
     declaration: Option<Vec<u8>>,
 }
 
 impl Instruction {
-    /// `xml`, in letters of any case, is the target of the XML declaration alone, and that is the first thing of a document.
+    /// The target `xml`, in any case, is reserved for the XML declaration, which must begin the document.
     pub(super) fn begin(&mut self, target: &[u8], is_first: bool) -> Result<(), Problem> {
         if target.eq_ignore_ascii_case(b"xml") {
             if target != b"xml" || !is_first {
@@ -32,22 +32,22 @@ impl Instruction {
         Ok(())
     }
 
-    /// Takes a byte. The caller bounds their number.
+    /// Adds a byte. The caller limits their number.
     pub(super) fn byte(&mut self, byte: u8) {
         if let Some(declaration) = &mut self.declaration {
             declaration.push(byte);
         }
     }
 
-    /// The encoding of the document, if this was the XML declaration.
+    /// The document's encoding, if the instruction was the XML declaration.
     pub(super) fn end(&mut self) -> Result<Option<Encoding>, Problem> {
         let Some(declaration) = self.declaration.take() else { return Ok(None) };
-        // The `?` before `>` was taken too.
+        // The `?` before `>` was added too.
         read(declaration.strip_suffix(b"?").unwrap_or(&declaration)).map(Some)
     }
 }
 
-/// Reads what stands between `<?xml` and `?>`.
+/// Parses the text between `<?xml` and `?>`.
 fn read(declaration: &[u8]) -> Result<Encoding, Problem> {
     let (version, rest) =
         pseudo_attribute(declaration, b"version").ok_or(Problem::XmlDeclaration)?;
@@ -71,7 +71,7 @@ fn read(declaration: &[u8]) -> Result<Encoding, Problem> {
     }
 }
 
-/// Encodings that leave ASCII bytes alone. UTF-7, UTF-16, ISO 2022, Shift JIS, GBK and EBCDIC do not.
+/// Encodings in which ASCII bytes are ASCII characters. Not among them: UTF-7, UTF-16, ISO 2022, Shift JIS, GBK and EBCDIC.
 fn encoding(name: &[u8]) -> Option<Encoding> {
     let lower = name.to_ascii_lowercase();
     match lower.as_slice() {
@@ -88,7 +88,7 @@ fn encoding(name: &[u8]) -> Option<Encoding> {
     }
 }
 
-/// Blanks, a name, `=` and a quoted value; the value and what follows.
+/// Parses blanks, a name, `=` and a quoted value; returns the value and the rest.
 fn pseudo_attribute<'a>(bytes: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let blanks = bytes.iter().take_while(|byte| is_blank(**byte)).count();
     let rest = bytes.get(blanks..).filter(|_| blanks > 0)?;

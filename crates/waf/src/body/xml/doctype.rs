@@ -1,9 +1,9 @@
-//! Document type declarations (XML 1.0 section 2.8), which are skipped. What they declare is noted and never used.
+//! Document type declarations (XML 1.0 section 2.8): skipped. Entities and external references are recorded and never used.
 
 use super::super::differences::{Difference, Differences};
 use super::characters::{is_blank, is_forbidden, is_name_byte};
 
-/// Skips a declaration from behind `<!DOCTYPE` on.
+/// Skips a declaration after `<!DOCTYPE`.
 #[derive(Debug, Clone)]
 pub(super) struct Doctype {
     state: State,
@@ -14,10 +14,10 @@ pub(super) struct Doctype {
     differences: Differences,
 }
 
-/// What a byte did.
+/// The result of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The declaration goes on.
+    /// The declaration continues.
     More,
     /// The declaration has ended.
     End,
@@ -26,27 +26,27 @@ pub(super) enum Step {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Behind `<!DOCTYPE`.
+    /// After `<!DOCTYPE`.
     Start,
-    /// Outside of the internal subset.
+    /// Outside the internal subset.
     Outside,
     /// Between `[` and `]`.
     Subset,
-    /// Behind `%`.
+    /// After `%`.
     ParameterReference,
-    /// Behind `<` in the subset.
+    /// After `<` in the subset.
     Open,
-    /// Behind `<!`.
+    /// After `<!`.
     Bang,
-    /// Behind `<!-`.
+    /// After `<!-`.
     CommentOpen,
-    /// In a comment, behind so many dashes.
+    /// In a comment, after this number of dashes.
     Comment(u8),
-    /// In a processing instruction, perhaps behind `?`.
+    /// In a processing instruction; whether `?` precedes.
     Instruction(bool),
     /// In `<!NAME`.
     Markup,
-    /// In a quoted string, of the markup or of the outside.
+    /// In a quoted string, within markup or outside.
     Quoted { quote: u8, in_markup: bool },
 }
 
@@ -62,7 +62,7 @@ impl Doctype {
         }
     }
 
-    /// What was found so far.
+    /// Differences found so far.
     pub(super) fn differences(&self) -> Differences {
         self.differences
     }
@@ -113,12 +113,12 @@ impl Doctype {
         if self.state == State::Comment(0) { State::Comment(1) } else { State::Comment(2) }
     }
 
-    /// A byte of a declaration outside of quotes.
+    /// Parses a byte of a declaration outside quotes.
     fn words(&mut self, byte: u8) -> Step {
         let in_markup = self.state == State::Markup;
         match self.words.byte(byte) {
             Some((0, word)) if in_markup => self.is_entity = word.is(b"ENTITY"),
-            // The second word of `<!DOCTYPE name SYSTEM`, the third of `<!ENTITY name SYSTEM`.
+            // The second word in `<!DOCTYPE name SYSTEM`, the third in `<!ENTITY name SYSTEM`.
             Some((index, word)) if index == 1 + usize::from(in_markup) => {
                 let is_external = word.is(b"SYSTEM") || word.is(b"PUBLIC");
                 if in_markup {
@@ -154,14 +154,14 @@ impl Doctype {
     }
 }
 
-/// Finds the words of a declaration. `%` of a parameter entity is none.
+/// Splits a declaration into words. The `%` of a parameter entity is no word.
 #[derive(Debug, Clone, Default)]
 struct Words {
     word: Word,
     count: usize,
 }
 
-/// The beginning of a word, long enough to know the keywords.
+/// The beginning of a word, long enough to recognise the keywords.
 #[derive(Debug, Clone, Copy, Default)]
 struct Word {
     bytes: [u8; 7],
@@ -175,7 +175,7 @@ impl Word {
 }
 
 impl Words {
-    /// The word that ends before this byte, and how many there were before it.
+    /// The word that ends before this byte, and the number of words before it.
     fn byte(&mut self, byte: u8) -> Option<(usize, Word)> {
         if is_name_byte(byte) {
             if let Some(place) = self.word.bytes.get_mut(self.word.length) {

@@ -5,12 +5,12 @@ use super::super::problem::Problem;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// The names from the document element to the innermost one.
+/// Names of the open elements, from the document element to the innermost one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Elements {
     names: Vec<u8>,
     starts: Vec<usize>,
-    /// Hashes of the names of the current start tag's attributes. A forged collision tells of a repeated name where there is none.
+    /// Hashes of the attribute names of the current start tag. A forged collision reports a repeated name where there is none.
     attributes: BTreeSet<u64>,
 }
 
@@ -32,7 +32,7 @@ impl Elements {
         Ok(())
     }
 
-    /// Closes the innermost element, whatever its name.
+    /// Closes the innermost element, with any name.
     pub(super) fn close(&mut self) {
         if let Some(start) = self.starts.pop() {
             self.names.truncate(start);
@@ -44,7 +44,7 @@ impl Elements {
         self.starts.last().and_then(|start| self.names.get(*start..)) == Some(name)
     }
 
-    /// An attribute of the current start tag.
+    /// Adds an attribute of the current start tag.
     pub(super) fn attribute(&mut self, name: &[u8], limits: &Limits) -> Result<(), Problem> {
         if self.attributes.len() >= usize::from(limits.attributes_max) {
             return Err(Problem::AttributesLimit);

@@ -1,46 +1,46 @@
-//! What stands between `<` and `>`, document types aside: which byte leads from where to where.
+//! State machine for the bytes between `<` and `>`, except in document types.
 
 use super::super::problem::Problem;
 use super::characters::{is_blank, is_forbidden, is_name_byte, starts_name};
 
-/// Where in the markup the next byte stands.
+/// The position of the next byte in the markup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Markup {
-    /// Behind `<`.
+    /// After `<`.
     Open,
-    /// Behind `</`.
+    /// After `</`.
     EndOpen,
-    /// Behind `<!`.
+    /// After `<!`.
     Bang,
-    /// In a keyword behind `<!`, of which this is still to come.
+    /// In a keyword after `<!`, with the rest of the keyword.
     Keyword(&'static [u8], Keyword),
     StartName,
     EndName,
-    /// Behind the name of an end tag.
+    /// After the name of an end tag.
     EndTag,
     /// In a start tag, where an attribute may begin.
     InTag,
     AttributeName,
-    /// Behind the name of an attribute.
+    /// After the name of an attribute.
     Equals,
-    /// Behind `=`.
+    /// After `=`.
     Quote,
-    /// Behind the closing quote.
+    /// After the closing quote.
     AfterValue,
-    /// Behind the `/` of an empty element.
+    /// After the `/` of an empty element.
     Empty,
-    /// In a comment, behind so many dashes.
+    /// In a comment, after this number of dashes.
     Comment(u8),
-    /// In a CDATA section, behind so many brackets that may end it.
+    /// In a CDATA section, after this number of brackets that may end it.
     CData(u8),
-    /// Behind `<?`.
+    /// After `<?`.
     InstructionOpen,
     InstructionName,
-    /// In a processing instruction, perhaps behind `?`.
+    /// In a processing instruction; whether `?` precedes.
     Instruction(bool),
 }
 
-/// What follows `<!`.
+/// The keyword after `<!`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keyword {
     Comment,
@@ -48,47 +48,47 @@ pub(super) enum Keyword {
     Doctype,
 }
 
-/// What is to be done at a byte.
+/// The action for a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Nothing,
-    /// The byte is the first of the name of a tag.
+    /// The byte begins the name of a tag.
     TagNameStarts,
-    /// The byte is the first of the name of an attribute or instruction.
+    /// The byte begins the name of an attribute or instruction.
     NameStarts,
-    /// The byte belongs to a name.
+    /// The byte is part of a name.
     Name,
-    /// The name of a start tag is whole.
+    /// The name of a start tag is complete.
     Element,
-    /// The name of an attribute is whole.
+    /// The name of an attribute is complete.
     Attribute,
-    /// The name of an end tag is whole.
+    /// The name of an end tag is complete.
     EndElement,
-    /// The name of a processing instruction is whole.
+    /// The name of a processing instruction is complete.
     Target,
     /// A start tag ends.
     TagEnds,
-    /// An end tag ends, or a start tag without content.
+    /// An end tag ends, or the tag of an empty element.
     ElementEnds,
-    /// The byte is the quote before a value.
+    /// The byte is the opening quote of a value.
     ValueStarts,
     CDataStarts,
-    /// The byte is text, and so many brackets before it.
+    /// The byte is text, and so is this number of brackets before it.
     Text(u8),
     /// A comment or CDATA section ends.
     Ends,
     DoctypeStarts,
-    /// The byte belongs to a processing instruction.
+    /// The byte is part of a processing instruction.
     Instruction,
     InstructionEnds,
 }
 
-/// Where a byte leads.
+/// The transition for a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) next: Markup,
     pub(super) action: Action,
-    /// The byte stands at the next place too.
+    /// Whether the byte is parsed again at the next position.
     pub(super) again: bool,
 }
 
@@ -160,14 +160,14 @@ impl Markup {
     fn section(self, byte: u8) -> Result<(Self, Action), Problem> {
         match (self, byte) {
             (Self::Comment(2) | Self::CData(2), b'>') => Ok((self, Action::Ends)),
-            // Section 2.5: no `--` in comments.
+            // Section 2.5: comments must not contain `--`.
             (Self::Comment(2), _) => Err(Problem::XmlSyntax),
             (Self::Comment(dashes), b'-') => Ok((Self::Comment(dashes + 1), Action::Nothing)),
             (Self::Comment(_), _) => Ok((Self::Comment(0), Action::Nothing)),
             (Self::CData(brackets @ (0 | 1)), b']') => {
                 Ok((Self::CData(brackets + 1), Action::Nothing))
             }
-            // The first bracket is text, the others may end the section still. They are the same bytes.
+            // The first bracket is text; the others may still end the section. All are the same byte.
             (Self::CData(_), b']') => Ok((self, Action::Text(0))),
             (Self::CData(brackets), _) => Ok((Self::CData(0), Action::Text(brackets))),
             _ => Err(Problem::XmlSyntax),
@@ -192,7 +192,7 @@ impl Markup {
         Ok(Step { next, action, again })
     }
 
-    /// In a name.
+    /// Whether the position is within a name.
     pub(super) fn is_name(self) -> bool {
         matches!(
             self,
@@ -200,7 +200,7 @@ impl Markup {
         )
     }
 
-    /// How many of these bytes change nothing, or belong to a name or to the text of a CDATA section. Nothing if all.
+    /// The number of bytes that do not change the position, or are part of a name or of the text of a CDATA section. `None` if all are.
     pub(super) fn skips(self, bytes: &[u8]) -> Option<usize> {
         match self {
             _ if self.is_name() => bytes.iter().position(|byte| !is_name_byte(*byte)),

@@ -1,20 +1,20 @@
-//! What stands between `&` and `;`.
+//! References: the text between `&` and `;`.
 
 use super::characters::{is_char, is_name_byte, starts_name};
 
-/// What a reference is.
+/// The kind of a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reference {
-    /// A character, by number or by one of the five predefined names.
+    /// A character, by number or by a predefined name.
     Character(char),
     /// An entity that a document type may declare.
     Entity,
-    /// A number that is no character of XML.
+    /// A number of a character that XML does not allow.
     Forbidden,
     Malformed,
 }
 
-/// Reads a reference.
+/// Parses a reference.
 pub(super) fn read(reference: &[u8]) -> Reference {
     match reference {
         b"lt" => Reference::Character('<'),

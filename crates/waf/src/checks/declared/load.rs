@@ -1,4 +1,4 @@
-//! From an OpenAPI 3 document.
+//! Loads an OpenAPI 3 document.
 
 use serde_json::{Map, Value};
 
@@ -8,17 +8,17 @@ use super::{
 };
 use crate::seclang::Pattern;
 
-/// Deepest nesting of schemas that is followed; what lies below may be anything.
+/// Maximum nesting depth of schemas; deeper values may be anything.
 const DEPTH_MAX: usize = 8;
-/// Most values of one body.
+/// Maximum number of values in one body.
 const VALUES_MAX: usize = 2_000;
-/// Most references in a row.
+/// Maximum number of consecutive references.
 const REFERENCES_MAX: usize = 16;
 
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
 impl Interface {
-    /// Reads a document. An error says where it is wrong.
+    /// Loads a document. An error names the invalid place.
     pub fn load(document: &Value) -> Result<Self, String> {
         let version = document["openapi"].as_str().unwrap_or_default();
         if !version.starts_with("3.") {
@@ -58,7 +58,7 @@ struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    /// What a value stands for that may be a reference within the document.
+    /// Resolves a value that may be a reference within the document.
     fn resolved(&self, value: &'a Value) -> Result<&'a Value, String> {
         let mut at = value;
         for _ in 0..REFERENCES_MAX {
@@ -116,7 +116,7 @@ impl<'a> Loader<'a> {
                 other => return Err(format!("parameter {name}: `in` is {other:?}")),
             };
             let mut schema = self.resolved(&item["schema"])?;
-            // Of a list each element is a value of its own.
+            // Each element of a list is a separate value.
             if has_type(schema, "array") {
                 schema = self.resolved(&schema["items"])?;
             }
@@ -145,7 +145,7 @@ impl<'a> Loader<'a> {
         Ok(bodies)
     }
 
-    /// Takes the leaves of a schema by their names.
+    /// Collects the leaves of a schema with their names.
     fn values(
         &self,
         schema: &'a Value,
@@ -161,7 +161,7 @@ impl<'a> Loader<'a> {
         let is_composed =
             ["oneOf", "anyOf", "allOf", "not"].iter().any(|key| !schema[*key].is_null());
         if depth > DEPTH_MAX || is_composed || schema.is_null() {
-            // Whatever stands there.
+            // Any value is accepted here.
             open(name, to);
             return Ok(());
         }
@@ -179,7 +179,7 @@ impl<'a> Loader<'a> {
             let is_named = schema["required"].as_array().into_iter().flatten().any(|it| it == key);
             self.values(property, &joined(name, key), is_required && is_named, depth + 1, to)?;
         }
-        // By OpenAPI there may be more where nothing is said; here that has to be said.
+        // In OpenAPI, further properties are allowed by default; here, only if the document says so.
         if schema["additionalProperties"]
             .as_bool()
             .unwrap_or(schema["additionalProperties"].is_object())
@@ -191,7 +191,7 @@ impl<'a> Loader<'a> {
 }
 
 fn open(name: &str, to: &mut BodyValues) {
-    // Elements of a list have no beginning of their own: the whole list is open.
+    // Elements of a list have no prefix of their own, so the whole list is open.
     let beginning = name.split('*').next().unwrap_or_default().trim_end_matches('.');
     if beginning.is_empty() {
         to.takes_others = true;
@@ -204,7 +204,7 @@ fn joined(name: &str, key: &str) -> String {
     if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") }
 }
 
-/// Whether a schema is of a type, which may be one of several (3.1).
+/// Whether a schema has a type; it may have several (3.1).
 fn has_type(schema: &Value, wanted: &str) -> bool {
     match &schema["type"] {
         Value::String(name) => name == wanted,
@@ -255,7 +255,7 @@ fn schema_of(schema: &Value) -> Result<Schema, String> {
     })
 }
 
-/// Forms that are looked at; by JSON Schema others say nothing.
+/// Supported formats; other formats add no constraint, as in JSON Schema.
 fn format(name: &str) -> Option<Format> {
     Some(match name {
         "date" => Format::Date,

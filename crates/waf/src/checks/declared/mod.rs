@@ -1,7 +1,7 @@
-//! Positive security: what requests of an application look like, as its OpenAPI 3 document declares it.
+//! Positive security: checks requests against the application's OpenAPI 3 document.
 //!
-//! An [`Interface`] is loaded once ([`Interface::load`]). A request's path and method choose an [`Operation`]; its parameters, and the values of its body
-//! by their names, are then held against that.
+//! An [`Interface`] is loaded once ([`Interface::load`]). A request's path and method select an [`Operation`]; its parameters and the named values of
+//! its body are then checked against that operation.
 
 mod load;
 mod schema;
@@ -10,7 +10,7 @@ pub use schema::{Kind, Schema};
 
 use super::{Check, Findings};
 
-/// Where a parameter stands.
+/// The location of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Location {
     /// In the path.
@@ -26,66 +26,66 @@ pub enum Location {
 /// A declared parameter.
 #[derive(Debug, Clone)]
 pub struct Parameter {
-    /// Where it stands.
+    /// The location.
     pub location: Location,
-    /// Its name.
+    /// The name.
     pub name: Box<str>,
-    /// Whether it must be there.
+    /// Whether the parameter is required.
     pub is_required: bool,
-    /// What its value is.
+    /// The schema of the value.
     pub schema: Schema,
 }
 
-/// What bodies of one kind have in them.
+/// The declared values of a body with one media type.
 #[derive(Debug, Clone)]
 pub struct BodyValues {
-    /// Values by their names, as parsers name them: `a`, or `json.a.b`.
+    /// Values by name, whether each is required, and their schemas. Names are those of the parsers: `a`, or `json.a.b`.
     pub values: Vec<(Box<str>, bool, Schema)>,
-    /// Names at and below which anything may stand: `json.labels`.
+    /// Names at and below which any value is accepted: `json.labels`.
     pub open: Vec<Box<str>>,
-    /// Whether there may be values with other names.
+    /// Whether values with other names are accepted.
     pub takes_others: bool,
 }
 
-/// What may be asked of one path with one method.
+/// The operation of one path and method.
 #[derive(Debug, Clone)]
 pub struct Operation {
-    /// Its method, in capitals.
+    /// The method, in capitals.
     pub method: Box<str>,
-    /// Parameters outside of the body.
+    /// Parameters outside the body.
     pub parameters: Vec<Parameter>,
-    /// Media types of its body, in lower case, with what is in them; none: it has no body.
+    /// Media types of the body, in lower case, with their values; empty: no body.
     pub bodies: Vec<(Box<str>, BodyValues)>,
-    /// Whether it must have a body.
+    /// Whether a body is required.
     pub is_body_required: bool,
 }
 
-/// A piece of a path between slashes.
+/// A segment of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Segment {
     Text(Box<str>),
     Parameter(Box<str>),
 }
 
-/// A path with what may be asked of it.
+/// A path with its operations.
 #[derive(Debug, Clone)]
 struct PathItem {
     segments: Vec<Segment>,
     operations: Vec<Operation>,
 }
 
-/// What requests of an application look like.
+/// The declared interface of an application.
 #[derive(Debug, Clone, Default)]
 pub struct Interface {
-    /// Before all paths, without a slash at its end.
+    /// Prefix of all paths, without a slash at its end.
     base: Box<str>,
     paths: Vec<PathItem>,
 }
 
-/// The values that a request has, by their places.
+/// A request's values outside the body.
 #[derive(Debug, Clone, Copy)]
 pub struct Values<'a> {
-    /// Of the query.
+    /// Values of the query.
     pub query: &'a [(&'a [u8], &'a [u8])],
     /// Headers.
     pub headers: &'a [(&'a [u8], &'a [u8])],
@@ -93,7 +93,7 @@ pub struct Values<'a> {
     pub cookies: &'a [(&'a [u8], &'a [u8])],
 }
 
-/// The operation that a request is for, and the values of its path.
+/// The operation of a request, with the values of path parameters.
 #[derive(Debug)]
 pub struct Found<'a, 'p> {
     operation: &'a Operation,
@@ -101,7 +101,7 @@ pub struct Found<'a, 'p> {
 }
 
 impl Interface {
-    /// The operation of a method and path. What is not declared is a finding.
+    /// The operation for a method and path. An undeclared method or path is a finding.
     pub fn find<'a, 'p>(
         &'a self,
         method: &[u8],
@@ -114,7 +114,7 @@ impl Interface {
         let matching = below.into_iter().flat_map(|rest| {
             self.paths.iter().filter_map(move |item| Some((item, item.values(rest)?)))
         });
-        // A path without parameters goes before one with some.
+        // A path with fewer parameters takes precedence.
         let Some((item, path_values)) = matching.min_by_key(|(_, values)| values.len()) else {
             findings.add(Check::UndeclaredPath, "path", path);
             return None;
@@ -129,7 +129,7 @@ impl Interface {
 }
 
 impl PathItem {
-    /// The values of its parameters, if a path is of it.
+    /// The values of the path's parameters, if the path matches.
     fn values<'p>(&self, path: &'p [u8]) -> Option<Vec<(&str, &'p [u8])>> {
         let given = path.strip_prefix(b"/").unwrap_or(path).split(|byte| *byte == b'/');
         let given: Vec<&[u8]> = given.collect();
@@ -150,7 +150,7 @@ impl PathItem {
 }
 
 impl Found<'_, '_> {
-    /// Holds the parameters outside of the body against what is declared.
+    /// Checks the parameters outside the body.
     pub fn parameters(&self, values: &Values<'_>, findings: &mut Findings<'_>) {
         for parameter in &self.operation.parameters {
             let name = parameter.name.as_bytes();
@@ -184,7 +184,7 @@ impl Found<'_, '_> {
         }
     }
 
-    /// Holds whether there is a body, and of which media type, against what is declared.
+    /// Checks the presence and the media type of the body.
     pub fn body_type(&self, given: Option<&str>, has_body: bool, findings: &mut Findings<'_>) {
         let Operation { bodies, is_body_required, .. } = self.operation;
         if !has_body {
@@ -200,7 +200,7 @@ impl Found<'_, '_> {
         }
     }
 
-    /// Holds the values of a body against what is declared for its media type.
+    /// Checks the values of a body with this media type.
     pub fn body(&self, media_type: &str, given: &[(&[u8], &[u8])], findings: &mut Findings<'_>) {
         let Some((_, declared)) =
             self.operation.bodies.iter().find(|(known, _)| **known == *media_type)
@@ -240,7 +240,7 @@ fn of_name<'v>(given: &[(&[u8], &'v [u8])], is_it: impl Fn(&[u8]) -> bool) -> Ve
     given.iter().filter(|(name, _)| is_it(name)).map(|(_, value)| *value).collect()
 }
 
-/// Whether a name is the declared one: elements of arrays have numbers, which are not declared one by one.
+/// Whether a name matches the declared one: `*` stands for the index of an array element.
 fn is_of(name: &[u8], declared: &[u8]) -> bool {
     let (mut given, mut wanted) =
         (name.split(|byte| *byte == b'.'), declared.split(|byte| *byte == b'.'));

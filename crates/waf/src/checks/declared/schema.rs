@@ -1,10 +1,10 @@
-//! What a value is.
+//! Schemas of values.
 
 use regex::bytes::Regex;
 
 use super::super::Check;
 
-/// The kind of a value.
+/// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Text.
@@ -19,7 +19,7 @@ pub enum Kind {
     Any,
 }
 
-/// The form of a text.
+/// The format of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// `2026-11-25`.
@@ -36,31 +36,31 @@ pub enum Format {
     Email,
 }
 
-/// What a value is.
+/// The schema of a value.
 #[derive(Debug, Clone)]
 pub struct Schema {
-    /// Its kind.
+    /// The type.
     pub kind: Kind,
-    /// Fewest characters.
+    /// Minimum number of characters.
     pub length_min: Option<usize>,
-    /// Most characters.
+    /// Maximum number of characters.
     pub length_max: Option<usize>,
-    /// Smallest number.
+    /// Minimum of a number.
     pub minimum: Option<f64>,
-    /// Largest number.
+    /// Maximum of a number.
     pub maximum: Option<f64>,
-    /// What it matches.
+    /// The required pattern.
     pub pattern: Option<Regex>,
-    /// The values that it may have; none: any.
+    /// The allowed values; empty: any.
     pub allowed: Vec<Box<str>>,
-    /// Its form.
+    /// The format.
     pub format: Option<Format>,
-    /// Whether it may be nothing (`null`, or empty).
+    /// Whether the value may be `null` or empty.
     pub is_nullable: bool,
 }
 
 impl Schema {
-    /// One that takes anything.
+    /// A schema that accepts any value.
     pub fn any() -> Self {
         Self {
             kind: Kind::Any,
@@ -75,7 +75,7 @@ impl Schema {
         }
     }
 
-    /// Whether a value is of it; else the check that says what is wrong.
+    /// Validates a value; an error is the check that it violates.
     pub fn hold(&self, value: &[u8]) -> Result<(), Check> {
         if self.is_nullable && matches!(value, b"" | b"null") {
             return Ok(());
@@ -113,7 +113,7 @@ impl Schema {
     }
 }
 
-/// A number as JSON writes it (RFC 8259, 6).
+/// Parses a number in JSON syntax (RFC 8259, 6).
 fn number(text: &str) -> Option<f64> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let starts = digits.as_bytes().first().is_some_and(u8::is_ascii_digit);
@@ -157,7 +157,7 @@ fn has_form(format: Format, text: &str) -> bool {
     }
 }
 
-/// RFC 3339, 5.6, without the number of days of each month.
+/// RFC 3339, 5.6, without checking the number of days of each month.
 fn is_date(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let [year, month, day] = parts.as_slice() else { return false };

@@ -1,20 +1,20 @@
-//! Names in HTML that bring script, or may.
+//! HTML names that introduce script, or may introduce it.
 
-/// Elements that run script, load a document, or change how a page is read, by themselves.
+/// Elements that by themselves run script, load a document, or change how a page is parsed.
 #[rustfmt::skip]
 const ELEMENTS: &[&str] = &[
     "applet", "frameset", "iframe", "ilayer", "isindex", "noscript", "script", "style", "svg", "vmlframe",
     "xsl",
 ];
 
-/// Elements that do so with an attribute; without one they are as likely to be a type in a program: `Vec<Object>`.
+/// Elements that do so with an attribute; without one, they may equally be a type in a program: `Vec<Object>`.
 #[rustfmt::skip]
 const ELEMENTS_WITH_ATTRIBUTES: &[&str] = &[
     "animate", "animatemotion", "animatetransform", "base", "bgsound", "embed", "foreignobject", "frame",
     "handler", "import", "layer", "link", "listener", "meta", "object", "portal", "set", "use", "xml",
 ];
 
-/// Events that old and new browsers have handlers for, without the `on` (HTML, UI Events, SVG, Internet Explorer).
+/// Events with handlers in old or new browsers, without the `on` (HTML, UI Events, SVG, Internet Explorer).
 #[rustfmt::skip]
 const EVENTS: &[&str] = &[
     "abort", "activate", "afterprint", "afterscriptexecute", "afterupdate", "animationcancel", "animationend",
@@ -50,7 +50,7 @@ const EVENTS: &[&str] = &[
     "zoom",
 ];
 
-/// Attributes whose value a browser follows as an address.
+/// Attributes whose value is an address that a browser follows.
 #[rustfmt::skip]
 const ADDRESSES: &[&str] = &[
     "action", "background", "by", "cite", "classid", "code", "codebase", "data", "dataformatas", "datasrc",
@@ -58,16 +58,16 @@ const ADDRESSES: &[&str] = &[
     "profile", "src", "srcset", "to", "usemap", "values", "xlink:href",
 ];
 
-/// Attributes whose value a browser reads as a document.
+/// Attributes whose value is a document that a browser loads.
 #[rustfmt::skip]
 const DOCUMENTS: &[&str] = &[
     "srcdoc", "folder", "dataformatas", "datasrc",
 ];
 
-/// Bytes of the longest name in the lists.
+/// Length of the longest name in the lists.
 const NAME_BYTES_MAX: usize = 40;
 
-/// Whether the tag itself is enough. A prefix with a colon is a namespace: `x:script`.
+/// Whether the tag alone is an injection. A prefix with a colon is a namespace: `x:script`.
 pub(super) fn is_element(name: &[u8]) -> bool {
     let local = memchr::memrchr(b':', name).and_then(|colon| name.get(colon + 1..)).unwrap_or(name);
     with_folded(local, |name| {
@@ -75,18 +75,18 @@ pub(super) fn is_element(name: &[u8]) -> bool {
     })
 }
 
-/// Whether the tag is enough with an attribute that has a value.
+/// Whether the tag is an injection if it has an attribute with a value.
 pub(super) fn is_element_with_attributes(name: &[u8]) -> bool {
     with_folded(name, |name| ELEMENTS_WITH_ATTRIBUTES.binary_search(&name).is_ok())
 }
 
-/// Whether the attribute is a handler of an event that browsers know.
+/// Whether the attribute is the handler of an event that browsers know.
 pub(super) fn is_known_handler(name: &[u8]) -> bool {
     handled_event(name)
         .is_some_and(|event| with_folded(event, |event| EVENTS.binary_search(&event).is_ok()))
 }
 
-/// Whether the attribute is written like the handler of some event.
+/// Whether the attribute has the form of an event handler.
 pub(super) fn is_handler(name: &[u8]) -> bool {
     handled_event(name).is_some_and(|event| {
         event.len() >= 3
@@ -99,17 +99,17 @@ fn handled_event(name: &[u8]) -> Option<&[u8]> {
     on.eq_ignore_ascii_case(b"on").then_some(event)
 }
 
-/// Whether the value of the attribute is an address.
+/// Whether the attribute's value is an address.
 pub(super) fn is_address(name: &[u8]) -> bool {
     with_folded(name, |name| ADDRESSES.binary_search(&name).is_ok())
 }
 
-/// Whether the value of the attribute is a document.
+/// Whether the attribute's value is a document.
 pub(super) fn is_document(name: &[u8]) -> bool {
     DOCUMENTS.iter().any(|document| name.eq_ignore_ascii_case(document.as_bytes()))
 }
 
-/// Asks about a name in lower case without the NULs that old browsers leave out.
+/// Calls `ask` with the name in lower case, without NULs, which old browsers ignore.
 fn with_folded(name: &[u8], ask: impl FnOnce(&str) -> bool) -> bool {
     let mut folded = [0_u8; NAME_BYTES_MAX];
     let mut length = 0;

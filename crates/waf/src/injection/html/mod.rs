@@ -1,8 +1,7 @@
-//! Script in HTML.
+//! Script injection in HTML.
 //!
-//! A value is read as if a page held it in text, in a tag, or in the value of an attribute, with either quote or none. It is script if
-//! an element, the handler of an event, an address or a style brings some. Markup without script, such as a rich text editor sends, is left
-//! alone.
+//! A value is parsed as if a page contained it in text, in a tag, or in an attribute's value, with either quote or without quotes. It is an injection
+//! if an element, an event handler, an address or a style introduces script. Markup without script, as rich text editors send it, is accepted.
 
 mod lists;
 mod tokenizer;
@@ -14,7 +13,7 @@ mod tests;
 use tokenizer::{Attribute, Place, Token, Tokenizer};
 use values::Address;
 
-/// The places in a page in which a value may stand.
+/// The places in a page where a value may be inserted.
 const PLACES: [Place; 6] = [
     Place::Text,
     Place::Tag,
@@ -24,14 +23,14 @@ const PLACES: [Place; 6] = [
     Place::QuotedValue(b'`'),
 ];
 
-/// Whether the input would bring script into a page, in any of the contexts an HTML tokenizer can be in.
+/// Whether the input would introduce script into a page, at any place where a value may be inserted.
 pub fn detect_script(input: &[u8]) -> bool {
     (tokenizer::has_markup(input)
         && PLACES.iter().any(|place| brings_script(Tokenizer::new(input, *place))))
         || values::is_script_address(input)
 }
 
-/// Whether a byte is one of those of which all inputs have one that bring script: of markup, or of an address.
+/// Whether the byte is one of markup or of addresses: every input with script has at least one of these bytes.
 pub fn may_be_script(byte: u8) -> bool {
     matches!(byte, b'<' | b'=' | b':')
 }
@@ -73,7 +72,7 @@ fn attribute_brings_script(attribute: &Attribute<'_>) -> bool {
         || (name.eq_ignore_ascii_case(b"attributename") && lists::is_known_handler(value))
 }
 
-/// Conditional comments of Internet Explorer, and declarations that define entities or import.
+/// Whether a comment is a conditional comment of Internet Explorer, or a declaration that defines entities or imports.
 fn comment_brings_script(text: &[u8]) -> bool {
     let text = text.trim_ascii_start();
     let begins =

@@ -1,4 +1,4 @@
-//! Values that bring script, by how they do, and the near misses beside them.
+//! Values with script, by the way they introduce it, and similar values without script.
 
 use super::*;
 
@@ -105,7 +105,7 @@ fn styles_and_comments() {
     ]);
 }
 
-/// What is repeated to cost time.
+/// Inputs that are repeated to test the time.
 #[rustfmt::skip]
 const HOSTILE: &[&str] = &[
     "<", "<a ", "<a", "<a<", "<a b=", "<a b=\"", "<a b='", "=", "a=", "a=b ", "\"", "'", "`", "=`", "=``",
@@ -136,7 +136,7 @@ fn work_grows_with_the_length_alone() {
     }
 }
 
-/// Whether this is among the few that are tried with a megabyte.
+/// Whether the unit is one of the few that are tested with a megabyte.
 fn is_long(unit: &str) -> bool {
     ["<a ", "<!--", "a=b ", "=``"].contains(&unit)
 }

@@ -1,17 +1,17 @@
-//! Tokens of HTML, as browsers cut it (WHATWG HTML, section 13.2.5), where older browsers differ in the way that finds more.
+//! HTML tokenizer, like that of browsers (WHATWG HTML, section 13.2.5). Where older browsers differ, it uses the variant that finds more.
 
 use memchr::{memchr, memchr2};
 
-/// Where in a page a value begins.
+/// The place in a page where a value begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
     /// In text.
     Text,
-    /// In a tag, where the name of an attribute may come.
+    /// In a tag, before the name of an attribute.
     Tag,
-    /// In the value of an attribute without quotes.
+    /// In an attribute's value without quotes.
     UnquotedValue,
-    /// In the value of an attribute within this quote.
+    /// In an attribute's value within this quote.
     QuotedValue(u8),
 }
 
@@ -20,9 +20,9 @@ pub(super) enum Place {
 pub(super) enum Token<'a> {
     /// `<name`.
     TagOpen(&'a [u8]),
-    /// The attribute of a tag, with a value that may be empty.
+    /// An attribute of a tag; its value may be empty.
     Attribute(Attribute<'a>),
-    /// What stands within `<!-- -->`, `<! >` or `<? >`.
+    /// The content of `<!-- -->`, `<! >` or `<? >`.
     Comment(&'a [u8]),
 }
 
@@ -30,19 +30,19 @@ pub(super) enum Token<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Attribute<'a> {
     pub(super) name: &'a [u8],
-    /// None: no `=` follows the name.
+    /// The value; `None`: no `=` follows the name.
     pub(super) value: Option<&'a [u8]>,
-    /// Whether the value itself opened the tag. Else the tag is one that the page may have around it.
+    /// Whether the input itself opened the tag. Otherwise the page may have opened it.
     pub(super) in_own_tag: bool,
 }
 
-/// Cuts a value into tokens.
+/// Splits a value into tokens.
 pub(super) struct Tokenizer<'a> {
     input: &'a [u8],
     at: usize,
     in_tag: bool,
     own_tag: bool,
-    /// Bytes looked at, for the test of linear time.
+    /// Number of bytes examined, for the test of linear time.
     #[cfg(test)]
     pub(super) steps: std::cell::Cell<usize>,
 }
@@ -77,7 +77,7 @@ impl<'a> Tokenizer<'a> {
         self.input.get(from..to).unwrap_or_default()
     }
 
-    /// The place of the first byte from `at` on that is wanted, or the end.
+    /// The place of the first wanted byte from `at` on, or the end.
     fn seek(&self, at: usize, is_wanted: impl Fn(u8) -> bool) -> usize {
         let rest = self.rest(at);
         let length = rest.iter().position(|byte| is_wanted(*byte)).unwrap_or(rest.len());
@@ -85,7 +85,7 @@ impl<'a> Tokenizer<'a> {
         at + length
     }
 
-    /// The place of this byte from `at` on, or the end.
+    /// The place of the next `byte` from `at` on, or the end.
     fn seek_byte(&self, at: usize, byte: u8) -> usize {
         let rest = self.rest(at);
         let length = memchr(byte, rest).unwrap_or(rest.len());
@@ -117,7 +117,7 @@ impl<'a> Tokenizer<'a> {
         match self.byte(name) {
             Some(b'!') if self.rest(name).starts_with(b"!--") => Some(self.comment(name + 3)),
             Some(b'!' | b'?' | b'%') => Some(self.bogus_comment(name + 1)),
-            // Attributes of an end tag have no effect today, and had one in old browsers.
+            // Attributes of an end tag are ignored today, but had an effect in old browsers.
             Some(b'/') if self.byte(name + 1).is_some_and(|byte| byte.is_ascii_alphabetic()) => {
                 let end = self.name_end(name + 1);
                 self.enter_tag(end);
@@ -145,7 +145,7 @@ impl<'a> Tokenizer<'a> {
     }
 
     fn comment(&mut self, start: usize) -> Token<'a> {
-        // `<!-->` and `<!--->` are whole comments.
+        // `<!-->` and `<!--->` are complete comments.
         let rest = self.rest(start);
         if let Some(length) =
             [&b">"[..], b"->"].iter().find(|end| rest.starts_with(end)).map(|end| end.len())
@@ -186,7 +186,7 @@ impl<'a> Tokenizer<'a> {
                 self.own_tag = false;
                 return None;
             }
-            // A browser takes this as a name. Filters that take tags away do not.
+            // Browsers read this as an attribute's name; filters that remove tags do not.
             b'<' if self.byte(start + 1).is_some_and(|byte| byte.is_ascii_alphabetic()) => {
                 return Some(self.tag(start + 1));
             }
@@ -207,7 +207,7 @@ impl<'a> Tokenizer<'a> {
         Token::Attribute(Attribute { name, value, in_own_tag: self.own_tag })
     }
 
-    /// The end of a name, which has one byte at least.
+    /// The end of a name of at least one byte.
     fn attribute_name_end(&self, start: usize) -> usize {
         let mut end = start + 1;
         loop {
@@ -229,7 +229,7 @@ impl<'a> Tokenizer<'a> {
             self.at = end + 1;
             return self.slice(start + 1, end);
         }
-        // A backquote is a quote to Internet Explorer: what follows the second one is the next attribute.
+        // Internet Explorer treats a backquote as a quote: the next attribute begins after the second one.
         let is_backquoted = self.byte(start) == Some(b'`');
         let end = self.seek(start + usize::from(is_backquoted), |byte| {
             is_space(byte) || byte == b'>' || (is_backquoted && byte == b'`')
@@ -247,12 +247,12 @@ impl<'a> Iterator for Tokenizer<'a> {
     }
 }
 
-/// Blanks between attributes: those of HTML, and the vertical tab, which old browsers take as one.
+/// Whitespace between attributes: that of HTML, and the vertical tab, which old browsers accept.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
-/// Whether a value has a byte without which none of the places matters.
+/// Whether a value has a byte that is necessary for an injection at any of the places.
 pub(super) fn has_markup(input: &[u8]) -> bool {
     memchr2(b'<', b'=', input).is_some()
 }

@@ -1,13 +1,13 @@
-//! Values of attributes: addresses that run script, and styles that do.
+//! Attribute values that run script: addresses and styles.
 
-/// Bytes of an address or a style that are looked at after characters of no effect are left out.
+/// Maximum number of examined bytes of an address or style, without ignored characters.
 const SCHEME_BYTES_MAX: usize = 24;
 
-/// Schemes that run what follows them.
+/// Schemes whose addresses are run as script.
 const SCRIPT_SCHEMES: &[&[u8]] =
     &[b"javascript:", b"vbscript:", b"livescript:", b"mocha:", b"view-source:"];
 
-/// Kinds of data that cannot hold script.
+/// Media types of `data:` addresses that cannot contain script.
 const HARMLESS_DATA: &[&[u8]] = &[
     b"data:image/png",
     b"data:image/jpeg",
@@ -22,7 +22,7 @@ const HARMLESS_DATA: &[&[u8]] = &[
     b"data:text/plain",
 ];
 
-/// What makes a style run script, or load what does.
+/// Parts of a style that run script, or load a file that does.
 const STYLE_MARKS: &[&[u8]] = &[
     b"expression(",
     b"behavior:",
@@ -34,18 +34,18 @@ const STYLE_MARKS: &[&[u8]] = &[
     b"include-source:",
 ];
 
-/// What an address brings.
+/// The kind of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Address {
-    /// Nothing that matters here.
+    /// Harmless here.
     Plain,
-    /// A document, which a browser reads if it follows the address.
+    /// A document that a browser loads when it follows the address.
     Document,
     /// Script.
     Script,
 }
 
-/// What an address brings, by its scheme.
+/// The kind of an address, by its scheme.
 pub(super) fn address(value: &[u8]) -> Address {
     let may_begin = |byte: &u8| matches!(byte.to_ascii_lowercase(), b'j' | b'v' | b'l' | b'm' | b'd' | b'&' | b'`' | b'"' | b'\'' | 0..=b' ' | 0x7f..);
     if !value.first().is_some_and(may_begin) {
@@ -62,7 +62,7 @@ pub(super) fn address(value: &[u8]) -> Address {
     }
 }
 
-/// Whether a value that stands alone is an address with script in it: what follows the scheme is no prose.
+/// Whether a whole value is an address with script: the text after the scheme is no prose.
 pub(super) fn is_script_address(value: &[u8]) -> bool {
     let Some(colon) = memchr::memchr(b':', value.get(..SCHEME_BYTES_MAX * 2).unwrap_or(value))
     else {
@@ -75,7 +75,7 @@ pub(super) fn is_script_address(value: &[u8]) -> bool {
         && after.iter().any(|byte| matches!(byte, b'(' | b'=' | b'`'))
 }
 
-/// Whether a style runs script. Comments, backslashes and blanks within it have no effect.
+/// Whether a style runs script. Comments, backslashes and blanks within it are ignored.
 pub(super) fn style_runs_script(style: &[u8]) -> bool {
     let mut window = Window::default();
     let mut rest = style;
@@ -95,7 +95,7 @@ pub(super) fn style_runs_script(style: &[u8]) -> bool {
     false
 }
 
-/// The beginning of an address, folded: no control characters, no entities.
+/// The beginning of an address, without control characters and with decoded entities.
 struct Start {
     bytes: [u8; SCHEME_BYTES_MAX],
     length: usize,
@@ -107,7 +107,7 @@ impl Start {
         let mut rest = value;
         while let Some((byte, after)) = decode(rest) {
             rest = after;
-            // Browsers leave out tabs and line ends anywhere, and more before the scheme; a backquote is a quote to some.
+            // Browsers ignore tabs and line ends anywhere, and further characters before the scheme; some treat a backquote as a quote.
             let is_left_out = byte <= b' '
                 || (start.length == 0 && (byte >= 0x7f || matches!(byte, b'`' | b'"' | b'\'')));
             if is_left_out {
@@ -127,10 +127,10 @@ impl Start {
     }
 }
 
-/// Bytes of an entity at most: `&#x0000006a;`.
+/// Maximum length of an entity: `&#x0000006a;`.
 const ENTITY_BYTES_MAX: usize = 16;
 
-/// The first character, an entity decoded, and what follows it. What is no ASCII character is 0xff.
+/// The first character, with entities decoded, and the rest of the text. A character outside ASCII is returned as 0xff.
 fn decode(text: &[u8]) -> Option<(u8, &[u8])> {
     let (&first, rest) = text.split_first()?;
     if first != b'&' {

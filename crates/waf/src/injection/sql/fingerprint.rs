@@ -1,13 +1,12 @@
-//! The fingerprint of an injection: one character for each token that was read.
+//! Fingerprint of an injection: one character for each token.
 
-/// Characters a fingerprint holds at most; tokens after these are left out of it.
+/// Maximum number of characters; later tokens are omitted.
 pub const FINGERPRINT_CHARS_MAX: usize = 16;
 
-/// What was read up to the verdict, one ASCII character for each token.
+/// The tokens up to the verdict, one ASCII character for each.
 ///
-/// `s` text, `1` number or constant, `v` variable, `n` name, `f` function, `o` operator, `&` AND or OR, `!` NOT, `U` UNION, `E` SELECT or
-/// another statement, `k` other keyword, `B` clause that ends a condition, `c` comment up to the end, and `(`, `)`, `,`, `;` and `.`
-/// themselves.
+/// `s` text, `1` number or constant, `v` variable, `n` name, `f` function, `o` operator, `&` AND or OR, `!` NOT, `U` UNION, `E` SELECT or another
+/// statement, `k` other keyword, `B` clause that ends a condition, `c` comment up to the end, and `(`, `)`, `,`, `;` and `.` themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint {
     chars: [u8; FINGERPRINT_CHARS_MAX],
@@ -23,7 +22,7 @@ impl Fingerprint {
             .unwrap_or("")
     }
 
-    /// Adds a character. A run of the same parenthesis counts once.
+    /// Adds a character. A run of the same parenthesis is added once.
     pub(super) fn push(&mut self, letter: u8) {
         let last = self.length.checked_sub(1).and_then(|last| self.chars.get(last)).copied();
         if matches!(letter, b'(' | b')') && last == Some(letter) {

@@ -1,33 +1,33 @@
-//! Cuts SQL into tokens. Blanks and comments that end are left out.
+//! Splits SQL into tokens. Blanks and closed comments are skipped.
 
 use super::literals;
 use super::token::{Class, Token};
 use super::words;
 
-/// Which database's rules of writing hold, where they differ.
+/// The dialect, for syntax on which databases disagree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Dialect {
-    /// Backslashes escape, `#` begins a comment, `--` only before a blank, and `/*! */` is no comment.
+    /// Backslashes escape, `#` begins a comment, `--` does so only before a blank, and `/*! */` is no comment.
     MySql,
-    /// The standard, as PostgreSQL, SQL Server, Oracle and SQLite read it.
+    /// The standard, as implemented by PostgreSQL, SQL Server, Oracle and SQLite.
     Ansi,
 }
 
-/// The position in a value, and what was passed on the way.
+/// The position in a value, and state of the skipped comments.
 pub(super) struct Lexer<'a> {
     input: &'a [u8],
     at: usize,
     dialect: Dialect,
-    /// Within `/*!`: its end is left out as well.
+    /// Whether the position is within `/*!`, whose end is skipped too.
     conditional: bool,
-    /// Some comment was passed.
+    /// Whether a comment was skipped.
     pub(super) commented: bool,
-    /// Bytes looked at, for the test of linear time.
+    /// Number of bytes examined, for the test of linear time.
     #[cfg(test)]
     pub(super) steps: usize,
 }
 
-/// Bytes of digits after `/*!` that name a version.
+/// Maximum number of version digits after `/*!`.
 const VERSION_DIGITS_MAX: usize = 6;
 
 impl<'a> Lexer<'a> {
@@ -48,7 +48,7 @@ impl<'a> Lexer<'a> {
         self.input.get(token.start..token.end).unwrap_or_default()
     }
 
-    /// The next token; at the end, [`Class::End`] again and again.
+    /// The next token; after the end, always [`Class::End`].
     pub(super) fn next(&mut self) -> Token {
         let before = self.at;
         let comment = self.skip();
@@ -76,7 +76,7 @@ impl<'a> Lexer<'a> {
         self.input.get(at..).unwrap_or_default()
     }
 
-    /// Passes blanks and comments. If the input ends in a comment that is up to its line's end or has none: where it begins.
+    /// Skips blanks and comments. Returns the start of a comment that ends the input: one up to the end of its line, or one without an end.
     fn skip(&mut self) -> Option<usize> {
         let mut comment = None;
         loop {
@@ -106,7 +106,7 @@ impl<'a> Lexer<'a> {
             || literals::blank_length(self.input, at + 2) > 0
     }
 
-    /// Passes a comment up to the end of its line, and answers where it began.
+    /// Skips a comment up to the end of its line, and returns its start.
     fn skip_line(&mut self) -> usize {
         let start = self.at;
         self.commented = true;
@@ -115,7 +115,7 @@ impl<'a> Lexer<'a> {
         start
     }
 
-    /// Passes `/* */`, or the beginning of `/*!` where that is no comment. False: it has no end.
+    /// Skips `/* */`, or the beginning of `/*!` if that is no comment. False: the comment has no end.
     fn skip_block(&mut self) -> bool {
         let start = self.at;
         if self.dialect == Dialect::MySql && self.byte(start + 2) == b'!' {
@@ -134,7 +134,7 @@ impl<'a> Lexer<'a> {
         length.is_some()
     }
 
-    /// The class of the token that begins with `byte`, its end, and the quote that it leaves open.
+    /// The class of the token that begins with `byte`, its end, and its unclosed quote.
     fn token(&self, byte: u8) -> (Class, usize, u8) {
         let at = self.at;
         match byte {

@@ -1,11 +1,11 @@
-//! How far blanks, numbers, names and texts go.
+//! Ends of blanks, numbers, names and texts.
 
-/// Length of the blank at `at`, or 0. Control characters are blanks to one database or another, and so is U+00A0.
+/// Length of the blank at `at`, or 0. Each control character is a blank to some database, and so is U+00A0.
 pub(super) fn blank_length(input: &[u8], at: usize) -> usize {
     let before = |at: usize| at.checked_sub(1).and_then(|before| input.get(before)).copied();
     match input.get(at) {
         Some(0..=0x20 | 0x7f) => 1,
-        // In Latin-1 this byte is a blank; in UTF-8 it continues a letter, unless that is U+00A0 itself.
+        // In Latin-1, this byte is a blank; in UTF-8, it continues a letter, except in U+00A0 itself.
         Some(0xa0) if before(at).is_none_or(|byte| byte < 0x80) => 1,
         Some(0xc2) if input.get(at + 1) == Some(&0xa0) => 2,
         _ => 0,
@@ -16,7 +16,7 @@ pub(super) fn is_word_start(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
 }
 
-/// The end of the name that begins at `at`, with the names that dots join to it.
+/// The end of the name that begins at `at`, including names joined to it by dots.
 pub(super) fn name_end(input: &[u8], at: usize) -> usize {
     let mut end = at;
     while let Some(&byte) = input.get(end) {
@@ -52,7 +52,7 @@ pub(super) fn number_end(input: &[u8], at: usize) -> usize {
         return if end > at + 2 { end } else { at + 1 };
     }
     let mut end = digits(at, u8::is_ascii_digit);
-    // `1.union` is a number and a keyword, and so is `20.to_i`: the dot is a token of its own before a letter.
+    // `1.union` is a number and a keyword, and so is `20.to_i`: before a letter, the dot is a separate token.
     if input.get(end) == Some(&b'.') && !input.get(end + 1).is_some_and(|byte| is_word_start(*byte))
     {
         end = digits(end + 1, u8::is_ascii_digit);
@@ -67,7 +67,7 @@ pub(super) fn number_end(input: &[u8], at: usize) -> usize {
     end
 }
 
-/// The place after the quote that ends a text, if there is one. A doubled quote stands for itself.
+/// The place after the quote that ends a text, if there is one. A doubled quote is a literal quote.
 pub(super) fn text_end(input: &[u8], mut at: usize, quote: u8, backslashes: bool) -> Option<usize> {
     loop {
         let rest = input.get(at..)?;
@@ -85,19 +85,19 @@ pub(super) fn text_end(input: &[u8], mut at: usize, quote: u8, backslashes: bool
     }
 }
 
-/// Whether a word before a quote belongs to the text: `N'...'`, `_utf8'...'`.
+/// Whether a word before a quote is a prefix of the text: `N'...'`, `_utf8'...'`.
 pub(super) fn is_text_prefix(word: &[u8]) -> bool {
     matches!(word, [b'n' | b'N' | b'x' | b'X' | b'b' | b'B' | b'e' | b'E'] | [b'_', ..])
 }
 
-/// The end of the first comment that has the beginning of another one in it.
+/// The end of the first comment that contains the beginning of another one.
 pub(super) fn nested_comment_end(input: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
         let start = at + find_pair(input.get(at..)?, *b"/*")? + 2;
         let rest = input.get(start..)?;
         let length = find_pair(rest, *b"*/")?;
-        // The slash of `*/` may be that of `/*` too, so the star counts as part of what is within.
+        // The slash of `*/` may also be that of `/*`, so the star counts as content.
         if find_pair(rest.get(..length + 1)?, *b"/*").is_some() {
             return Some(start + length + 2);
         }
@@ -105,7 +105,7 @@ pub(super) fn nested_comment_end(input: &[u8]) -> Option<usize> {
     }
 }
 
-/// The place of the first of two bytes that stand side by side.
+/// The place of the first occurrence of two adjacent bytes.
 pub(super) fn find_pair(input: &[u8], pair: [u8; 2]) -> Option<usize> {
     memchr::memchr_iter(pair[0], input).find(|place| input.get(place + 1) == Some(&pair[1]))
 }

@@ -1,12 +1,11 @@
 //! SQL injection.
 //!
-//! A value is read as an application may have put it into a query: as it is, within single quotes, or within double quotes; where the
-//! databases differ in how they write comments and texts, in both ways. `judge` follows the tokens by a grammar that knows two places:
-//! where an operand must come, and where an operator must. Ordinary text ends the reading at once, since a word after a word is
-//! no SQL. What remains is judged by what it does: `judge` knows conditions, calls, comments and clauses, `selection` what SELECT
-//! takes, and `statements` the other statements.
+//! A value is parsed in the contexts where an application may have inserted it into a query: without quotes, within single quotes, or within double
+//! quotes; and in both dialects where databases differ in comments and texts. `judge` follows the tokens with a grammar of two states: it expects an
+//! operand, or an operator. Ordinary text ends the reading at once, because a word after a word is no SQL. The rest is judged by its effect: `judge`
+//! knows conditions, calls, comments and clauses, `selection` the operands of SELECT, and `statements` the other statements.
 //!
-//! The method of tokens read in several contexts is libinjection's. In place of its table of fingerprints stands the grammar, which
+//! libinjection introduced the method of reading tokens in several contexts. This detector replaces its table of fingerprints by a grammar, which
 //! follows a value to its end rather than for five tokens.
 
 mod fingerprint;
@@ -29,8 +28,8 @@ use judge::Judge;
 use lexer::Dialect;
 use tokens::Tokens;
 
-/// Whether the input is SQL that would change a query it is put into, unquoted, or within single or double quotes; if so, the
-/// fingerprint of what was read.
+/// Whether the input is SQL that would change a query into which it is inserted, without quotes, or within single or double quotes. If so, returns
+/// the fingerprint of its tokens.
 pub fn detect_sql(input: &[u8]) -> Option<Fingerprint> {
     let look = Look::at(input);
     if look.is_one_word {
@@ -59,28 +58,28 @@ pub fn detect_sql(input: &[u8]) -> Option<Fingerprint> {
     if look.dialects_differ { after_nested_comment(input) } else { None }
 }
 
-/// Whether a byte is one of those of which all injections have one.
+/// Whether the byte is significant in SQL: every injection has at least one significant byte.
 pub fn may_be_sql(byte: u8) -> bool {
     MEANINGS[usize::from(byte)] != PLAIN || byte == b'-'
 }
 
-/// No query has a comment within a comment, and databases read one differently: what hides a query from one shows it to another.
+/// No ordinary query has nested comments, and databases parse them differently: some execute what others treat as a comment.
 fn after_nested_comment(input: &[u8]) -> Option<Fingerprint> {
     let end = literals::nested_comment_end(input)?;
     let mut tokens = Tokens::new(input, end, Dialect::MySql);
     Judge::is_begun_query(&mut tokens).then_some(tokens.fingerprint)
 }
 
-/// What one look over the bytes tells.
+/// Results of one pass over the bytes.
 struct Look {
-    /// Letters, digits and a few signs of no effect: no query is changed by one token.
+    /// Letters, digits and a few signs without effect: one such token changes no query.
     is_one_word: bool,
     single_quote: bool,
     double_quote: bool,
     dialects_differ: bool,
 }
 
-/// What a byte may mean: bits.
+/// Meanings of a byte, as bits.
 const PLAIN: u8 = 0;
 const BREAKS: u8 = 1;
 const SINGLE: u8 = 2;

@@ -1,32 +1,32 @@
-//! What SELECT takes: how far the words after it are a selection rather than prose ("select a size from the list").
+//! Operands of SELECT: how likely the following words are a selection rather than prose ("select a size from the list").
 
 use super::token::Class;
 use super::tokens::Tokens;
 
-/// How surely a sequence of tokens is SQL.
+/// The confidence that a sequence of tokens is SQL.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Weight {
-    /// It is not.
+    /// No SQL.
     None,
-    /// It is valid, but so is a phrase in English.
+    /// Valid, but also an English phrase.
     Phrase,
-    /// It is valid, and unusual in prose.
+    /// Valid, and unusual in prose.
     Likely,
-    /// Only SQL looks like this.
+    /// Only possible in SQL.
     Sure,
 }
 
-/// Parts of a selection that were passed.
+/// Parts of a selection read so far.
 #[derive(Default)]
 struct Parts {
     from: bool,
-    /// `*`, or a number or text, was selected.
+    /// Whether `*`, a number or a text was selected.
     value: bool,
-    /// An operand was complete: an operator or the end must follow.
+    /// Whether an operand is complete: an operator or the end must follow.
     complete: bool,
-    /// An alias was passed: no further word may follow.
+    /// Whether an alias was read: no further word may follow.
     alias: bool,
-    /// A name with an underscore or a dot in it, or a word for facts about the session.
+    /// Whether a name has an underscore or a dot, or a word is a function for facts about the session.
     unusual_name: bool,
 }
 
@@ -42,7 +42,7 @@ impl Parts {
         }
     }
 
-    /// A name: a column, a table, or the alias of what stands before it. Two of these are prose.
+    /// Reads a name: a column, a table, or the alias of the preceding operand. Two consecutive aliases are prose.
     fn name(&mut self, name: &[u8], class: Class, after_dot: bool) -> Option<Weight> {
         if class == Class::Catalog && self.from && !self.complete {
             return Some(Weight::Sure);
@@ -69,7 +69,7 @@ impl Parts {
     }
 }
 
-/// Reads what follows SELECT, up to the point where it is sure, or is no SQL, or ends.
+/// Reads the tokens after SELECT, until the result is certain or the input ends.
 pub(super) fn read(tokens: &mut Tokens<'_>) -> Weight {
     let mut parts = Parts::default();
     let mut previous = Class::Select;
@@ -94,14 +94,14 @@ pub(super) fn read(tokens: &mut Tokens<'_>) -> Weight {
     }
 }
 
-/// Whether a known function is called. Prose has parentheses after words too, with a blank between.
+/// Whether a known function is called. Prose has parentheses after words too, but with a blank between.
 fn is_call(function: Class, tokens: &Tokens<'_>) -> bool {
     let next = tokens.peek();
     let is_sure = matches!(function, Class::Weapon | Class::Function);
     next.class == Class::Open && (is_sure || (function == Class::Formula && !next.gap))
 }
 
-/// Reads a token where an operand must come: names that are not called apart.
+/// Reads a token where an operand is expected, except names without a call.
 fn operand(class: Class, previous: Class, parts: &mut Parts) -> Option<Weight> {
     match class {
         Class::All | Class::Sign | Class::Not => None,
@@ -117,7 +117,7 @@ fn operand(class: Class, previous: Class, parts: &mut Parts) -> Option<Weight> {
     }
 }
 
-/// Reads a token where an operator must come, or the next part of the query.
+/// Reads a token where an operator is expected, or the next part of the query.
 fn after_operand(
     class: Class,
     previous: Class,
@@ -152,7 +152,7 @@ fn after_operand(
     None
 }
 
-/// UNION after a selection: sure if another selection follows.
+/// UNION after a selection: certain if another selection follows.
 fn union_weight(tokens: &mut Tokens<'_>) -> Weight {
     while tokens.take(Class::All) || tokens.take(Class::Open) {}
     if matches!(tokens.peek().class, Class::Select | Class::Values) {
@@ -162,7 +162,7 @@ fn union_weight(tokens: &mut Tokens<'_>) -> Weight {
     }
 }
 
-/// WHERE, LIMIT or ORDER after FROM: sure if an operand follows and then no word.
+/// WHERE, LIMIT or ORDER after FROM: certain if an operand follows and then no word.
 fn clause_weight(tokens: &mut Tokens<'_>) -> Weight {
     tokens.take(Class::By);
     while tokens.take(Class::Open) || tokens.take(Class::Not) {}

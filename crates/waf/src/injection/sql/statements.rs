@@ -1,32 +1,32 @@
-//! Statements other than SELECT: which words have to follow their first one.
+//! Statements other than SELECT: the words required after the first one.
 
 use super::selection::Weight;
 use super::token::{Class, Verb};
 use super::tokens::Tokens;
 
-/// Tokens after the first word that a pattern may look at.
+/// Number of tokens after the first word that a pattern may examine.
 const AHEAD: usize = 5;
 
-/// What a pattern asks of one token.
+/// A pattern's condition on one token.
 #[derive(Clone, Copy)]
 enum Is {
     Class(Class),
-    /// The name of a table, a user, ...
+    /// The name of a table, a user, or another object.
     Name,
-    /// A name or variable that is assigned, or a name with `=` to follow.
+    /// An assigned name or variable, or a name followed by `=`.
     Operand,
     /// The end of the statement.
     Over,
     /// This word.
     Word(&'static [u8]),
-    /// A name with a dot or an underscore in it.
+    /// A name that contains a dot or an underscore.
     TechnicalName,
 }
 
 use Is::{Name, Operand, Over, TechnicalName, Word};
 use Weight::{Likely, Sure};
 
-/// The statements. The first pattern that holds decides.
+/// The statements. The first matching pattern decides.
 const PATTERNS: &[(Verb, &[Is], Weight)] = &[
     (Verb::Insert, &[Is::Class(Class::Into), Name, Is::Class(Class::Values)], Sure),
     (Verb::Insert, &[Is::Class(Class::Into), Name, Is::Class(Class::Open)], Sure),
@@ -82,7 +82,7 @@ const PATTERNS: &[(Verb, &[Is], Weight)] = &[
     (Verb::Block, &[Is::Class(Class::Text), Over], Likely),
 ];
 
-/// Reads what follows the first word of a statement.
+/// Reads the tokens after the first word of a statement.
 pub(super) fn read(verb: Verb, tokens: &mut Tokens<'_>) -> Weight {
     let mut following: [Option<(Class, &[u8])>; AHEAD] = [None; AHEAD];
     let mut places = following.iter_mut();
@@ -106,7 +106,7 @@ pub(super) fn read(verb: Verb, tokens: &mut Tokens<'_>) -> Weight {
         .map_or(Weight::None, |(_, _, weight)| *weight)
 }
 
-/// Words between the first one and what matters: IF EXISTS, IGNORE, OR REPLACE.
+/// Words to skip after the first one: IF EXISTS, IGNORE, OR REPLACE.
 fn is_filler(class: Class, word: &[u8]) -> bool {
     const FILLERS: &[&[u8]] = &[
         b"if",

@@ -1,24 +1,24 @@
-//! How much a comparison after AND or OR says, and how much is needed.
+//! Strength of a comparison after AND or OR, and the required strength.
 
 use super::token::Class;
 
-/// How a value left the place in the query that it was put into.
+/// How a value left its place in the query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Origin {
-    /// It began with a name or a text, as most values do.
+    /// It began with a name or a text, like most values.
     Name,
-    /// It began with a number, which is complete by itself.
+    /// It began with a number, which is a complete operand.
     Number,
-    /// It began with an operator or a clause, so it goes on from what stands before it.
+    /// It began with an operator or a clause, so it continues the preceding expression.
     Operator,
-    /// It closed the quote it was put into.
+    /// It closed the quote around its place.
     Quote,
 }
 
-/// What an operand is, as far as comparisons go.
+/// The kind of an operand in a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Operand<'a> {
-    /// A name, or the call of a function that is not in the tables: an empty name.
+    /// A name; empty for the call of a function that is not in the tables.
     Name(&'a [u8]),
     /// A number, a text, a constant.
     Value,
@@ -26,22 +26,22 @@ pub(super) enum Operand<'a> {
     Computed,
 }
 
-/// How much was found.
+/// The strength of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Strength {
-    /// Two names are compared.
+    /// A comparison of two names.
     Names,
-    /// A name is compared with a value.
+    /// A comparison of a name with a value.
     NameWithValue,
-    /// An injection if a comment hides the rest, or a list goes on.
+    /// An injection if a comment hides the rest, or a list continues.
     IfCommented,
-    /// Two values are compared, or a name with itself: the result is known before the query runs.
+    /// A comparison of two values, or of a name with itself: the result is constant.
     Tautology,
-    /// An injection wherever it stands.
+    /// An injection in every context.
     Certain,
 }
 
-/// What comparing these says.
+/// The strength of a comparison of these operands.
 pub(super) fn of_comparison(left: Operand<'_>, right: Operand<'_>) -> Strength {
     match (left, right) {
         (Operand::Name(one), Operand::Name(other))
@@ -58,7 +58,7 @@ pub(super) fn of_comparison(left: Operand<'_>, right: Operand<'_>) -> Strength {
     }
 }
 
-/// Whether what was found is an injection, given how the value began, and which token follows.
+/// Whether a finding is an injection, given the value's origin and the next token.
 pub(super) fn suffices(found: Strength, origin: Option<Origin>, next: Class) -> bool {
     let commented = matches!(next, Class::Comment);
     let needed = match origin {

@@ -1,4 +1,4 @@
-//! Values that are injections, by what makes them so, and the near misses beside them.
+//! Injections, by their kind, and similar harmless values.
 
 use super::*;
 
@@ -192,10 +192,10 @@ fn comments_and_clauses() {
 #[test]
 fn databases_differ() {
     check(&[
-        // A backslash before a quote: an escape to MySQL alone.
+        // A backslash before a quote is an escape only in MySQL.
         ("\\' or 1=1 #", true),
         ("x\\\\' or 1=1 #", true),
-        // `--` without a blank after it: no comment to MySQL.
+        // `--` without a following blank is no comment in MySQL.
         ("x'--x", true),
         ("7 or 4=4--x", true),
         // U+00A0 and 0xA0.
@@ -228,7 +228,7 @@ fn words_are_found_whatever_their_case() {
     assert_eq!(words::classify(b""), token::Class::Name);
 }
 
-/// Bytes that all readings of a value look at together.
+/// Total number of bytes examined by all readings of a value.
 fn steps(value: &[u8]) -> usize {
     let mut steps = 0;
     for dialect in [Dialect::MySql, Dialect::Ansi] {
@@ -242,7 +242,7 @@ fn steps(value: &[u8]) -> usize {
     steps
 }
 
-/// What is repeated to cost time.
+/// Inputs that are repeated to test the time.
 #[rustfmt::skip]
 const HOSTILE: &[&str] = &[
     "(", "((", ")", "'", "''", "\"", "' '", "/*", "/*/", "/**/", "/*!", "/*!0", "*/", "--\n", "#\n", "-", "+",
@@ -270,7 +270,7 @@ fn work_grows_with_the_length_alone() {
     }
 }
 
-/// Whether this is among the few that are tried with a megabyte.
+/// Whether the unit is one of the few that are tested with a megabyte.
 fn is_long(unit: &str) -> bool {
     ["((", "''", "/*/*", "1,"].contains(&unit)
 }

@@ -1,6 +1,6 @@
 //! Tokens of SQL and their classes.
 
-/// What a token is to the grammar.
+/// The class of a token in the grammar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Class {
     /// A number in any notation.
@@ -13,9 +13,9 @@ pub(super) enum Class {
     Constant,
     /// A name, quoted or not.
     Name,
-    /// A table or schema that describes the database itself.
+    /// A table or schema with metadata of the database.
     Catalog,
-    /// A function for mathematics or for a summary: no sign of an attack by itself.
+    /// A mathematical or aggregate function: by itself no sign of an attack.
     Formula,
     /// A function for text, conversion, or facts about the session.
     Function,
@@ -47,7 +47,7 @@ pub(super) enum Class {
     Cast,
     /// UNION, INTERSECT, EXCEPT, MINUS.
     Union,
-    /// ALL, DISTINCT, TOP: words between SELECT and what it selects.
+    /// ALL, DISTINCT, TOP: words between SELECT and its operands.
     All,
     /// SELECT.
     Select,
@@ -83,11 +83,11 @@ pub(super) enum Class {
     Set,
     /// TO.
     To,
-    /// JOIN, ON, FOR, FETCH and other words that a query goes on with.
+    /// JOIN, ON, FOR, FETCH and other words that continue a query.
     Join,
     /// ASC, DESC.
     Direction,
-    /// TABLE, DATABASE, ...: what a statement makes or drops.
+    /// TABLE, DATABASE, ...: objects of statements.
     Object,
     /// DELAY, TIME, after WAITFOR.
     Delay,
@@ -101,17 +101,17 @@ pub(super) enum Class {
     Comma,
     /// `;`.
     Semicolon,
-    /// `.` that belongs to no name.
+    /// A `.` that is not part of a name.
     Dot,
     /// A comment that hides the rest.
     Comment,
-    /// A byte that SQL has no use for.
+    /// A byte that is no SQL.
     Other,
     /// The end of the input.
     End,
 }
 
-/// The first words of statements, by what has to follow.
+/// The first words of statements, grouped by the required words after them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verb {
     /// INSERT, REPLACE, MERGE.
@@ -156,14 +156,14 @@ pub(super) struct Token {
     pub(super) class: Class,
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Whether blanks or comments stand before it.
+    /// Whether blanks or comments precede the token.
     pub(super) gap: bool,
-    /// The quote of a text that the input does not close; else 0.
+    /// The quote of an unclosed text; otherwise 0.
     pub(super) open_quote: u8,
 }
 
 impl Class {
-    /// The character of a fingerprint.
+    /// The character in a fingerprint.
     pub(super) fn letter(self) -> u8 {
         match self {
             Class::Number | Class::Constant => b'1',
@@ -198,12 +198,12 @@ impl Class {
         ) || matches!(self, Class::Object | Class::Delay | Class::Values)
     }
 
-    /// Whether a token of this class may be called.
+    /// Whether a token of this class may be the name of a called function.
     pub(super) fn is_function(self) -> bool {
         matches!(self, Class::Formula | Class::Function | Class::Weapon)
     }
 
-    /// Whether an operand may be followed by this: the query stays valid up to here.
+    /// Whether a token of this class may follow an operand.
     pub(super) fn may_follow_operand(self) -> bool {
         !matches!(
             self,

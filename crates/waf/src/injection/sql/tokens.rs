@@ -1,10 +1,10 @@
-//! The tokens of a value with one of look-ahead, and the fingerprint of those that were taken.
+//! The tokens of a value with one token of look-ahead, and the fingerprint of the tokens taken.
 
 use super::fingerprint::Fingerprint;
 use super::lexer::{Dialect, Lexer};
 use super::token::{Class, Token};
 
-/// A cursor over tokens. It never goes back.
+/// A cursor over tokens, forwards only.
 pub(super) struct Tokens<'a> {
     lexer: Lexer<'a>,
     ahead: Token,
@@ -30,17 +30,17 @@ impl<'a> Tokens<'a> {
         token
     }
 
-    /// Puts a token before the others into the fingerprint: the text that a value begins with.
+    /// Prepends a token to the fingerprint: the text that a value begins with.
     pub(super) fn begin_with(&mut self, class: Class) {
         self.fingerprint.push(class.letter());
     }
 
-    /// The token that was taken last, apart from the end.
+    /// The last token taken, except the end.
     pub(super) fn last(&self) -> Token {
         self.last
     }
 
-    /// The token after the one that was taken last.
+    /// The token after the last one taken.
     pub(super) fn peek(&self) -> Token {
         self.ahead
     }
@@ -59,12 +59,12 @@ impl<'a> Tokens<'a> {
         self.lexer.bytes(token)
     }
 
-    /// Whether a comment stood before the token after this one.
+    /// Whether a comment was skipped up to the look-ahead token.
     pub(super) fn commented(&self) -> bool {
         self.lexer.commented
     }
 
-    /// Bytes looked at.
+    /// Number of bytes examined.
     #[cfg(test)]
     pub(super) fn steps(&self) -> usize {
         self.lexer.steps

@@ -1,11 +1,11 @@
-//! The words that SQL gives a meaning to, from the manuals of MySQL 8.4, PostgreSQL 17, SQL Server 2022, Oracle 23, SQLite 3 and Db2 12.
+//! SQL keywords and functions, from the manuals of MySQL 8.4, PostgreSQL 17, SQL Server 2022, Oracle 23, SQLite 3 and Db2 12.
 
 use super::token::{Class, Verb};
 
-/// Bytes of the longest word in the table.
+/// Length of the longest word in the table.
 const WORD_BYTES_MAX: usize = 32;
 
-/// Slots of the hash table: a power of two, with at most half of them used.
+/// Number of hash table slots: a power of two, at most half used.
 const SLOTS: usize = 2048;
 
 /// The words, in lower case, by class.
@@ -210,10 +210,10 @@ const MORE_FUNCTIONS: &[&str] = &[
     "utl_raw.cast_to_varchar2",
 ];
 
-/// Beginnings of names that mark a function or procedure as one that only an attack would name in a parameter.
+/// Prefixes of functions and procedures that only an attack would name in a parameter.
 const WEAPON_PREFIXES: &[&[u8]] = &[b"xp_", b"dbms_", b"utl_", b"sp_oa", b"sp_execut", b"sp_make"];
 
-/// Beginnings of names of catalogues.
+/// Prefixes of names of catalogues.
 const CATALOG_PREFIXES: &[&[u8]] = &[
     b"information_schema.",
     b"sysibm.",
@@ -225,10 +225,10 @@ const CATALOG_PREFIXES: &[&[u8]] = &[
     b"msdb.",
 ];
 
-/// Where each word of [`GROUPS`] is, by hash: the group's number plus one, and the place in it.
+/// Hash table of the words in [`GROUPS`]: the group's number plus one, and the place in the group.
 static INDEX: [(u8, u8); SLOTS] = index();
 
-/// The class of a word. Names that have no meaning to SQL are [`Class::Name`].
+/// The class of a word. Other names are [`Class::Name`].
 pub(super) fn classify(word: &[u8]) -> Class {
     let mut folded = [0_u8; WORD_BYTES_MAX];
     let Some(folded) = folded.get_mut(..word.len()) else {
@@ -255,7 +255,7 @@ fn entry(slot: usize) -> Option<(&'static str, Class)> {
     Some((words.get(usize::from(place))?, *class))
 }
 
-/// The class of a name that is in no group: by how it begins, or by what its last part is.
+/// The class of a name that is in no group, by its prefix or its last part.
 fn with_prefix(word: &[u8]) -> Class {
     let begins = |prefix: &&[u8]| {
         word.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
@@ -286,7 +286,7 @@ const fn hash(word: &[u8]) -> u32 {
     hash ^ (hash >> 15)
 }
 
-/// Fills the table while the program is compiled; a word that is too long, or too many of them, end the compilation.
+/// Builds the table at compile time; compilation fails if a word is too long or there are too many words.
 const fn index() -> [(u8, u8); SLOTS] {
     let mut slots = [(0, 0); SLOTS];
     let mut used = 0;

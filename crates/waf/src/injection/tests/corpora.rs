@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::*;
 
-/// The lines of a file of the corpora, or None where there is no such file.
+/// The lines of a corpus file, or `None` if the file does not exist.
 fn lines(kind: &str, file: &str) -> Option<Vec<Vec<u8>>> {
     let corpora = std::env::var_os("WEIR_CORPORA").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpora")),
@@ -19,7 +19,7 @@ fn lines(kind: &str, file: &str) -> Option<Vec<Vec<u8>>> {
     )
 }
 
-/// A line as a server sees it that decoded the query it came in.
+/// A line as seen by a server that decoded the query.
 fn decoded(line: &[u8]) -> Vec<u8> {
     let mut value = Vec::new();
     let mut rest = line;
@@ -34,7 +34,7 @@ fn decoded(line: &[u8]) -> Vec<u8> {
     value
 }
 
-/// How many of the lines are found, and how many there are.
+/// Number of lines with a finding, and number of all lines.
 fn count(lines: &[Vec<u8>], detect: impl Fn(&[u8]) -> bool) -> (usize, usize) {
     (lines.iter().filter(|line| detect(&decoded(line))).count(), lines.len())
 }
@@ -48,11 +48,11 @@ fn payloads_are_found() {
     };
     let (found, of) = count(&sql, |value| detect_sql(value).is_some());
     println!("SQL: {found} of {of}");
-    // libinjection finds some 70%.
+    // libinjection finds about 70%.
     assert!(found * 1000 >= of * 980, "{found} of {of}");
     let (found, of) = count(&script, detect_script);
     println!("script: {found} of {of}");
-    // libinjection finds some 95%.
+    // libinjection finds about 95%.
     assert!(found * 1000 >= of * 990, "{found} of {of}");
 }
 

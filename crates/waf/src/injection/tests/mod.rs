@@ -1,4 +1,4 @@
-//! Both detectors on ordinary values, on the corpora of the machine that has them, and on input made to cost time.
+//! Both detectors on ordinary values, on the corpora if available, and on input designed to take much time.
 
 mod corpora;
 mod ordinary;

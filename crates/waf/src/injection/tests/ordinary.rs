@@ -1,4 +1,4 @@
-//! Values that people and programs send, none of which is an attack.
+//! Values that people and programs send; none is an attack.
 
 pub(super) const ORDINARY: &[&str] = &[
     // Names.
@@ -144,7 +144,7 @@ pub(super) const ORDINARY: &[&str] = &[
     "à la carte",
     "or fin 18 carats",
     "D'or 1st parfume",
-    // Queries of a search.
+    // Search queries.
     "best hotels in paris under $200",
     "how to select from multiple tables in sql",
     "python list sort order by key",

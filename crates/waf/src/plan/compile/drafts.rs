@@ -1,4 +1,4 @@
-//! Rules that directives behind them may still change.
+//! Rules that later directives may still change.
 
 use regex::bytes::Regex;
 
@@ -6,12 +6,12 @@ use super::Compiler;
 use crate::seclang::{Action, Disruption, Phase, Piece, Place, Rule, Target};
 use crate::transformation::Transformation;
 
-/// Status of a rule that denies and names none.
+/// Status of a denying rule without a status.
 const STATUS_DEFAULT: u16 = 403;
-/// Most rules.
+/// Maximum number of rules.
 const RULES_MAX: usize = 20_000;
 
-/// What `SecDefaultAction` has said for a phase.
+/// Defaults of a phase, set by `SecDefaultAction`.
 #[derive(Debug, Clone)]
 pub(super) struct Defaults {
     pub disruption: Disruption,
@@ -35,7 +35,7 @@ impl Default for Defaults {
     }
 }
 
-/// A rule that others may still change.
+/// A rule that later directives may still change.
 pub(super) struct Draft {
     pub place: Place,
     pub id: u64,
@@ -93,9 +93,9 @@ impl Compiler<'_> {
         }
     }
 
-    /// Rules that are there by now get more targets, or leave some out.
+    /// Adds targets or exclusions to the selected rules so far.
     pub(super) fn update_targets(&mut self, targets: &[Target], is_it: impl Fn(&Draft) -> bool) {
-        // What has no targets is no rule but an action: it always holds.
+        // A rule without targets is an unconditional action.
         let has_targets = |draft: &Draft| !draft.rule.targets.is_empty();
         for draft in self.drafts.iter_mut().filter(|draft| has_targets(draft) && is_it(draft)) {
             draft.rule.targets.extend_from_slice(targets);
@@ -108,7 +108,7 @@ impl Compiler<'_> {
             let help = "put the directive after the rule that it changes";
             return self.problem(place, format!("there is no rule {id}"), help);
         };
-        // What there may be once takes the place of what was there.
+        // An action that may occur only once replaces the earlier one.
         for action in actions {
             let kind = std::mem::discriminant(action);
             let is_many = matches!(

@@ -1,4 +1,4 @@
-//! Operators, and what texts need for them to match.
+//! Compiles operators, and derives their needs.
 
 use super::Compiler;
 use super::drafts::Draft;
@@ -7,11 +7,11 @@ use crate::plan::literals::{self, Needs};
 use crate::plan::operators::{self, Comparison, Relation, TextComparison};
 use crate::seclang::{Operator, OperatorKind, Pattern, Template};
 
-/// Largest file of words or networks.
+/// Maximum size of a file of words or networks.
 const FILE_BYTES_MAX: usize = 16 << 20;
 
 impl Compiler<'_> {
-    /// An operator as it is evaluated, and what texts need for it to match.
+    /// Compiles an operator, and derives its needs, which every matching text meets.
     pub(super) fn operator(
         &mut self,
         operator: &Operator,
@@ -68,7 +68,7 @@ impl Compiler<'_> {
         Comparison::Text(how, self.template(text, draft))
     }
 
-    /// The lines of files that stand beside the rule's, without comments.
+    /// Lines of files next to the rule's file, without comments.
     fn words_of(&mut self, names: &[Box<str>], draft: &Draft) -> Result<Vec<Box<[u8]>>, String> {
         let mut words = Vec::new();
         for name in names {
@@ -102,7 +102,7 @@ fn pm(words: &[Box<[u8]>]) -> Result<(Comparison, Option<NeedsByKind>), String> 
     Ok((Comparison::Pm(operators::words(words)?), Some(needs)))
 }
 
-/// What texts need for a pattern to match, by their kinds.
+/// The needs of a pattern for texts of each kind.
 pub(in crate::plan) fn needs_of(pattern: &Pattern) -> NeedsByKind {
     let anything = || facts::kinds().map(|_| Some(Needs::default())).collect();
     let Pattern::Linear(regex) = pattern else { return anything() };
@@ -112,7 +112,7 @@ pub(in crate::plan) fn needs_of(pattern: &Pattern) -> NeedsByKind {
         .dot_matches_new_line(true)
         .build()
         .parse(regex.as_str());
-    // It was compiled with these settings; a pattern of which nothing is known is always tried.
+    // The pattern was compiled with the same settings. A pattern that is not analysed is always tried.
     match hir {
         Ok(hir) => facts::kinds().map(|absent| literals::needs(&hir, &absent)).collect(),
         Err(_) => anything(),

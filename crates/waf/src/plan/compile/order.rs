@@ -1,4 +1,4 @@
-//! Where rules stand, and where one that holds goes on.
+//! Places of rules, and of the rules that evaluation continues with.
 
 use std::collections::HashMap;
 
@@ -6,9 +6,9 @@ use super::Compiler;
 use super::drafts::{Draft, phase_of};
 use crate::seclang::{Action, Phase};
 
-/// Where rules stand once all are known.
+/// Places of rules, once all rules are known.
 pub(super) struct Order {
-    /// Of each rule that was read, its place, or that of the next one if it was removed.
+    /// The place of each rule read; for a removed rule, the place of the next one.
     pub places: Vec<usize>,
     pub by_id: HashMap<u64, usize>,
     pub phases: Vec<Phase>,
@@ -19,7 +19,7 @@ fn place_of(index: usize) -> u32 {
 }
 
 impl Compiler<'_> {
-    /// Where a rule that holds goes on, if not with the next one. Rules are passed over that stand behind it alone.
+    /// The place where evaluation continues after a match, if that is not the next rule. Only later rules are skipped.
     pub(super) fn skip(
         &self,
         draft: &Draft,

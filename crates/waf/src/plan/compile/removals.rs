@@ -1,10 +1,10 @@
-//! Which rules a control takes out, found once for all requests.
+//! Resolves the rules that controls remove, once for all requests.
 
 use crate::plan::index::Bits;
 use crate::plan::rule::{CompiledRule, Effect};
 use crate::seclang::Control;
 
-/// Writes down for each control the rules that it speaks of.
+/// Stores in each control the rules that it selects.
 pub(super) fn resolve(rules: &mut [CompiledRule]) {
     let found: Vec<Bits> = controls(rules).map(|control| spoken_of(control, rules)).collect();
     let effects = rules.iter_mut().flat_map(|rule| &mut rule.links).flat_map(|it| &mut it.effects);

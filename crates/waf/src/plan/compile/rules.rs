@@ -1,4 +1,4 @@
-//! A rule with its chain.
+//! Compiles a rule with its chain.
 
 use super::Compiler;
 use super::drafts::{Draft, phase_of, severity_of, tag};
@@ -37,7 +37,7 @@ impl Compiler<'_> {
             skip: None,
             absent: None,
         };
-        // Messages of the last rule of a chain stand for it where the first has none.
+        // Messages of the last rule of a chain are used if the first rule has none.
         let mut links = Vec::new();
         let mut at = Some(rule);
         while let Some(rule) = at {
@@ -46,7 +46,7 @@ impl Compiler<'_> {
             links.push(self.link(draft, rule, shared)?);
             at = rule.chained.as_deref();
         }
-        // What blocks does what the default of the phase says.
+        // `block` means the disruptive action of the phase's defaults.
         if compiled.disruption == Disruption::Block {
             compiled.disruption = match &defaults.disruption {
                 Disruption::Block => Disruption::Pass,
@@ -88,7 +88,7 @@ impl Compiler<'_> {
     }
 
     fn link(&mut self, draft: &Draft, rule: &Rule, shared: &mut Shared) -> Result<Link, String> {
-        // Chained rules are rules as well: they have the defaults of the phase.
+        // Chained rules use the defaults of the phase too.
         let mut pipeline = draft.defaults.transformations.clone();
         let mut effects = Vec::new();
         let (mut captures, mut is_multi_match) = (draft.defaults.captures, false);
@@ -108,13 +108,13 @@ impl Compiler<'_> {
             }
         }
         let (kind, needs) = self.operator(&rule.operator, draft)?;
-        // A negated operator holds for what has nothing of that.
+        // A negated operator matches texts without the needed parts, so the index cannot choose it.
         let is_chosen = !rule.operator.is_negated;
         let is_late = phase_of(&draft.rule) > Phase::RequestBody;
         let number =
             needs.filter(|_| is_chosen).map(|needs| shared.operator(needs, is_late)).transpose()?;
         let targets: Box<[Target]> = rule.targets.clone().into();
-        // What `ctl` changes may be what this link itself has still to look at.
+        // `ctl` may change values that this link has yet to examine.
         let is_steady = !effects.iter().any(|effect| matches!(effect, Effect::Control(..)));
         let group = is_steady
             .then(|| shared.group(&targets, pipeline, is_multi_match, number.is_some()))
@@ -151,7 +151,7 @@ impl Compiler<'_> {
             }
             Action::ExpireVariable { .. } => Effect::Expire,
             Action::InitCollection(collection, _) => Effect::Open(*collection),
-            // Which rules it speaks of is known when all are compiled.
+            // The rules that it selects are resolved after all rules are compiled.
             Action::Control(control) => Effect::Control(control.clone(), Bits::default()),
             Action::Sanitise(target) => Effect::Mask(target.clone()),
             _ => return None,
@@ -166,7 +166,7 @@ impl Compiler<'_> {
     }
 }
 
-/// What a rule asks for that is not here, and why.
+/// The unsupported feature that a rule needs, and why it is unsupported.
 fn what_is_absent(rule: &Rule) -> Option<(String, &'static str)> {
     if let OperatorKind::Elsewhere(name) = &rule.operator.kind {
         let why = "weir queries no external data for a request";

@@ -1,18 +1,18 @@
-//! What rules share.
+//! Data shared by rules.
 
 use crate::plan::facts::{NeedsByKind, OperatorNeeds};
 use crate::plan::rule::{Group, GroupTarget, Pipeline, PipelineId};
 use crate::seclang::{Target, TargetKind, Variable};
 use crate::transformation::{Steps, Transformation};
 
-/// What rules share, while they are compiled.
+/// Data shared by rules, during compilation.
 #[derive(Default)]
 pub(super) struct Shared {
     pub pipelines: Vec<Pipeline>,
     pub needs: Vec<OperatorNeeds>,
     pub groups: Vec<Group>,
     pub targets: Vec<GroupTarget>,
-    /// How many different lists of targets groups have.
+    /// Number of different target lists of groups.
     pub sets_count: u16,
 }
 
@@ -33,7 +33,7 @@ impl Shared {
         u16::try_from(self.needs.len() - 1).map_err(|_| "there are too many operators".to_owned())
     }
 
-    /// The place of a target, without what is left out of it.
+    /// The place of a target with its exclusions.
     fn target(&mut self, target: &Target, all: &[Target]) -> Option<u16> {
         let is_left_out = |other: &&Target| {
             other.kind == TargetKind::Excluded && other.variable == target.variable
@@ -48,7 +48,7 @@ impl Shared {
         u16::try_from(place).ok()
     }
 
-    /// The number of a list of targets. There are no more of them than groups.
+    /// The number of a target list. There are at most as many as groups.
     fn set(&mut self, targets: &[u16]) -> u16 {
         match self.groups.iter().find(|group| *group.targets == *targets) {
             Some(known) => known.set,
@@ -59,7 +59,7 @@ impl Shared {
         }
     }
 
-    /// The group of links that look at these values, if all of them are values of the message at hand.
+    /// The group of links with these values, if all are values of the message.
     pub(super) fn group(
         &mut self,
         targets: &[Target],
@@ -89,7 +89,7 @@ impl Shared {
     }
 }
 
-/// Whether rules cannot change it.
+/// Whether rules cannot change the variable.
 fn is_of_message(variable: Variable) -> bool {
     !matches!(
         variable,

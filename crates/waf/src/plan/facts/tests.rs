@@ -1,4 +1,4 @@
-//! No candidate is lost: what a pattern matches, the index says that it may match.
+//! The index never loses a candidate: every pattern that matches a text is among the operators that may match it.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 use weir_testing::Random;
@@ -7,7 +7,7 @@ use super::*;
 use crate::plan::compile::needs_of;
 use crate::seclang::Pattern;
 
-/// Patterns whose needs are easily read wrong.
+/// Patterns whose needs are easily misread.
 const PATTERNS: [&str; 58] = [
     "abc",
     "(?i)select",
@@ -69,12 +69,12 @@ const PATTERNS: [&str; 58] = [
     "(?:a?){3}b",
 ];
 
-/// Bytes that texts are made of beside what patterns match.
+/// Bytes of texts, besides those that patterns match.
 const NOISE: &[u8] = b"aAbBxX0 '\"`\\/;|&$<>(){}[].-_\n\t\0\x80\xc3\xbc\xff";
 const TEXTS_EACH: usize = 200;
-/// Deepest part of a pattern, by far.
+/// Nesting limit, far above any pattern's depth.
 const DEPTH_MAX: usize = 100;
-/// Most repetitions above the fewest.
+/// Maximum number of repetitions above the minimum.
 const MORE_MAX: usize = 3;
 
 fn parsed(pattern: &Pattern) -> Hir {
@@ -83,7 +83,7 @@ fn parsed(pattern: &Pattern) -> Hir {
     parser.build().parse(pattern.as_str()).expect("a pattern")
 }
 
-/// Writes a text that the pattern matches, if its anchors allow it.
+/// Writes a text that the pattern matches, unless its anchors prevent it.
 fn write(pattern: &Hir, random: &mut Random, depth: usize, text: &mut Vec<u8>) {
     assert!(depth < DEPTH_MAX);
     match pattern.kind() {
@@ -122,7 +122,7 @@ fn noise(random: &mut Random, text: &mut Vec<u8>) {
     text.extend((0..count).map(|_| NOISE[random.below(NOISE.len())]));
 }
 
-/// Around what a pattern matches, what others do, and what none does.
+/// A text: a match of one pattern between matches of others and noise.
 fn text(parts: &[Hir], own: usize, random: &mut Random) -> Vec<u8> {
     let mut text = Vec::new();
     noise(random, &mut text);
@@ -131,7 +131,7 @@ fn text(parts: &[Hir], own: usize, random: &mut Random) -> Vec<u8> {
         write(&parts[part], random, 0, &mut text);
         noise(random, &mut text);
     }
-    // A cut, or a byte too many.
+    // Cuts the text, or adds a byte.
     if random.percent(20) && !text.is_empty() {
         let at = random.below(text.len());
         if random.percent(50) {
@@ -185,7 +185,7 @@ fn no_candidate_is_lost() {
             }
         }
     }
-    // It has shown something: most texts match, and the index leaves out most operators.
+    // The test is meaningful: most texts match, and the index excludes most operators.
     let texts = patterns.len() * TEXTS_EACH;
     assert!(matches * 2 > texts, "{matches} of {texts} texts match");
     assert!(spared * 3 > texts * patterns.len(), "{spared} are spared");
@@ -224,7 +224,7 @@ fn only_wanted_operators_are_candidates() {
 
 #[test]
 fn texts_of_each_kind_have_candidates_of_their_own() {
-    // Where a text has no quote, nothing may stand between the letters.
+    // In texts without quotes, nothing may separate the letters.
     let needs = OperatorNeeds {
         by_kind: needs_of(&Pattern::new("b[\"']*a[\"']*s[\"']*h").expect("a pattern")),
         is_late: false,

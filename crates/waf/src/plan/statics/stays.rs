@@ -1,4 +1,4 @@
-//! What rules that stay read, change and end.
+//! Records the variables that the remaining rules read or change, and the phases that they end.
 
 use super::{PHASES, Walk};
 use crate::plan::operators::Comparison;
@@ -8,7 +8,7 @@ use crate::plan::template::{CompiledPiece, CompiledTemplate};
 use crate::seclang::{Allow, Control, Disruption, Variable};
 
 impl Walk<'_> {
-    /// Takes note of what a rule reads and may change that stays.
+    /// Records the variables that a remaining rule reads or may change.
     pub(super) fn keep(&mut self, rule: &CompiledRule) {
         for template in rule.message.iter().chain(&rule.log_data).chain(&rule.redirect) {
             self.reads_template(template);
@@ -20,7 +20,7 @@ impl Walk<'_> {
             }
         }
         self.conditional.extend(rule.skip);
-        // As an index, a phase's number is that of the next one.
+        // Phases are numbered from 1, so as an index the number refers to the next phase.
         let goes_on_in = match &rule.disruption {
             Disruption::Pass | Disruption::Block => return,
             Disruption::Allow(Allow::Phase) => rule.phase as usize,
@@ -98,7 +98,7 @@ impl Walk<'_> {
             VariableName::Known(symbol) => self.grown.set(symbol.0 as usize),
             VariableName::Made(template) => {
                 self.reads_template(template);
-                // Any name that begins as this one does.
+                // Any name with this prefix.
                 let prefix: &[u8] = match template.0.first() {
                     Some(CompiledPiece::Text(text)) => text,
                     _ => b"",

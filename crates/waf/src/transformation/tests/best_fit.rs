@@ -1,4 +1,4 @@
-//! Letters and their likenesses.
+//! Letters and their best fit.
 
 use super::super::best_fit::{best_fit, is_full_width};
 

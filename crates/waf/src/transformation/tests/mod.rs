@@ -13,7 +13,7 @@ mod url;
 
 use super::Transformation;
 
-/// What the transformation makes of the input, and whether it says that it changed something.
+/// The output of a transformation, and whether it reports a change.
 fn transformed(transformation: Transformation, input: &[u8]) -> (bool, Vec<u8>) {
     let mut output = Vec::new();
     let changed = transformation.apply(input, &mut output);
@@ -24,7 +24,7 @@ fn transformed(transformation: Transformation, input: &[u8]) -> (bool, Vec<u8>) 
     (changed, output)
 }
 
-/// Compares what a transformation makes of each input; an input that is its own result must be reported as unchanged.
+/// Compares the output for each input; an unchanged input must be reported as unchanged.
 fn check<I: AsRef<[u8]>, O: AsRef<[u8]>>(
     transformation: Transformation,
     cases: impl IntoIterator<Item = (I, O)>,

@@ -1,4 +1,4 @@
-//! What holds for all inputs, over inputs that a seed determines.
+//! Properties of all inputs, tested with inputs from a seed.
 
 use weir_testing::Random;
 
@@ -8,7 +8,7 @@ use super::transformed;
 
 const SEEDS: u64 = 4_000;
 
-/// What transformations look for, whole and cut off.
+/// Character sequences that transformations decode or remove, complete and truncated.
 const PIECES: [&[u8]; 60] = [
     b"%",
     b"%u",
@@ -72,7 +72,7 @@ const PIECES: [&[u8]; 60] = [
     b"(,",
 ];
 
-/// Bytes and pieces of escapes in any order, often longer than a block of the quick look.
+/// Bytes and pieces of escapes in any order, often longer than a block of the fast scan.
 fn hostile(random: &mut Random) -> Vec<u8> {
     let mut input = Vec::new();
     for _ in 0..random.below(40) {
@@ -86,7 +86,7 @@ fn hostile(random: &mut Random) -> Vec<u8> {
     input
 }
 
-/// Text with little to change in it: what a quick look must not overlook.
+/// Text that transformations change in few places: the fast scan must not overlook them.
 fn nearly_plain(random: &mut Random) -> Vec<u8> {
     let mut input: Vec<u8> = (0..random.below(70)).map(|_| b'a' + random.below(26) as u8).collect();
     for _ in 0..random.below(3) {
@@ -97,7 +97,7 @@ fn nearly_plain(random: &mut Random) -> Vec<u8> {
     input
 }
 
-/// Those that say that they changed something even if the result is the same by chance.
+/// Transformations that report a change even if the result happens to be equal.
 fn always_writes(transformation: Transformation) -> bool {
     matches!(
         transformation,
@@ -178,7 +178,7 @@ fn the_inputs_change_at_times() {
     }
 }
 
-/// Quadratic time would make this take minutes.
+/// With quadratic time, this test would take minutes.
 #[test]
 fn long_runs_take_linear_time() {
     const LEN: usize = 1 << 16;

@@ -1,9 +1,9 @@
-//! Plain and slow forms of some transformations, written for comparison alone.
+//! Simple and slow versions of some transformations, for comparison.
 
 use super::super::Transformation;
 use super::super::best_fit::best_fit;
 
-/// A plain form of the transformation, if there is one.
+/// The simple version of the transformation, if there is one.
 pub(super) fn reference(transformation: Transformation, input: &[u8]) -> Option<Vec<u8>> {
     let plain: fn(&[u8]) -> Vec<u8> = match transformation {
         Transformation::UrlDecodeUni => url_decode_uni,
@@ -24,13 +24,13 @@ pub(super) fn reference(transformation: Transformation, input: &[u8]) -> Option<
     Some(plain(input))
 }
 
-/// The number that the text spells, if all of it, and at least one character, are digits.
+/// The value of a text that consists of at least one digit and nothing else.
 fn number(text: &[u8], radix: u32) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     if text.is_empty() || !text.chars().all(|character| character.is_digit(radix)) {
         return None;
     }
-    // Too long for the type is also too great for a character.
+    // A number too large for the type is also too large for a character.
     Some(u64::from_str_radix(text.trim_start_matches('0'), radix).unwrap_or(
         match text.trim_matches('0') {
             "" => 0,
@@ -177,7 +177,7 @@ fn css_decode(input: &[u8]) -> Vec<u8> {
     output
 }
 
-/// Removes whitespace, or puts one space in the place of each run.
+/// Removes whitespace, or replaces each run by one space.
 fn spaces(input: &[u8], one_stays: bool) -> Vec<u8> {
     let mut output = Vec::new();
     let mut before = false;

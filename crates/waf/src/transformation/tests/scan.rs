@@ -1,8 +1,8 @@
-//! Quick looks: a hit counts wherever it stands.
+//! Fast scans: a hit counts at any place.
 
 use super::super::scan::{any, any_pair, position};
 
-/// Lengths around those of blocks and stretches.
+/// Lengths close to multiples of blocks and stretches.
 fn lengths() -> impl Iterator<Item = usize> {
     (0..35).chain(254..260).chain(510..515)
 }

@@ -21,7 +21,7 @@ fn compress_whitespace() {
             (b"a\xa0\xa0 b", b"a b"),
             (b"a\xc2\xa0b\xc2\x85c", b"a b c"),
             ("a\u{3000}\u{2003} b".as_bytes(), b"a b"),
-            // A0 is a part of these letters.
+            // The byte A0 is a part of these letters.
             ("à la Å".as_bytes(), "à la Å".as_bytes()),
             ("你  好".as_bytes(), "你 好".as_bytes()),
             (b"\xc2 \xa0", b"\xc2 "),

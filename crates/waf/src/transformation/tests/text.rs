@@ -1,4 +1,4 @@
-//! Letters, lengths and digests.
+//! Case, lengths and digests.
 
 use super::super::Transformation;
 use super::{check, transformed};
@@ -66,7 +66,7 @@ fn length() {
     }
 }
 
-/// The digest in hexadecimal digits, as rules use it.
+/// The digest in hexadecimal digits, as used by rules.
 fn digest(transformation: Transformation, input: &[u8]) -> String {
     let (changed, raw) = transformed(transformation, input);
     assert!(changed);

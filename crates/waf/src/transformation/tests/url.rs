@@ -53,10 +53,10 @@ fn url_decode_uni() {
         (b"%u%u0041", b"%uA"),
         (b"%%u0041", b"%A"),
         (b"%u00411", b"A1"),
-        // Beyond the likenesses the low byte counts.
+        // Without a best fit, the low byte is used.
         (b"%u4e3c", b"<"),
         (b"%u0430", b"0"),
-        // Likenesses of quotes, letters and spaces.
+        // Best fits of quotes, letters and spaces.
         (b"%u02bc or 1=1", b"' or 1=1"),
         (b"%u2019%u201c", b"'\""),
         (b"%u015fcript", b"script"),
@@ -103,11 +103,11 @@ fn utf8_to_unicode() {
             ("😀".as_bytes(), b"%u1f600"),
             ("\u{10ffff}\u{10000}".as_bytes(), b"%u10ffff%u10000"),
             ("\u{80}\u{7ff}\u{800}\u{ffff}".as_bytes(), b"%u0080%u07ff%u0800%uffff"),
-            // Overlong forms and surrogates are decoded.
+            // Overlong forms and surrogates are converted.
             (b"\xc0\xbc\xc1\x81", b"%u003c%u0041"),
             (b"\xe0\x80\xbc\xf0\x80\x80\xbc", b"%u003c%u003c"),
             (b"\xed\xa0\x80", b"%ud800"),
-            // What is malformed beyond that stands.
+            // Other malformed bytes are unchanged.
             (b"\x80\xbf", b"\x80\xbf"),
             (b"<\xffscript", b"<\xffscript"),
             (b"\xc3", b"\xc3"),

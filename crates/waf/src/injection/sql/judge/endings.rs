@@ -1,4 +1,4 @@
-//! What ends the query that a value was put into: a second query, another statement, a comment, the text that follows.
+//! Tokens that end the query into which a value was inserted: a second query, another statement, a comment, the text that follows.
 
 use super::super::selection::{self, Weight};
 use super::super::statements;
@@ -7,7 +7,7 @@ use super::super::token::{Class, Token};
 use super::{Judge, Step};
 
 impl Judge<'_> {
-    /// UNION: with what follows, a second query.
+    /// UNION: an injection if a second query follows.
     pub(super) fn union(&mut self) -> Step {
         while self.tokens.take(Class::All) || self.tokens.take(Class::Open) {}
         let is_row = self.tokens.take(Class::Values);
@@ -44,7 +44,7 @@ impl Judge<'_> {
         }
     }
 
-    /// A statement without a semicolon before it, as SQL Server permits.
+    /// A statement without a preceding semicolon, as SQL Server permits.
     pub(super) fn adjacent_statement(&mut self, first: Class) -> Step {
         if self.origin == Some(Origin::Name) && self.previous != Class::Close {
             return Step::Pass;
@@ -63,7 +63,7 @@ impl Judge<'_> {
         let is_hash = bytes.first() == Some(&b'#');
         let text = bytes.get(if is_hash { 1 } else { 2 }..).unwrap_or_default();
         let is_blank = text.iter().all(|byte| matches!(byte, b' ' | b'-' | b'+'));
-        // `"#1"`, `'--help'`: what a quoted text may begin with, or `Dads' #1`.
+        // `"#1"` and `'--help'` may begin a quoted text, and `#1` may follow an apostrophe: `Dads' #1`.
         let begins_word = is_hash || text.first().is_some_and(u8::is_ascii_alphanumeric);
         let is_word = (is_hash && comment.gap) || (begins_word && text.contains(&self.quote));
         match self.origin {
@@ -78,7 +78,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the value ends in a text that the quote of the query closes, with an operator before: `' or '1`, `'='`.
+    /// Whether the value ends in a text that the query's own quote closes, after an operator: `' or '1`, `'='`.
     pub(super) fn ends_in_text(&self) -> bool {
         if !self.is_closing || self.operators == 0 || self.previous != Class::Text {
             return false;
@@ -91,7 +91,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the operand before is no mere name.
+    /// Whether the previous operand is more than a name.
     pub(super) fn is_last_value(&self) -> bool {
         matches!(self.left, Some(Operand::Value | Operand::Computed))
     }

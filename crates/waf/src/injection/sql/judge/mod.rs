@@ -1,8 +1,7 @@
 //! The grammar of a value within a query.
 //!
-//! The reader knows two places: an operand must come, or an operator must. What it reads is valid SQL up to where it stands; the first token
-//! that has no place ends the reading without a verdict. A verdict that depends on an operand waits for the token after it: in
-//! "1 or 2 = 2nd best" that is a word, and so the text is no SQL.
+//! The reader has two states: it expects an operand, or an operator. It has read valid SQL so far; the first invalid token ends the reading without a
+//! verdict. A verdict that depends on an operand waits for the next token: in "1 or 2 = 2nd best", this token is a word, so the text is no SQL.
 
 mod endings;
 mod operands;
@@ -15,13 +14,13 @@ use super::strength::{Operand, Origin, Strength};
 use super::token::{Class, Token};
 use super::tokens::Tokens;
 
-/// What the reader does after a token.
+/// The state of the reader after a token.
 pub(super) enum Step {
-    /// An operand must come.
+    /// An operand is expected.
     Operand,
-    /// An operator must come.
+    /// An operator is expected.
     Operator,
-    /// No SQL from here on, or nothing left: no injection.
+    /// No injection: the rest is no SQL, or there is none.
     Pass,
     /// An injection.
     Found,
@@ -36,61 +35,61 @@ impl Step {
 /// The reader.
 pub(super) struct Judge<'a> {
     tokens: Tokens<'a>,
-    /// How the value left the place it was put in.
+    /// How the value left the place where it was inserted.
     origin: Option<Origin>,
-    /// The quote that the value was put into, or 0.
+    /// The quote around the value's place, or 0.
     quote: u8,
-    /// Nothing, or the end of a word, stands before that quote: it ends a text. Else it may begin one, as in prose.
+    /// Whether the quote is at the start of the value or after the end of a word, so that it ends a text. Otherwise it may begin one, as in prose.
     is_closing: bool,
-    /// The class of the token before.
+    /// The class of the previous token.
     previous: Class,
-    /// Operators since the value left its place.
+    /// Number of operators since the value left its place.
     operators: u32,
-    /// AND, OR, WHERE, WHEN: what follows decides which rows are met.
+    /// After AND, OR, WHERE or WHEN: the next operands decide which rows match.
     condition: bool,
-    /// That came from `if (`, which is code in most languages: only what is known beforehand counts.
+    /// The condition follows `if (`, which is code in most languages: only comparisons with a constant result count.
     is_code: bool,
-    /// Operands that are no names.
+    /// Number of operands other than names.
     values: u32,
     /// The left side of a comparison.
     left: Option<Operand<'a>>,
-    /// A comparison waits for its right side.
+    /// Whether a comparison waits for its right side.
     compares: bool,
-    /// BETWEEN waits for its AND.
+    /// Whether BETWEEN waits for its AND.
     between: bool,
-    /// ORDER BY or GROUP BY was passed.
+    /// Whether ORDER BY or GROUP BY was read.
     sorts: bool,
-    /// LIMIT was passed.
+    /// Whether LIMIT was read.
     limits: bool,
-    /// An operator was passed that prose does not have.
+    /// Whether an operator was read that does not occur in prose.
     bitwise: bool,
-    /// The last operator gives a condition to two empty texts: not those that stand between quotes in other languages too.
+    /// Whether the last operator makes a condition of two empty texts; false for operators that occur between quotes in other languages too.
     is_effective: bool,
-    /// What the next operand completes: a call that is an attack, or one that is compared.
+    /// The finding that the next operand completes: an attacking call, or a compared one.
     armed: Option<Strength>,
-    /// What was found, if the next token is valid.
+    /// The finding, if the next token is valid.
     held: Option<Strength>,
     nesting: Nesting,
 }
 
-/// Parentheses that are open.
+/// Open parentheses.
 #[derive(Default)]
 struct Nesting {
-    /// How many.
+    /// Their number.
     depth: u32,
-    /// The depth at which a function was called that has another one within, perhaps.
+    /// The depth of a function call that may contain another call.
     call_depth: Option<u32>,
-    /// Which of them are those of a call: a bit for each of the innermost ones.
+    /// The parentheses that belong to calls: a bit for each of the innermost ones.
     calls: u64,
 }
 
 impl<'a> Judge<'a> {
-    /// Reads a value that stands in a query as it is.
+    /// Reads a value that was inserted into a query without quotes.
     pub(super) fn unquoted(tokens: Tokens<'a>) -> Self {
         Self::new(tokens, None)
     }
 
-    /// Reads what follows the quote that ends the text a value was put into. `before`: the byte before that quote.
+    /// Reads the rest of a value after the quote that ends its text. `before`: the byte before this quote.
     pub(super) fn quoted(mut tokens: Tokens<'a>, quote: u8, before: Option<u8>) -> Self {
         tokens.begin_with(Class::Text);
         let is_closing =
@@ -122,8 +121,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Reads what follows a comment within a comment. That is one query to some databases, and another to the rest; what lies after
-    /// it is read as if it stood alone, and the beginning of a second query is enough.
+    /// Reads the text after a nested comment. Databases disagree whether it is part of the query, so it is read as if it stood alone, and the
+    /// beginning of a second query is sufficient.
     pub(super) fn is_begun_query(tokens: &mut Tokens<'_>) -> bool {
         if matches!(
             tokens.peek().class,
@@ -140,7 +139,7 @@ impl<'a> Judge<'a> {
         self.is_injection().then_some(self.tokens.fingerprint)
     }
 
-    /// Bytes looked at up to the verdict.
+    /// Number of bytes examined up to the verdict.
     #[cfg(test)]
     pub(super) fn steps(mut self) -> usize {
         self.is_injection();
@@ -162,7 +161,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Which place a value begins with, where it stands as it is.
+    /// The first state of a value without quotes.
     fn begin(&mut self) -> Step {
         let first = self.tokens.peek();
         match first.class {
@@ -194,7 +193,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether a word is meant, rather than a sign.
+    /// Whether the token is a word, not a sign.
     fn is_word(&self, token: &Token) -> bool {
         self.tokens.bytes(token).first().is_some_and(u8::is_ascii_alphabetic)
     }

@@ -1,4 +1,4 @@
-//! Tokens where an operand must come: values, calls, queries within the query.
+//! Tokens where an operand is expected: values, calls, subqueries.
 
 use super::super::selection::{self, Weight};
 use super::super::strength::{self, Operand, Origin, Strength};
@@ -6,7 +6,7 @@ use super::super::token::{Class, Token};
 use super::{Judge, Step};
 
 impl<'a> Judge<'a> {
-    /// Reads a token where an operand must come.
+    /// Reads a token where an operand is expected.
     pub(super) fn operand(&mut self, token: Token) -> Step {
         let next = self.tokens.peek();
         let calls = next.class == Class::Open;
@@ -47,7 +47,7 @@ impl<'a> Judge<'a> {
             class if class.is_function() && calls => self.call(token),
             // LIKE(a, b), ISNULL(a).
             Class::Compare | Class::Is if calls && self.is_word(&token) => self.call(token),
-            // REPLACE, INSERT: also functions.
+            // REPLACE and INSERT are also functions.
             Class::Verb(_) if calls && !next.gap && self.operators > 0 => self.unknown_call(),
             Class::Name | Class::Catalog if calls && !next.gap => self.unknown_call(),
             class if class.is_name() => self.complete(Operand::Name(self.tokens.bytes(&token))),
@@ -58,12 +58,12 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether the value began as ordinary text does.
+    /// Whether the value began like ordinary text.
     pub(super) fn is_loose(&self) -> bool {
         matches!(self.origin, None | Some(Origin::Name))
     }
 
-    /// An operand is complete: the end of a comparison, or of a call that is an attack.
+    /// Completes an operand: ends a comparison, or an attacking call.
     pub(super) fn complete(&mut self, operand: Operand<'a>) -> Step {
         let origin = *self.origin.get_or_insert(match operand {
             Operand::Value | Operand::Computed
@@ -89,13 +89,13 @@ impl<'a> Judge<'a> {
         Step::Operator
     }
 
-    /// A parenthesis opens: that of a call, if the token before is a name.
+    /// Opens a parenthesis, of a call if the previous token is a name.
     pub(super) fn open(&mut self) {
         self.nesting.depth = self.nesting.depth.saturating_add(1);
         self.nesting.calls = (self.nesting.calls << 1) | u64::from(self.previous.is_function());
     }
 
-    /// A parenthesis closes. True: it ends a call.
+    /// Closes a parenthesis. True: it ends a call.
     pub(super) fn close(&mut self) -> bool {
         let is_call = self.nesting.calls & 1 == 1;
         self.nesting.calls >>= 1;
@@ -103,7 +103,7 @@ impl<'a> Judge<'a> {
         is_call
     }
 
-    /// A known function is called.
+    /// Reads the call of a known function.
     fn call(&mut self, function: Token) -> Step {
         let gap = self.tokens.peek().gap;
         let is_nested = self.nesting.call_depth.is_some_and(|depth| self.nesting.depth > depth);
@@ -132,7 +132,7 @@ impl<'a> Judge<'a> {
         Step::Operand
     }
 
-    /// A function is called that is not in the tables.
+    /// Reads the call of a function that is not in the tables.
     fn unknown_call(&mut self) -> Step {
         self.origin.get_or_insert(Origin::Name);
         if self.origin == Some(Origin::Quote)
@@ -144,7 +144,7 @@ impl<'a> Judge<'a> {
         Step::Operand
     }
 
-    /// The right side of a comparison is a call: that says enough, once the call has an operand.
+    /// Compares with a call: the finding is complete once the call has an operand.
     fn compare_with_call(&mut self, operand: Operand<'a>) {
         let compares = std::mem::take(&mut self.compares) && self.condition && !self.is_code;
         if let (true, None, Some(left)) = (compares, self.armed, self.left) {
@@ -160,7 +160,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// A query within the query.
+    /// Reads a subquery.
     fn selection(&mut self) -> Step {
         let wanted = match self.origin {
             None | Some(Origin::Name) => Weight::Sure,

@@ -1,14 +1,14 @@
-//! Tokens where an operator must come: comparisons, AND and OR, clauses.
+//! Tokens where an operator is expected: comparisons, AND and OR, clauses.
 
 use super::super::strength::{self, Operand, Origin};
 use super::super::token::{Class, Token};
 use super::{Judge, Step};
 
 impl Judge<'_> {
-    /// Reads a token where an operator must come.
+    /// Reads a token where an operator is expected.
     pub(super) fn operator(&mut self, token: Token) -> Step {
         if let Some(held) = self.held.take() {
-            // What an application puts behind the value may be no SQL either, once the value is out of its quotes.
+            // After the value has left its quotes, the text that an application appends may be invalid SQL too.
             let is_tail = token.class == Class::Other && self.origin == Some(Origin::Quote);
             if !token.class.may_follow_operand() && !is_tail {
                 return Step::Pass;
@@ -111,7 +111,7 @@ impl Judge<'_> {
         }
     }
 
-    /// An operator with an operand on each side.
+    /// Reads an operator with an operand on each side.
     fn binary(&mut self) -> Step {
         self.operators = self.operators.saturating_add(1);
         Step::Operand
@@ -146,7 +146,7 @@ impl Judge<'_> {
         self.binary()
     }
 
-    /// AS: a name follows, or a type.
+    /// Reads AS, followed by a name or a type.
     fn alias(&mut self) -> Step {
         let name = self.tokens.next().class;
         if name.is_name() || name == Class::Text { Step::Operator } else { Step::Pass }
