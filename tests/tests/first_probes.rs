@@ -1,5 +1,5 @@
-//! A start and a reload wait for the first probes of members that are new: nobody gets 503 because weir does not
-//! know them yet.
+//! A start and a reload wait for the first probes of new members: no client gets 503 because weir
+//! does not know them yet.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -18,7 +18,7 @@ use weir_tests::temp::TempDir;
 /// How long a slow member takes to answer a probe.
 const SLOWLY: Duration = Duration::from_secs(1);
 
-/// How soon something that was told to weir is seen.
+/// How soon a command to weir takes effect.
 const SOON: Duration = Duration::from_secs(5);
 
 /// One probe, and no other within the scenario.
@@ -41,19 +41,19 @@ fn member(name: &'static str, pause: Option<Duration>) -> Member {
     })
 }
 
-/// A pool of these members that are probed once.
+/// A pool of these members, each probed once.
 fn probed(members: &[SocketAddr]) -> Setup {
     Setup::new(members).pool(&format!("monitors: [ {{ {PROBE} }} ]"))
 }
 
-/// Reloads under load; what came of the load.
+/// Reloads under load; returns the outcome of the load.
 fn under_load(proxy: &Proxy, reload: impl FnOnce()) -> Tally {
     let kept =
         Plan { connections: 4, pause: Duration::from_millis(2), requests_per_connection: None };
     let fresh = Plan { connections: 2, requests_per_connection: Some(3), ..kept };
     let loads = [kept, fresh].map(|plan| Load::start(proxy.address(), "/", plan));
     reload();
-    // The last of them meet what is in force now.
+    // The last requests meet the configuration in force.
     std::thread::sleep(Duration::from_millis(200));
     let mut all = Tally::default();
     for tally in loads.map(Load::stop) {
