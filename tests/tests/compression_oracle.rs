@@ -379,7 +379,7 @@ fn what_is_decoded_is_what_the_member_sent() {
     };
     let python = tools::present("python3").then(python).flatten();
     let codings = if tools::present("curl") { codings_of_curl() } else { Vec::new() };
-    // curl uses another port, because it requests as fast as it can.
+    // curl uses its own proxy, because it requests as fast as it can.
     let (proxy, proxy_of_curl) = (Proxy::start(&setup(1)), Proxy::start(&setup(1)));
     let mut tally = Tally::default();
     for level in 1..=LEVELS {

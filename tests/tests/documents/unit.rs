@@ -13,8 +13,7 @@ use weir_tests::tools;
 const UNIT: &str = "docs/operating.md";
 const SCRIPTS: &str = "docs/monitors.md";
 
-/// Directives of `[Service]` that do not affect scripts, nor weir: starting, stopping, folders and
-/// limits.
+/// Directives of `[Service]` that concern weir alone: starting, stopping, folders and limits.
 const OF_WEIR_ALONE: [&str; 11] = [
     "Type",
     "ExecStartPre",

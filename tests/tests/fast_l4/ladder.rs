@@ -1,4 +1,4 @@
-//! Which implementation a virtual server gets, and where that is reported.
+//! Which rung a virtual server gets, and where that is reported.
 
 use weir_tests::proxy::weir_binary;
 use weir_tests::{STEP_TIMEOUT, eventually, require};
