@@ -1,4 +1,4 @@
-//! Hostile clients, failing members and bad timing, and their harmless outcome.
+//! The effect of hostile clients, failing members and bad timing is limited.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;

@@ -536,7 +536,7 @@ fn small_frames_of_a_response_go_on_as_one() {
     assert!(peer.data_order.len() < COUNT / 10, "{} frames", peer.data_order.len());
 }
 
-/// A body cut into frames of any size, and its checksum.
+/// A body cut into frames of any size: the frames, and the body.
 fn some_frames(random: &mut Random, stream: u32) -> (Vec<Vec<u8>>, Vec<u8>) {
     let (mut frames, mut body) = (Vec::new(), Vec::new());
     for _ in 0..random.below(30) {

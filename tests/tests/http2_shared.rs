@@ -22,7 +22,7 @@ fn before(members: &[SocketAddr]) -> Setup {
 fn an_upload_in_tiny_frames_takes_no_other_request_with_it() {
     let is_open = Arc::new(AtomicBool::new(false));
     let gate = Arc::clone(&is_open);
-    // It opens its windows for each frame, with a delay after every so many.
+    // It opens its windows for each frame, with a delay after many of them.
     let member = Http2Member::new(&[], move |peer, _| {
         let mut held = None;
         while let Some(stream) = peer.next_request() {

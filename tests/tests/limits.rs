@@ -23,7 +23,7 @@ fn a_slow_loris_is_dropped_and_counted() {
     let drips = "GET / HTTP/1.1\r\nHost: test\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     for byte in drips.bytes().take(30) {
         for client in &mut clients {
-            // Fails once the proxy has dropped the connection, as expected.
+            // Fails once the proxy has dropped the connection, as it should.
             let _ = client.try_send([byte]);
         }
         std::thread::sleep(Duration::from_millis(100));

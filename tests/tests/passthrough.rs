@@ -251,7 +251,7 @@ fn names_lead_to_pools_where_tls_ends_here() {
     let setup = by_name(rest.address(), &shop.address().to_string(), &mail.address().to_string());
     let proxy = Proxy::start(&setup.virtual_server(&tls::shop("")));
     names_lead_to_pools(&proxy);
-    // A name may have TLS settings of its own, and a client be kept at a member.
+    // A name may have TLS settings of its own, and a client may be kept at a member.
     let settings = "by_name: [ { names: [ shop.example ], profile: own } ]";
     let own =
         format!("profiles: {{ tls: {{ own: {{ certificates: [ {} ] }} }} }}", tls::pair("shop-ec"));

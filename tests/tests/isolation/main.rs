@@ -125,7 +125,7 @@ fn client_thread(world: &World, thread: usize, address: impl Fn(Server) -> Socke
         let place = Place::draw(random, &HTTP_SERVERS, true);
         let is_narrow = place.server != Server::Relay && random.percent(20);
         let connect = if is_narrow { connect_narrow } else { connect };
-        // Otherwise weir has exited: the cause was reported already.
+        // Otherwise weir has exited; the code that ended it expects this.
         if let Ok(link) = connect(address(place.server), world) {
             block_on(session(world, thread, Random::new(random.next()), place, link));
         }
