@@ -162,7 +162,7 @@ fn new_connections_are_limited_too() {
     );
     let answered = (0..20)
         .filter(|_| {
-            // A second in total: requests sent at once get the free one, if it is still there.
+            // A second in total: connections opened all at once would get only the one free place.
             std::thread::sleep(Duration::from_millis(50));
             let mut client = proxy.client();
             let sent = client.try_send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");

@@ -283,7 +283,7 @@ fn what_does_not_exist_is_told_with_what_does() {
         (
             &["member", "members", &mistyped, "drain"],
             "pool `members` has no member `127.0.0.2:",
-            // A command for it by address would affect another server.
+            // Acting on the mistyped address would take out another server.
             format!("its members: `{address}`"),
         ),
         (

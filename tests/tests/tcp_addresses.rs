@@ -256,7 +256,7 @@ fn a_deferred_connection_is_taken_when_its_client_has_said_something_or_in_time(
     let mut speaks = proxy.client();
     speaks.send("hello");
     ends(&mut speaks);
-    // It was first, and does not exist yet.
+    // The silent connection came first and is not accepted yet.
     assert_eq!(accepted(&proxy), 2.0);
     silent.send("me too");
     ends(&mut silent);

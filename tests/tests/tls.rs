@@ -751,7 +751,7 @@ fn http_1_0_can_be_agreed_on() {
             let text = ask("http/1.0", "GET / HTTP/1.0\r\nHost: shop.example\r\n\r\n");
             assert!(text.contains("ALPN protocol: http/1.0"), "{text}");
             assert!(text.contains("HTTP/1.1 200 OK") && text.contains("here"), "{text}");
-            // A server considers it last.
+            // A server chooses http/1.0 last.
             let close = "GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n";
             let text = ask("http/1.0,http/1.1", close);
             assert!(text.contains("ALPN protocol: http/1.1"), "{text}");

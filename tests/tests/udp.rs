@@ -191,7 +191,7 @@ fn each_query_goes_by_itself_and_ends_with_its_answer() {
     bed.wait_for_sessions(0.0);
     assert_eq!(bed.ended("complete"), 10.0);
     bed.logged("\"termination\":\"complete\"", 10);
-    // Several virtual servers, one client port: as many sessions.
+    // Several queries at once from one port: as many sessions.
     for query in 0..20 {
         client.send(format!("{query}"));
     }

@@ -301,7 +301,7 @@ fn clients_that_wait_are_told_to_go_on() {
         client.send(
             "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 8\r\n\r\n",
         );
-        // Its Content-Length says so before any of the body has arrived.
+        // Weir sends 100 (Continue) before any of the body has arrived.
         std::thread::sleep(Duration::from_millis(50));
         client.send(body);
         let response = client.response();
