@@ -760,7 +760,8 @@ fn http_1_0_can_be_agreed_on() {
     }
 }
 
-/// A plain-text request to a TLS port: the response explains the error.
+/// The handshake covers the name as received, port included; the client gets the alert
+/// unrecognized_name.
 #[test]
 fn a_name_with_a_port_is_one_that_is_not_known() {
     require!("openssl");
