@@ -204,7 +204,7 @@ fn read_text(text: &[u8]) -> Option<[u8; TAG_BYTES]> {
 mod tests {
     use super::*;
 
-    /// A keyed hash for tests: not one that would be hard to make.
+    /// A keyed hash for tests, easy to forge.
     struct Plain(u8);
 
     impl Sealer for Plain {
@@ -264,7 +264,7 @@ mod tests {
             ("s=v".to_owned(), "s=v", &["s"]),
             (format!("s={s}; s=v"), "s=v; s=v", &["s"]),
             ("s".to_owned(), "s", &["s"]),
-            // Another name, by what other servers make of it.
+            // Another name, as other servers fold it.
             (format!("S={s}"), "", &["S"]),
             (format!("%73={s}"), "", &["%73"]),
             ("cart.1=x".to_owned(), "", &["cart.1"]),

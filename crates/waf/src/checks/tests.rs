@@ -5,7 +5,7 @@ use crate::inspection::{BodyLength, Request};
 
 const HERE: (std::net::IpAddr, u16) = (std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 80);
 
-/// All checks at work, whatever is off by itself.
+/// All checks enabled, including those that are off by default.
 fn strict() -> Policy {
     let mut policy = Policy::default();
     Check::ALL.into_iter().for_each(|check| policy.set(check, Action::Block));
@@ -18,7 +18,7 @@ fn names(findings: Findings<'_>) -> Vec<&'static str> {
     names
 }
 
-/// A check with what it must find, and what is near and must not be found by it.
+/// A check with values that it must find, and similar values that it must not.
 type Case<'a> = (&'a str, [&'a [u8]; 3], [&'a [u8]; 3]);
 
 fn table(of: impl Fn(&[u8]) -> Vec<&'static str>, cases: &[Case<'_>]) {
@@ -533,7 +533,7 @@ fn graphql_queries() {
     assert_eq!(names(findings), ["graphql_batch"]);
 }
 
-/// However many alarms there are, what blocks is kept, and stands first.
+/// With any number of alarms, the blocking one is kept, and is first.
 #[test]
 fn alarms_do_not_push_out_what_blocks() {
     let mut policy = strict();
@@ -626,7 +626,7 @@ fn names_are_one_each() {
     }
 }
 
-/// The table of docs/waf.md has each check as it is.
+/// The table of docs/waf.md has each check as implemented.
 #[test]
 fn all_checks_are_documented() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/waf.md");

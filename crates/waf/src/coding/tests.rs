@@ -1,4 +1,4 @@
-//! Bodies in every coding, cut anywhere, and what is wrong with others.
+//! Bodies in every coding, cut anywhere, and flawed ones.
 
 use weir_testing::encode;
 
@@ -15,7 +15,7 @@ const EVERY: [(&str, Coding); 5] = [
 
 const PLENTY: u64 = 64 << 20;
 
-/// What an inflater makes of a body that comes in pieces of so many bytes.
+/// An inflater's output for a body in pieces of this size.
 fn inflated(
     codings: &[Coding],
     body: &[u8],
@@ -96,7 +96,7 @@ fn a_body_ends_where_its_coding_says() {
             let (_, result) = inflated(&[coding], &body[..end], 100, PLENTY);
             assert_eq!(result, Err(Problem::Truncated), "{name}: {end} of {}", body.len());
         }
-        // What servers differ in: they end here, or read on.
+        // Servers differ: they end here, or read on.
         let twice = [&body[..], &body].concat();
         let padded = [&body[..], b"\0"].concat();
         for longer in [twice, padded] {
@@ -126,7 +126,7 @@ fn what_is_not_encoded_is_told() {
         let (_, result) = inflated(&[coding], &body, 100, PLENTY);
         assert!(result.is_err() || name == "zstd", "{name}: its checksum is wrong");
     }
-    // A dictionary that only they know.
+    // A dictionary known only to them.
     let (_, result) =
         inflated(&[Coding::Deflate], b"\x78\xbb\0\0\0\x01\x03\0\0\0\0\x01", 1, PLENTY);
     assert_eq!(result, Err(Problem::Malformed));
@@ -148,11 +148,11 @@ fn bombs_end_early() {
         assert_eq!(result, Err(Problem::Bomb), "{name}");
         assert!(out.len() <= 512 << 10, "{name}: {}", out.len());
     }
-    // What is in between counts, too.
+    // Bytes in between count, too.
     let hollow = encode("gzip", &encode("br", &encode("gzip", &bomb)));
     let codings = [Coding::Gzip, Coding::Brotli, Coding::Gzip];
     assert_eq!(inflated(&codings, &hollow, 100, PLENTY).1, Err(Problem::Bomb));
-    // Short ones may be as plain as they like.
+    // Short ones may be of any kind.
     let (out, result) = inflated(&[Coding::Gzip], &encode("gzip", &[b'a'; 60_000]), 10, PLENTY);
     assert_eq!((out.len(), result), (60_000, Ok(())));
 }

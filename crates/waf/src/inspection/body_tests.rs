@@ -1,4 +1,4 @@
-//! Bodies that are encoded, cut, or not what their head says.
+//! Bodies that are encoded, cut, or different from their declared type.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ fn begun(fields: &[(&str, &str)], checks: Option<Checks>) -> Inspection {
     inspection
 }
 
-/// What comes of a body, and why it could not be read.
+/// The result of a body, and why it could not be read.
 fn judged(fields: &[(&str, &str)], body: &[u8]) -> (Verdict, Option<&'static str>) {
     let mut inspection = begun(fields, None);
     for piece in body.chunks(50) {
@@ -118,7 +118,7 @@ fn what_cannot_be_decoded_is_no_pass() {
         (of("br"), first.clone(), UNREAD),
         (of("gzip"), gzip(&long), TOO_LONG),
         (of("gzip"), Vec::new(), Verdict::Pass),
-        // Rules judge what there is.
+        // Rules inspect the available part.
         (of("gzip"), cut(gzip(b"a=attack"), 4), DENIED),
         (of("gzip"), gzip(&[b"a=attack&b=", &long[..]].concat()), DENIED),
     ] {
@@ -140,7 +140,7 @@ fn named(name: &[u8], plain: &[u8]) -> Vec<u8> {
     body
 }
 
-/// A server that pays no regard to Content-Encoding reads something else.
+/// A server that ignores Content-Encoding reads something else.
 #[test]
 fn what_is_read_without_decoding_is_judged() {
     let encoded = ("Content-Encoding", "gzip");

@@ -1,4 +1,4 @@
-//! What rules come to, one small rule file at a time.
+//! The effect of rules, one small rule file at a time.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -19,7 +19,8 @@ impl Files for One {
     }
 }
 
-/// A request for this target, in a mode that only tells, through the rules of all phases of requests, with values of `TX` that a virtual server sets.
+/// A request for this target, in detection mode, through the rules of all request phases, with
+/// values of `TX` set by a virtual server.
 fn inspected(rules: &'static str, variables: &[(&str, &str)], target: &str) -> Inspection {
     judged(rules, variables, target, &Options::new(Mode::Detect)).0
 }
@@ -174,7 +175,7 @@ SecRule ARGS:b \"@streq y\" \"setvar:tx.found=1\"";
 
 #[test]
 fn a_known_rule_skips_no_further_than_one_that_skips_it() {
-    // The third rule is passed over by the first for all that follows, by the second for itself alone.
+    // The first rule skips the third in all later requests, the second only in its own.
     let rules = "SecAction \"id:1,phase:1,pass,nolog,setvar:tx.level=2\"
 SecRule ARGS:a \"@eq 1\" \"id:2,phase:2,pass,nolog,skipAfter:END\"
 SecRule ARGS:a \"@eq 2\" \"id:3,phase:2,pass,nolog,skip:1\"
@@ -210,7 +211,7 @@ fn steps_back_are_work() {
 }
 
 thread_local! {
-    /// Each look at the clock takes a millisecond.
+    /// Each reading of the clock takes a millisecond.
     static NOW_US: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
@@ -233,7 +234,8 @@ SecRule ARGS \"@rx ^(?:[^s]|s[^t])*st[0-9]$\" \"id:5,phase:1,deny,status:403\"
 SecAction \"id:6,phase:2,deny,status:403\"";
     let long = format!("/?q=attack{}", "a".repeat(100_000));
     let verdict = |target: &str, max_us| judged(rules, &[], target, &in_time(max_us)).1;
-    // Each rule that looks at the long value leads to a look at the clock; from the first one on it is measured.
+    // Each rule on the long value causes a reading of the clock; time is measured from the first
+    // one on.
     let (inspection, exceeded) = judged(rules, &[], &long, &in_time(1_500));
     assert_eq!(exceeded, Verdict::Exceeded(Limit::Time));
     assert_eq!(inspection.matches().len(), 1, "what was found before is told");

@@ -80,7 +80,7 @@ mod tests {
         assert!(!work(&mut timer, WORK_BYTES_PER_LOOK + 1, 5_000), "it is measured from here on");
         assert!(!work(&mut timer, WORK_BYTES_PER_LOOK + 1, 600));
         assert_eq!(LOOKS.get(), 2);
-        // Its body comes; meanwhile others are served.
+        // Its body arrives; meanwhile others are served.
         timer.begin(2 * WORK_BYTES_PER_LOOK + 2);
         assert!(!work(&mut timer, WORK_BYTES_PER_LOOK + 1, 90_000));
         assert!(!work(&mut timer, WORK_BYTES_PER_LOOK + 1, 400), "1 ms in all, and no more");

@@ -78,7 +78,7 @@ fn the_separator_is_a_parameter() {
     let expected = vec![argument(b"a", b"1&b=2"), argument(b"c", b"%3")];
     assert_eq!(read(b"a=1&b=2;c=%3;", b';', Limits::DEFAULT).0, expected);
     assert_eq!(read_query(b"a=1&b=2;c=%3;", b';', Limits::DEFAULT).0, expected);
-    // Dividing comes before decoding, whatever the separator.
+    // Splitting precedes decoding, with any separator.
     let expected = vec![argument(b"a", b"%4"), argument(b"2", b"")];
     assert_eq!(
         read(b"a=%4122", b'1', Limits::DEFAULT).0,

@@ -184,7 +184,7 @@ fn entities_are_not_expanded() {
     let (delivered, parser) = read(b"<!DOCTYPE a [<!ENTITY b 'c'>]><a x='1&b;2'>3&b;&nbsp;4</a>");
     assert_eq!((delivered, parser.failure()), (events(&["@1&b;2", "3&b;&nbsp;4"]), None));
     assert!(parser.differences().have(Difference::EntityReference));
-    // What was found of a document type is told where reading ends inside of it.
+    // Findings about a document type are reported where reading ends inside of it.
     let (_, parser) = read(b"<!DOCTYPE a [<!ENTITY b SYSTEM 'c'> ?");
     assert!(parser.differences().have(Difference::EntityExternal));
 }

@@ -1,4 +1,4 @@
-//! Values that bring script, by how they do, and the near misses beside them.
+//! Values that inject script, by method, and similar harmless ones.
 
 use super::*;
 
@@ -105,7 +105,7 @@ fn styles_and_comments() {
     ]);
 }
 
-/// What is repeated to cost time.
+/// Repeated text that could cost time.
 #[rustfmt::skip]
 const HOSTILE: &[&str] = &[
     "<", "<a ", "<a", "<a<", "<a b=", "<a b=\"", "<a b='", "=", "a=", "a=b ", "\"", "'", "`", "=`", "=``",

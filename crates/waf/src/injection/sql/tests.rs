@@ -1,4 +1,4 @@
-//! Values that are injections, by what makes them so, and the near misses beside them.
+//! Injections, by method, and similar harmless values.
 
 use super::*;
 
@@ -242,7 +242,7 @@ fn steps(value: &[u8]) -> usize {
     steps
 }
 
-/// What is repeated to cost time.
+/// Repeated text that could cost time.
 #[rustfmt::skip]
 const HOSTILE: &[&str] = &[
     "(", "((", ")", "'", "''", "\"", "' '", "/*", "/*/", "/**/", "/*!", "/*!0", "*/", "--\n", "#\n", "-", "+",

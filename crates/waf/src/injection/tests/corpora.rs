@@ -19,7 +19,7 @@ fn lines(kind: &str, file: &str) -> Option<Vec<Vec<u8>>> {
     )
 }
 
-/// A line as a server sees it that decoded the query it came in.
+/// A line as seen by a server that has decoded its query.
 fn decoded(line: &[u8]) -> Vec<u8> {
     let mut value = Vec::new();
     let mut rest = line;
@@ -34,7 +34,7 @@ fn decoded(line: &[u8]) -> Vec<u8> {
     value
 }
 
-/// How many of the lines are found, and how many there are.
+/// The number of found lines, and of all lines.
 fn count(lines: &[Vec<u8>], detect: impl Fn(&[u8]) -> bool) -> (usize, usize) {
     (lines.iter().filter(|line| detect(&decoded(line))).count(), lines.len())
 }

@@ -1,4 +1,5 @@
-//! Both detectors on ordinary values, on the corpora of the machine that has them, and on input made to cost time.
+//! Both detectors on ordinary values, on the corpora where they are installed, and on input made to
+//! cost time.
 
 mod corpora;
 mod ordinary;

@@ -1,4 +1,4 @@
-//! Values that people and programs send, none of which is an attack.
+//! Values of people and programs, none of which is an attack.
 
 pub(super) const ORDINARY: &[&str] = &[
     // Names.

@@ -1,4 +1,4 @@
-//! No candidate is lost: what a pattern matches, the index says that it may match.
+//! No candidate is lost: the index reports every text that a pattern matches as a possible match.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 use weir_testing::Random;
@@ -7,7 +7,7 @@ use super::*;
 use crate::plan::compile::needs_of;
 use crate::seclang::Pattern;
 
-/// Patterns whose needs are easily read wrong.
+/// Patterns whose required parts are easily misread.
 const PATTERNS: [&str; 58] = [
     "abc",
     "(?i)select",
@@ -69,7 +69,7 @@ const PATTERNS: [&str; 58] = [
     "(?:a?){3}b",
 ];
 
-/// Bytes that texts are made of beside what patterns match.
+/// Further bytes of generated texts.
 const NOISE: &[u8] = b"aAbBxX0 '\"`\\/;|&$<>(){}[].-_\n\t\0\x80\xc3\xbc\xff";
 const TEXTS_EACH: usize = 200;
 /// Deepest part of a pattern, by far.
@@ -83,7 +83,7 @@ fn parsed(pattern: &Pattern) -> Hir {
     parser.build().parse(pattern.as_str()).expect("a pattern")
 }
 
-/// Writes a text that the pattern matches, if its anchors allow it.
+/// Writes a text that matches the pattern, if its anchors allow it.
 fn write(pattern: &Hir, random: &mut Random, depth: usize, text: &mut Vec<u8>) {
     assert!(depth < DEPTH_MAX);
     match pattern.kind() {
@@ -122,7 +122,7 @@ fn noise(random: &mut Random, text: &mut Vec<u8>) {
     text.extend((0..count).map(|_| NOISE[random.below(NOISE.len())]));
 }
 
-/// Around what a pattern matches, what others do, and what none does.
+/// Matches of the pattern, surrounded by matches of others, and by bytes that match none.
 fn text(parts: &[Hir], own: usize, random: &mut Random) -> Vec<u8> {
     let mut text = Vec::new();
     noise(random, &mut text);
@@ -185,7 +185,7 @@ fn no_candidate_is_lost() {
             }
         }
     }
-    // It has shown something: most texts match, and the index leaves out most operators.
+    // The test is significant: most texts match, and the index excludes most operators.
     let texts = patterns.len() * TEXTS_EACH;
     assert!(matches * 2 > texts, "{matches} of {texts} texts match");
     assert!(spared * 3 > texts * patterns.len(), "{spared} are spared");

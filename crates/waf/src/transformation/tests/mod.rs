@@ -13,7 +13,7 @@ mod url;
 
 use super::Transformation;
 
-/// What the transformation makes of the input, and whether it says that it changed something.
+/// The result of the transformation, and whether it reports a change.
 fn transformed(transformation: Transformation, input: &[u8]) -> (bool, Vec<u8>) {
     let mut output = Vec::new();
     let changed = transformation.apply(input, &mut output);

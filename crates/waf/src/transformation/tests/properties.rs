@@ -1,4 +1,4 @@
-//! What holds for all inputs, over inputs that a seed determines.
+//! Properties of all inputs, tested with inputs from a seed.
 
 use weir_testing::Random;
 
@@ -8,7 +8,7 @@ use super::transformed;
 
 const SEEDS: u64 = 4_000;
 
-/// What transformations look for, whole and cut off.
+/// Sequences that transformations look for, complete and cut off.
 const PIECES: [&[u8]; 60] = [
     b"%",
     b"%u",
@@ -72,7 +72,7 @@ const PIECES: [&[u8]; 60] = [
     b"(,",
 ];
 
-/// Bytes and pieces of escapes in any order, often longer than a block of the quick look.
+/// Bytes and parts of escapes in any order, often longer than a block of the quick scan.
 fn hostile(random: &mut Random) -> Vec<u8> {
     let mut input = Vec::new();
     for _ in 0..random.below(40) {
@@ -86,7 +86,7 @@ fn hostile(random: &mut Random) -> Vec<u8> {
     input
 }
 
-/// Text with little to change in it: what a quick look must not overlook.
+/// Text with few changes in it, which a quick scan must not miss.
 fn nearly_plain(random: &mut Random) -> Vec<u8> {
     let mut input: Vec<u8> = (0..random.below(70)).map(|_| b'a' + random.below(26) as u8).collect();
     for _ in 0..random.below(3) {

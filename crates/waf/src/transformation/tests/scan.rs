@@ -1,4 +1,4 @@
-//! Quick looks: a hit counts wherever it stands.
+//! Quick scans: a hit counts at any place.
 
 use super::super::scan::{any, any_pair, position};
 
