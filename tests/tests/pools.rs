@@ -236,8 +236,7 @@ fn responses_tell_how_long_they_took_where_that_is_wanted() {
     assert!((25.0..5_000.0).contains(&member_ms), "{timing}");
 }
 
-/// Members that count their simultaneous requests; none exceeds its limit, and no request is
-/// refused.
+/// Members that count their simultaneous requests; none exceeds its limit or refuses any.
 #[test]
 fn requests_wait_for_a_member_instead_of_being_turned_away() {
     let most = Arc::new(AtomicUsize::new(0));
@@ -460,8 +459,7 @@ fn members_that_refuse_do_not_attract_requests() {
     let proxy = Proxy::start(&setup);
     drop((first, second));
     let served = (0..60).filter(|_| proxy.client().get("/").status == 200).count();
-    // Each failure doubles the member's assumed response time, which soon exceeds the good
-    // member's.
+    // Each failure doubles the member's assumed response time: soon it exceeds the other's.
     assert!(served >= 40, "{served} of 60");
 }
 
@@ -480,8 +478,7 @@ fn a_slow_upload_is_not_held_against_the_member() {
     thread::sleep(Duration::from_millis(600));
     slow.send("def");
     let uploaded_to = slow.response().assert_status(200).text();
-    // Both members are equally slow, so of four requests at a time this one gets some; with an
-    // assumed time of 600 ms it would get none.
+    // Both are equally slow, so of four at a time it gets some; with an assumed 600 ms, none.
     let address = proxy.address();
     let clients: Vec<_> = (0..4)
         .map(|_| {
@@ -518,8 +515,7 @@ fn a_retry_waits_for_a_place_too() {
     }
 }
 
-/// Each turn of the loop examines one waiting request that can be served, however many before it
-/// have no place.
+/// Each turn of the loop tries one waiting request, however many before it have no place.
 #[test]
 fn who_tries_again_is_not_kept_waiting_by_those_who_wait_for_another_member() {
     let gates: [Arc<AtomicBool>; 4] = Default::default();

@@ -175,7 +175,7 @@ SecRule ARGS:b \"@streq y\" \"setvar:tx.found=1\"";
 
 #[test]
 fn a_known_rule_skips_no_further_than_one_that_skips_it() {
-    // The first rule skips the third in all later requests, the second only in its own.
+    // Rule 2 skips everything up to the marker, rule 3 skips only rule 4.
     let rules = "SecAction \"id:1,phase:1,pass,nolog,setvar:tx.level=2\"
 SecRule ARGS:a \"@eq 1\" \"id:2,phase:2,pass,nolog,skipAfter:END\"
 SecRule ARGS:a \"@eq 2\" \"id:3,phase:2,pass,nolog,skip:1\"
