@@ -1,5 +1,5 @@
 #![no_main]
-//! Accept-Encoding: whatever a client sends, it gets what is on offer and what it did not refuse.
+//! Accept-Encoding: for any value of a client, the chosen coding is on offer and not refused.
 
 #[path = "../../crates/compression/tests/support/accept_encoding.rs"]
 #[allow(dead_code, reason = "the values to start from are for the seeds")]

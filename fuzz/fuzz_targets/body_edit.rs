@@ -1,5 +1,5 @@
 #![no_main]
-//! Text that is replaced in bodies: however a body is cut, it becomes what it becomes as a whole.
+//! Replacement of text in bodies: a body cut anywhere gives the same result as the whole body.
 
 #[path = "../../crates/core/tests/support/body_edit.rs"]
 #[allow(dead_code, reason = "each user has a part of it")]

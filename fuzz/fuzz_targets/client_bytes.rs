@@ -1,5 +1,6 @@
 #![no_main]
-//! A whole worker over the kernel in memory, and a client that says anything, cut anywhere. Members answer soundly.
+//! A whole worker over the kernel in memory, and a client that sends any bytes, cut anywhere.
+//! Members are well-behaved.
 
 #[path = "../src/bed.rs"]
 mod bed;
@@ -7,8 +8,8 @@ mod bed;
 use bed::{Bed, Ending, SERVERS, Script, frames_of};
 use weir_testing::frame::{Frame, PREFACE};
 
-/// What the bits of the second byte say: the beginning of HTTP/2 is given, and frames have a short form; the client
-/// does not read; the network is foul. The two lowest say how its connection ends.
+/// The bits of the second byte: the HTTP/2 preface is given, and frames have a short form; the
+/// client does not read; the network is bad. The two lowest select how its connection ends.
 const HTTP2: u8 = 4;
 const FRAMES: u8 = 8;
 const READS_NOT: u8 = 16;

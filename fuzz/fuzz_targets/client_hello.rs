@@ -1,5 +1,5 @@
-//! The look at a ClientHello: no panic, no look at more than there is, and more bytes never take back what was
-//! said about those before.
+//! Inspection of a ClientHello: no panic, no read beyond the input, and more bytes never change an
+//! earlier result.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -54,7 +54,7 @@ fn read(field: &[u8]) -> (Option<(u32, Standing)>, OtherTokens) {
     (found.map(|found| (found.member, found.standing)), others)
 }
 
-/// What is to be found, in the plainest way.
+/// The expected result, computed in the simplest way.
 fn expected(field: &[u8]) -> Option<(u32, Standing)> {
     let token = |member: u32| POOL.tokens.token(member).as_bytes();
     let tag = |member: u32| &token(member)[POOL_ID_BYTES..];
@@ -70,7 +70,7 @@ fn expected(field: &[u8]) -> Option<(u32, Standing)> {
         .or(former_token.map(|member| (member, Standing::FormerToken)))
 }
 
-/// What is set is short, and read again it says the same.
+/// A cookie that is set is short, and reads back the same.
 fn check_that_others_stay(others: &OtherTokens) {
     let mut set = Vec::new();
     POOL.fields.write(1, others, &mut set);

@@ -1,4 +1,5 @@
-//! What is made of any datagram: values in texts are what the readers say, and trains are divided at datagrams alone.
+//! Values computed from any datagram: values in texts equal those of the readers, and trains are
+//! split only between datagrams.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ const TEXTS: [&str; 5] = [
 ];
 const QUIC_ID_BYTES: u8 = 8;
 
-/// The templates, and what they read.
+/// The templates, and the values they read.
 static COMPILED: LazyLock<(Vec<Template>, Arc<Slots>)> = LazyLock::new(|| {
     let (data, mut slots) = (DataSets::default(), Slots::new());
     let compile = |text: &&str| {
@@ -37,7 +38,7 @@ fn hex(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect()
 }
 
-/// What the readers say, in the order of [`TEXTS`].
+/// The readers' values, in the order of [`TEXTS`].
 fn expected(input: &[u8]) -> [Vec<u8>; 5] {
     let value = |found: Option<weir_http::message::Span>| {
         found.map_or(Vec::new(), |value| value.of(input).to_vec())
@@ -81,7 +82,7 @@ fn values(input: &[u8]) {
     }
 }
 
-/// The first two bytes say how long its datagrams are.
+/// The first two bytes give the length of its datagrams.
 fn train(input: &[u8]) {
     let [high, low, bytes @ ..] = input else { return };
     let size = usize::from(u16::from_be_bytes([*high, *low])).max(1);

@@ -1,5 +1,5 @@
 #![no_main]
-//! Transactions in a fake world: whatever happens, in whatever order, each comes to one end.
+//! Transactions in a simulated world: with any events in any order, each ends exactly once.
 
 #[path = "../../crates/exchange/tests/simulation/mod.rs"]
 mod simulation;

@@ -1,5 +1,5 @@
-//! Expressions: any text is refused with a place, or compiles and can be evaluated; what is made for a
-//! header or a URI holds nothing else; an index finds every condition that holds.
+//! Expressions: any text is refused with a place, or compiles and can be evaluated; a value for a
+//! header or a URI contains only allowed characters; an index finds every condition that holds.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -146,7 +146,7 @@ fn check_template(text: &str, purpose: Purpose) {
     }
 }
 
-/// The regular expression stands on the first line, what replaces it on the others.
+/// The regular expression is on the first line, its replacement on the others.
 fn check_replacement(text: &str) {
     let Some((regex, to)) = text.split_once('\n') else {
         return;

@@ -1,6 +1,6 @@
 #![no_main]
-//! gzip's fast class, which is our own: what it makes of a body is decoded to the same. The input is repeated now and
-//! then, so that there is something to find far back.
+//! gzip's fast level, which is our own encoder: its output decodes to the input. The input is
+//! repeated now and then, so that there are distant matches.
 
 use libdeflater::Decompressor;
 use weir_compression::{Coding, Encoder, Flush, Level};
@@ -12,7 +12,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let mut body = text.to_vec();
     for number in 0..u32::from(repeats % 64) {
         body.extend_from_slice(text);
-        // Never the same again.
+        // Never repeated.
         body.extend_from_slice(&number.wrapping_mul(0x9e37_79b1).to_le_bytes());
     }
     let slice_bytes = 1 + usize::from(*slice) * usize::from(*slice);

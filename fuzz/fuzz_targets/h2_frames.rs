@@ -1,5 +1,5 @@
 #![no_main]
-//! A connection of HTTP/2, of either role: cut anywhere, it tells and answers the same.
+//! An HTTP/2 connection, of either role: cut anywhere, it gives the same events and answers.
 
 #[path = "../../crates/http/tests/invariants/mod.rs"]
 mod invariants;

@@ -1,4 +1,5 @@
-//! Tokens and sets of keys: any bytes are refused or read; none that the issuer has not signed is taken.
+//! Tokens and key sets: any bytes are refused or read; a token that the issuer has not signed is
+//! never accepted.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -12,7 +13,7 @@ use weir_core::jwt::{
 const KEYS: &str = r#"{"keys":[
     {"kty":"OKP","crv":"Ed25519","kid":"a","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"},
     {"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}"#;
-/// The token of RFC 7515 appendix A.3, all that is signed with one of them.
+/// The token of RFC 7515 appendix A.3, the only one signed with either key.
 const TOKEN: &[u8] = b"eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
 const EXPIRES_S: u64 = 1_300_819_380;
 
@@ -31,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
     let mut cache = TokenCache::default();
     let found = READER.read(data, EXPIRES_S - 1, &mut cache);
     assert!(found.is_err() || data == TOKEN, "what nobody has signed is taken");
-    // Whatever came before, the good one is taken, and the same is said of the other.
+    // After any input, the valid token is accepted, and the result for the other one is the same.
     assert!(READER.read(TOKEN, EXPIRES_S - 1, &mut cache).is_ok());
     assert_eq!(READER.read(TOKEN, EXPIRES_S, &mut cache).err(), Some(Refusal::Expired));
     assert_eq!(READER.read(data, EXPIRES_S - 1, &mut cache).err(), found.err());

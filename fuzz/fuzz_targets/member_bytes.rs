@@ -1,5 +1,6 @@
 #![no_main]
-//! A whole worker over the kernel in memory, and members that say anything, cut anywhere. Their clients are sound.
+//! A whole worker over the kernel in memory, and members that send any bytes, cut anywhere. Their
+//! clients are well-behaved.
 
 #[path = "../src/bed.rs"]
 mod bed;
@@ -7,7 +8,7 @@ mod bed;
 use bed::{Bed, Ending, SERVERS, Script, frames_of};
 use weir_testing::frame::{Frame, PREFACE, flag, kind, setting};
 
-/// What clients of HTTP/1 ask for.
+/// Requests of HTTP/1 clients.
 const REQUESTS: [&[u8]; 6] = [
     b"GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n",
     b"HEAD / HTTP/1.0\r\nHost: a\r\n\r\n",
@@ -17,7 +18,7 @@ const REQUESTS: [&[u8]; 6] = [
     b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
 ];
 
-/// The same by HTTP/2, each on a stream.
+/// The same over HTTP/2, each on a stream.
 fn http2_requests(which: usize) -> Vec<u8> {
     let mut says = PREFACE.to_vec();
     Frame::settings(&[]).write(&mut says);
@@ -41,8 +42,9 @@ fn http2_requests(which: usize) -> Vec<u8> {
     says
 }
 
-/// What the bits of the second byte say: the client speaks HTTP/2; SETTINGS of the member are given; frames have a
-/// short form; members say something before they are asked. The two lowest say how their connections end.
+/// The bits of the second byte: the client speaks HTTP/2; SETTINGS of the member are given; frames
+/// have a short form; members send before the request. The two lowest select how their connections
+/// end.
 const HTTP2_CLIENT: u8 = 4;
 const SETTINGS: u8 = 8;
 const FRAMES: u8 = 16;
@@ -69,7 +71,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         true => http2_requests(which),
         false => REQUESTS[which].to_vec(),
     };
-    // Who waits for an answer does not end its connection.
+    // A party that waits for an answer does not end its connection.
     let ending = Ending::Silence;
     let mut bed = Bed::new(*seed, how & FOUL != 0, Some(member));
     bed.connect(server, Script { says, cut: 4_096, ending, reads: true, waits: false });

@@ -1,4 +1,4 @@
-//! OCSP responses: no panic, and what nobody has signed is never good.
+//! OCSP responses: no panic, and an unsigned response is never good.
 #![no_main]
 
 use std::sync::OnceLock;

@@ -1,5 +1,6 @@
 #![no_main]
-//! Headers of the PROXY protocol: cut anywhere they come to the same, written they read back.
+//! Headers of the PROXY protocol: cut anywhere they give the same result, and a written header
+//! reads back.
 
 #[path = "../../crates/http/tests/invariants/mod.rs"]
 mod invariants;

@@ -1,5 +1,5 @@
 #![no_main]
-//! Headers of QUIC: written again they are what was read, and a cut one is none.
+//! QUIC headers: written again they equal the input, and a cut header is invalid.
 
 #[path = "../../crates/core/tests/invariants/mod.rs"]
 mod invariants;

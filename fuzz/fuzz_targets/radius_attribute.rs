@@ -1,5 +1,5 @@
 #![no_main]
-//! Attributes of RADIUS: those that a plain walk finds.
+//! RADIUS attributes: the reader finds the same as a simple walk.
 
 #[path = "../../crates/core/tests/invariants/mod.rs"]
 mod invariants;

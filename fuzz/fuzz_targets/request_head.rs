@@ -1,5 +1,6 @@
 #![no_main]
-//! Request heads: cut anywhere they come to the same, what is sent on says the same.
+//! Request heads: cut anywhere they give the same result, and the forwarded head has the same
+//! meaning.
 
 #[path = "../../crates/http/tests/invariants/mod.rs"]
 mod invariants;

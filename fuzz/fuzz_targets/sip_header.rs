@@ -1,5 +1,5 @@
 #![no_main]
-//! Header fields of SIP: in front of the empty line, the same by the long and the short name.
+//! SIP header fields: found before the empty line, the same by the long and the short name.
 
 #[path = "../../crates/core/tests/invariants/mod.rs"]
 mod invariants;

@@ -1,5 +1,5 @@
 #![no_main]
-//! A request through a fixed rule file, with what was decided beforehand and without.
+//! A request through a fixed rule file, with and without decisions made in advance.
 
 #[path = "../../crates/waf/tests/invariants/mod.rs"]
 mod invariants;

@@ -1,5 +1,6 @@
 #![no_main]
-//! Transformations: each writes no more than it may; the first bytes choose a few that follow each other.
+//! Transformations: each writes no more than allowed; the first bytes choose a few that run in
+//! sequence.
 
 #[path = "../../crates/waf/tests/invariants/mod.rs"]
 mod invariants;

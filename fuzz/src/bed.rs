@@ -1,4 +1,4 @@
-//! A worker over the kernel in memory, between clients and members that say what they are told to say.
+//! A worker over the kernel in memory, between scripted clients and members.
 
 #![allow(dead_code, reason = "each target uses a part")]
 
@@ -18,9 +18,10 @@ use weir_testing::frame::Frame;
 
 /// Virtual servers; every second one has members that speak HTTP/2.
 pub const SERVERS: usize = 5;
-/// All that is under way has so long to come to its end, and again when its client has gone: what rests longest is a tunnel.
+/// Everything under way has this time to end, and again after its client has left: tunnels rest
+/// longest.
 const END_US: u64 = 3 * 3_600_000_000;
-/// Rounds after which a run is taken to go on for ever.
+/// Rounds after which a run counts as endless.
 const ROUNDS_MAX: usize = 200_000;
 const DESCRIPTORS_MAX: usize = 64;
 
@@ -60,7 +61,7 @@ fn snapshot() -> Snapshot {
     config.snapshot(&Default::default())
 }
 
-/// How a connection ends when all is said.
+/// How a connection ends after all was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// In order.
@@ -78,7 +79,7 @@ impl Ending {
     }
 }
 
-/// Frames from fewer bytes: type, flags, stream and length have one each.
+/// Frames from fewer bytes: one byte each for type, flags, stream and length.
 pub fn frames_of(mut bytes: &[u8]) -> Vec<u8> {
     let mut frames = Vec::new();
     while let [kind, flags, stream, length, rest @ ..] = bytes {
@@ -89,24 +90,24 @@ pub fn frames_of(mut bytes: &[u8]) -> Vec<u8> {
     frames
 }
 
-/// What a party of a connection does.
+/// The behaviour of one party of a connection.
 #[derive(Debug, Clone)]
 pub struct Script {
-    /// What it says.
+    /// The bytes that it sends.
     pub says: Vec<u8>,
-    /// So many bytes at a time.
+    /// Bytes sent at a time.
     pub cut: usize,
-    /// What follows.
+    /// The end that follows.
     pub ending: Ending,
-    /// It reads what it is sent.
+    /// It reads received bytes.
     pub reads: bool,
-    /// It says nothing before it was told something.
+    /// It sends nothing before it has received something.
     pub waits: bool,
 }
 
-/// A member that does what members do.
+/// A well-behaved member.
 pub enum Server {
-    /// By HTTP/1: an answer to whatever ends as heads do.
+    /// Over HTTP/1: a response to anything that ends like a head.
     Http1 { ends: usize },
     /// By HTTP/2.
     Http2 { connection: Box<Connection>, block: HeaderBlock, input: Vec<u8> },
@@ -121,7 +122,7 @@ impl Server {
         Self::Http2 { connection, block: HeaderBlock::new(), input: Vec::new() }
     }
 
-    /// What it says to these bytes.
+    /// Its answer to these bytes.
     fn answer(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Http1 { ends } => {
@@ -196,7 +197,7 @@ impl Party {
         Self { peer: Some(peer), script, said: 0, has_ended: false, server, is_told: false }
     }
 
-    /// Does what it can do. Whether it did something.
+    /// Acts if it can. Returns whether it did something.
     fn act(&mut self) -> bool {
         let is_busy = (self.script.reads && self.read()) | self.say();
         let is_done = self.said == self.script.says.len() && self.server.is_none();
@@ -235,7 +236,7 @@ impl Party {
         is_busy
     }
 
-    /// A piece of what it has to say.
+    /// Sends a piece of its script.
     fn say(&mut self) -> bool {
         let Some(peer) = &mut self.peer else { return false };
         let rest = &self.script.says[self.said..];
@@ -251,18 +252,19 @@ impl Party {
     }
 }
 
-/// A worker and all that it is connected to.
+/// A worker and all its peers.
 pub struct Bed {
     network: Network,
     worker: SimulatedWorker,
     clients: Vec<Party>,
     members: Vec<Party>,
-    /// What members say, if not what members do.
+    /// The members' script, if they are not well-behaved.
     member: Option<Script>,
 }
 
 impl Bed {
-    /// Nothing has happened. `member`: what every member says, whatever it is asked; `None`: what members do.
+    /// The initial state. `member`: the bytes that every member sends, whatever the request;
+    /// `None`: well-behaved members.
     pub fn new(seed: u8, is_foul: bool, member: Option<Script>) -> Self {
         kernel::begin(u64::from(seed));
         let percent = if is_foul { 30 } else { 0 };
@@ -282,14 +284,14 @@ impl Bed {
         Self { network, worker, clients: Vec::new(), members: Vec::new(), member }
     }
 
-    /// A client comes to one of the virtual servers.
+    /// A client connects to one of the virtual servers.
     pub fn connect(&mut self, server: usize, script: Script) {
         let from = SocketAddr::from(([10, 0, 3, 1], 1_024 + self.clients.len() as u16));
         let peer = self.network.dial(address(1, server % SERVERS), from);
         self.clients.push(Party::new(peer.expect("it listens"), script, None));
     }
 
-    /// Runs until everybody has gone; nothing is left then.
+    /// Runs until every party has left; nothing is left then.
     pub fn finish(mut self) {
         let end_us = kernel::now_us() + END_US;
         self.run(end_us, |bed| {
@@ -297,7 +299,7 @@ impl Bed {
         });
         let is_kept = |client: &Party| client.peer.is_some() && client.script.reads;
         assert!(!self.clients.iter().any(is_kept), "a client is kept for ever");
-        // Who never read cannot know.
+        // A party that never read cannot know.
         self.clients.clear();
         let quiet_us = kernel::now_us() + END_US;
         self.run(quiet_us, |_| true);
@@ -314,7 +316,7 @@ impl Bed {
         }
     }
 
-    /// One turn of everything; if nothing happens, the time goes on to what happens next.
+    /// One turn of everything; if nothing happens, the time advances to the next event.
     fn round(&mut self, until_us: u64) {
         let mut is_busy = self.network.travel();
         for party in self.clients.iter_mut().chain(&mut self.members) {

@@ -1,6 +1,6 @@
 //! Writes the conformance cases of `crates/http` into a corpus folder, one file per case, and the
-//! examples of `docs/expressions.md`, one file per line: `seeds CORPUS` fills `CORPUS/TARGET` for every
-//! target that reads such.
+//! examples of `docs/expressions.md`, one file per line: `seeds CORPUS` fills `CORPUS/TARGET` for
+//! every target that reads them.
 
 #[path = "../../crates/http/tests/cases/mod.rs"]
 mod cases;
@@ -20,7 +20,7 @@ mod datagrams;
 #[path = "../../crates/waf/tests/invariants/mod.rs"]
 mod waf;
 
-// Built with the fuzz targets and as they are, it needs what their coverage is counted with.
+// Built with the instrumentation of the fuzz targets, it needs the runtime of their coverage.
 extern crate libfuzzer_sys as _;
 
 use std::path::Path;
@@ -44,7 +44,7 @@ fn spelled_requests() -> impl Iterator<Item = Vec<u8>> {
     resolvers::SPELLINGS.into_iter().map(request)
 }
 
-/// What stands in the document's code blocks.
+/// The content of the document's code blocks.
 fn expressions() -> impl Iterator<Item = Vec<u8>> {
     let document = include_str!("../../docs/expressions.md");
     let blocks = document.split("```").skip(1).step_by(2);
@@ -52,7 +52,7 @@ fn expressions() -> impl Iterator<Item = Vec<u8>> {
     blocks.flat_map(|block| block.lines().skip(1)).map(|line| line.as_bytes().to_vec())
 }
 
-/// What clients begin with: of each version, in one record and in many.
+/// The first bytes of clients: of each version, in one record and in many.
 fn client_hellos() -> Vec<Vec<u8>> {
     let mut hellos = Vec::new();
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
@@ -73,27 +73,28 @@ fn client_hellos() -> Vec<Vec<u8>> {
     hellos
 }
 
-/// What a client may say to a worker: requests, and frames behind the beginning of HTTP/2.
+/// Bytes of a client to a worker: requests, and frames after the HTTP/2 preface.
 fn client_bytes() -> impl Iterator<Item = Vec<u8>> {
     let requests =
         cases::requests().into_iter().map(|case| [&[0, 0, 0, 1][..], &case.received].concat());
     requests.chain(frames(0).map(|frames| [&[1, 4, 0, 1][..], &frames].concat()))
 }
 
-/// What a member may say to it.
+/// Bytes of a member to a worker.
 fn member_bytes() -> impl Iterator<Item = Vec<u8>> {
     let responses =
         cases::received_responses().map(|received| [&[0, 0, 0, 1][..], &received].concat());
     responses.chain(frames(1).map(|frames| [&[1, 8, 0, 1][..], &frames].concat()))
 }
 
-/// The frames of the cases for connections of one role: the first two bytes of a case say how it is read.
+/// The frames of the cases for connections of one role: the first two bytes of a case select how it
+/// is read.
 fn frames(role: u8) -> impl Iterator<Item = Vec<u8>> {
     let is_raw = move |case: &Vec<u8>| case[0] & 1 == role && case[0] & 4 == 0;
     cases::h2::connections().filter(is_raw).map(|case| case[2..].to_vec())
 }
 
-/// What the firewall reads.
+/// Inputs of the firewall.
 fn waf_inputs(corpus: &Path) -> io::Result<()> {
     use waf::seeds;
     let texts = || seeds::TEXTS.into_iter().map(<[u8]>::to_vec);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// Runs a worker of the data path over a kernel in memory, seed after seed, and tells what it finds.
+/// Runs a worker of the data path over a kernel in memory, seed after seed, and reports findings.
 #[derive(Debug, Parser)]
 #[command(
     name = "weir-simulation",

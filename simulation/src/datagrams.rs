@@ -1,7 +1,8 @@
-//! Sessions of datagrams: clients ask, members answer, and every answer says whose it is.
+//! UDP sessions: clients send queries, members answer, and every answer names its client.
 //!
-//! A run of its own, beside that of exchanges: a worker with two virtual servers, one of sessions and one of queries by
-//! themselves, over a network that loses, doubles, delays and disorders.
+//! A run of its own, separate from that of exchanges: a worker with two virtual servers, one with
+//! sessions and one with independent queries, over a network that loses, duplicates, delays and
+//! reorders.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -19,7 +20,7 @@ const MEMBERS: u8 = 3;
 const DESCRIPTORS_MAX: usize = 200;
 /// Datagrams that clients send in a run.
 const QUERIES: usize = 400;
-/// Longer than any session and any answer lives.
+/// Longer than the life of any session and any answer.
 const QUIET_US: u64 = 20_000_000;
 const IDLE_MS: u64 = 2_000;
 /// A turn of the network.
@@ -38,7 +39,8 @@ fn member(number: u8) -> SocketAddr {
     address(2, 1 + number, 5_000)
 }
 
-/// With one member less now and then, and without the virtual server of queries. Sockets of queries serve several of them, or one.
+/// Configurations: some with one member less, some without the virtual server of queries. Sockets
+/// of queries serve several of them, or one.
 fn snapshot(change: usize, per_socket_max: u32) -> Snapshot {
     let [sessions, queries] = servers();
     let left_out = change % (usize::from(MEMBERS) + 1);
@@ -59,7 +61,7 @@ fn snapshot(change: usize, per_socket_max: u32) -> Snapshot {
     config.snapshot(&Default::default())
 }
 
-/// A client, and what it has asked.
+/// A client, and its queries.
 struct Client {
     address: SocketAddr,
     asked: BTreeSet<String>,
@@ -82,13 +84,14 @@ struct Run {
     findings: Vec<String>,
 }
 
-/// Runs this seed. What must not be, in words, and how many answers clients had.
+/// Runs this seed. Returns violations, in words, and the number of answers that clients received.
 pub fn run(seed: u64) -> (Vec<String>, usize) {
     kernel::begin(seed);
     let mut random = Random::new(seed.rotate_left(8) ^ 0x0DA7_A64A);
     let network = Network::new(random.next(), weather(&mut random), DESCRIPTORS_MAX);
     let per_socket_max = [1, 3, 100][random.below(3)];
-    // Who has sockets serve several sessions takes it that an answer which comes twice, much later, is another's.
+    // If sockets serve several sessions, an answer that is duplicated much later may be taken for
+    // another session's.
     let doubled_percent = if per_socket_max == 1 { [0, 5][random.below(2)] } else { 0 };
     network.set_datagram_weather(DatagramWeather {
         lost_percent: [0, 2, 20][random.below(3)],
@@ -143,7 +146,7 @@ impl Run {
         (self.findings, self.answers)
     }
 
-    /// Some client sends something to some virtual server.
+    /// A random client sends a datagram to a random virtual server.
     fn ask(&mut self, query: usize) {
         let number = self.random.below(CLIENTS);
         let server = servers()[self.random.below(2)];
@@ -153,12 +156,12 @@ impl Run {
         self.network.post(client.address, server, text.as_bytes());
     }
 
-    /// What happens now and then, whoever does what.
+    /// Events that happen now and then, independent of the parties.
     fn happen(&mut self) {
         match self.random.below(200) {
             0..4 => {
                 self.changes += 1;
-                // What was told to panic does so in a turn, which alone is guarded here.
+                // An injected panic occurs in a turn; only turns are guarded here.
                 self.network.panic_after(None);
                 self.worker.apply(snapshot(self.changes, self.per_socket_max));
             }
@@ -179,7 +182,7 @@ impl Run {
         }
     }
 
-    /// Lets everything go on a little.
+    /// Advances everything a little.
     fn step(&mut self) {
         self.network.travel();
         self.serve();
@@ -234,7 +237,7 @@ impl Run {
         });
     }
 
-    /// Clients look at what they got: it answers what they have asked.
+    /// Clients check that each received datagram answers one of their queries.
     fn receive(&mut self) {
         for client in &mut self.clients {
             while let Some((from, answer)) = self.network.collect(client.address) {

@@ -1,9 +1,10 @@
 //! A whole worker over a kernel in memory, run by seeds.
 //!
-//! A run is a small world: clients, a worker of the data path, members, and a network between them that is as unkind as
-//! networks may be ([`weir_event_loop::memory`]). What happens follows from the seed alone. Clients and members check
-//! every byte ([`weir_tagged`]); the run checks that everything comes to an end, that nothing is left of it, and that no
-//! memory grows. Time is the run's own, so that minutes pass in milliseconds.
+//! A run is a small world: clients, a worker of the data path, members, and a network between them
+//! that is as unreliable as real networks ([`weir_event_loop::memory`]). The seed alone determines
+//! all events. Clients and members check every byte ([`weir_tagged`]); the run checks that
+//! everything ends, that nothing of it is left, and that memory does not grow. Time is the run's
+//! own, so that minutes pass in milliseconds.
 
 #[cfg(test)]
 mod allocations;

@@ -1,26 +1,26 @@
-//! How much memory the worker has: what it asks for during its turns, and gives back there.
+//! The worker's memory: allocated and freed during its turns.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
 use std::cell::Cell;
 
-/// Calls that are told of each place that asks for memory.
+/// Frames of the stack that are printed for each place of an allocation.
 const TRACED_CALLS_MAX: usize = 6;
 
-/// The system's allocator, which counts what is asked for while [`count`] runs.
+/// The system's allocator, with counts of allocations while [`count`] runs.
 pub struct Counting;
 
 thread_local! {
     static IS_COUNTED: Cell<bool> = const { Cell::new(false) };
     static BYTES: Cell<isize> = const { Cell::new(0) };
     static PEAK_BYTES: Cell<isize> = const { Cell::new(0) };
-    /// How often memory was asked for.
+    /// Number of allocations.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-    /// Each place that asks for memory is told.
+    /// Whether each place of an allocation is printed.
     static IS_TRACED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Somebody asks for memory.
+/// Records an allocation.
 fn ask() {
     if IS_COUNTED.get() {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
@@ -32,7 +32,7 @@ fn ask() {
     }
 }
 
-/// Tells where in our code that is.
+/// Prints its place in our code.
 #[cold]
 fn trace() {
     let calls = Backtrace::force_capture().to_string();
@@ -52,7 +52,8 @@ fn note(bytes: isize) {
     }
 }
 
-// SAFETY: each call is handed to the system's allocator as it came; counting touches nothing but this thread's cells.
+// SAFETY: each call goes to the system's allocator unchanged; counting touches only this thread's
+// cells.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ask();
@@ -75,22 +76,22 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What was counted on this thread since [`begin`].
+/// The counts of this thread since [`begin`].
 #[derive(Debug, Clone, Copy)]
 pub struct Counted {
-    /// Bytes that are held now.
+    /// Bytes allocated now.
     pub bytes: isize,
-    /// The most that were held.
+    /// The peak of allocated bytes.
     pub peak_bytes: isize,
 }
 
-/// Begins to count from nothing.
+/// Resets the counts.
 pub fn begin() {
     BYTES.set(0);
     PEAK_BYTES.set(0);
 }
 
-/// Counts what is asked for and given back meanwhile.
+/// Counts allocations and frees during a call.
 pub fn count<T>(work: impl FnOnce() -> T) -> T {
     IS_COUNTED.set(true);
     let result = work();
@@ -98,18 +99,18 @@ pub fn count<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// What was counted.
+/// The counts.
 pub fn counted() -> Counted {
     Counted { bytes: BYTES.get(), peak_bytes: PEAK_BYTES.get() }
 }
 
-/// How often memory was asked for, or for more of it, while that was counted.
+/// Number of allocations and growing reallocations while counting.
 #[cfg(test)]
 pub fn allocations() -> u64 {
     ALLOCATIONS.get()
 }
 
-/// Tells on standard error who asks for memory meanwhile.
+/// Prints the places of allocations to standard error during a call.
 #[cfg(test)]
 pub fn trace_allocations<T>(work: impl FnOnce() -> T) -> T {
     IS_TRACED.set(true);

@@ -1,4 +1,4 @@
-//! Their ends of connections as sessions hold them.
+//! The sessions' ends of connections.
 
 use std::io;
 use std::task::Poll;

@@ -1,4 +1,4 @@
-//! Run after run, and what is told of them.
+//! Runs, and the report about them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,18 +14,18 @@ use crate::datagrams;
 use crate::run::{Outcome, run};
 use crate::scene::Scene;
 
-/// How often something is told of a long simulation.
+/// How often a long simulation prints its progress.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
-/// Simulations of so many exchanges show every kind of event, or have a gap.
+/// A simulation of this many exchanges shows every kind of event; a missing kind is a finding.
 const ALL_KINDS_EXCHANGES: u64 = 200_000;
-/// What cannot happen here: there is no TLS.
+/// Events that cannot happen here: there is no TLS.
 const IMPOSSIBLE: [Kind; 1] = [Kind::Tls];
 
 #[derive(Default)]
 struct Totals {
     runs: u64,
     exchanges: u64,
-    /// Datagrams that clients got.
+    /// Datagrams that clients received.
     answers: u64,
     lasted_us: u64,
     tally: Tally,
@@ -35,7 +35,7 @@ struct Totals {
     story: String,
 }
 
-/// Runs what the arguments ask for. Whether nothing was found.
+/// Executes the runs that the arguments ask for. Returns whether there was no finding.
 pub fn simulate(arguments: &Arguments) -> bool {
     let began = Instant::now();
     let next = AtomicU64::new(arguments.from);
@@ -110,7 +110,7 @@ impl Totals {
     }
 }
 
-/// Says what came of all runs, and writes what was asked for.
+/// Prints the result of all runs, and writes the requested files.
 fn conclude(arguments: &Arguments, totals: &Totals, elapsed: Duration) -> bool {
     println!("{}", totals.tally.told());
     println!("{}", totals.pace(elapsed));
@@ -148,7 +148,7 @@ fn write(path: &std::path::Path, bytes: &[u8]) -> bool {
     }
 }
 
-/// A panic of the worker is a finding, and told as one.
+/// A panic of the worker is a finding.
 fn quieten_panics() {
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -25,40 +25,40 @@ use crate::tasks::Tasks;
 const CLIENTS_MAX: usize = 12;
 /// Descriptors that the worker may have.
 const DESCRIPTORS_MAX: usize = 4_096;
-/// Rounds after which a run is taken to go on for ever.
+/// Rounds after which a run counts as endless.
 const ROUNDS_MAX: u64 = 3_000_000;
-/// How long is waited at the end until every timer has come up: idle connections, pools, lines of the log.
+/// The wait at the end until every timer has expired: idle connections, pools, lines of the log.
 const QUIET_US: u64 = 200_000_000;
-/// A panic comes after so many calls on sockets at most, if the turn has so many.
+/// An injected panic happens after at most this many calls on sockets, if the turn has that many.
 const PANIC_CALLS_MAX: usize = 12;
-/// What is under way has so long to end when the worker is told to.
+/// Exchanges under way have this time to end when the worker is told to stop.
 const DRAIN_MS: u64 = 100_000;
-/// Bytes that the worker may keep when nobody uses it: spare buffers, encoders, connections to members.
+/// Bytes that an idle worker may keep: spare buffers, encoders, connections to members.
 const KEPT_BYTES_MAX: isize = 24 * 1024 * 1024;
 /// Bytes that it may hold for each exchange under way.
 const EXCHANGE_BYTES_MAX: isize = 3 * 1024 * 1024;
 
-/// What came of a run.
+/// The result of a run.
 pub struct Outcome {
     /// Exchanges that clients began.
     pub exchanges: u64,
-    /// Answers that clients of datagrams got.
+    /// Answers that UDP clients received.
     pub answers: u64,
-    /// What must not be, in words.
+    /// Violations, in words.
     pub findings: Vec<String>,
-    /// Of all that was sent, logged and counted.
+    /// Digest of everything sent, logged and counted.
     pub digest: u64,
     /// Lines of the access log.
     pub log: Vec<u8>,
-    /// What every socket sent and received.
+    /// The bytes that every socket sent and received.
     pub story: String,
-    /// How often what happened.
+    /// Number of events of each kind.
     pub tally: Tally,
     /// Microseconds of the run's own time.
     pub lasted_us: u64,
 }
 
-/// Runs this seed to its end, with so many exchanges.
+/// Runs this seed to its end, with this many exchanges.
 pub fn run(scene: &Scene, seed: u64, exchanges: u64, is_told: bool) -> Outcome {
     kernel::begin(seed);
     memory::begin();
@@ -85,9 +85,9 @@ struct Run<'a> {
     /// Clients that have not gone.
     clients: Rc<Cell<usize>>,
     changes: usize,
-    /// Exchanges after which the worker is told to end, if it is.
+    /// Exchanges after which the worker is told to stop, if it is.
     drains_after: u64,
-    /// In the next turn a call on a socket panics, after so many others.
+    /// In the next turn a call on a socket panics, after this many others.
     panics_after: Option<usize>,
     findings: Vec<String>,
     log: Vec<u8>,
@@ -123,7 +123,7 @@ impl<'a> Run<'a> {
         run
     }
 
-    /// Sessions one after another, until enough was begun by all together.
+    /// Sessions one after another, until all together have begun enough.
     fn spawn_client(&mut self, thread: usize, exchanges: u64) {
         let (world, scene, network) = (self.world, self.scene, self.network.clone());
         let waits = self.tasks.waits();
@@ -159,7 +159,7 @@ impl<'a> Run<'a> {
         if ended {
             self.look_for_remains();
             if !self.world.is_draining() {
-                // What is still on its way to members when the worker ends is lost.
+                // Bytes under way to members are lost when the worker ends.
                 self.world.convict();
             }
         }
@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Turns until all clients have gone. Whether they have.
+    /// Runs turns until all clients have left. Returns whether they have.
     fn serve(&mut self) -> bool {
         let mut rounds = 0;
         while self.clients.get() > 0 {
@@ -200,7 +200,7 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// Lets time pass until whatever waits for it has had its turn.
+    /// Advances the time until every waiting timer has expired.
     fn quiet_down(&mut self) -> bool {
         let until_us = kernel::now_us() + QUIET_US;
         let mut rounds = 0;
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
         self.findings.is_empty() && !self.world.has_enough()
     }
 
-    /// One turn of everything; if nothing happens, the time goes on to what happens next.
+    /// One turn of everything; if nothing happens, the time advances to the next event.
     fn round(&mut self, until_us: u64) {
         self.network.take_woken(self.tasks.wake());
         let mut is_busy = self.tasks.poll(kernel::now_us(), &mut self.random);
@@ -239,7 +239,7 @@ impl<'a> Run<'a> {
     fn turn(&mut self) {
         self.network.panic_after(self.panics_after.take());
         let worker = &mut self.worker;
-        // After a panic that nobody has asked for the worker is not asked again.
+        // After a panic that was not injected the worker is not run again.
         let turned = catch_unwind(AssertUnwindSafe(|| memory::count(|| worker.turn())));
         self.network.panic_after(None);
         match turned {
@@ -261,7 +261,7 @@ impl<'a> Run<'a> {
         });
     }
 
-    /// What happens now and then, whoever does what.
+    /// Events that happen now and then, independent of the parties.
     fn happen(&mut self) {
         let is_draining = self.world.is_draining();
         if !is_draining && self.world.begun() >= self.drains_after {
@@ -301,7 +301,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The worker goes on after a panic, without what was under way.
+    /// The worker continues after a panic, without the exchanges under way.
     fn recover(&mut self) {
         let worker = &mut self.worker;
         let recovered = catch_unwind(AssertUnwindSafe(|| memory::count(|| worker.recover())));
@@ -312,7 +312,7 @@ impl<'a> Run<'a> {
         self.world.count(Kind::Recoveries);
     }
 
-    /// What nobody but weir sees.
+    /// State visible to weir alone.
     fn count_weirs_own(&self) {
         let (table, tally) = (self.worker.table(), &self.world.tally);
         tally.count_many(Kind::Spliced, self.worker.bytes_spliced());
@@ -336,14 +336,14 @@ impl<'a> Run<'a> {
         if self.world.is_draining() != self.worker.has_ended() {
             self.findings.push("the worker was told to end, and does not".to_owned());
         }
-        // Who has ended waits for no connection any more.
+        // A session that has ended waits for no connection any more.
         let has_ended = self.worker.has_ended();
         let remains = if has_ended { Vec::new() } else { self.worker.remains() };
         if !remains.is_empty() {
             self.findings.push(format!("left of it: {}", remains.join(", ")));
         }
         for (address, failed, begun) in self.worker.connects() {
-            // No connection is begun where there is no way.
+            // Clients do not connect where there is no route.
             if failed > begun && !self.scene.addresses.is_rough(&address.to_string()) {
                 self.findings.push(format!("{failed} failures of {begun} connects to {address}"));
             }

@@ -1,4 +1,4 @@
-//! What a run takes place in: addresses, configurations, weather.
+//! The setting of a run: addresses, configurations, network quality.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -8,7 +8,7 @@ use weir_tagged::place::Server;
 use weir_tagged::settings::{Addresses, Settings};
 use weir_testing::Random;
 
-/// Virtual servers of a run. What stands behind TLS is left out: handshakes are not the seed's.
+/// Virtual servers of a run. Those behind TLS are omitted: handshakes do not follow from the seed.
 pub const SERVERS: [Server; 10] = [
     Server::Http1,
     Server::Http2,
@@ -24,12 +24,12 @@ pub const SERVERS: [Server; 10] = [
 
 /// The configuration and its small changes.
 pub struct Scene {
-    /// Where everything listens.
+    /// The addresses of all listeners.
     pub addresses: Addresses,
     snapshots: Vec<Snapshot>,
 }
 
-/// After so many changes they begin again.
+/// The number of changes after which they repeat.
 const CHANGES: usize = 20;
 
 /// An address of the virtual servers (net 1), the members (net 2) and the clients (net 3).
@@ -37,7 +37,7 @@ fn address(net: u8, host: u8) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, net, host)), 8_000 + u16::from(host))
 }
 
-/// Where a client is: each has an address of its own.
+/// A client's address: each has its own.
 pub fn client_address(client: usize, random: &mut Random) -> SocketAddr {
     SocketAddr::new(address(3, 1 + client as u8).ip(), 1_024 + random.below(60_000) as u16)
 }
@@ -61,7 +61,7 @@ impl Scene {
         Self { addresses, snapshots }
     }
 
-    /// The configuration after so many changes.
+    /// The configuration after this many changes.
     pub fn snapshot(&self, change: usize) -> Snapshot {
         self.snapshots[change % CHANGES].clone()
     }
@@ -77,7 +77,7 @@ fn snapshot(addresses: &Addresses, change: usize) -> Snapshot {
     }
 }
 
-/// Fair, foul, or anything between.
+/// A good network, a bad one, or anything between.
 pub fn weather(random: &mut Random) -> Weather {
     let mut draw = |most: usize| if random.percent(30) { 0 } else { random.below(most) };
     Weather {

@@ -1,4 +1,4 @@
-//! What seeds come to too seldom, step by step.
+//! Cases that seeds reach too rarely, step by step.
 
 use std::net::SocketAddr;
 
@@ -7,13 +7,13 @@ use weir_event_loop::memory::{self as kernel, Network, Peer, Reach, Weather};
 
 const SERVER: &str = "10.0.1.1:80";
 const MEMBER: &str = "10.0.2.1:80";
-/// Turns after which nothing happens any more.
+/// Turns after which nothing more happens.
 const TURNS: usize = 50;
 const TURN_US: u64 = 20;
-/// More than what is kept of a request to be sent again in any case.
+/// More than the part of a request that is kept for a retry.
 const UPLOAD_BYTES: usize = 7_000;
 
-/// Nothing is lost, late or cut.
+/// A network without loss, delay or cuts.
 const CALM: Weather = Weather {
     short_sends_percent: 0,
     stirs_percent: 0,
@@ -23,7 +23,7 @@ const CALM: Weather = Weather {
     accept_failures_permille: 0,
 };
 
-/// A worker, and the connections that its one member has got, in order.
+/// A worker, and the connections to its one member, in order.
 struct Script {
     network: Network,
     worker: SimulatedWorker,
@@ -32,12 +32,13 @@ struct Script {
 }
 
 impl Script {
-    /// In a network where nothing is lost, late or cut. `stirs_percent`: calls of the worker during which something arrives.
+    /// In a network without loss, delay or cuts. `stirs_percent`: share of the worker's calls
+    /// during which something arrives.
     fn new(stirs_percent: usize) -> Self {
         Self::with(Weather { stirs_percent, ..CALM }, "", "")
     }
 
-    /// With this weather, further keys of the virtual server, and further sections.
+    /// With this network, further keys of the virtual server, and further sections.
     fn with(weather: Weather, keys: &str, sections: &str) -> Self {
         kernel::begin(1);
         let network = Network::new(1, weather, 100);
@@ -58,7 +59,7 @@ impl Script {
         self.network.dial(address(SERVER), from).expect("a listener")
     }
 
-    /// Lets everything happen that is to happen now.
+    /// Runs until nothing more happens at this time.
     fn settle(&mut self) {
         for _ in 0..TURNS {
             self.network.travel();
@@ -77,7 +78,7 @@ impl Script {
         kernel::pass(TURN_US);
     }
 
-    /// Makes the one connection to the member one that is kept.
+    /// Turns the single connection to the member into a kept one.
     fn keep_a_connection(&mut self) {
         let mut client = self.client();
         send(&mut client, b"GET /first HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -86,7 +87,7 @@ impl Script {
         self.answer(0, &mut client);
     }
 
-    /// The member answers on this connection, and the client gets that.
+    /// The member answers on this connection, and the client receives the answer.
     fn answer(&mut self, connection: usize, client: &mut Peer) {
         send(&mut self.members[connection], b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
         self.settle();
@@ -108,7 +109,7 @@ fn send(peer: &mut Peer, bytes: &[u8]) {
     assert_eq!(peer.write(bytes).ok(), Some(bytes.len()), "there is room");
 }
 
-/// All that has come.
+/// All received bytes.
 fn read(peer: &mut Peer) -> String {
     let (mut all, mut buffer) = (Vec::new(), [0; 4096]);
     while let Ok(count @ 1..) = peer.read(&mut buffer) {
@@ -122,7 +123,7 @@ fn upload() -> String {
     format!("POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: {UPLOAD_BYTES}\r\n\r\n{body}")
 }
 
-/// A member answers an upload early, keeps the connection, and leaves unread what it has not taken.
+/// A member answers an upload early, keeps the connection, and leaves the rest unread.
 #[test]
 fn what_a_member_has_not_taken_of_a_request_is_no_beginning_of_the_next() {
     const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -160,7 +161,7 @@ fn an_upload_that_a_kept_connection_takes_nothing_of_goes_to_another() {
     script.answer(0, &mut client);
 }
 
-/// The reset comes when the worker has looked, and before it sends.
+/// The reset arrives after the worker has looked, and before it sends.
 #[test]
 fn an_upload_that_cannot_be_sent_on_a_kept_connection_goes_to_another() {
     let mut script = Script::new(100);
@@ -191,7 +192,7 @@ fn the_head_of_a_cut_response_gets_through_though_its_client_has_sent_ahead() {
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nno size\r\n";
     send(&mut script.members[0], response);
     script.settle();
-    // There is room, and more comes at the same time.
+    // There is room, and more arrives at the same time.
     client.take_nothing(false);
     send(&mut client, b"GET /later HTTP/1.1\r\nHost: a\r\n\r\n");
     script.settle();
@@ -199,14 +200,14 @@ fn the_head_of_a_cut_response_gets_through_though_its_client_has_sent_ahead() {
     assert_eq!(client.read(&mut [0; 1]).ok(), Some(0), "an end, and no reset");
 }
 
-/// Its end is known when the first answer is not taken yet, and each is more than it takes at a time.
+/// The end is known before the first answer was read, and each answer is more than one read.
 #[test]
 fn all_that_a_client_sent_ahead_of_its_end_is_answered() {
     const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
     const REQUESTS: usize = 5;
-    /// A narrow connection takes 3,000 at the most, and has so much on its way.
+    /// A narrow connection accepts at most 3,000 bytes, and has as many in flight.
     const BODY_BYTES: usize = 7_000;
-    /// One of the narrowest takes so many steps.
+    /// The narrowest needs this many steps.
     const STEPS: usize = 500;
     let body = "b".repeat(BODY_BYTES);
     let sections = format!(

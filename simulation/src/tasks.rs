@@ -1,4 +1,5 @@
-//! Clients and members as tasks: polled when something has happened at their ends, or when their time has come.
+//! Clients and members as tasks: polled when something has happened at their ends, or when their
+//! timers expire.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -8,11 +9,11 @@ use std::task::{Context, Poll, Waker};
 
 use weir_testing::Random;
 
-/// Who waits until when; shared with the streams of tasks.
+/// Until when each task waits; shared with the streams of tasks.
 #[derive(Debug, Clone, Default)]
 pub struct Waits(Rc<RefCell<Vec<Cell<u64>>>>);
 
-/// It waits for no time.
+/// The task waits for no time.
 const NEVER: u64 = u64::MAX;
 
 impl Waits {
@@ -24,7 +25,7 @@ impl Waits {
     }
 }
 
-/// Something that is done over time.
+/// Work done over time.
 pub type Work<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// All tasks of a run.
@@ -32,7 +33,7 @@ pub struct Tasks<'a> {
     works: Vec<Option<Work<'a>>>,
     free: Vec<u32>,
     waits: Waits,
-    /// To be polled in this round; each may be named twice.
+    /// Tasks to poll in this round; a task may occur twice.
     due: Vec<u32>,
 }
 
@@ -42,12 +43,12 @@ impl<'a> Tasks<'a> {
         Self { works: Vec::new(), free: Vec::new(), waits: Waits::default(), due: Vec::new() }
     }
 
-    /// What streams of tasks say until when they wait.
+    /// The part with which streams of tasks report their timers.
     pub fn waits(&self) -> Waits {
         self.waits.clone()
     }
 
-    /// Adds a task, which is made with its number.
+    /// Adds a task, which is created with its number.
     pub fn spawn(&mut self, work: impl FnOnce(u32) -> Work<'a>) {
         let task = self.free.pop().unwrap_or_else(|| {
             self.works.push(None);
@@ -59,12 +60,12 @@ impl<'a> Tasks<'a> {
         self.due.push(task);
     }
 
-    /// Those have something to do.
+    /// Wakes these tasks.
     pub fn wake(&mut self) -> &mut Vec<u32> {
         &mut self.due
     }
 
-    /// When the first wants to be polled again.
+    /// The earliest timer of all tasks.
     pub fn next_us(&self) -> u64 {
         if !self.due.is_empty() {
             return 0;
@@ -72,7 +73,7 @@ impl<'a> Tasks<'a> {
         self.waits.0.borrow().iter().map(Cell::get).min().unwrap_or(NEVER)
     }
 
-    /// Polls those that have something to do, in any order. Whether there were any.
+    /// Polls the woken tasks, in any order. Returns whether there were any.
     pub fn poll(&mut self, now_us: u64, random: &mut Random) -> bool {
         for (task, wait) in (0..).zip(self.waits.0.borrow().iter()) {
             if wait.get() <= now_us {
@@ -95,7 +96,7 @@ impl<'a> Tasks<'a> {
                 self.free.push(task);
             }
         }
-        // The allocation is kept; what was woken meanwhile is behind it.
+        // The allocation is kept; tasks woken meanwhile follow.
         due.append(&mut self.due);
         self.due = due;
         true

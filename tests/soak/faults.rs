@@ -1,4 +1,4 @@
-//! What is done to the members, and when: the only explanations that an error may have.
+//! Faults of the members, and their times: the only valid explanations of an error.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use weir_tests::pattern::{self, Checker};
 use weir_tests::ports::Lease;
 use weir_tests::websocket;
 
-/// A kill explains what ends up to this long after it: closed sockets are noticed at the next event.
+/// A kill explains failures up to this long after it: closed sockets are noticed at the next event.
 const AFTERMATH: Duration = Duration::from_millis(500);
 /// Size of the bodies of `/download`.
 pub const DOWNLOAD_BYTES: u64 = 4 * 1024 * 1024;
@@ -41,12 +41,12 @@ impl Faults {
     }
 }
 
-/// The members, each on an address of its own for good.
+/// The members, each with a permanent address.
 #[derive(Debug)]
 pub struct Members(Vec<(Lease, Option<Member>)>);
 
 impl Members {
-    /// Starts so many.
+    /// Starts this many.
     pub fn start(count: usize) -> Self {
         let members = (0..count).map(|_| {
             let lease = Lease::new();
@@ -66,7 +66,7 @@ impl Members {
         let index = turn % self.0.len();
         faults.kills.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
         self.0[index].1 = None;
-        // Also its end: closing many connections takes a moment.
+        // Also when its closing ends: closing many connections takes a moment.
         faults.kills.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
     }
 

@@ -1,9 +1,10 @@
-//! Soak: mixed load with faults, for as long as wanted; every error must be explained by a fault.
+//! Soak: mixed load with faults, for any time; every error must be explained by a fault.
 //!
-//! `soak [--seconds N]` (600 by default). It serves requests, uploads, downloads and WebSockets through the
-//! proxy while members are killed and restarted, clients are slow, uploads and downloads are aborted and the
-//! configuration is reloaded. It fails when an error is left that no fault explains, when memory grows after
-//! the first third, or when descriptors are left once the load has ended.
+//! `soak [--seconds N]` (600 by default). It serves requests, uploads, downloads and WebSockets
+//! through the proxy while members are killed and restarted, clients are slow, uploads and
+//! downloads are aborted and the configuration is reloaded. It fails when an error is left that no
+//! fault explains, when memory grows after the first third, or when descriptors are left once the
+//! load has ended.
 
 mod faults;
 mod work;

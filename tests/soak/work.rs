@@ -1,4 +1,4 @@
-//! What the clients of a soak do.
+//! The work of a soak's clients.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -22,14 +22,14 @@ const UNEXPLAINED_KEPT_MAX: usize = 10;
 /// One kind of work: how many threads do it, and one piece of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
-    /// As the report calls it.
+    /// Its name in the report.
     pub name: &'static str,
     /// Threads that repeat it.
     pub threads: usize,
     piece: fn(SocketAddr, &Faults) -> Result<(), Failure>,
 }
 
-/// Everything that clients do.
+/// All kinds of work.
 pub const KINDS: &[Kind] = &[
     Kind { name: "keep-alive", threads: 3, piece: keep_alive },
     Kind { name: "new connection", threads: 1, piece: new_connection },
@@ -43,7 +43,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "WebSocket", threads: 2, piece: web_socket },
 ];
 
-/// Why a piece of work failed, and when what failed had begun.
+/// The reason of a failed piece of work, and the time when that work had begun.
 #[derive(Debug)]
 pub struct Failure {
     what: String,

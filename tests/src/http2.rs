@@ -15,9 +15,9 @@ use crate::hpack::{Decoder, Line};
 
 pub use weir_testing::frame::{Frame, PREFACE, code, flag, kind, setting};
 
-/// Window of a stream and of the connection until something else is said.
+/// Initial window of a stream and of the connection.
 const WINDOW_DEFAULT: i64 = 65_535;
-/// Largest payload that any peer takes.
+/// Largest payload that any peer accepts.
 const FRAME_BYTES_MAX: usize = 16_384;
 
 /// The received frames of a stream.
@@ -45,7 +45,7 @@ impl Message {
         self.head.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
     }
 
-    /// Status of a response; 0 if there is none.
+    /// Status of a response; 0 if it has none.
     pub fn status(&self) -> u16 {
         self.field(":status").and_then(|status| status.parse().ok()).unwrap_or(0)
     }
@@ -79,13 +79,13 @@ pub struct Peer {
     pub streams: BTreeMap<u32, Message>,
     /// Last stream and code of each GOAWAY.
     pub goaways: Vec<(u32, u32)>,
-    /// The other's settings.
+    /// The peer's settings.
     pub settings: BTreeMap<u16, u32>,
     /// PINGs that were answered.
     pub pongs: usize,
-    /// The other has acknowledged settings.
+    /// The peer has acknowledged settings.
     pub acknowledged: bool,
-    /// The other has closed, in order or not.
+    /// The peer has closed, in order or not.
     pub closed: bool,
     /// Data is not answered by WINDOW_UPDATE.
     pub holds_windows: bool,
@@ -104,7 +104,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A client that says nothing about its settings.
+    /// A client with default settings.
     #[track_caller]
     pub fn connect(address: SocketAddr) -> Self {
         Self::connect_with(address, &[])
@@ -217,7 +217,7 @@ impl Peer {
         self.response(stream)
     }
 
-    /// Sends one DATA frame without a look at the windows.
+    /// Sends one DATA frame without regard to the windows.
     #[track_caller]
     pub fn data(&mut self, stream: u32, data: &[u8], end: bool) -> &mut Self {
         self.spend(stream, data.len());
@@ -230,19 +230,19 @@ impl Peer {
         setting.map_or(WINDOW_DEFAULT, |value| i64::from(*value))
     }
 
-    /// So many bytes of data are sent on a stream.
+    /// Counts this many bytes of data as sent on a stream.
     pub fn spend(&mut self, stream: u32, length: usize) {
         let initial = self.window_initial();
         self.window -= length as i64;
         *self.windows.entry(stream).or_insert(initial) -= length as i64;
     }
 
-    /// How much may be sent on all streams together.
+    /// Bytes that may be sent on all streams together.
     pub fn allowance_of_connection(&self) -> usize {
         usize::try_from(self.window).unwrap_or(0)
     }
 
-    /// How much may be sent on a stream now.
+    /// Bytes that may be sent on a stream now.
     pub fn allowance(&self, stream: u32) -> usize {
         let of_stream = self.windows.get(&stream).copied().unwrap_or(self.window_initial());
         usize::try_from(of_stream.min(self.window)).unwrap_or(0)
@@ -273,7 +273,7 @@ impl Peer {
         }
     }
 
-    /// The next frame as it came; `None` when the other has closed. Nothing is answered.
+    /// The next frame as received; `None` when the peer has closed. Nothing is answered.
     pub fn frame(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = self.buffered_frame() {
@@ -341,7 +341,7 @@ impl Peer {
         message.map_or((Vec::new(), false), |it| (std::mem::take(&mut it.body), it.ended))
     }
 
-    /// Gives back the windows that were held, and holds none from now on.
+    /// Returns the held windows, and holds none from now on.
     pub fn release_windows(&mut self) {
         self.holds_windows = false;
         let held: Vec<(u32, u32)> = self
@@ -355,7 +355,7 @@ impl Peer {
         }
     }
 
-    /// Reads until the condition holds; panics when the other closes before.
+    /// Reads until the condition holds; panics if the peer closes before.
     #[track_caller]
     pub fn pump_until(&mut self, what: &str, mut condition: impl FnMut(&Self) -> bool) {
         while !condition(self) {
@@ -398,7 +398,7 @@ impl Peer {
         }
     }
 
-    /// An answer that the other may not want any more.
+    /// A response that the peer may not want any more.
     fn answer(&mut self, frame: &Frame) {
         let _ = self.stream.write_all(&frame.bytes());
     }
@@ -501,7 +501,7 @@ impl Peer {
         self.arrived.pop_front()
     }
 
-    /// The next request among those that have come, as a server.
+    /// The next request among those already received, as a server.
     pub fn try_next_request(&mut self) -> Option<u32> {
         self.arrived.pop_front()
     }
@@ -541,7 +541,7 @@ impl Http2Member {
         Self::greeting(Frame::settings(settings).bytes(), handler)
     }
 
-    /// The same, but its SETTINGS are the handler's to send.
+    /// The same, but the handler sends its SETTINGS.
     pub fn without_settings(
         handler: impl Fn(&mut Peer, usize) -> io::Result<()> + Send + Sync + 'static,
     ) -> Self {

@@ -11,7 +11,8 @@ pub struct Jar {
 }
 
 impl Jar {
-    /// Asks for a path on a connection of its own, with all cookies, and takes those that come.
+    /// Requests a path on a connection of its own, with all cookies, and stores those of the
+    /// response.
     #[track_caller]
     pub fn get(&mut self, address: SocketAddr, path: &str) -> Response {
         let mut client = Client::connect(address);
@@ -30,7 +31,7 @@ impl Jar {
         response
     }
 
-    /// Has a cookie of this name with this value from now on.
+    /// Stores a cookie of this name with this value.
     pub fn set(&mut self, name: &str, value: &str) {
         match self.cookies.iter_mut().find(|(known, _)| known == name) {
             Some((_, old)) => value.clone_into(old),

@@ -1,5 +1,5 @@
-//! Layer 7 features in front of real nginx servers, with real clients: first of all the configuration of the
-//! comparative reports of 2009, as it is in `examples/advanced-l7.yaml`.
+//! Layer 7 features in front of real nginx servers, with real clients. The first scenario uses the
+//! configuration of the comparative reports of 2009, as in `examples/advanced-l7.yaml`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ use weir_tests::{require, tools};
 
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Bytes that tell which object they are of, and where in it.
+/// Bytes that show their object and their offset.
 fn object(name: &str, length: usize) -> Vec<u8> {
     let line = |number: usize| format!("{name} {number:08}\n").into_bytes();
     (0..).flat_map(line).take(length).collect()
@@ -30,7 +30,7 @@ fn member(response: &Response) -> String {
     response.head.field("x-member").expect("nginx says its name").to_owned()
 }
 
-/// The example, with the addresses of this test in place of its own.
+/// The example, with the addresses of this test instead of its own.
 fn example(proxy: &Proxy, members: &[Nginx]) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/advanced-l7.yaml");
     let text = std::fs::read_to_string(path).expect("the example");
@@ -68,7 +68,8 @@ fn the_advanced_configuration_of_2009() {
     for host in 1..25 {
         let address = [127, 0, 6, host].into();
         let mut own = BTreeSet::new();
-        // Each on a connection of its own, so that persistence and not the connection keeps the client.
+        // Each request uses its own connection, so that persistence, not the connection, keeps the
+        // client.
         let ask = |path: &str, expected: &[u8]| {
             let mut client = Client::connect_from(proxy.address(), address);
             let response = client.get(path);
@@ -98,7 +99,7 @@ fn curl(arguments: &[&str]) -> String {
     tools::run(Command::new("curl").args(always).args(arguments))
 }
 
-/// A browser's jar of cookies, over the death of a member and its return.
+/// A browser's cookie jar, while a member dies and returns.
 #[test]
 fn curl_with_a_jar_stays_until_its_member_dies() {
     require!("nginx", "curl");
@@ -172,7 +173,8 @@ fn nginx_understands_the_proxy_protocol_that_it_gets() {
     }
 }
 
-/// What curl does with redirections and pages that weir makes, and what nginx gets of a rewritten request.
+/// How curl handles redirections and pages made by weir, and which rewritten request nginx
+/// receives.
 #[test]
 fn curl_follows_redirections_and_gets_what_was_rewritten() {
     require!("nginx", "curl");

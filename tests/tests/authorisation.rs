@@ -1,4 +1,4 @@
-//! A service that is asked which requests come in, as clients, members and the service itself see it.
+//! An external authorisation service, as clients, members and the service itself see it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,8 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually};
 
-/// Lets in what has a cookie: its value is the user. `deny` and what begins so is denied in some way.
+/// Allows requests with a cookie: its value is the user. A value that begins with `deny` is denied
+/// in the named way.
 fn judge(exchange: &mut Exchange<'_>) -> std::io::Result<Then> {
     let cookie = exchange.request.head.field("cookie").unwrap_or_default().to_owned();
     let uri = exchange.request.head.field("x-forwarded-uri").unwrap_or_default().to_owned();
@@ -70,7 +71,7 @@ fn a_service_lets_in_and_says_who_it_is() {
     let text = response.assert_status(200).text();
     let lines: Vec<&str> =
         text.lines().filter(|line| line.to_ascii_lowercase().starts_with("x-")).collect();
-    // What weir tells the service, it tells nobody else.
+    // Fields that weir sends to the service go nowhere else.
     let expected = [
         "X-User: ann",
         "X-Groups: a",
@@ -138,7 +139,7 @@ fn a_denial_is_the_answer_of_the_service() {
     let mut client = proxy.client();
     client.send("HEAD / HTTP/1.1\r\nHost: a\r\nCookie: deny-chunked\r\n\r\n");
     client.head_response().assert_status(403);
-    // The connection goes on behind a denial.
+    // The connection stays open after a denial.
     client.send("GET / HTTP/1.1\r\nHost: a\r\nCookie: ann\r\n\r\n");
     client.response().assert_status(200);
     assert_eq!(member.requests().len(), 1, "nobody else has come to the member");
@@ -159,7 +160,7 @@ fn what_fails_is_refused_unless_it_is_to_be_let_in() {
             assert!(!text.contains("X-User") && !text.contains("root"), "{text}");
         }
         drop(service);
-        // Nobody listens there any more.
+        // Nothing listens there any more.
         get(&proxy, "/", &cookie("ann")).assert_status(status);
         assert_eq!(member.requests().len(), if status == 200 { 3 } else { 0 });
         assert_eq!(proxy.metric("weir_virtual_server_authorisations_total", &["\"failed\""]), 3.0);
@@ -179,7 +180,7 @@ fn a_service_that_is_silent_is_not_waited_for() {
     client.send("GET / HTTP/1.1\r\nHost: a\r\nCookie: ann\r\n\r\n");
     client.response().assert_status(503);
     gate.store(true, Ordering::Release);
-    // What comes too late is nobody's: not of the next request on the same connection either.
+    // A late answer is dropped: it does not count for the next request on the same connection.
     for _ in 0..3 {
         let text = client.get("/").assert_status(200).text();
         assert!(text.starts_with("GET / HTTP/1.1"), "{text}");
@@ -406,7 +407,7 @@ policies:
     let proxy = Proxy::start(&setup);
     get(&proxy, "/", "").assert_status(200);
     assert_eq!(service.request_count(), 0);
-    // What a rule answers waits, too.
+    // A response made by a rule waits as well.
     let denied = get(&proxy, "/admin/page", "Authorization: secret\r\n");
     assert_eq!(denied.assert_status(302).text(), "<p>in</p>");
     assert_eq!(denied.head.field("x-internal"), Some("secret"));

@@ -1,4 +1,5 @@
-//! The load generator and the origin: what one reports the other has counted, and nothing is hidden.
+//! The load generator and the origin: the reports of one match the counts of the other, and nothing
+//! is hidden.
 
 use std::process::Command;
 use std::thread;
@@ -13,7 +14,7 @@ use weir_tests::proxy::weir_binary;
 use weir_tests::temp::TempDir;
 use weir_tests::{require, tools};
 
-/// Everything that a load sent, whatever became of it.
+/// All requests that a load sent, whatever their outcome.
 fn sent(result: &Value) -> u64 {
     ["requests", "errors", "warm_up_requests", "warm_up_errors"]
         .iter()
@@ -103,7 +104,7 @@ fn a_load_that_cannot_even_try_to_connect_ends() {
     let result = load(&[&url, "--duration", "300ms", "--source", "::1"]);
     assert_eq!(number(&result, "requests"), 0, "{result}");
     assert!(result["errors_by_kind"]["connect"].as_u64() >= Some(64), "{result}");
-    // Nobody ever spoke to it.
+    // Nothing ever connected to it.
     assert_eq!(number(&origin.end(), "connections"), 0);
 }
 
@@ -144,7 +145,7 @@ fn scripted_server(response: Option<&'static [u8]>) -> std::net::SocketAddr {
             thread::spawn(move || {
                 let mut stream = stream;
                 let Some(response) = response else { return };
-                // Whether the client is still there is its own affair.
+                // The client may be gone already.
                 let _ = stream.read(&mut [0; 4_096]).and_then(|_| stream.write_all(response));
             });
         }
@@ -160,24 +161,25 @@ fn a_server_that_only_closes_is_not_hammered() {
     assert!(number(&result, "errors") > 0, "{result}");
     // Eight users with a rest of 100 ms between two attempts.
     assert!(number(&result, "connections_opened") <= 8 * 25, "{result}");
-    // Each of them stands for a request that was wanted, so that a number of requests ends, too.
+    // Each attempt counts as a wanted request, so a number of requests ends the run as well.
     let counted = load(&[&url, "--connections", "4", "--rate", "100", "--requests", "20"]);
     assert_eq!(number(&counted, "requests"), 0, "{counted}");
     assert!(number(&counted, "errors") >= 20, "{counted}");
 }
 
-/// 64 connections and 100 ms per answer are 640 per second. Those under way when the measurement begins count
-/// when they end in it, and those under way at its end do not, but are waited for.
+/// 64 connections and 100 ms per answer are 640 per second. Requests under way when the measurement
+/// begins count if they end in it. Requests under way at its end do not count, but are waited for.
 #[test]
 fn the_rate_is_of_what_ends_in_the_measurement() {
     let origin = Origin::start(1, &["--delay", "100ms"]);
     let url = origin.url(0, "/100");
     let result = load(&[&url, "--connections", "64", "--warm-up", "500ms", "--duration", "1s"]);
     let rate = result["requests_per_second"].as_f64().expect("a rate");
-    // More is impossible; less is what a busy machine adds to each answer.
+    // A higher rate is impossible; a lower one comes from the delay that a busy machine adds.
     assert!((570.0..=640.0).contains(&rate), "{result}");
     let window = &result["window"];
-    // Every user asks again when it is answered: as many begin as end, but for the instants of begin and end.
+    // Every user sends the next request when it is answered: as many begin as end, except at the
+    // first and last instant.
     let apart = number(window, "requests").abs_diff(number(&result, "requests"));
     assert!(apart <= 6, "{result}");
     assert_eq!(window["elapsed_s"], 1.0, "{result}");
@@ -188,7 +190,7 @@ fn the_rate_is_of_what_ends_in_the_measurement() {
 
 #[test]
 fn a_slow_answer_at_the_end_does_not_lower_the_rate() {
-    // The 500th and, where a busy machine lets as many be asked, the 1,000th.
+    // The 500th and, if a busy machine sends that many, the 1,000th.
     let origin = Origin::start(1, &["--fault", "stall=0.2%"]);
     let url = origin.url(0, "/1");
     let arguments =
@@ -209,7 +211,8 @@ fn responses_until_close_are_whole() {
     assert_eq!((number(&result, "requests"), number(&result, "errors")), (20, 0), "{result}");
 }
 
-/// Closing a kept connection is a server's right, and for its client a lost request: it has its own name.
+/// A server may close a kept connection. For the client this loses a request: it is counted under
+/// its own name.
 #[test]
 fn a_kept_connection_that_closes_is_not_a_short_response() {
     use std::io::{Read as _, Write as _};
@@ -218,7 +221,7 @@ fn a_kept_connection_that_closes_is_not_a_short_response() {
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
-            // The second request is read, and not answered.
+            // The second request is read but not answered.
             let _ = stream.read(&mut [0; 4_096]).and_then(|_| stream.write_all(answer));
             let _ = stream.read(&mut [0; 4_096]);
         }
@@ -230,7 +233,7 @@ fn a_kept_connection_that_closes_is_not_a_short_response() {
 
 #[test]
 fn of_the_addresses_of_a_name_one_that_answers_is_taken() {
-    // Nothing listens on ::1, which many systems look at first.
+    // Nothing listens on ::1, which many systems try first.
     let url = scripted_server(Some(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"));
     let result = load(&[&format!("http://localhost:{}/", url.port()), "--requests", "3"]);
     assert_eq!((number(&result, "requests"), number(&result, "errors")), (3, 0), "{result}");
@@ -245,13 +248,13 @@ fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
-/// A server that stands still for 200 ms while 1,000 requests per second are due for 4 s: 200 of 4,000
-/// come due in the stall and wait 200 ms down to none. The 40 that make up the last percent waited
-/// 160 ms and more. Counted from the send, the stall shows only in the one request per connection that
-/// was under way: with 8 connections in less than a percent.
+/// A server stalls for 200 ms while 1,000 requests per second are due for 4 s: 200 of 4,000 are due
+/// in the stall and wait between 200 ms and none. The slowest 40, one percent, waited 160 ms and
+/// more. Counted from the send, the stall shows only in the one request per connection that was
+/// under way: with 8 connections in less than a percent.
 ///
-/// On a busy machine the stall may last longer than asked for, so it is measured; the rest of what the machine
-/// takes is allowed for in one direction only.
+/// On a busy machine the stall may last longer than asked for, so it is measured; other delays of
+/// the machine are allowed for in one direction only.
 #[test]
 fn a_stall_is_not_hidden() {
     let origin = Origin::start(1, &[]);
@@ -269,12 +272,12 @@ fn a_stall_is_not_hidden() {
         let result = load(&[&url, "--connections", "8", "--rate", "1000", "--duration", "4s"]);
         (result, stall.join().expect("the stall"))
     });
-    // On a busy machine the last may come due when the time is just over.
+    // On a busy machine the last request may be due just after the end.
     let (requests, unsent) = (number(&result, "requests"), number(&result, "unsent"));
     assert_eq!(requests + unsent, 4_000, "{result}");
     assert!(unsent <= 50, "{result}");
     let p99 = |name: &str| result[name]["p99"].as_u64().expect("a percentile");
-    // What answering the backlog and a busy machine add.
+    // Delay added by answering the backlog and by a busy machine.
     const LATE_US_MAX: u64 = 100_000;
     let expected_us = stall_us - 40_000;
     let possible_us = 155_000..=expected_us + LATE_US_MAX;
@@ -282,7 +285,7 @@ fn a_stall_is_not_hidden() {
     let possible_us = 199_000..=stall_us + LATE_US_MAX;
     let longest_us = number(&result["latency_us"], "max");
     assert!(possible_us.contains(&longest_us), "{stall_us}: {result}");
-    // That is what counting from the send hides.
+    // Counting from the send hides this delay.
     assert!(p99("service_time_us") < 50_000, "{result}");
 }
 
@@ -311,12 +314,12 @@ fn many_connections_take_as_many_threads_as_they_need() {
     assert_eq!(number(&origin.counts(), "connections"), 17_001);
 }
 
-/// nginx that says what TLS it spoke.
+/// nginx that reports the TLS version it spoke.
 fn tls_server(directory: &TempDir, lease: &Lease) -> Process {
     nginx(directory, &format!("listen {} ssl", lease.address()), lease)
 }
 
-/// nginx that listens like this, and says what it spoke.
+/// nginx with this `listen`, which reports the protocol it spoke.
 fn nginx(directory: &TempDir, listen: &str, lease: &Lease) -> Process {
     let at = |name: &str| directory.path().join(name).display().to_string();
     directory.write(
@@ -396,7 +399,7 @@ fn http2_is_spoken_over_tls_and_without() {
         let short = ["--requests", "400", "--requests-per-connection", "20", "--streams", "9"];
         assert!(check("/http2", &said, &short, 400) >= 20);
     }
-    // One that knows no HTTP/2.
+    // A server without HTTP/2.
     let _server = tls_server(&directory, &lease);
     let refused = load(&[&format!("https://localhost:{port}/"), "--http2", "--requests", "2"]);
     assert_eq!(number(&refused, "requests"), 0, "{refused}");
@@ -445,7 +448,8 @@ fn tls_is_spoken_as_asked() {
             assert_eq!(number(&result, "errors"), 0, "{all:?}: {result}");
             let resumed = number(&result, "sessions_resumed");
             assert_eq!(resumed > 0, resume == "on", "{all:?}: {result}");
-            // Each of the 4 users has one full handshake, and goes on with that session; or every one is full.
+            // Each of the 4 users makes one full handshake and resumes that session; or every
+            // handshake is full.
             let made = &result["handshakes"];
             assert_eq!(number(made, "resumed"), resumed, "{all:?}: {result}");
             assert_eq!(number(made, "full") == 4, resume == "on", "{all:?}: {result}");
@@ -507,7 +511,7 @@ fn a_peer_that_is_not_where_it_was_said_to_be_ends_a_run_before_it_begins() {
     let output = Command::new(weir_binary())
         .args(["bench", "run", "quick", "--nginx", "/nonexistent", "--output"])
         .arg(&folder)
-        // The lock of another run is not asked for.
+        // Does not ask for the lock of another run.
         .env("TMPDIR", directory.path())
         .output()
         .expect("running weir");

@@ -12,7 +12,7 @@ use weir_tests::nginx::Nginx;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{STEP_TIMEOUT, require};
 
-/// What most scenarios replace.
+/// The replacement that most scenarios use.
 const STRINGS: &str = "{ then: [ { replace_response_body: { strings: { \"http://inner\": \"https://outer.example\", inner: outer }, types: [ \"text/*\" ], size_max: 1MiB } } ] }";
 
 const BODY: &str = "<a href='http://inner/x'>inn</a> inner inn http://inne";
@@ -23,7 +23,7 @@ fn with_rule(setup: Setup, rule: &str) -> Setup {
     setup.http("http2: true").virtual_server("policies: [ p ]").top(&policies)
 }
 
-/// Sends a body as the target says: `/HOW/PIECE`, in pieces of so many bytes.
+/// Sends a body as the target says: `/HOW/PIECE`, in pieces of that many bytes.
 fn send(exchange: &mut Exchange, how: &str, piece: usize, body: &[u8]) -> io::Result<Then> {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nETag: \"a\"\r\n\
         Accept-Ranges: bytes\r\nContent-Digest: sha-256=:aaaa:\r\n";
@@ -63,7 +63,7 @@ fn member() -> Member {
     })
 }
 
-/// A proxy whose member speaks the one or the other version.
+/// A proxy whose member speaks HTTP/1 or HTTP/2.
 fn before(member: &Member, by_http2: bool, rule: &str) -> (Proxy, Option<Proxy>) {
     let inner =
         by_http2.then(|| Proxy::start(&Setup::new(&[member.address()]).http("http2: true")));
@@ -110,7 +110,7 @@ fn bodies_are_rewritten_wherever_they_are_cut_whichever_versions_are_spoken() {
         let metric = "weir_virtual_server_rewritten_bodies_total";
         assert_eq!(proxy.metric(metric, &["\"rewritten\""]), 24.0);
     }
-    // What members are asked for is what can be read.
+    // Members are asked only for codings that weir can decode.
     for request in member.requests() {
         assert_eq!(request.head.field("accept-encoding"), Some("identity"));
     }
@@ -127,7 +127,7 @@ fn heads_alone_and_old_clients() {
     assert_eq!(response.head.field("content-length"), None);
     assert_eq!(response.head.field("etag"), Some("W/\"a\""));
     assert_eq!(response.head.field("accept-ranges"), None);
-    // The connection is as good as before.
+    // The connection can be used again.
     assert_eq!(client.get("/length/10").text(), REWRITTEN);
     let mut client = proxy.client();
     client.send("GET /length/10 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
@@ -136,7 +136,7 @@ fn heads_alone_and_old_clients() {
     assert!(response.until_close && response.head.field("content-length").is_none());
 }
 
-/// A member that answers with the head which the request asks for, and the body behind it.
+/// A member that answers with the head given in the request, and the body behind it.
 fn answering(heads: &'static [(&'static str, &'static str)]) -> Member {
     Member::new(move |exchange| {
         let target = exchange.request.target().to_owned();
@@ -195,7 +195,7 @@ fn what_cannot_be_rewritten_passes_as_it_is_and_is_counted() {
     let response = client.get("/length");
     assert!(response.text() == plain, "a body that is too long passes as it is");
     assert_eq!(response.head.field("etag"), Some("\"a\""));
-    // From 1 MiB on, or from where it would become longer.
+    // From 1 MiB on, or where the body would become longer.
     let got = client.get("/chunked").text();
     assert!(got.starts_with(REWRITTEN) && got.ends_with(BODY));
     let (first, rest) = got.split_at(1000 * REWRITTEN.len());
@@ -254,7 +254,7 @@ fn patterns_and_rules_that_look_at_responses() {
     );
 }
 
-/// A part passes as it is, so members are not asked for one.
+/// A partial response passes unchanged, so members are not asked for one.
 #[test]
 fn clients_do_not_get_around_it_by_asking_for_a_part() {
     let member = member();
@@ -270,7 +270,7 @@ fn clients_do_not_get_around_it_by_asking_for_a_part() {
             assert_eq!(request.head.field(name), None, "{name}");
         }
     }
-    // Others are.
+    // Other members are.
     let other = STRINGS.replacen("{ then", "{ when: 'request.path == \"/\"', then", 1);
     let (proxy, _) = before(&member, false, &other);
     proxy.client().send(get("/length/1000", fields)).response().assert_status(200);
@@ -278,7 +278,7 @@ fn clients_do_not_get_around_it_by_asking_for_a_part() {
     assert_eq!(requests.last().expect("a request").head.field("range"), Some("bytes=0-"));
 }
 
-/// An event goes on at once, unless its end may be the beginning of something: then what is before that does.
+/// An event is sent on at once. If its end may begin a match, the bytes before that are sent on.
 #[test]
 fn events_are_not_held_back() {
     let told = Arc::new(AtomicUsize::new(0));
@@ -314,7 +314,7 @@ fn events_are_not_held_back() {
         for (index, part) in seen.iter().enumerate() {
             expected.push_str(part);
             let mut buffer = [0; 4096];
-            // The member goes on when this has come: without it this would wait for ever.
+            // The member continues when this has arrived: otherwise this would wait for ever.
             while !received.ends_with(expected.as_bytes()) {
                 let count = client.stream().read(&mut buffer).expect("a part");
                 assert!(count > 0, "the end before {part:?}");
@@ -343,7 +343,7 @@ fn pages_of_nginx() {
     let response = client.response();
     response.assert_status(304);
     assert_eq!(response.head.field("etag"), Some(&*tag));
-    // A part would pass as it is.
+    // A partial response would pass unchanged.
     for fields in ["Range: bytes=0-\r\n", "If-Range: \"a\"\r\nrange: bytes=0-99\r\n"] {
         client.send(get("/page.html", fields));
         assert!(client.response().assert_status(200).text() == rewritten, "{fields}");
@@ -352,7 +352,8 @@ fn pages_of_nginx() {
     assert!(response.assert_status(200).text() == rewritten);
 }
 
-/// What one body ends with is never joined with what the next begins with, nor with what another one has at the same time.
+/// The end of one body is never joined with the beginning of the next, nor with another body under
+/// way.
 #[test]
 fn bodies_are_apart() {
     let member = Member::new(|exchange| {
@@ -363,7 +364,7 @@ fn bodies_are_apart() {
             1 => send(exchange, "chunked", 4, body.as_bytes()),
             2 => send(exchange, "close", 1000, body.as_bytes()),
             _ => {
-                // It fails with the beginning of something held back.
+                // It fails while the beginning of a match is held back.
                 let head =
                     "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 1000\r\n\r\n";
                 exchange.send(format!("{head}{body}"))?;

@@ -1,4 +1,4 @@
-//! Responses that are compressed on their way, decoded by curl.
+//! Responses that weir compresses, decoded by curl.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -17,7 +17,7 @@ use weir_tests::{STEP_TIMEOUT, eventually, require, tls, tools};
 
 const ALL: &str = "compression: {}";
 
-/// Text that gets smaller, and is not the same everywhere.
+/// Compressible text that is not uniform.
 fn text(bytes: usize) -> Vec<u8> {
     let mut text = Vec::with_capacity(bytes + 64);
     let mut number = 1_u32;
@@ -60,7 +60,7 @@ fn member() -> Member {
                 Ok(Then::Close)
             }
             _ => {
-                // Less than it has announced.
+                // Fewer bytes than it has announced.
                 exchange.send(format!("{head}Content-Length: {size}\r\n\r\n"))?;
                 exchange.send(&body[..body.len() / 2])?;
                 Ok(Then::Close)
@@ -95,7 +95,7 @@ fn what_curl_decodes_is_what_the_member_sent() {
                 tools::run(Command::new("curl").args(arguments).args(["-o", &out, &url]));
                 let decoded = std::fs::read(&got).unwrap_or_default();
                 assert!(decoded == text(size), "{coding} {how} {size}");
-                // What is short, and known to be, stays as it is.
+                // A response known to be short stays unchanged.
                 if how != "length" || size >= 1_024 {
                     compressed += 1.0;
                 }
@@ -104,7 +104,7 @@ fn what_curl_decodes_is_what_the_member_sent() {
         }
     }
     let count = proxy.metric("weir_virtual_server_responses_compressed_total", &["\"main\""]);
-    // A machine that is busy has no time for some.
+    // A busy machine skips compression for some responses.
     let skipped = proxy.metric("weir_compression_reduced_total", &["how=\"skipped\""]);
     assert_eq!(count + skipped, compressed);
     let bytes = |side| proxy.metric("weir_virtual_server_compression_bytes_total", &[side]);
@@ -122,21 +122,22 @@ fn heads_say_what_was_done() {
     assert_eq!(field("content-encoding").as_deref(), Some("gzip"));
     assert_eq!(field("vary").as_deref(), Some("Accept-Encoding"));
     assert_eq!(field("etag").as_deref(), Some("W/\"a\""));
-    // Such a one is there as a whole before it goes on.
+    // This response is received as a whole before it is sent on.
     let length = response.body.len().to_string();
     assert_eq!((field("content-length"), field("transfer-encoding")), (Some(length), None));
     assert!(response.body.len() < 2_500 && response.body.starts_with(&[0x1f, 0x8b]));
-    // Who does not take it gets it as it is, and caches are told that others do not.
+    // A client that does not accept the coding gets the response unchanged, and `Vary` tells caches
+    // about it.
     client.send(request("/text/length/5000", ""));
     let plain = client.response();
     assert_eq!(plain.head.field("content-encoding"), None);
     assert_eq!(plain.head.field("vary"), Some("Accept-Encoding"));
     assert_eq!((plain.head.field("etag"), plain.body.len()), (Some("\"a\""), 5_000));
-    // Not what is compressed already, by its type.
+    // Types that are compressed already are not.
     client.send(request("/image/length/5000", "Accept-Encoding: gzip\r\n"));
     let image = client.response();
     assert_eq!((image.head.field("content-encoding"), image.head.field("vary")), (None, None));
-    // An answer to HEAD says what GET would get.
+    // A response to HEAD has the head of the response to GET.
     client.send("HEAD /text/length/5000 HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
     let head = client.head_response();
     assert_eq!(head.head.field("content-encoding"), Some("gzip"));
@@ -159,7 +160,7 @@ fn settings_say_what_and_how() {
     assert_eq!(coding_of("/text/length/20000"), "none");
 }
 
-/// Each event is there when the member has sent it, not when the encoder has enough.
+/// Each event arrives when the member has sent it, without waiting until the encoder is full.
 #[test]
 fn events_are_not_held_back() {
     require!("curl");
@@ -187,7 +188,7 @@ fn events_are_not_held_back() {
         }
         let head = String::from_utf8_lossy(&received).to_ascii_lowercase();
         assert!(head.contains(&format!("content-encoding: {coding}\r\n")), "{head}");
-        // The first comes at once, and others before the last.
+        // The first arrives at once, and others before the last.
         assert!(
             at.first().is_some_and(|first| *first < Duration::from_millis(250)),
             "{coding} {at:?}"
@@ -207,7 +208,8 @@ fn a_response_that_is_cut_off_looks_cut_off() {
     assert!(!response.complete, "there is no last chunk");
 }
 
-/// Of a response that is collected nothing has gone out when its member fails: the client hears of it.
+/// When the member fails, nothing of a collected response has gone out: the client gets an error
+/// response.
 #[test]
 fn a_response_that_is_cut_off_while_it_is_collected_is_none() {
     let member = Member::new(|exchange| {
@@ -215,7 +217,7 @@ fn a_response_that_is_cut_off_while_it_is_collected_is_none() {
         exchange.send(format!("{head}\r\n"))?;
         exchange.send(text(50_000))?;
         if exchange.request.target() == "/stalls" {
-            // The end of the client's connection, or of weir's patience.
+            // The client's connection ends, or weir's timeout.
             while exchange.receive(&mut [0; 1])? > 0 {}
         }
         Ok(Then::Close)
@@ -231,7 +233,7 @@ fn a_response_that_is_cut_off_while_it_is_collected_is_none() {
     eventually("memory is counted", STEP_TIMEOUT, || held() > 100_000.0);
     client.response().assert_status(504);
     eventually("it is let go", STEP_TIMEOUT, || held() == 0.0);
-    // A client that goes away lets it go, too.
+    // When a client disconnects, it is released as well.
     client.send(request("/stalls", gzip));
     eventually("memory is counted", STEP_TIMEOUT, || held() > 100_000.0);
     client.reset();
@@ -240,7 +242,7 @@ fn a_response_that_is_cut_off_while_it_is_collected_is_none() {
     assert!(failures >= 2.0, "{failures}");
 }
 
-/// What comes in many pieces, with another response behind it, and what rules for responses make of it.
+/// Bodies in many pieces with another response behind them, and the effect of rules for responses.
 #[test]
 fn collected_responses_are_whole() {
     let member = Member::new(|exchange| {
@@ -283,7 +285,7 @@ fn collected_responses_are_whole() {
     assert_eq!(proxy.metric("weir_compression_memory_bytes", &[]), 0.0);
 }
 
-/// What a request for this target with these fields gets from curl's point of view: status, head.
+/// The response to a request for this target with these fields as curl sees it: status, head.
 fn curl_head(url: &str, fields: &[&str], got: &std::path::Path) -> Head {
     let head = got.with_extension("head");
     let mut curl = Command::new("curl");
@@ -296,7 +298,8 @@ fn curl_head(url: &str, fields: &[&str], got: &std::path::Path) -> Head {
     Head::parse(&std::fs::read_to_string(head).expect("a head"))
 }
 
-/// A client asks nginx again for what it has compressed, and for what it has as it is.
+/// A client revalidates at nginx both a response that weir compressed and one that it left
+/// unchanged.
 #[test]
 fn what_has_not_changed_is_not_sent_again() {
     require!("curl", "nginx");
@@ -326,7 +329,7 @@ fn what_has_not_changed_is_not_sent_again() {
         (&[gzip, &format!("If-Match: {strong}")], 200, &weak),
         (&[gzip, "Range: bytes=100-199"], 206, strong),
         (&[gzip, "Range: bytes=100-199", &format!("If-Range: {strong}")], 206, strong),
-        // A range of what it has as it is would not fit to what it has compressed.
+        // A range of the uncompressed response would not fit the compressed one.
         (&[gzip, "Range: bytes=100-199", &format!("If-Range: {weak}")], 200, &weak),
     ] {
         let head = curl_head(&url, fields, &got);
@@ -344,7 +347,7 @@ fn what_has_not_changed_is_not_sent_again() {
     assert!(head.start.starts_with("HTTP/1.1 412"), "{head:?}");
 }
 
-/// Apache reads If-Match no further than to a weak tag of the version that it has.
+/// Apache reads If-Match only up to a weak tag of its current version.
 #[test]
 fn apache_lets_a_client_change_what_it_has_read_compressed() {
     require!("curl", "apache2");
@@ -392,7 +395,7 @@ fn apache_lets_a_client_change_what_it_has_read_compressed() {
     }
 }
 
-/// A member that does not know the tag which was weakened here sends everything again; its client does not get it.
+/// A member that does not know the weakened tag sends everything again; the client does not get it.
 #[test]
 fn what_the_client_has_is_dropped() {
     let member = Member::new(|exchange| {
@@ -436,10 +439,10 @@ fn what_the_client_has_is_dropped() {
         assert_eq!(ask(method, target, "\"b\", W/\"a\""), 304, "{method} {target}");
         assert_eq!(ask(method, target, "W/\"b\""), 200, "{method} {target}");
     }
-    // Not for who asks for something else.
+    // Not for a client that asks for something else.
     assert_eq!(ask("POST", "/l/20000", "W/\"a\""), 200);
     assert_eq!(member.connection_count(), 1, "what was dropped was read");
-    // Of a long one the rest is not waited for.
+    // Weir does not wait for the rest of a long response.
     assert_eq!(ask("GET", "/l/5000000", "W/\"a\""), 304);
     assert_eq!(ask("GET", "/l/20000", "W/\"a\""), 304);
     assert_eq!(member.connection_count(), 2);
@@ -454,7 +457,7 @@ fn what_the_client_has_is_dropped() {
 #[test]
 fn others_are_served_between_slices() {
     const BYTES: usize = 2 * 1024 * 1024;
-    /// What is compressed at once at this level.
+    /// Bytes compressed at once at this level.
     const SLICE_BYTES: usize = 16 * 1024;
     let member = Member::new(|exchange| {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
@@ -485,7 +488,7 @@ fn others_are_served_between_slices() {
     assert!(answers > BYTES / SLICE_BYTES / 2, "{answers}");
 }
 
-/// Rules say what is not compressed, by the request or by the response, be it collected or not.
+/// Rules exclude responses from compression, by the request or by the response, collected or not.
 #[test]
 fn policies_leave_responses_as_they_are() {
     let member = Member::new(|exchange| {
@@ -529,7 +532,7 @@ fn policies_leave_responses_as_they_are() {
     }
 }
 
-/// Of a member over TLS whole records come, which are not read in slices as plain bytes are.
+/// From a member over TLS whole records arrive; they are not read in slices like plain bytes.
 #[test]
 fn responses_of_secure_members_are_compressed() {
     let member = member();
@@ -549,7 +552,7 @@ fn responses_of_secure_members_are_compressed() {
                 let about = format!("{coding} {target}: {:?}", response.head);
                 let (body, is_whole) = match response.head.field("content-encoding") {
                     Some(found) => decode(found, &response.body),
-                    // A machine that is busy has no time for some.
+                    // A busy machine skips compression for some responses.
                     None => (response.body, true),
                 };
                 assert!(response.complete && is_whole && body == text(size), "{about}");

@@ -1,5 +1,6 @@
-//! Any body, framed and cut in any way, compressed by the running program, is decoded to what it was: by Rust's
-//! decoders, by Python's and by curl. `WEIR_TEST_ORACLE_CASES` says how many bodies.
+//! Any body, framed and cut in any way, and compressed by the running program, decodes to the
+//! original: by Rust's decoders, by Python's and by curl. `WEIR_TEST_ORACLE_CASES` sets the number
+//! of bodies.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -16,19 +17,19 @@ use weir_tests::temp::TempDir;
 use weir_tests::tools;
 
 const CASES_DEFAULT: u64 = 270;
-/// Cases that are fetched, checked and forgotten together.
+/// Cases that are fetched, checked and dropped together.
 const BATCH: usize = 250;
 /// Client connections at a time.
 const CLIENTS: usize = 2;
 const CODINGS: [&str; 3] = ["gzip", "zstd", "br"];
 const LEVELS: u64 = 9;
-/// What is shorter, and known to be, is not compressed.
+/// A body known to be shorter is not compressed.
 const MIN_SIZE_BYTES: usize = 1024;
 const BODY_BYTES_MAX: usize = 300_000;
-/// Lengths that something is decided by: whether it is worth it, what is copied, what an encoder is given at once, what
-/// is read at once, what is encoded as a whole.
+/// Lengths at which a decision changes: worth compressing, copied, given to an encoder at once,
+/// read at once, encoded as a whole.
 const EDGES: [usize; 8] = [1, 1024, 4096, 16 << 10, 24 << 10, 48 << 10, 64 << 10, 128 << 10];
-/// Pieces that a response is sent in at most, and the longest time between two.
+/// Maximum number of pieces of a response, and the longest pause between two.
 const SENDS_MAX: usize = 24;
 const PAUSE_MS_MAX: usize = 3;
 
@@ -40,7 +41,7 @@ enum Framing {
     UntilClose,
 }
 
-/// A response of the member, and what its client takes; all of it is determined by its number.
+/// A response of the member, and the codings its client accepts; its number determines all of it.
 struct Case {
     number: u64,
     coding: &'static str,
@@ -120,7 +121,7 @@ impl Case {
         });
     }
 
-    /// Answers with it, in pieces that respect nothing.
+    /// Sends the response in pieces cut at arbitrary places.
     fn send(&mut self, exchange: &mut Exchange) -> std::io::Result<Then> {
         let message = self.message();
         let sends = 1 + self.random.below(SENDS_MAX);
@@ -161,25 +162,26 @@ fn events(random: &mut Random) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A response, and the case that it belongs to.
+/// A response, and its case.
 struct Answered {
     case: Case,
     coding: Option<String>,
     body: Vec<u8>,
 }
 
-/// What was checked, and by whom.
+/// Counts of checked responses, by decoder.
 #[derive(Debug, Default)]
 struct Tally {
     fetched: usize,
     compressed: usize,
-    /// For want of time.
+    /// Not compressed for lack of time.
     left: usize,
     by_python: usize,
     by_curl: usize,
 }
 
-/// Asks for each of the cases, over several connections at a time; half of the time nothing is asked, or levels would fall.
+/// Requests each of the cases, over several connections at a time. It idles half of the time,
+/// because levels would fall otherwise.
 fn fetch(proxy: &Proxy, numbers: &[u64]) -> Vec<Answered> {
     thread::scope(|scope| {
         let share = numbers.len().div_ceil(CLIENTS).max(1);
@@ -234,8 +236,8 @@ fn check_here(answered: &[Answered], tally: &mut Tally) {
     }
 }
 
-/// Reads what [`check_with_python`] writes: lengths, body and encoded body of each case. gzip's decoder gets it in pieces
-/// of several sizes.
+/// Reads the output of [`check_with_python`]: lengths, body and encoded body of each case. gzip's
+/// decoder gets it in pieces of several sizes.
 const PYTHON: &str = r#"
 import gzip, struct, sys, zlib
 brotli = zstandard = None
@@ -273,7 +275,8 @@ while head := data.read(20):
 print(count)
 "#;
 
-/// How many compressed responses this Python found to be right: all of its codings, or it fails.
+/// The number of compressed responses that this Python decoded correctly: all of its codings, or it
+/// fails.
 fn check_with_python(python: &Path, answered: &[Answered]) -> usize {
     let mut input = Vec::new();
     for Answered { case, coding, body } in answered {
@@ -299,7 +302,7 @@ fn check_with_python(python: &Path, answered: &[Answered]) -> usize {
     String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number")
 }
 
-/// The Python that knows the most codings, of the one in the path and the system's.
+/// The Python with the most codings, of the one in the path and the system's.
 fn python() -> Option<PathBuf> {
     let missing = |python: &PathBuf| {
         let is_missing = |module: &&str| {
@@ -328,7 +331,8 @@ fn codings_of_curl() -> Vec<&'static str> {
     words.into_iter().filter(|(_, word)| knows(word)).map(|(coding, _)| coding).collect()
 }
 
-/// curl fetches and decodes the same cases; how many it got right: all of its codings, or it fails.
+/// curl fetches and decodes the same cases. Returns how many it decoded correctly: all of its
+/// codings, or it fails.
 fn check_with_curl(proxy: &Proxy, codings: &[&str], answered: &[Answered]) -> usize {
     let folder = TempDir::new("oracle");
     let mut checked = 0;
@@ -375,7 +379,7 @@ fn what_is_decoded_is_what_the_member_sent() {
     };
     let python = tools::present("python3").then(python).flatten();
     let codings = if tools::present("curl") { codings_of_curl() } else { Vec::new() };
-    // curl asks another, for it asks as fast as it can.
+    // curl uses its own proxy, because it requests as fast as it can.
     let (proxy, proxy_of_curl) = (Proxy::start(&setup(1)), Proxy::start(&setup(1)));
     let mut tally = Tally::default();
     for level in 1..=LEVELS {

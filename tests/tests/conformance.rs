@@ -1,9 +1,10 @@
-//! Outside suites through the proxy. They are found by environment variables; none of their code is here.
+//! External test suites through the proxy. Environment variables name them; none of their code is
+//! here.
 //!
 //! `WEIR_H1SPEC`: a checkout of uNetworking/h1spec; `deno` in PATH or named by `WEIR_DENO`.
-//! `WEIR_AUTOBAHN`: the `wstest` program of PyPI's `autobahntestsuite`, which wants a Python 2 virtualenv.
-//! `WEIR_H2SPEC`: the program of summerwind/h2spec.
-//! `WEIR_GRPC_INTEROP`: a folder with grpc-go's `interop/client` and `interop/server`, built.
+//! `WEIR_AUTOBAHN`: the `wstest` program of PyPI's `autobahntestsuite`, which needs a Python 2
+//! virtualenv. `WEIR_H2SPEC`: the program of summerwind/h2spec. `WEIR_GRPC_INTEROP`: a folder with
+//! grpc-go's `interop/client` and `interop/server`, built.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -46,7 +47,7 @@ fn h1spec() {
 
 /// Cases of performance (9) and of compression (12, 13), which the reference server does not offer.
 const AUTOBAHN_EXCLUDED: &str = r#"["9.*", "12.*", "13.*"]"#;
-/// Fewer cases than this would mean that the suite did not run.
+/// Fewer cases than this mean that the suite did not run.
 const AUTOBAHN_CASES_MIN: usize = 240;
 
 #[test]
@@ -85,7 +86,7 @@ fn autobahn() {
     assert!(behaviours.keys().all(|name| good.contains(&name.as_str())), "{behaviours:?}");
 }
 
-/// Stands before the reference server, which refuses a Host with another port than its own.
+/// Runs in front of the reference server, which refuses a Host with another port than its own.
 fn under_own_name(server: SocketAddr) -> Member {
     Member::streaming(move |exchange| {
         let mut to_server = TcpStream::connect(server)?;
@@ -99,7 +100,7 @@ fn under_own_name(server: SocketAddr) -> Member {
         let (mut from_server, mut to_client) =
             (to_server.try_clone()?, exchange.stream().try_clone()?);
         let back = std::thread::spawn(move || {
-            // Either end may reset; the suite judges what arrived.
+            // Either end may reset; the suite checks only the received bytes.
             let _ = io::copy(&mut from_server, &mut to_client);
             let _ = to_client.shutdown(Shutdown::Write);
         });
@@ -115,7 +116,7 @@ fn under_own_name(server: SocketAddr) -> Member {
     })
 }
 
-/// How often each verdict stands in the suite's report.
+/// The count of each verdict in the suite's report.
 fn behaviours(report: &Path) -> BTreeMap<String, usize> {
     let text = std::fs::read_to_string(report).expect("Autobahn's report");
     let mut counts = BTreeMap::new();
@@ -128,17 +129,17 @@ fn behaviours(report: &Path) -> BTreeMap<String, usize> {
 
 /// All cases of h2spec pass over TLS.
 const H2SPEC_OVER_TLS: &str = "146 tests, 146 passed, 0 skipped, 0 failed";
-/// Without TLS the port speaks HTTP/1 as well: what does not begin with the preface is answered by that, and closed,
-/// which the case "Sends invalid connection preface" takes for a frame.
+/// Without TLS the port speaks HTTP/1 as well: bytes other than the preface get an HTTP/1 response
+/// and a close, which the case "Sends invalid connection preface" takes for a frame.
 const H2SPEC_WITHOUT_TLS: &str = "146 tests, 145 passed, 0 skipped, 1 failed";
 
-/// A server whose answer comes only after the whole request, as some cases want it.
+/// A server that answers only after the whole request, as some cases require.
 fn patient_member() -> Member {
     Member::new(|exchange| match exchange.request.method() {
         "HEAD" => {
             exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").map(|()| Then::KeepAlive)
         }
-        // Longer than the smallest windows that it tries.
+        // Longer than the smallest windows that the suite tries.
         _ => exchange.answer("hello"),
     })
 }
@@ -152,7 +153,7 @@ fn h2spec() {
     let run = |setup: Setup, arguments: &[&str], expected: &str| {
         let proxy = Proxy::start(&setup.top("data_plane: { workers: 1 }"));
         let port = proxy.address().port().to_string();
-        // It ends with a failure when a case fails: its own words say more.
+        // The program fails when a case fails: its output says more.
         let output = Command::new(&h2spec)
             .args(["-h", "127.0.0.1", "-p", &port, "-S", "-o", "5"])
             .args(arguments)
@@ -171,7 +172,7 @@ fn h2spec() {
     assert!(text.contains("× 2: Sends invalid connection preface"), "{text}");
 }
 
-/// Cases of grpc-go's interop client that want neither an account in a cloud nor a special server.
+/// Cases of grpc-go's interop client that need neither a cloud account nor a special server.
 const GRPC_CASES: [&str; 14] = [
     "empty_unary",
     "large_unary",

@@ -15,12 +15,14 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::{tls, tools};
 
-/// Longer than a database needs to start, and any monitor here to change its mind.
+/// Longer than a database needs to start, and than any monitor here needs to change a member's
+/// state.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The user that databases run as: they refuse to run as root.
 const NOBODY: u32 = 65_534;
 
-/// A program of a database; `None`, with the reason printed, where it is not installed or may not be started.
+/// A program of a database; `None`, with the reason printed, if it is not installed or may not be
+/// started.
 fn program(name: &str, folders: &str) -> Option<PathBuf> {
     if !rustix::process::geteuid().is_root() {
         skip_without_data("databases are started as another user, which needs root");
@@ -53,7 +55,7 @@ fn as_nobody(program: &Path) -> Command {
     command
 }
 
-/// A file of the databases' user that nobody else can read, as they want their keys.
+/// A file that only the databases' user can read, as databases require for their keys.
 fn private(folder: &TempDir, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
     let path = folder.write(name, contents);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("permissions");
@@ -78,7 +80,8 @@ fn start(folder: &TempDir, program: &Path, arguments: &[String], address: Socket
     process
 }
 
-/// The member is up with each of these monitors, and with each of the others down, for the reason that stands beside it.
+/// The member is up with each of these monitors, and down with each of the others, for the given
+/// reason.
 fn check(port: u16, up: &[&str], down: &[(&str, &str)]) {
     let member = Member::named("one");
     let monitors = |monitors: &str| {

@@ -1,4 +1,4 @@
-//! DNS servers behind weir, asked by a load generator, through reloads.
+//! DNS servers behind weir, queried by a load generator, during reloads.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ const NAMES: usize = 100;
 const QUERIES_PER_SECOND: usize = 2_000;
 const SECONDS: usize = 4;
 
-/// An `unbound` that knows some names by itself and asks nobody.
+/// An `unbound` that knows some names itself and queries no other server.
 struct Unbound {
     port: UdpLease,
     _process: Process,
@@ -75,7 +75,7 @@ fn setup(port: &UdpLease, members: &[SocketAddr]) -> Setup {
         ))
 }
 
-/// What `dnsperf` says in a line that begins so.
+/// The value on the line of `dnsperf`'s output that begins with this text.
 #[track_caller]
 fn told(output: &str, what: &str) -> u64 {
     let line = output.lines().find_map(|line| line.trim().strip_prefix(what));
@@ -105,14 +105,14 @@ fn no_query_is_lost_in_reloads() {
     let mut command = dnsperf(&file, port.address());
     let running = command.stdout(Stdio::piped()).spawn().expect("dnsperf");
     for round in 0..SECONDS {
-        // A member goes and comes back.
+        // A member goes down and comes back.
         let count = if round % 2 == 0 { 2 } else { 3 };
         proxy.reload_and_wait(&setup(&port, &addresses[..count]));
     }
     let output = running.wait_with_output().expect("dnsperf ends");
     let output = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(told(&output, "Queries sent:") > (QUERIES_PER_SECOND * SECONDS / 2) as u64, "{output}");
-    // What the kernel dropped is not weir's.
+    // Weir is not responsible for datagrams dropped by the kernel.
     let dropped = proxy.metric("weir_datagrams_lost_total", &[]) as u64;
     assert!(told(&output, "Queries lost:") <= dropped, "{dropped} dropped by the kernel: {output}");
     assert!(output.contains("NOERROR") && !output.contains("SERVFAIL"), "{output}");

@@ -1,5 +1,5 @@
-//! How connections end when one side breaks, or is done early: a part never looks like the whole, and what was whole
-//! before still gets through.
+//! How connections end when one side breaks off or finishes early: a partial message never looks
+//! complete, and messages completed before still arrive.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -11,13 +11,13 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::stream::{StreamMember, reset};
 use weir_tests::{STEP_TIMEOUT, eventually, tls};
 
-/// Which side hears of a reset first is a matter of microseconds.
+/// Which side sees a reset first is a matter of microseconds.
 const ROUNDS: usize = 40;
 const UPLOAD_BYTES: usize = 300_000;
 /// More than a client's kernel takes while the client does not read, and less than both kernels do.
 const WHOLE_BYTES: usize = 500_000;
 
-/// Says something, waits for the first byte of what is uploaded, and breaks off.
+/// Sends something, waits for the first byte of the upload, and breaks off.
 fn breaks_off(mut stream: TcpStream, hello_bytes: usize, says: &[u8]) -> io::Result<()> {
     stream.read_exact(&mut vec![0; hello_bytes])?;
     stream.write_all(says)?;
@@ -26,7 +26,7 @@ fn breaks_off(mut stream: TcpStream, hello_bytes: usize, says: &[u8]) -> io::Res
     Ok(())
 }
 
-/// A member, and the same behind a proxy that speaks TLS for it.
+/// A member, and the same member behind a proxy that speaks TLS for it.
 fn plain_and_secure(member: &StreamMember) -> [(Setup, Option<Proxy>); 2] {
     let plain = Setup::new(&[member.address()]);
     let relay = plain.clone().virtual_server("type: tcp").virtual_server(&tls::shop(""));
@@ -37,10 +37,10 @@ fn plain_and_secure(member: &StreamMember) -> [(Setup, Option<Proxy>); 2] {
     [(plain, None), (secure, Some(relay))]
 }
 
-/// Sends as much as is taken at once.
+/// Sends as many bytes as are accepted at once.
 fn upload(client: &mut Client) {
     client.stream().set_nonblocking(true).expect("a socket");
-    // Who is reset meanwhile reads the rest of its story.
+    // A client that is reset meanwhile reads the rest.
     let _ = client.stream().write(&vec![b'x'; UPLOAD_BYTES]);
     client.stream().set_nonblocking(false).expect("a socket");
 }
@@ -82,12 +82,12 @@ fn a_relayed_member_that_breaks_off_while_it_is_written_to_is_a_reset() {
     }
 }
 
-/// What follows `GET /whole` on the same connection, and how that is cut.
+/// The bytes after `GET /whole` on the same connection, and how they are cut.
 struct Cut {
     name: &'static str,
     version: &'static str,
     path: &'static str,
-    /// What the member says before it breaks off; nothing: it is not asked.
+    /// Bytes that the member sends before it breaks off; none: the request does not reach it.
     says: &'static str,
     termination: &'static str,
 }
@@ -147,7 +147,7 @@ fn what_is_cut_takes_no_whole_response_before_it() {
             let fields = "Host: test\r\nConnection: keep-alive";
             client.send(format!("GET {path} {version}\r\n{fields}\r\n\r\n"));
         }
-        // Unread bytes make a reset of any close.
+        // With unread bytes, any close becomes a reset.
         upload(&mut client);
         if !says.is_empty() {
             // Behind the whole response with its head, of about 80 bytes.
@@ -227,7 +227,8 @@ fn who_reads_only_behind_a_long_upload_gets_its_early_answer() {
             }
             let response = client.response();
             assert_eq!((response.status, response.complete), (status, true), "{megabytes} MB");
-            // Kernels take some megabytes for a member that reads nothing: of a short upload all was read.
+            // Kernels buffer some megabytes for a member that reads nothing: a short upload was
+            // read completely.
             if megabytes == 30 {
                 assert!(response.head.has_token("connection", "close"), "{:?}", response.head);
                 client.assert_closed();

@@ -1,4 +1,4 @@
-//! Files that a configuration names and that are not what they look like.
+//! Files named by a configuration that are not what they seem.
 
 use std::net::UdpSocket;
 use std::process::Command;
@@ -9,11 +9,11 @@ use weir_tests::process::Process;
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
 
-/// Longer than any of it takes, and shorter than weir would wait for a file.
+/// Longer than any of this takes, and shorter than weir would wait for a file.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Every key that names a file to read, each in a line of its own. What is read only after another file is
-/// beside a sound one.
+/// Every key that names a file to read, each on its own line. A file that is read only after
+/// another one is paired with a valid one.
 const CONFIGURATION: &str = "\
 virtual_servers:
   bad: { listen: 127.0.0.1:1, pool: p, policies: [ q ], persistence: s, tls: {
@@ -115,16 +115,16 @@ fn a_directory_is_no_log_file() {
         assert!(output.contains("/logs is a directory, not a file\n"), "{output}");
         assert!(output.contains("help: name a file in it"), "{output}");
     }
-    // One that is to be made later is fine.
+    // A file that is created later is fine.
     let file = directory.write("weir.yaml", text.replace("DIRECTORY", "logs/access.log"));
     let status = Command::new(weir_binary()).arg("check").arg(file).status();
     assert!(status.expect("weir check").success());
 }
 
-/// What a command says that has to fail.
+/// The output of a command that has to fail.
 fn run_to_its_end(directory: &TempDir, arguments: &[&str]) -> String {
     let log = directory.path().join("output.log");
-    // What the command before said.
+    // The output of the previous command.
     let _ = std::fs::remove_file(&log);
     let mut process = Process::start(weir_binary(), arguments, &log);
     let status = process.wait(PATIENCE);

@@ -1,5 +1,5 @@
-//! A start and a reload wait for the first probes of members that are new: nobody gets 503 because weir does not
-//! know them yet.
+//! A start and a reload wait for the first probes of new members: no client gets 503 because weir
+//! does not know them yet.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -18,7 +18,7 @@ use weir_tests::temp::TempDir;
 /// How long a slow member takes to answer a probe.
 const SLOWLY: Duration = Duration::from_secs(1);
 
-/// How soon something that was told to weir is seen.
+/// How soon a command to weir takes effect.
 const SOON: Duration = Duration::from_secs(5);
 
 /// One probe, and no other within the scenario.
@@ -41,19 +41,19 @@ fn member(name: &'static str, pause: Option<Duration>) -> Member {
     })
 }
 
-/// A pool of these members that are probed once.
+/// A pool of these members, each probed once.
 fn probed(members: &[SocketAddr]) -> Setup {
     Setup::new(members).pool(&format!("monitors: [ {{ {PROBE} }} ]"))
 }
 
-/// Reloads under load; what came of the load.
+/// Reloads under load; returns the outcome of the load.
 fn under_load(proxy: &Proxy, reload: impl FnOnce()) -> Tally {
     let kept =
         Plan { connections: 4, pause: Duration::from_millis(2), requests_per_connection: None };
     let fresh = Plan { connections: 2, requests_per_connection: Some(3), ..kept };
     let loads = [kept, fresh].map(|plan| Load::start(proxy.address(), "/", plan));
     reload();
-    // The last of them meet what is in force now.
+    // The last requests meet the configuration in force.
     std::thread::sleep(Duration::from_millis(200));
     let mut all = Tally::default();
     for tally in loads.map(Load::stop) {
@@ -96,7 +96,7 @@ fn the_first_request_after_a_start_is_served() {
     assert!(status.contains("\"problems\": []"), "{status}");
 }
 
-/// `weir run weir.yaml &`, and in the next line, at once, a request.
+/// `weir run weir.yaml &`, and a request at once in the next line.
 #[test]
 fn the_first_curl_of_the_readme_works() {
     weir_tests::require!("curl");
@@ -165,7 +165,7 @@ fn a_reload_that_changes_monitors_makes_no_503() {
         let other = Setup::new(&[only.address()]).pool(&format!("monitors: [ {{ {other} }} ]"));
         let tally = under_load(&proxy, || {
             proxy.reload_and_wait(&other);
-            // From none to some, and back.
+            // From no members to some, and back.
             proxy.reload_and_wait(&Setup::new(&[only.address()]));
             proxy.reload_and_wait(&probed(&[only.address()]));
         });
@@ -173,7 +173,7 @@ fn a_reload_that_changes_monitors_makes_no_503() {
     }
 }
 
-/// What was down by its old monitor, and is the only one left, is known by the new one before it is used.
+/// The only member left was down by its old monitor; the new monitor probes it before it is used.
 #[test]
 fn a_member_that_only_its_new_monitor_calls_up_makes_no_503() {
     let (good, odd) = (
@@ -222,7 +222,7 @@ fn members_that_never_answer_get_nothing_where_that_is_wanted() {
     assert_eq!(proxy.metric("weir_config_waiting", &[]), 0.0);
 }
 
-/// How the first probes of a member go that is not ready yet.
+/// The result of the first probes of a member that is not ready yet.
 #[derive(Debug, Clone, Copy)]
 enum Beginning {
     /// Nobody listens.
@@ -237,15 +237,15 @@ impl Beginning {
     const ALL: [Self; 3] = [Self::Refused, Self::TimedOut, Self::Status];
 }
 
-/// Probed seldom, so that only probes that are repeated come within the scenario.
+/// Probes are rare, so that only repeated probes happen within the scenario.
 const SELDOM: &str = "type: http, path: /healthz, interval: 60s, timeout: 300ms";
 
-/// A pool with this member, whose probes time out soon.
+/// A pool with this member, whose probes time out quickly.
 fn impatient(member: SocketAddr) -> Setup {
     Setup::new(&[member]).pool(&format!("monitors: [ {{ {SELDOM} }} ]"))
 }
 
-/// A member that is not ready while its first two probes come; its address is leased before.
+/// A member that is not ready during its first two probes; its address is reserved before.
 struct Starting {
     lease: Lease,
     beginning: Beginning,
@@ -260,12 +260,14 @@ impl Starting {
         self.lease.address()
     }
 
-    /// It comes. One that is refused at first comes when a probe must have met its absence.
+    /// The member starts. A member that refuses at first starts after a probe must have been
+    /// refused.
     fn start(&self) -> Member {
         let beginning = self.beginning;
         let probes = AtomicUsize::new(0);
         if let Beginning::Refused = beginning {
-            // No one can see that a connection was refused; a time in which the first probe has come is all there is.
+            // A refused connection cannot be observed; the scenario waits long enough for the first
+            // probe.
             std::thread::sleep(Duration::from_millis(600));
         }
         Member::on(self.address(), true, move |exchange| {
@@ -286,7 +288,7 @@ impl Starting {
     }
 }
 
-/// A first probe that fails is not the end: the member may still be starting.
+/// A failed first probe is not final: the member may still be starting.
 #[test]
 fn a_reload_to_members_that_still_start_makes_no_503() {
     for beginning in Beginning::ALL {
@@ -307,7 +309,7 @@ fn a_reload_to_members_that_still_start_makes_no_503() {
     }
 }
 
-/// The same where the new pool stands beside one that is in force.
+/// The same where the new pool is added beside one in force.
 #[test]
 fn a_pool_that_still_starts_makes_no_503() {
     let (old, new) = (member("old", Some(Duration::ZERO)), Starting::new(Beginning::TimedOut));
@@ -337,7 +339,7 @@ fn a_start_waits_for_members_that_still_start() {
     }
 }
 
-/// What serves is not held up by a member that does not come.
+/// A member that does not start does not delay the members in service.
 #[test]
 fn a_member_that_is_down_holds_up_no_pool_that_has_another() {
     let (old, good) = (member("old", Some(Duration::ZERO)), member("good", Some(Duration::ZERO)));
@@ -349,7 +351,7 @@ fn a_member_that_is_down_holds_up_no_pool_that_has_another() {
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "good");
 }
 
-/// A pool whose members are all down holds up a reload for the whole time, and is told of then.
+/// A pool with all members down delays a reload for the whole time, and weir logs it then.
 #[test]
 fn members_that_are_down_get_nothing_after_the_time() {
     let (old, nobody) = (member("old", Some(Duration::ZERO)), Lease::new());
@@ -371,7 +373,7 @@ fn members_that_are_down_get_nothing_after_the_time() {
     assert!(reloaded.ends_with("; without a usable member: pool members"), "{reloaded}");
 }
 
-/// A probe that times out says nothing of what its member does with requests.
+/// A probe that times out does not show how its member handles requests.
 #[test]
 fn members_whose_probes_time_out_are_tried_after_the_time() {
     let silent = member("silent", None);
@@ -382,7 +384,7 @@ fn members_whose_probes_time_out_are_tried_after_the_time() {
     }
 }
 
-/// Nor do `fall` of them.
+/// Nor do `fall` timeouts.
 #[test]
 fn members_that_probes_without_an_answer_took_down_are_tried_after_the_time() {
     let silent = member("silent", None);
@@ -421,11 +423,11 @@ fn what_waits_is_shown_and_gives_way_to_a_newer_file() {
             "info configuration waits for the first probes of pool members (1 of 1 member), ",
         )
     });
-    // A bad file is refused, and what waits goes on.
+    // An invalid file is refused, and the waiting configuration continues.
     proxy.reload_text("virtual_servers: [");
     weir_tests::eventually("it is refused", SOON, || proxy.reloads("failure") == 1.0);
     assert_eq!(proxy.metric("weir_config_waiting", &[]), 1.0);
-    // A good one is in force instead.
+    // A valid file takes effect instead.
     let tally = under_load(&proxy, || proxy.reload_and_wait(&probed(&[new.address()])));
     assert_none_failed(&tally);
     assert_eq!(proxy.reloads("success"), before + 1.0);
@@ -434,7 +436,7 @@ fn what_waits_is_shown_and_gives_way_to_a_newer_file() {
     assert_eq!(silent.open_connections(), 0, "it is probed no longer");
 }
 
-/// What has waited before takes nothing from the time of a member that a newer file brings.
+/// Time already waited is not taken from the time of a member that a newer file adds.
 #[test]
 fn a_newer_file_has_its_own_time() {
     let (old, silent) = (member("old", Some(Duration::ZERO)), member("silent", None));
@@ -456,7 +458,7 @@ fn a_newer_file_takes_over_the_listeners_that_wait() {
     let (silent, good) = (member("silent", None), member("good", Some(Duration::ZERO)));
     let patient = "first_probes: { wait: 10m }";
     let proxy = Proxy::start(&probed(&[silent.address()]).top(patient));
-    // It was told to wait, and does so over the reload.
+    // It was told to wait, and waits through the reload.
     let mut waiting = proxy.client();
     waiting.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
     let health = health_of(&proxy);

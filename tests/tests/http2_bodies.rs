@@ -1,5 +1,5 @@
-//! Bodies over HTTP/2: answers that come before an upload has ended, members whose windows stay shut, data in many small
-//! frames.
+//! Bodies over HTTP/2: responses before the end of an upload, members whose windows stay closed,
+//! data in many small frames.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -37,21 +37,21 @@ fn metric(proxy: &Proxy, name: &str) -> f64 {
     proxy.metric(&format!("weir_virtual_server_{name}"), &["\"main\""])
 }
 
-// Answers that come before an upload has ended
+// Responses before the end of an upload
 
-/// Answers as soon as the head is there, and reads what comes as long as it comes.
+/// Responds as soon as the head has arrived, and reads the rest to its end.
 fn hasty() -> Member {
     Member::streaming(|exchange| {
         exchange.send(
             "HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhasty!",
         )?;
-        // The end may come in the midst of it.
+        // The connection may end in the middle.
         let _ = exchange.read_body(|_| {});
         Ok(Then::Close)
     })
 }
 
-/// Where an upload is refused: by a rule, for its size, by its member.
+/// Where an upload is refused: by a rule, because of its size, by its member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
     Rule,
@@ -82,7 +82,7 @@ impl Refusal {
         }
     }
 
-    /// Sends part of an upload, and takes the answer.
+    /// Sends part of an upload, and reads the response.
     fn begin(self, peer: &mut Peer) -> u32 {
         let stream = peer.request("POST", self.path(), &[("content-length", "100000")], false);
         peer.body(stream, &[b'x'; 10], false).expect("sent");
@@ -105,7 +105,7 @@ fn an_upload_that_is_answered_early_is_read_on_before_its_stream_is_reset() {
         }
         peer.pump_until("the reset", |peer| peer.streams[&stream].reset.is_some());
         assert_eq!(peer.streams[&stream].reset, Some(code::NO_ERROR), "{refusal:?}");
-        // What was under way by then is no error either.
+        // Data under way by then is no error either.
         peer.data(stream, b"more", true).settle();
         assert_eq!((&peer.goaways[..], peer.closed), (&[][..], false));
         assert_eq!(metric(&proxy, "requests_malformed_total"), 0.0);
@@ -120,7 +120,8 @@ fn an_upload_that_ends_short_when_it_is_answered_is_no_error() {
         let mut proxy = Proxy::start(&refusal.before(&member).access_log());
         let mut peer = connect(&proxy);
         for trailers in [false, true] {
-            // The place is free at once: more than the limit would be refused in the end.
+            // The place is free at once: otherwise requests above the limit would be refused at the
+            // end.
             for _ in 0..60 {
                 let stream = refusal.begin(&mut peer);
                 match trailers {
@@ -153,7 +154,7 @@ fn a_window_is_given_back_for_what_is_dropped() {
     assert_eq!(metric(&proxy, "received_bytes_total") as usize / SIZE, 1);
 }
 
-/// A client that knows by the head of the response that it need not go on.
+/// A client that can stop uploading when it has the head of the response.
 #[test]
 fn a_response_under_way_goes_on_when_its_request_ends_short() {
     let is_cut = Arc::new(AtomicBool::new(false));
@@ -162,7 +163,7 @@ fn a_response_under_way_goes_on_when_its_request_ends_short() {
         exchange.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 10\r\n\r\nhello")?;
         eventually("it is cut", STEP_TIMEOUT, || gate.load(Ordering::Acquire));
         exchange.send("there")?;
-        // It is a failure to go on behind a request that is not whole.
+        // Continuing after an incomplete request is a failure.
         exchange.read_body(|_| {}).map(|_| Then::KeepAlive)
     });
     let ended = Arc::new(AtomicUsize::new(0));
@@ -182,7 +183,7 @@ fn a_response_under_way_goes_on_when_its_request_ends_short() {
     });
     for setup in [h2c(&[old.address()]), before(&new)] {
         is_cut.store(false, Ordering::Release);
-        // Nobody is waited for any more.
+        // Nothing waits any more.
         let mut proxy = Proxy::start(&setup.http("body_timeout: 500ms").access_log());
         let mut peer = connect(&proxy);
         let stream = peer.request("POST", "/", &[("content-length", "100000")], false);
@@ -231,7 +232,7 @@ fn an_upload_that_is_refused_early_is_no_error_to_curl() {
     }
 }
 
-/// RFC 9113 section 8.1; Node's servers say it without END_STREAM.
+/// RFC 9113 section 8.1; Node's servers do it without END_STREAM.
 #[test]
 fn a_member_that_wants_no_more_of_a_request_has_answered_it_whole() {
     let answer: [(&[u8], &[u8]); 2] = [(b":status", b"403"), (b"content-length", b"5")];
@@ -277,7 +278,7 @@ fn a_member_that_wants_no_more_of_a_request_has_answered_it_whole() {
                 if is_upload { "Content-Length: 100000\r\n\r\nsome of it" } else { "\r\n" };
             client.send(format!("{method} {path} HTTP/1.1\r\nHost: test\r\n{length}"));
             let response = client.response();
-            // What HTTP/1 has a length for is whole when that has come.
+            // An HTTP/1 response with a length is complete when that many bytes have arrived.
             let is_complete = is_whole || path == "/failed";
             assert_eq!(response.complete, is_complete, "{name}: {response:?}");
             assert!(!is_whole || response.text() == "hello", "{name}: {response:?}");
@@ -285,13 +286,14 @@ fn a_member_that_wants_no_more_of_a_request_has_answered_it_whole() {
     }
 }
 
-// Windows that stay shut
+// Windows that stay closed
 
-/// What a connection lets out until its member says more.
+/// Bytes that a connection may send before its member opens the window.
 const WINDOW: u64 = 65_535;
 
-/// A member that never opens the window of its first connection. A request there is answered with 403 when all of that
-/// has come, others at once; on further connections all are answered when they have come.
+/// A member that never opens the window of its first connection. A request there is answered with
+/// 403 when the whole window was received, others at once; on further connections each request is
+/// answered when it has arrived.
 fn miser() -> (Http2Member, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
@@ -324,7 +326,7 @@ fn an_upload_does_not_wait_for_a_window_that_a_former_one_has_shut() {
         let proxy = Proxy::start(&before(&member).http("body_timeout: 3s"));
         let mut peer = connect(&proxy);
         assert_eq!(peer.post("/first", &body).status(), 403);
-        // What needs no window does not care.
+        // Requests without a body need no window.
         let mut client = proxy.client();
         assert_eq!(client.get("/bare").assert_status(200).text(), "nothing");
         let stream = peer.request(method, "/second", &[], false);
@@ -347,7 +349,7 @@ fn a_connection_that_rests_with_its_window_shut_is_closed() {
     assert_eq!(proxy.metric("weir_member_connections_open", &[]), 0.0);
 }
 
-/// Clients that upload while the window of the connection to their member is used up by another.
+/// Clients that upload while another has used up the window of the connection to their member.
 struct Crowd {
     proxy: Proxy,
     first: Peer,
@@ -357,7 +359,8 @@ struct Crowd {
     clients: Vec<Client>,
 }
 
-/// The one that has used the window up, and four that wait: with a length, without one, with trailers; of either version.
+/// The client that used up the window, and four that wait: with a length, without one, with
+/// trailers; in both versions.
 fn crowd(member: &Http2Member) -> Crowd {
     let proxy = Proxy::start(&before(member).http("body_timeout: 5s"));
     let mut first = connect(&proxy);
@@ -402,7 +405,7 @@ impl Crowd {
     }
 }
 
-/// Answers with the size of the body, and what a trailer says.
+/// Answers with the size of the body and a trailer's value.
 fn tell_size(peer: &mut Peer, stream: u32) -> std::io::Result<()> {
     let request = peer.response(stream);
     let sum = request.trailers.iter().find(|(name, _)| name == "x-sum");
@@ -420,7 +423,7 @@ fn uploads_that_wait_for_a_window_go_on_when_it_opens() {
         while !gate.load(Ordering::Acquire) {
             peer.pump_for(Duration::from_millis(5));
         }
-        // A second connection may have come meanwhile, without a stream.
+        // A second connection may exist meanwhile, without a stream.
         seen.fetch_max(peer.streams.len(), Ordering::AcqRel);
         peer.release_windows();
         while let Some(stream) = peer.next_request() {
@@ -460,12 +463,12 @@ fn uploads_that_wait_for_a_window_that_stays_shut_move_to_another_connection() {
     assert_eq!((failures, crowd.proxy.metric("weir_pool_retries_total", &[])), (0.0, 0.0));
 }
 
-/// One whose user has left it: the others go at once.
+/// A connection whose user has left: the others continue at once.
 #[test]
 fn uploads_that_wait_for_one_that_is_gone_move_to_another_connection() {
     let (member, _) = miser();
     let mut crowd = crowd(&member);
-    // The member answers it early, having had all that the window lets out.
+    // The member answers early, after it received all that the window allows.
     assert_eq!(crowd.first.response(crowd.first_stream).status(), 403);
     for stream in crowd.streams {
         crowd.peer.response(stream).assert_status(200);
@@ -477,7 +480,7 @@ fn uploads_that_wait_for_one_that_is_gone_move_to_another_connection() {
 
 // Data in many small frames
 
-/// As many frames of one byte, and one that ends the stream.
+/// This many frames of one byte, and one that ends the stream.
 fn bytes_of(stream: u32, count: usize) -> Vec<u8> {
     let mut out = Frame::new(kind::DATA, 0, stream, *b"x").bytes().repeat(count);
     Frame::new(kind::DATA, flag::END_STREAM, stream, []).write(&mut out);
@@ -533,7 +536,7 @@ fn small_frames_of_a_response_go_on_as_one() {
     assert!(peer.data_order.len() < COUNT / 10, "{} frames", peer.data_order.len());
 }
 
-/// A body cut into frames of any size, and what it comes to.
+/// A body cut into frames of any size: the frames, and the body.
 fn some_frames(random: &mut Random, stream: u32) -> (Vec<Vec<u8>>, Vec<u8>) {
     let (mut frames, mut body) = (Vec::new(), Vec::new());
     for _ in 0..random.below(30) {
@@ -606,7 +609,7 @@ fn bodies_arrive_whole_however_they_are_cut_and_mixed() {
     }
 }
 
-/// One that has waited has its member's whole patience from then on, and no more of it is spent than of another.
+/// A request that has waited gets its member's full timeout from then on, and no less than another.
 #[test]
 fn an_upload_that_has_waited_for_a_window_is_not_cut_for_that() {
     let member = Http2Member::new(&[], move |peer, _| {
@@ -645,7 +648,8 @@ fn an_upload_that_has_waited_for_a_window_is_not_cut_for_that() {
     assert_eq!(proxy.metric("weir_member_failures_total", &[]), 0.0);
 }
 
-/// What a client sent in small frames and a long one, for a request that is refused meanwhile, is given back.
+/// Data sent in small frames and a long one, for a request refused meanwhile, is returned to the
+/// window.
 #[test]
 fn uploads_that_are_refused_cost_no_window() {
     let member = hasty();
@@ -665,11 +669,11 @@ fn uploads_that_are_refused_cost_no_window() {
         peer.send(&Frame::reset(stream, code::CANCEL)).settle();
         left.push(peer.allowance_of_connection());
     }
-    // It is given back in large steps.
+    // Window updates are large.
     assert!(left.iter().all(|bytes| *bytes > 400_000), "{left:?}");
 }
 
-/// A client that takes nothing of a response which is there as a whole may not upload for ever.
+/// A client that reads nothing of a complete response may not upload for ever.
 #[test]
 fn an_upload_beside_a_response_that_is_not_taken_has_an_end() {
     let member = hasty();

@@ -1,7 +1,7 @@
-//! Attacks of HTTP/2: whoever makes work without end is cut off and counted, others are served meanwhile, and
-//! memory stays where it was.
+//! Attacks on HTTP/2: a client that causes endless work is cut off and counted, others are served
+//! meanwhile, and memory does not grow.
 //!
-//! Each prints what it did and how long others waited for their responses; no time is asserted.
+//! Each prints its actions and how long others waited for their responses; no time is asserted.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,30 +15,30 @@ use weir_tests::http2::{Frame, Peer, code, flag, kind, setting};
 use weir_tests::nginx::Nginx;
 use weir_tests::proxy::{Proxy, Setup};
 
-/// How long others ask before the attack, and how long that lasts.
+/// How long others send requests before the attack, and how long the attack lasts.
 const BEFORE: Duration = Duration::from_millis(400);
 const ATTACK: Duration = Duration::from_millis(1_500);
-/// Connections that one attack opens at most, one after the other.
+/// Maximum number of connections that one attack opens, one after the other.
 const CONNECTIONS_MAX: usize = 50;
 const LOWEST_PRIORITY: i32 = 19;
-/// What an attack may make weir grow by.
+/// Maximum growth of weir's memory in an attack.
 const GROWTH_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// One attack at a time: they are measured.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// How an attack is told.
+/// How weir reports an attack.
 #[derive(Clone, Copy)]
 enum Counted {
     /// As a flood of this kind.
     Flood(&'static str),
-    /// As something that the standard forbids.
+    /// As an error of the protocol.
     Error,
-    /// As something that was not there in time: head or body.
+    /// As a timeout: of a head or a body.
     Timeout(&'static str),
 }
 
-/// What an attacker saw.
+/// The attacker's observations.
 #[derive(Debug, Default)]
 struct Seen {
     frames: usize,
@@ -47,15 +47,15 @@ struct Seen {
     codes: Vec<u32>,
 }
 
-/// Sends one batch after the other on one connection after the other; on a busy machine until it is cut, if it is to
-/// be.
+/// Sends one batch after the other on one connection after the other; on a busy machine until it is
+/// cut off, if that is expected.
 fn attack(
     address: SocketAddr,
     is_to_be_cut: bool,
     settings: &[(u16, u32)],
     batch: &dyn Fn(&mut Peer, &mut Vec<u8>) -> usize,
 ) -> Seen {
-    // An attacker has a machine of its own: it takes no core from those whom this test looks at.
+    // An attacker has a machine of its own: it takes no core from the clients under test.
     rustix::process::setpriority_process(None, LOWEST_PRIORITY).expect("a lower priority");
     let begun = Instant::now();
     let goes_on = |cut: usize| {
@@ -87,7 +87,8 @@ fn attack(
     seen
 }
 
-/// Asks by both versions in turn until told to stop: microseconds of each request, or what went wrong.
+/// Sends requests in both versions in turn until told to stop: microseconds of each request, or its
+/// error.
 fn ask(address: SocketAddr, stop: &AtomicBool) -> Result<Vec<u64>, String> {
     let (mut peer, mut client) = (Peer::connect(address), Client::connect(address));
     let mut times = Vec::new();
@@ -110,7 +111,7 @@ fn ask(address: SocketAddr, stop: &AtomicBool) -> Result<Vec<u64>, String> {
     Ok(times)
 }
 
-/// The median and the 99th of a hundred, in microseconds.
+/// The median and the 99th percentile, in microseconds.
 fn p50_p99(mut times: Vec<u64>) -> (u64, u64) {
     times.sort_unstable();
     let at = |share: usize| times.get(times.len().saturating_sub(1) * share / 100).copied();
@@ -128,7 +129,7 @@ fn count(proxy: &Proxy, counted: Counted) -> f64 {
     }
 }
 
-/// Runs an attack against a weir of its own while others ask.
+/// Runs an attack against a weir of its own while others send requests.
 fn check(
     name: &str,
     counted: Counted,
@@ -220,8 +221,9 @@ fn rapid_reset() {
     });
 }
 
-/// The same for those who do not say it in one breath: half the streams of a read were opened by the one before. No
-/// window is open for their responses, so that they are there when they are reset, however slow the attacker is.
+/// The same for attackers that split it over two reads: the read before opened half of the streams.
+/// No window is open for their responses, so that the responses are waiting when the streams are
+/// reset, however slow the attacker is.
 #[test]
 fn rapid_reset_in_another_breath() {
     let windows = [(setting::INITIAL_WINDOW_SIZE, 0)];
@@ -245,7 +247,7 @@ fn made_you_reset_in_another_breath() {
     });
 }
 
-/// CVE-2025-8671: what makes a server reset streams itself.
+/// CVE-2025-8671: makes a server reset streams itself.
 fn made_you_reset(name: &str, counted: Counted, frame: impl Fn(u32) -> Frame + Sync) {
     check(name, counted, &[], &|peer, out| {
         for _ in 0..50 {
@@ -353,7 +355,7 @@ fn a_table_entry_named_again_and_again() {
     });
 }
 
-/// Many frames of one kind, behind a request that gives the stream 1.
+/// Many frames of one kind, after a request that opens stream 1.
 fn frames(name: &str, counted: Counted, frame: impl Fn() -> Frame + Sync) {
     check(name, counted, &[], &|peer, out| {
         if peer.new_stream() == 1 {
@@ -386,7 +388,8 @@ fn data_that_brings_a_byte_at_a_time() {
     frames("tiny data", Counted::Flood("frames"), || Frame::new(kind::DATA, 0, 1, *b"x"));
 }
 
-/// Uploads that are answered before they have begun, and go on; each takes one of the places that its client has.
+/// Uploads that are answered before they have begun, and continue; each takes one of its client's
+/// places.
 #[test]
 fn uploads_that_are_not_wanted() {
     check("unwanted uploads", Counted::Flood("streams"), &[], &|peer, out| {
@@ -439,7 +442,7 @@ fn windows_of_one_byte() {
             (0..99).for_each(|_| head(peer.new_stream(), b"GET", b"/1000000", true, out));
             return 100;
         }
-        // A byte more for some of them, now and then.
+        // One byte more for some of them, now and then.
         let stream = ((first - 200) % 200) | 1;
         Frame::window_update(stream, 1).write(out);
         thread::sleep(Duration::from_millis(10));
@@ -465,7 +468,7 @@ fn frames_that_come_byte_by_byte() {
     check("slow frames", Counted::Timeout("head"), &[], &|peer, out| {
         let at = (peer.new_stream() / 2) as usize;
         if at == 0 {
-            // Nothing of its own comes between the bytes.
+            // Weir sends nothing of its own between the bytes.
             peer.pump_until("settings", |peer| !peer.settings.is_empty());
         }
         let mut whole = Vec::new();

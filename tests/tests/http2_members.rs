@@ -1,4 +1,4 @@
-//! HTTP/2 to members: another weir, nginx where it can, and members that a scenario tells what to do.
+//! HTTP/2 to members: another weir, nginx where it supports this, and scripted members.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
@@ -22,12 +22,12 @@ fn before(members: &[SocketAddr]) -> Setup {
     Setup::new(members).http("http2: true").pool("http2: true")
 }
 
-/// One worker: what is shared is shared by all.
+/// One worker: all requests share its connections.
 fn one_worker(setup: Setup) -> Setup {
     setup.top("data_plane: { workers: 1 }")
 }
 
-/// A weir before a member, which takes HTTP/2.
+/// A weir in front of a member, which accepts HTTP/2.
 fn inner(member: &Member) -> Proxy {
     Proxy::start(&Setup::new(&[member.address()]).http("http2: true"))
 }
@@ -73,7 +73,7 @@ fn messages_pass_whole_and_share_a_connection() {
         assert_eq!((put.assert_status(200).text(), put.interim.len()), ("hello".to_owned(), 1));
         assert_eq!(put.trailers, [("x-back".to_owned(), "42".to_owned())]);
 
-        // Clients of HTTP/1 share it, too.
+        // HTTP/1 clients share it as well.
         client.get("/c").assert_status(200);
         let posted = client.post("/d", b"there");
         assert!(posted.assert_status(200).text().ends_with("\r\n\r\nthere"));
@@ -140,7 +140,7 @@ fn large_bodies_pass_both_ways_on_many_streams() {
 
 #[test]
 fn a_request_has_no_more_time_for_what_others_upload() {
-    // It takes what is sent to it slowly, and answers nothing.
+    // It reads slowly, and answers nothing.
     let large = [(setting::INITIAL_WINDOW_SIZE, 0x7fff_ffff)];
     let member = Http2Member::new(&large, |peer, _| {
         peer.send(&Frame::window_update(0, 0x7f00_0000));
@@ -225,7 +225,7 @@ fn streams_of_a_member_are_no_more_than_it_allows() {
     let member = Http2Member::new(
         &[(setting::MAX_CONCURRENT_STREAMS, STREAMS_MAX as u32)],
         move |peer, _| loop {
-            // It answers when nothing more comes for a while.
+            // It answers when nothing has arrived for a while.
             peer.pump_for(Duration::from_millis(30));
             if peer.closed {
                 return Ok(());
@@ -240,7 +240,7 @@ fn streams_of_a_member_are_no_more_than_it_allows() {
     );
     let proxy = Proxy::start(&one_worker(before(&[member.address()])));
     let mut peer = Peer::connect(proxy.address());
-    // The settings are known then.
+    // By then the settings are known.
     peer.get("/first").assert_status(200);
     let streams: Vec<u32> = (0..40).map(|_| peer.request("POST", "/", &[], true)).collect();
     for stream in streams {
@@ -253,7 +253,8 @@ fn streams_of_a_member_are_no_more_than_it_allows() {
 
 #[test]
 fn streams_beyond_what_a_member_turns_out_to_allow_are_served() {
-    // Before its SETTINGS have come, nobody knows how few it allows; what is beyond is refused, and retried.
+    // Before its SETTINGS have arrived, its stream limit is unknown; streams above it are refused
+    // and retried.
     const STREAMS_MAX: usize = 5;
     let member =
         Http2Member::new(&[(setting::MAX_CONCURRENT_STREAMS, STREAMS_MAX as u32)], |peer, _| {
@@ -280,11 +281,12 @@ fn streams_beyond_what_a_member_turns_out_to_allow_are_served() {
         peer.response(stream).assert_status(200);
     }
     let opened = member.connection_count();
-    // On a busy machine a connection refuses more, since its member looks at few streams in its time.
+    // On a busy machine a connection refuses more, because its member handles few streams in the
+    // time.
     assert!(opened <= 15, "{opened} connections");
 }
 
-/// A member that nobody listens for has it first: all of it goes to the other one.
+/// A member without a listener is tried first: all requests go to the other one.
 #[test]
 fn trailers_go_along_to_another_member() {
     let nobody = Lease::new();
@@ -329,7 +331,7 @@ fn a_refused_stream_is_tried_once_more() {
     let proxy = Proxy::start(&one_worker(before(&[member.address()])));
     let mut peer = Peer::connect(proxy.address());
     peer.get("/first").assert_status(200);
-    // Nothing was done with it: even POST may be repeated.
+    // The member did not process it: even POST may be repeated.
     peer.post("/refused", b"body").assert_status(200);
     assert_eq!(refusals.load(Ordering::Acquire), 2);
 }
@@ -380,7 +382,7 @@ fn a_connection_that_breaks_takes_only_what_cannot_be_repeated() {
         let first = peer.next_request().unwrap_or(1);
         peer.answer_with(first, b"first")?;
         while peer.streams.len() < 5 && peer.pump() {}
-        // Of one the response has begun.
+        // The response to one has begun.
         let begun = peer.streams.iter().find(|(_, it)| it.path() == "/begun");
         let begun = begun.map_or(1, |(stream, _)| *stream);
         peer.headers(begun, &[(":status", "200")], false).data(begun, b"part", false);
@@ -411,7 +413,7 @@ fn connections_are_reused_counted_and_closed_when_idle() {
     for number in 0..10 {
         assert!(peer.get("/").assert_status(200).text().starts_with("0 "), "{number}");
     }
-    // It has had its ten.
+    // It has had its ten requests.
     assert!(peer.get("/").assert_status(200).text().starts_with("1 "));
     let idle = || proxy.metric("weir_member_connections_idle", &[]);
     eventually("one rests", STEP_TIMEOUT, || idle() == 1.0);
@@ -455,7 +457,7 @@ fn a_dead_member_is_passed_over() {
 #[test]
 fn a_connect_that_fails_counts_once_however_many_wait_for_it() {
     const WAITING: usize = 20;
-    // It takes connections and says nothing in their handshakes.
+    // It accepts connections and sends nothing in their handshakes.
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a listener");
     let address = listener.local_addr().expect("its address");
     let setup = one_worker(before(&[address]))
@@ -521,7 +523,7 @@ fn malformed_responses_are_refused_and_the_connection_goes_on() {
     assert_eq!(member.connection_count(), 1);
 }
 
-/// More of them than a client may make errors: each is one failure, and the other stream never knows.
+/// More errors than a client may make: each is one failure, and the other stream is not affected.
 #[test]
 fn many_malformed_responses_end_nothing_else() {
     const BAD: usize = 80;
@@ -572,7 +574,7 @@ fn a_slow_client_holds_only_its_own_stream_back() {
             } else {
                 peer.answer_with(stream, b"small")?;
             }
-            // As much as the windows allow of each.
+            // As much of each as the windows allow.
             for stream in &large {
                 while peer.allowance(*stream) > 0 {
                     let part = peer.allowance(*stream).min(16_000);
@@ -760,7 +762,8 @@ fn what_a_rule_sets_is_not_judged_again() {
         }
         Ok(())
     });
-    // A client would be refused with it; what weir is told to send goes to members of either version.
+    // A client would be refused with it; fields set by weir's rules go to members of either
+    // version.
     let rule = "rules: [ { when: 'request.path == \"/odd\"', then: [ { set_header: { Expect: something } } ] } ]";
     let setup = one_worker(before(&[member.address()]))
         .virtual_server("policies: [ odd ]")

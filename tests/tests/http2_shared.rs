@@ -1,4 +1,5 @@
-//! A connection to a member of HTTP/2 is shared: what one request does on it, or its end, takes nothing from others.
+//! Requests share a connection to an HTTP/2 member: the actions of one request, or its end, take
+//! nothing from others.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -21,7 +22,7 @@ fn before(members: &[SocketAddr]) -> Setup {
 fn an_upload_in_tiny_frames_takes_no_other_request_with_it() {
     let is_open = Arc::new(AtomicBool::new(false));
     let gate = Arc::clone(&is_open);
-    // It opens its windows for each frame, and a while after many of them have come.
+    // It opens its windows for each frame, with a delay after many of them.
     let member = Http2Member::new(&[], move |peer, _| {
         let mut held = None;
         while let Some(stream) = peer.next_request() {
@@ -58,13 +59,13 @@ fn an_upload_in_tiny_frames_takes_no_other_request_with_it() {
     assert_eq!(member.connection_count(), 1);
 }
 
-/// Receive buffer of a member that takes little at a time.
+/// Receive buffer of a member that reads little at a time.
 const NARROW_BYTES: usize = 8 * 1024;
-/// What is held is taken to be full when nothing more is taken for so long.
+/// The buffers are considered full when nothing more was accepted for this long.
 const STANDSTILL: Duration = Duration::from_millis(200);
 
-/// A member that agrees to a tunnel, ends its own half, and reads on when it is told to: what it got then, and whether
-/// the other half had ended.
+/// A member that accepts a tunnel, ends its own half, and reads on when told to. Reports the
+/// received bytes, and whether the other half had ended.
 fn slow_to_read() -> (SocketAddr, Sender<()>, Receiver<(usize, bool)>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     set_socket_recv_buffer_size(&listener, NARROW_BYTES).expect("SO_RCVBUF");
@@ -74,7 +75,7 @@ fn slow_to_read() -> (SocketAddr, Sender<()>, Receiver<(usize, bool)>) {
     thread::spawn(move || -> io::Result<()> {
         let (mut stream, _) = listener.accept()?;
         stream.set_read_timeout(Some(STEP_TIMEOUT))?;
-        // The preface and SETTINGS; what else came is of no interest.
+        // The preface and SETTINGS; other frames are ignored.
         stream.read_exact(&mut [0; PREFACE.len()])?;
         let mut hello = Frame::settings(&[
             (setting::ENABLE_CONNECT_PROTOCOL, 1),
@@ -93,7 +94,7 @@ fn slow_to_read() -> (SocketAddr, Sender<()>, Receiver<(usize, bool)>) {
         Frame::new(kind::DATA, flag::END_STREAM, 1, *b"down").write(&mut answer);
         stream.write_all(&answer)?;
         let _ = told.recv_timeout(STEP_TIMEOUT);
-        // As it reads, it opens its windows.
+        // It opens its windows as it reads.
         while let Ok(count @ 1..) = stream.read(&mut buffer) {
             came.extend_from_slice(&buffer[..count]);
             if data_of(&came).has_ended {
@@ -108,7 +109,8 @@ fn slow_to_read() -> (SocketAddr, Sender<()>, Receiver<(usize, bool)>) {
     (address, go, got)
 }
 
-/// Sends as much as weir and the system hold for a member that does not read, and the end; how much that was.
+/// Sends as much as weir and the system buffer for a member that does not read, and the end;
+/// returns how much that was.
 fn fill(peer: &mut Peer, stream: u32) -> usize {
     let mut sent = 0;
     loop {
@@ -144,7 +146,7 @@ fn a_member_that_is_removed_gets_the_end_of_a_tunnel() {
     assert_eq!(peer.response_head(stream).status(), 200);
     proxy.reload_and_wait(&before(&[other.address()]));
     let sent = fill(&mut peer, stream);
-    // Both halves have ended for weir; the member has still to get most of one.
+    // Both halves have ended for weir; the member has yet to receive most of one.
     eventually("the tunnel is over", STEP_TIMEOUT, || {
         proxy.metric("weir_virtual_server_requests_active", &[]) == 0.0
     });
@@ -159,13 +161,13 @@ fn a_member_that_is_removed_gets_the_end_of_a_tunnel() {
     leaving(0.0);
 }
 
-/// What came in frames.
+/// The received frames.
 #[derive(Debug, Default)]
 struct Came {
     heads: usize,
     /// Bytes of data.
     data: usize,
-    /// Data has ended its stream.
+    /// A DATA frame has ended its stream.
     has_ended: bool,
 }
 

@@ -1,4 +1,5 @@
-//! What HTTP/2 can say and HTTP/1.1 cannot, or would say otherwise: refused, or passed on as exactly one request.
+//! Messages that HTTP/2 can express and HTTP/1.1 cannot, or only differently: refused, or forwarded
+//! as exactly one request.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -14,7 +15,7 @@ use weir_tests::{require, tools};
 
 type Lines = &'static [(&'static str, &'static str)];
 
-/// What is sent on a stream, and what must come of it.
+/// Frames sent on a stream, and the expected outcome.
 struct Case {
     name: &'static str,
     start: Start,
@@ -32,9 +33,9 @@ enum Start {
     Lines(Lines),
 }
 
-/// What follows the head.
+/// The frames after the head.
 enum Rest {
-    /// Nothing: the head ends the stream.
+    /// None: the head ends the stream.
     End,
     /// These frames of data, of which the last ends the stream.
     Data(&'static [&'static str]),
@@ -47,9 +48,9 @@ enum Rest {
 enum Must {
     /// The stream is reset with PROTOCOL_ERROR or answered with 4xx or 501; the member sees nothing.
     Refuse,
-    /// The same when the head is with the member already: it sees a request that is not whole.
+    /// The same when the member has the head already: it sees an incomplete request.
     Cut,
-    /// The member sees one request: its lines with `|` between them, names in lower case, and its body.
+    /// The member sees one request: its lines joined by `|`, names in lower case, and its body.
     Pass(&'static str, &'static str),
 }
 
@@ -95,7 +96,7 @@ const fn extended_connect(name: &'static str, fields: Lines, must: Must) -> Case
     Case { name, start: Start::Usual(["CONNECT", "http", "/", "test"]), fields, then: End, must }
 }
 
-/// A request that hides in whatever can hold it.
+/// A request hidden in any part that can hold it.
 const HIDDEN: &str = "GET /smuggled HTTP/1.1\r\nHost: test\r\n\r\n";
 const PLAIN: &str = "GET / HTTP/1.1|host: test";
 
@@ -455,12 +456,12 @@ const CASES: &[Case] = &[
         &[("cookie", ""), ("cookie", "a=1"), ("cookie", "")],
         Pass("GET / HTTP/1.1|host: test|cookie: a=1", ""),
     ),
-    // Fields that are only HTTP/1's business by name
+    // Fields that are special only in HTTP/1
     get("http2-settings", &[("http2-settings", "AAMAAABk")], Pass(PLAIN, "")),
     get("a request line for a name", &[("get /smuggled http/1.1", "x")], Refuse),
 ];
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Debug)]
 enum Outcome {
     Reset(u32),
@@ -479,7 +480,7 @@ impl Outcome {
     }
 }
 
-/// Sends a case on a connection and waits for what comes of it.
+/// Sends a case on a connection and waits for its outcome.
 fn play(peer: &mut Peer, case: &Case) -> Outcome {
     let bytes = |lines: Lines| -> Vec<(&'static [u8], &'static [u8])> {
         lines.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect()
@@ -518,7 +519,7 @@ fn play(peer: &mut Peer, case: &Case) -> Outcome {
         return Outcome::Nothing;
     }
     let response: Message = peer.response(stream);
-    // What is reset may have been answered before, as a stray answer would be.
+    // A reset stream may have been answered before, as by a stray response.
     match (response.status(), response.reset, peer.goaways.last()) {
         (0, Some(code), _) => Outcome::Reset(code),
         (0, None, Some((_, code))) => Outcome::Goaway(*code),
@@ -527,7 +528,8 @@ fn play(peer: &mut Peer, case: &Case) -> Outcome {
     }
 }
 
-/// Whether the member saw what it must: texts of its requests, heads only where it tells no more.
+/// Whether the member saw the expected request: texts of its requests, heads only if it reports no
+/// more.
 fn is_right(must: &Must, outcome: &Outcome, seen: &[String], tells_all: bool) -> bool {
     let text = |lines: &str, body: &str| match tells_all {
         true => format!("{lines}#{body}"),
@@ -538,7 +540,7 @@ fn is_right(must: &Must, outcome: &Outcome, seen: &[String], tells_all: bool) ->
         Cut if tells_all => outcome.is_refusal() && seen.is_empty(),
         Cut => outcome.is_refusal() && matches!(seen, [] | [_]),
         Pass(lines, body) => {
-            // A member may have an opinion of its own.
+            // A member may refuse it itself.
             let is_answered =
                 matches!(outcome, Outcome::Answered(status) if *status == 200 || !tells_all);
             is_answered && seen == [text(lines, body)]
@@ -546,8 +548,8 @@ fn is_right(must: &Must, outcome: &Outcome, seen: &[String], tells_all: bool) ->
     }
 }
 
-/// Plays each case on a connection that goes on, with another request behind it. `seen` gives what the member
-/// has received since it was last asked, one text for each request.
+/// Plays each case on a connection that continues, with another request behind it. `seen` returns
+/// the requests that the member received since the last call, one text for each.
 fn check_all(address: SocketAddr, seen: impl Fn() -> Vec<String>, tells_all: bool) {
     let names: BTreeSet<_> = CASES.iter().map(|case| case.name).collect();
     assert_eq!(names.len(), CASES.len(), "each has a name of its own");
@@ -561,7 +563,7 @@ fn check_all(address: SocketAddr, seen: impl Fn() -> Vec<String>, tells_all: boo
         peer.get("/canary").assert_status(200);
         let is_canary = |text: &String| text.starts_with("GET /canary ");
         let mut all = Vec::new();
-        // Another connection to the member may still have something under way.
+        // Another connection to the member may still be active.
         weir_tests::eventually(case.name, weir_tests::STEP_TIMEOUT, || {
             all.extend(seen());
             all.iter().any(is_canary)
@@ -576,7 +578,7 @@ fn check_all(address: SocketAddr, seen: impl Fn() -> Vec<String>, tells_all: boo
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CASES.len(), wrong.join("\n"));
 }
 
-/// What a member has received since the last time.
+/// Requests that a member has received since the last call.
 fn recorded(member: &Member, done: &Cell<usize>) -> Vec<String> {
     let requests = member.requests().split_off(done.get());
     done.set(done.get() + requests.len());
@@ -651,7 +653,7 @@ fn nginx_sees_nothing_or_exactly_one_request() {
     let access = directory.path().join("access.log");
     let seen = || {
         let log = std::fs::read_to_string(&access).unwrap_or_default();
-        // A line may be half written.
+        // A line may be incomplete.
         let whole = log.rfind('\n').map_or("", |end| &log[..end]);
         let lines: Vec<String> = whole.lines().skip(done.get()).map(str::to_owned).collect();
         done.set(done.get() + lines.len());

@@ -1,4 +1,4 @@
-//! Virtual servers that listen on some network interfaces alone.
+//! Virtual servers that listen only on some network interfaces.
 
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
@@ -12,13 +12,14 @@ use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually, require};
 
-/// An address that both networks reach.
+/// An address reachable from both networks.
 const SHARED: &str = "10.77.9.9";
 
-/// Of what does not answer nothing comes for this time.
+/// How long a missing answer is waited for.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// weir in the namespace `adc`, between the interfaces `clients` and `servers`, with members of its own host.
+/// weir in the namespace `adc`, between the interfaces `clients` and `servers`, with members on its
+/// own host.
 struct Bed {
     namespaces: Namespaces,
     process: Process,
@@ -53,7 +54,7 @@ impl Bed {
         Some(Self { namespaces, process, directory })
     }
 
-    /// Has another configuration read, until this is told.
+    /// Loads another configuration, and waits for this log line.
     fn reload(&self, virtual_servers: &str, told: &str) {
         self.directory.write("weir.yaml", configuration(virtual_servers));
         let count = |text: &str| text.matches(told).count();
@@ -62,7 +63,7 @@ impl Bed {
         eventually(told, STEP_TIMEOUT, || count(&self.process.output()) > before);
     }
 
-    /// What a host of that namespace is answered; `None`: it cannot connect.
+    /// The answer to a host of that namespace; `None`: it cannot connect.
     fn get(&self, role: &str, address: &str) -> Option<String> {
         let address: SocketAddr = address.parse().expect("an address");
         self.namespaces.within(role, || {
@@ -71,7 +72,7 @@ impl Bed {
         })
     }
 
-    /// The same of a datagram.
+    /// The same for a datagram.
     fn ask(&self, role: &str, address: &str) -> Option<String> {
         self.namespaces.within(role, || {
             let socket = UdpSocket::bind("0.0.0.0:0").expect("a port of UDP");
@@ -105,7 +106,7 @@ fn configuration(virtual_servers: &str) -> String {
     )
 }
 
-/// A virtual server that tells its policy's name.
+/// A virtual server that responds with its policy's name.
 fn http(name: &str, listen: &str, interfaces: &str, policy: &str) -> String {
     format!("  {name}: {{ listen: \"{listen}\"{interfaces}, policies: [ {policy} ] }}\n")
 }
@@ -121,7 +122,7 @@ fn the_same_address_is_served_by_another_virtual_server_on_each_interface() {
     let found = |role: &str| bed.get(role, &listen);
     assert_eq!(found("server").as_deref(), Some("inner"));
     assert_eq!(found("client").as_deref(), Some("outer"));
-    // What this host sends to itself comes by neither.
+    // Packets of this host to itself arrive through neither interface.
     assert_eq!(found("adc"), None);
 
     bed.reload(&both("clients", "servers"), "was reloaded");
@@ -155,7 +156,7 @@ fn every_address_of_an_interface_is_served_and_no_other() {
     assert_eq!(bed.get("server", &format!("{SHARED}:8080")), None);
     bed.reload(&(all(", interfaces: [ clients, servers ]") + udp), "was reloaded");
     assert_eq!(bed.get("server", &format!("{SHARED}:8080")).as_deref(), Some("inner"));
-    // A virtual server that goes takes no other's datagrams along.
+    // A removed virtual server takes no datagrams of another with it.
     bed.reload(&(all("") + udp.lines().next().expect("a line") + "\n"), "was reloaded");
     assert_eq!(bed.ask("client", &format!("{SHARED}:5353")).as_deref(), Some("one"));
     assert_eq!(bed.ask("server", &format!("{SHARED}:5353")), None);

@@ -1,4 +1,4 @@
-//! Limits: what passes them is refused with the right status, closed, and counted.
+//! Limits: requests above them are refused with the right status, closed, and counted.
 
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::require;
 use weir_tests::temp::TempDir;
 
-/// The limit on open descriptors of a proxy that is to run out of them.
+/// The descriptor limit of a proxy that runs out of descriptors.
 const DESCRIPTORS: usize = 64;
 
 #[test]
@@ -23,7 +23,7 @@ fn a_slow_loris_is_dropped_and_counted() {
     let drips = "GET / HTTP/1.1\r\nHost: test\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     for byte in drips.bytes().take(30) {
         for client in &mut clients {
-            // Fails once the proxy has dropped it, as it should.
+            // Fails once the proxy has dropped the connection, as it should.
             let _ = client.try_send([byte]);
         }
         std::thread::sleep(Duration::from_millis(100));
@@ -93,7 +93,7 @@ fn a_body_beyond_body_size_max_gets_413() {
     client.send([b'x'; 1024]);
     client.send("\r\n1\r\nx\r\n0\r\n\r\n");
     client.response().assert_status(413);
-    // The member saw the start of that body, but never an end.
+    // The member saw the start of that body, but no end.
     assert_eq!(member.request_count(), 1);
 }
 
@@ -118,8 +118,8 @@ fn heads_beyond_their_limits_are_refused() {
     assert!(!member.saw_anything());
 }
 
-/// A client that was served. The harness itself connected once to see whether the proxy listens, and
-/// while that still counts, a client is refused.
+/// A client that was served. The harness itself connected once to see whether the proxy listens;
+/// while that connection still counts, a client is refused.
 fn admitted(proxy: &Proxy) -> Client {
     let mut admitted = None;
     weir_tests::eventually("room for a client", Duration::from_secs(5), || {
@@ -158,7 +158,7 @@ fn a_refused_client_that_stays_does_not_count_against_the_limit() {
     let first = admitted(&proxy);
     let mut refused = proxy.client();
     refused.response().assert_status(503);
-    // The refused one has its answer and does not close: the proxy lingers on it.
+    // The refused client has its answer and does not close: the proxy lingers on it.
     assert_eq!(proxy.metric("weir_virtual_server_connections_open", &["\"main\""]), 1.0);
     drop(first);
     proxy.wait_for_open_connections("main", 0.0);
@@ -231,7 +231,7 @@ fn clients_that_take_all_descriptors_leave_some_to_members_and_listeners() {
     let setup =
         Setup::new(&[member.address()]).top("data_plane: { workers: 1 }").descriptors(DESCRIPTORS);
     let mut proxy = Proxy::start(&setup);
-    // More than may have a descriptor: the rest wait in the listener's queue.
+    // More connections than descriptors: the rest wait in the listener's queue.
     let mut clients: Vec<Client> = (0..DESCRIPTORS + 16).map(|_| proxy.client()).collect();
     weir_tests::eventually("accepting rests", Duration::from_secs(5), || {
         proxy.metric("weir_socket_failures_total", &[]) > 0.0
@@ -253,7 +253,7 @@ fn clients_that_go_away_within_a_head_are_counted_and_logged() {
     for (number, resets) in [(1.0, false), (2.0, true)] {
         let mut client = proxy.client();
         client.send("GET / HT");
-        // The bytes are there before the end is, or the end would find an idle connection.
+        // The bytes arrive before the end, or the end would meet an idle connection.
         weir_tests::eventually("the bytes are read", Duration::from_secs(5), || {
             proxy.metric("weir_virtual_server_received_bytes_total", &[]) >= 8.0 * number
         });
@@ -277,7 +277,7 @@ fn clients_that_go_away_within_a_head_are_counted_and_logged() {
 fn a_hung_member_on_a_unix_socket_gives_504_in_time() {
     let directory = TempDir::new("hung");
     let path = directory.path().join("member");
-    // Connections are completed by the kernel, and nobody ever reads from them.
+    // The kernel completes connections, and weir never reads from them.
     let _listener = UnixListener::bind(&path).expect("a listener");
     let member = format!("\"unix:{}\"", path.display());
     let setup = Setup::new(&[]).member(&member).pool("response_timeout: 1s").pool("retries: 0");

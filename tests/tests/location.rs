@@ -1,4 +1,4 @@
-//! URLs in fields follow the name that a client has for a virtual server, or a member for itself:
+//! URLs in fields use the client's name for a virtual server, or a member's own name:
 //! `rewrite_location`.
 
 use weir_tests::member::{Member, Then};
@@ -7,7 +7,8 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::{apache, http2, require, tls, tools};
 
-/// Its responses say the `Location` that the request has in `X-Say`, and where it was told to copy to.
+/// Its responses have the `Location` from the request's `X-Say`, and the Destination that it
+/// received.
 fn member() -> Member {
     Member::streaming(|exchange| {
         let say = exchange.request.head.field("x-say").unwrap_or("/").to_owned();
@@ -19,7 +20,7 @@ fn member() -> Member {
     })
 }
 
-/// What becomes of a member's Location, asked for `Host: shop.example:8080`.
+/// The client's version of a member's Location, requested with `Host: shop.example:8080`.
 fn location(proxy: &Proxy, say: &str) -> String {
     let mut client = proxy.client();
     client.send(format!("GET / HTTP/1.1\r\nHost: shop.example:8080\r\nX-Say: {say}\r\n\r\n"));
@@ -27,7 +28,7 @@ fn location(proxy: &Proxy, say: &str) -> String {
     response.assert_status(201).head.field("location").expect("a Location").to_owned()
 }
 
-/// What a member is told of a Destination.
+/// The member's version of a Destination.
 fn destination(proxy: &Proxy, method: &str, to: &str) -> String {
     let mut client = proxy.client();
     client.send(format!(
@@ -73,7 +74,7 @@ fn locations_that_name_the_member_name_the_virtual_server() {
     assert_eq!(location(&off, "http://inner.example/b"), "http://inner.example/b");
 }
 
-/// Rules come first, with the request or with the response; the setting looks at what they leave.
+/// Rules run first, with the request or with the response; the setting applies to their result.
 #[test]
 fn locations_of_rules_are_looked_at_as_well() {
     let (member, other) = (member(), member());
@@ -143,7 +144,7 @@ fn schemes_follow_the_side_that_has_tls() {
     let copy = ["--request", "COPY", "--header", "Destination: https://shop.example/b"];
     let head = curl(&outer, &copy, "/");
     assert!(head.contains("\nx-told: http://shop.example/b\r\n"), "{head}");
-    // The other way round: what is behind has TLS.
+    // The reverse: the member has TLS.
     let behind = Setup::new(&[member.address()]).virtual_server(&tls::shop(""));
     let behind = Proxy::start(&behind);
     let trust =
@@ -159,7 +160,8 @@ fn schemes_follow_the_side_that_has_tls() {
     assert_eq!(response.head.field("x-told"), Some("https://shop.example/c"));
 }
 
-/// Apache httpd compares scheme, host and port of a Destination with its own, and refuses another (502).
+/// Apache httpd compares scheme, host and port of a Destination with its own, and refuses another
+/// (502).
 #[test]
 fn webdav_copies_and_moves_behind_tls() {
     require!("apache2", "curl");

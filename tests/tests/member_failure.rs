@@ -21,7 +21,7 @@ fn a_member_that_refuses_connections_is_passed_over() {
     for _ in 0..10 {
         let mut client = proxy.client();
         assert_eq!(client.get("/").assert_status(200).text(), "alive");
-        // Nothing was sent to the other: even a POST may go to the next member.
+        // Nothing was sent to the failed member: even a POST may go to the next member.
         assert_eq!(client.post("/", b"body").assert_status(200).text(), "alive");
     }
 }
@@ -78,7 +78,7 @@ fn a_member_that_dies_within_a_response_gives_truncation() {
     for (name, response, then) in table {
         let member = Member::new(move |exchange| {
             exchange.send(response)?;
-            // Head and first bytes are on their way to the client before the end comes.
+            // Head and first bytes are on their way to the client before the connection ends.
             std::thread::sleep(Duration::from_millis(100));
             Ok(then)
         });
@@ -116,7 +116,7 @@ fn idempotent_requests_are_tried_again_and_others_are_not() {
 
 #[test]
 fn idle_connections_that_a_member_closes_cost_no_request() {
-    // The member closes each connection just when the next request is likely to come.
+    // The member closes each connection just when the next request is likely to arrive.
     let served = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&served);
     let member = Member::new(move |exchange| {
@@ -137,7 +137,7 @@ fn idle_connections_that_a_member_closes_cost_no_request() {
     served.store(0, Ordering::Release);
     let mut good = 0;
     for number in 0..300 {
-        // The connection may be closed after a 502, for the body may not have been read.
+        // The connection may be closed after a 502, because the body may be unread.
         good += usize::from(proxy.client().post("/", b"once").status == 200);
         std::thread::sleep(Duration::from_micros(150 * (number % 30)));
     }
@@ -207,14 +207,14 @@ fn passive_marking_takes_a_failing_member_out_and_tries_it_again() {
     });
 }
 
-/// How often something is tried that is seen in most tries, but not in each.
+/// Number of attempts at something that happens in most attempts, but not in each.
 const TRIES: usize = 40;
 
 #[test]
 fn a_reset_that_a_send_meets_first_is_no_end() {
     let member = Member::streaming(|exchange| {
         exchange.send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\npart")?;
-        // The upload begins: weir is about to send more of it than came in one read.
+        // The upload begins: weir is about to send more of it than arrived in one read.
         exchange.receive(&mut [0; 1])?;
         Ok(Then::Reset)
     });
@@ -232,16 +232,17 @@ fn a_reset_that_a_send_meets_first_is_no_end() {
     }
 }
 
-/// Bytes of a response that a client's socket does not hold.
+/// More bytes of a response than a client's socket holds.
 const LARGE_BYTES: usize = 3_000_000;
 
-/// A client that asks for two things at once, and reads when the second has ended.
+/// A client that sends two requests at once, and reads when the second has ended.
 fn ask_for_two(proxy: &Proxy, first: usize, second: &str) -> (Client, bool) {
     let mut client = proxy.client();
     client.send(format!(
         "GET /{first} HTTP/1.1\r\nHost: test\r\n\r\nGET {second} HTTP/1.0\r\nHost: test\r\n\r\n"
     ));
-    // A small response is with the client by then; of a large one a part is still with weir's system.
+    // A small response has reached the client by then; part of a large one is still in weir's
+    // system.
     let mut checker = Checker::default();
     let head = client.reader().head().expect("a head").expect("a head");
     let framing = head.framing().expect("a length");
@@ -254,7 +255,7 @@ fn ask_for_two(proxy: &Proxy, first: usize, second: &str) -> (Client, bool) {
     (client, is_whole)
 }
 
-/// A member whose responses have the size that their path names, or are broken off.
+/// A member whose responses have the size given by their path, or are broken off.
 fn sized_or_broken() -> Member {
     Member::new(|exchange| match exchange.request.target()[1..].parse() {
         Ok(size) => {

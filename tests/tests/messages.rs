@@ -1,4 +1,5 @@
-//! Messages as RFC 9110 and RFC 9112 want them relayed: framing, interim responses, trailers, persistence.
+//! Messages relayed as RFC 9110 and RFC 9112 require: framing, interim responses, trailers,
+//! persistence.
 
 use std::io::Write;
 use std::time::Duration;
@@ -17,7 +18,7 @@ fn behind(member: Member) -> (Member, Proxy) {
 #[test]
 fn pipelined_requests_are_answered_in_order() {
     let (member, proxy) = behind(Member::new(|exchange| {
-        // The first answers take longest: order must come from the proxy, not from luck.
+        // The first answers take longest: the proxy, not luck, must keep the order.
         let number: u64 = exchange.request.target().trim_start_matches("/n").parse().unwrap_or(0);
         std::thread::sleep(Duration::from_millis(5 * (3 - number.min(3))));
         let target = exchange.request.target().to_owned();
@@ -102,7 +103,7 @@ fn expect_100_continue_gets_its_go_ahead_before_the_body() {
     client
         .send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
     let interim = client.reader().head().expect("reading").expect("an interim response");
-    // Whether it is the member's or the proxy's own is left to the proxy.
+    // It may be the member's or the proxy's own.
     assert!(interim.start.starts_with("HTTP/1.1 100"), "{interim:?}");
     client.send("body");
     assert_eq!(client.response().assert_status(200).text(), "body");
@@ -214,7 +215,8 @@ fn trailers_pass_in_both_directions() {
     assert_eq!(request.body, b"body");
 }
 
-/// CVE-2016-5385: members that see fields as CGI variables would send their own requests through it.
+/// CVE-2016-5385: members that see fields as CGI variables would send their own requests through
+/// it.
 #[test]
 fn no_member_learns_of_a_proxy_from_a_client() {
     let (member, proxy) = behind(Member::echo());
@@ -230,7 +232,7 @@ fn no_member_learns_of_a_proxy_from_a_client() {
     assert_eq!(request.head.field("proxy-authorization"), Some("z"));
 }
 
-/// Old clients send CR LF behind a body, which its length does not count (RFC 9112 section 2.2).
+/// Old clients send CR LF after a body, which its length does not count (RFC 9112 section 2.2).
 #[test]
 fn empty_lines_before_a_request_are_skipped() {
     let (member, proxy) = behind(Member::echo());
@@ -318,7 +320,7 @@ fn hop_by_hop_fields_end_here() {
         assert_eq!(request.field(name), None, "{request:?}");
     }
     assert_eq!(request.field("x-end"), Some("2"));
-    // Nominated or not, the one Host goes to the member.
+    // Nominated or not, the single Host goes to the member.
     assert_eq!(request.all("host").collect::<Vec<_>>(), ["test"]);
     for name in ["x-hop", "keep-alive"] {
         assert_eq!(response.head.field(name), None, "{response:?}");
@@ -394,7 +396,7 @@ fn forwards_are_counted_and_end_here() {
         assert_eq!(response.head.field(name), None, "{response:?}");
     }
     ask("TRACE", "0").assert_status(501);
-    // Not the connection's fault: it serves on, until what it is sent has no meaning.
+    // The connection is not at fault: it continues until it receives a meaningless request.
     ask("GET", "0").assert_status(200);
     ask("OPTIONS", "-1").assert_status(400);
     assert_eq!(member.request_count(), before + 1);
@@ -472,7 +474,7 @@ fn the_member_may_answer_before_the_body_has_come() {
     }));
     let mut client = proxy.client();
     client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 100000000\r\n\r\nstart");
-    // The rest is never sent: what comes back must not wait for it.
+    // The rest is never sent: the response must not wait for it.
     assert_eq!(client.response().assert_status(403).text(), "nope");
 }
 

@@ -1,4 +1,5 @@
-//! Configurations that were other products' (`examples/migrated`), as they stand there, with members of these tests.
+//! Configurations migrated from other products (`examples/migrated`), unchanged, with members of
+//! these tests.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,10 +10,10 @@ use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 
-/// Where the examples listen; the first is the proxy's own.
+/// Addresses that the examples listen on; the first is the proxy's own.
 const LISTEN: [u16; 7] = [8080, 8081, 8082, 8083, 8636, 8084, 8085];
 
-/// An example at work.
+/// A running example.
 struct Migrated {
     proxy: Proxy,
     listen: Vec<SocketAddr>,
@@ -44,7 +45,7 @@ impl Migrated {
         let ports = LISTEN.iter().copied().zip(listen.iter().copied());
         let members = (9_001..).zip(members.iter().map(Member::address));
         let places: Vec<(u16, SocketAddr)> = ports.chain(members).collect();
-        // First to marks: an address of the test may be one of the example.
+        // First to placeholders: an address of the test may equal one of the example.
         for (port, _) in &places {
             text = text.replace(&format!("127.0.0.1:{port}"), &format!("<{port}>"));
         }
@@ -121,7 +122,7 @@ fn ltm_policies_and_irules() {
 
 #[test]
 fn persistence_of_each_kind() {
-    // One of them names a session when it is asked to.
+    // One of them names a session when asked to.
     let two = Member::new(|exchange| {
         let session = match exchange.request.target() {
             "/log-in" => "X-Session: 77\r\n",
@@ -181,7 +182,7 @@ fn a_maintenance_page() {
     assert_eq!((page.status, &*page.text()), (503, "We are back at six."));
 }
 
-/// TLS ends at weir; what is in it is relayed, whatever protocol that is.
+/// TLS ends at weir; its content is relayed in any protocol.
 #[test]
 fn ldaps() {
     weir_tests::require!("curl");

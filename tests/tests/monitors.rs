@@ -1,4 +1,4 @@
-//! Monitors of every type, and what their verdicts do to traffic.
+//! Monitors of every type, and the effect of their results on traffic.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -14,7 +14,7 @@ use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
 use weir_tests::{eventually, require};
 
-/// Longer than any monitor here needs to change its mind.
+/// Longer than any monitor here needs to change a member's state.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(20);
 
 const PACE: &str = "interval: 100ms, rise: 1, fall: 1";
@@ -58,7 +58,7 @@ fn a_script_decides() {
     wait(&proxy, member.address(), "up");
 }
 
-/// As under the unit of systemd: without capabilities, and with no way to any.
+/// As under the systemd unit: without capabilities, and without a way to gain any.
 #[test]
 fn a_script_works_without_privileges() {
     require!("setpriv");
@@ -79,14 +79,14 @@ fn a_script_works_without_privileges() {
     proxy.client().get("/").assert_status(200);
 }
 
-/// What `weir` in the namespace `adc` says of its members once `is_it` holds for it.
+/// The output of `weir` in the namespace `adc` about its members once `is_it` holds for it.
 fn watch(namespaces: &Namespaces, what: &str, is_it: impl Fn(&str) -> bool) {
     eventually(what, CHANGE_TIMEOUT, || {
         is_it(&namespaces.output("adc", "curl -s 127.0.0.1:9090/pools/p || true"))
     });
 }
 
-/// A host that goes away is down; a kernel that allows no echoes takes nothing from its members.
+/// A host that goes away is down; a kernel that forbids echoes takes no member down.
 #[test]
 fn echoes_decide() {
     require!("curl");
@@ -107,7 +107,7 @@ fn echoes_decide() {
     let words = ["netns", "exec", &namespaces.name("adc"), &weir, "run", &file];
     let process = Process::start(&ip, &words, &folder.path().join("output.log"));
     let up = |count| move |said: &str| said.matches("\"state\": \"up\"").count() == count;
-    // Of a member, and of its monitor.
+    // The state of a member, and of its monitor.
     watch(&namespaces, "both answer", up(4));
     namespaces.shell("server", "ip link set dev link down");
     watch(&namespaces, "one has gone", up(2));
@@ -119,7 +119,7 @@ fn echoes_decide() {
     watch(&namespaces, "both are kept", up(4));
 }
 
-/// A server beside the member that answers `PING` with `+PONG` while it is well.
+/// A server beside the member that answers `PING` with `+PONG` while it is healthy.
 fn redis(is_well: &Arc<AtomicBool>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
@@ -131,7 +131,7 @@ fn redis(is_well: &Arc<AtomicBool>) -> SocketAddr {
             if stream.read_exact(&mut asked).is_ok() && &asked == b"PING\r\n" {
                 let is_well = is_well.load(Ordering::Relaxed);
                 let answer = if is_well { "+PONG\r\n" } else { "-LOADING\r\n" };
-                // A probe that has gone is none of the test's business.
+                // A probe that was closed does not matter to the test.
                 let _ = stream.write_all(answer.as_bytes());
             }
         }
@@ -154,7 +154,8 @@ fn a_plain_conversation_on_another_port_decides() {
     wait(&proxy, member.address(), "up");
 }
 
-/// A service over UDP that sends what `answer` makes of a datagram; what it says depends on whether it is well.
+/// A service over UDP that replies with `answer` applied to a datagram; the reply depends on its
+/// health.
 fn datagrams(is_well: &Arc<AtomicBool>, answer: fn(&[u8], bool) -> Option<Vec<u8>>) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let address = socket.local_addr().expect("an address");
@@ -170,7 +171,7 @@ fn datagrams(is_well: &Arc<AtomicBool>, answer: fn(&[u8], bool) -> Option<Vec<u8
     address
 }
 
-/// Up while the service is well, down while it is not.
+/// Up while the service is healthy, down while it is not.
 fn follows(is_well: &AtomicBool, monitor: &str) {
     let member = Member::named("one");
     let proxy = Proxy::start(
@@ -196,7 +197,7 @@ fn an_answered_datagram_decides() {
     follows(&is_well, &format!("type: udp, port: {port}, {send}, receive: pong, answer: optional"));
 }
 
-/// Silence passes where it may, and a closed port fails all the same.
+/// Silence passes where the monitor allows it; a closed port fails in any case.
 #[test]
 fn silence_passes_where_no_answer_is_needed() {
     let is_well = Arc::new(AtomicBool::new(true));
@@ -218,7 +219,7 @@ fn silence_passes_where_no_answer_is_needed() {
 #[test]
 fn an_answer_of_dns_decides() {
     let is_well = Arc::new(AtomicBool::new(true));
-    // The question comes back as a response; one that is not well cannot answer it.
+    // The question comes back as a response; an unhealthy service cannot answer it.
     let port = datagrams(&is_well, |asked, is_well| {
         let mut answer = asked.to_vec();
         answer[2] |= 0x80;
@@ -310,7 +311,7 @@ fn some_of_several_monitors_are_enough() {
     wait(&proxy, member.address(), "down");
 }
 
-/// A member that takes nothing without a header of the PROXY protocol.
+/// A member that accepts nothing without a PROXY header.
 fn proxied_member() -> (SocketAddr, Arc<Mutex<Vec<Vec<u8>>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
     let address = listener.local_addr().expect("its address");

@@ -1,4 +1,4 @@
-//! OCSP responses that are fetched, from the responder that openssl has.
+//! OCSP responses that weir fetches, from openssl's responder.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,8 +12,8 @@ use weir_tests::{STEP_TIMEOUT, eventually, require, tls, tools};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n";
 
-/// An authority, a certificate that says where its responder is and demands to be stapled, one for the responder,
-/// and one of somebody else. The database of the authority says that the certificate is good.
+/// An authority, a certificate that names its responder and requires stapling, one for the
+/// responder, and an unrelated one. The database of the authority marks the certificate as good.
 const MAKE: &str = r#"
 set -e
 key='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
@@ -52,7 +52,7 @@ fn responder(folder: &Path, port: &Lease, signer: &str, database: &str) -> Proce
     let log = folder.join("responder.log");
     let _ = std::fs::remove_file(&log);
     let process = Process::start(&openssl, &arguments, &log);
-    // Who connects and says nothing has it turn in circles.
+    // A client that connects and sends nothing makes it spin.
     eventually("the responder listens", STEP_TIMEOUT, || process.output().contains("waiting for"));
     process
 }
@@ -83,7 +83,7 @@ fn a_response_is_fetched_and_outlasts_a_reload() {
     require!("openssl");
     let member = Member::named("here");
     let (folder, port) = authority();
-    // The issuer itself, and somebody whom it has appointed.
+    // The issuer itself, and a responder that it has appointed.
     std::fs::copy(folder.path().join("ca.crt"), folder.path().join("ca.pem")).expect("copied");
     for signer in ["ca", "responder"] {
         let running = responder(folder.path(), &port, signer, "good");
@@ -93,7 +93,7 @@ fn a_response_is_fetched_and_outlasts_a_reload() {
         for version in ["-tls1_2", "-tls1_3"] {
             assert!(is_stapled(&proxy, version), "{signer} {version}");
         }
-        // Nobody is there to be asked any more.
+        // No responder is reachable any more.
         proxy.reload_and_wait(&setup(folder.path(), &member).http("idle_timeout: 50s"));
         assert!(is_stapled(&proxy, "-tls1_3"), "after a reload");
         assert_eq!((fetches(&proxy, "success"), fetches(&proxy, "failure")), (1.0, 0.0));
@@ -150,7 +150,7 @@ fn a_certificate_that_demands_a_response_and_gets_none_is_warned_of() {
     let told = check("");
     assert!(told.contains("must-staple"), "{told}");
     assert!(!check(", ocsp: fetch").contains("must-staple"));
-    // The certificate expires in 20 days, which is said in any case.
+    // The certificate expires in 20 days, which is reported in any case.
     let told = check(", ocsp: ca.crt");
     assert!(told.contains("it is no OCSP response"), "{told}");
 }

@@ -1,4 +1,5 @@
-//! Responses of weir's own: what the virtual server's rules and pages make of them, and what comes before any rule.
+//! Weir's own responses: changes by the virtual server's rules and pages, and responses before any
+//! rule.
 
 use weir_tests::client::{Client, Response};
 use weir_tests::http2::{Frame, Peer};
@@ -7,8 +8,8 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::{require, tls};
 
-/// Edits that are for every response: of a rule that always holds, behind rules that end requests; of a rule with a condition;
-/// and of a rule for responses.
+/// Edits for every response: of a rule that always holds, after rules that end requests; of a rule
+/// with a condition; and of a rule for responses.
 const POLICIES: &str = r#"policies:
   answers:
     rules:
@@ -32,7 +33,7 @@ fn ask(client: &mut Client, head: &str) -> Response {
     client.response()
 }
 
-/// The three edits as a response has them.
+/// The three edits as they appear in a response.
 fn edits(response: &Response) -> [&str; 3] {
     ["x-always", "x-path", "x-status"].map(|name| response.head.field(name).unwrap_or_default())
 }
@@ -54,7 +55,8 @@ fn rules_edit_every_response() {
         (get("/told"), 403, "/told"),
         (get("/bare"), 503, "/bare"),
         (upload, 413, "/up"),
-        // What is no request has no path: rules that always hold are followed, and those for responses.
+        // A malformed request has no path: rules that always hold are followed, and those for
+        // responses.
         ("GET /x HTTP/1.1\r\n\r\n".to_owned(), 400, ""),
         (get(&"/x".repeat(1_000)), 414, ""),
         ("GET /x HT".to_owned(), 408, ""),
@@ -74,7 +76,7 @@ fn rules_edit_what_limits_refuse() {
     let member = Member::named("here");
     let setup = ruled(&member).virtual_server("limits: { requests_per_second: 1, connections: 1 }");
     let proxy = Proxy::start(&setup);
-    // Whoever asked whether it listens has gone.
+    // The harness's probe of the listener has ended.
     proxy.wait_for_open_connections("main", 0.0);
     let mut client = proxy.client();
     let mut statuses = Vec::new();
@@ -144,7 +146,8 @@ fn a_rule_without_a_body_gets_the_page_for_its_status() {
     assert_eq!((response.status, response.text()), (403, "told".to_owned()));
 }
 
-/// A connection that has passed the handshake of one name gets nothing that is another's: no rule, no redirect, no page.
+/// A connection after the handshake of one name gets nothing of another name: no rule, no redirect,
+/// no page.
 #[test]
 fn a_misdirected_request_meets_no_rule() {
     require!("curl", "openssl");
@@ -183,8 +186,8 @@ fn a_misdirected_request_meets_no_rule() {
     assert_eq!(member.request_count(), 0);
 }
 
-/// HEADERS and a further frame of the same stream in one write, for a request that a rule closes or resets: the client is
-/// gone when the second is looked at.
+/// HEADERS and a further frame of the same stream in one write, for a request that a rule closes or
+/// resets: the client is gone when weir handles the second frame.
 #[test]
 fn frames_behind_a_request_that_ends_its_connection_do_no_harm() {
     let member = Member::named("here");

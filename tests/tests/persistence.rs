@@ -1,4 +1,4 @@
-//! Clients that keep going to one member, and what moves them.
+//! Clients that stay at one member, and the events that move them.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -11,11 +11,11 @@ use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 
-/// Characters of a token, and of the pool's id that it begins with.
+/// Length of a token, and of the pool's id at its beginning.
 const TOKEN_BYTES: usize = 30;
 const POOL_ID_BYTES: usize = 8;
 
-/// Leads requests for images to a pool of their own.
+/// Sends requests for images to a pool of their own.
 const SWITCHING: &str = "policies:\n  switch: { rules: [ { when: 'request.path.endsWith(\".png\")', then: [ { pool: images } ] } ] }";
 
 const NAMES: [&str; 4] = ["one", "two", "three", "four"];
@@ -44,7 +44,7 @@ fn get_path(proxy: &Proxy, path: &str, fields: &str) -> Response {
     response
 }
 
-/// `NAME=value` of the cookie that a response sets.
+/// `NAME=value` of the cookie set by a response.
 fn cookie(response: &Response) -> Option<String> {
     response
         .head
@@ -174,7 +174,7 @@ fn a_client_stays_with_its_member_in_each_of_two_pools() {
     assert!(seen.len() > 4, "a member of one pool says nothing of the other: {seen:?}");
 }
 
-/// So answers that cross do not take each other's cookie away.
+/// Crossing responses then do not remove each other's cookie.
 #[test]
 fn a_pool_can_have_a_cookie_of_its_own() {
     let directory = TempDir::new("persistence");
@@ -232,7 +232,8 @@ fn a_pool_that_stands_in_leaves_its_clients_the_members_that_they_had() {
     assert_eq!(ask(), before);
 }
 
-/// Tokens were without their pool's id once, which stood behind the cookie's name where policies selected pools.
+/// Tokens once had no pool's id; where policies selected pools, the id was part of the cookie's
+/// name.
 #[test]
 fn former_cookies_keep_their_clients_and_are_renewed() {
     let directory = TempDir::new("persistence");
@@ -259,7 +260,7 @@ fn former_cookies_keep_their_clients_and_are_renewed() {
                 assert_eq!(cookie(&jar.get(proxy.address(), "/")), None);
             }
         }
-        // The other pool is asked first: the page's member is still known.
+        // The other pool is asked first: the member of the page is still known.
         let mut jar = by_token;
         let image = jar.get(proxy.address(), "/a.png").text();
         assert_eq!(jar.get(proxy.address(), "/").text(), page);
@@ -328,7 +329,8 @@ fn members_get_no_cookie_of_ours_whatever_its_name_and_pool() {
     check_all(&all);
 }
 
-/// A persistence in a virtual server is not the one of the file that has the virtual server's name.
+/// A persistence defined in a virtual server is separate from a top-level persistence with the
+/// virtual server's name.
 #[test]
 fn settings_in_place_are_no_others() {
     let directory = TempDir::new("persistence");
@@ -502,7 +504,7 @@ fn a_member_of_weight_0_keeps_its_clients_and_gets_no_new_ones() {
     assert!(texts.iter().any(|text| text == "one"), "{texts:?}");
 }
 
-/// A client that came by one virtual server is at the same member when it comes by another, if that is wanted.
+/// With the setting, a client stays at the same member when it uses another virtual server.
 #[test]
 fn a_source_address_is_remembered_across_virtual_servers_if_that_is_wanted() {
     let members = members();

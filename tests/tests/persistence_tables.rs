@@ -1,4 +1,4 @@
-//! Persistence by what stands in a table: values that members or clients have sent, and addresses that were asked.
+//! Persistence tables: values sent by members or clients, and client addresses.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ const NAMES: [&str; 4] = ["one", "two", "three", "four"];
 /// Learns the session that the application sets.
 const BY_COOKIE: &str = "{ type: learned, of: \"${request.cookies['SESSION']}\", learn: \"${response.cookies['SESSION']}\" }";
 
-/// An application that has the sessions which it has made itself, and nobody else's.
+/// An application that accepts only the sessions that it created itself.
 fn shop(name: &'static str) -> Member {
     let made = AtomicUsize::new(0);
     Member::new(move |exchange| {
@@ -36,7 +36,7 @@ fn shop(name: &'static str) -> Member {
     })
 }
 
-/// An application whose members share their sessions: each names itself, and sends this field.
+/// An application whose members share their sessions: each sends its name and this field.
 fn sharing(name: &'static str, field: &'static str) -> Member {
     Member::new(move |exchange| {
         let length = name.len();
@@ -84,14 +84,14 @@ fn a_session_that_a_member_has_set_is_followed() {
     assert_eq!(reached.len(), 4, "twelve sessions reach all members: {reached:?}");
     assert_eq!(proxy.metric("weir_virtual_server_persistence_kept_total", &[]), 48.0);
     assert_eq!(proxy.metric("weir_virtual_server_persistence_moved_total", &[]), 0.0);
-    // Without it nine of twelve would be somewhere else with the next request.
+    // Without persistence, nine of twelve would be at another member with the next request.
     let proxy = Proxy::start(&Setup::new(&members.each_ref().map(Member::address)));
     let mut jar = Jar::default();
     let answers: Vec<String> = (0..4).map(|_| jar.get(proxy.address(), "/").text()).collect();
     assert!(answers[1..].iter().any(|answer| answer.starts_with("new ")), "{answers:?}");
 }
 
-/// What BIG-IP's universal persistence and HAProxy's `stick store-response` are used for beside cookies.
+/// Uses of BIG-IP's universal persistence and HAProxy's `stick store-response` besides cookies.
 #[test]
 fn what_is_learned_and_what_finds_it_may_stand_anywhere() {
     for (of, learn, field, path, fields) in [
@@ -165,7 +165,7 @@ fn without_a_response_to_learn_from_the_first_request_decides() {
     assert_eq!(without.len(), 1, "{without:?}");
 }
 
-/// What the access log says of persistence, once it has so many lines of clients that are called so.
+/// The persistence fields of the access log, once it has this many lines of clients with this name.
 fn logged(proxy: &mut Proxy, client: &str, count: usize) -> Vec<String> {
     let mut verdicts = Vec::new();
     weir_tests::eventually("the access log has its lines", weir_tests::STEP_TIMEOUT, || {
@@ -182,7 +182,7 @@ fn logged(proxy: &mut Proxy, client: &str, count: usize) -> Vec<String> {
 
 #[test]
 fn a_session_moves_when_its_member_goes_down_and_then_stays() {
-    // They share sessions, and say no more of one that has been made.
+    // They share sessions, and do not report one that was created before.
     let members = NAMES.map(|name| {
         Member::new(move |exchange| {
             let is_known = exchange.request.head.field("cookie").is_some();
@@ -233,7 +233,7 @@ fn a_reload_goes_on_with_what_was_learned() {
         [&joined].into_iter().chain(members.iter().rev()).map(Member::address).collect();
     let larger =
         BY_COOKIE.replace("type: learned,", "type: learned, entries_max: 1000, timeout: 1h,");
-    // The rule makes expressions have other numbers than before.
+    // The rule changes the numbers of expressions.
     let rule = "policies:\n  first: { rules: [ { when: \"request.cookies['other'] == 'x'\", then: [ close ] } ] }";
     let next = kept(Setup::new(&turned), &larger).virtual_server("policies: [ first ]").top(rule);
     for next in [&setup(&members, BY_COOKIE), &next, &next] {
@@ -266,7 +266,7 @@ fn virtual_servers_share_what_was_learned_if_that_is_wanted() {
     assert!(found(false) < 8);
 }
 
-/// What the text of `of` learns of connections and datagrams.
+/// The values of `of` learned from connections and datagrams.
 #[test]
 fn connections_and_datagrams_have_values_too() {
     let members = ["a", "b", "c"].map(StreamMember::echo);
@@ -311,7 +311,7 @@ fn connections_and_datagrams_have_values_too() {
 
 fn datagrams(listen: &str, members: &[DatagramMember], persistence: &str) -> Setup {
     let members: Vec<String> = members.iter().map(|member| member.address().to_string()).collect();
-    // The one over TCP shows when the process serves.
+    // The TCP virtual server shows when the process serves.
     Setup::new(&[])
         .member("127.0.0.1:9")
         .also_virtual_server(&format!(
@@ -320,20 +320,21 @@ fn datagrams(listen: &str, members: &[DatagramMember], persistence: &str) -> Set
         .also_pool(&format!("dgrams: {{ members: [ {} ] }}", members.join(", ")))
 }
 
-/// Which member has answered this.
+/// The member that has answered this.
 fn first_word(server: SocketAddr, text: &str) -> String {
     let answer = DatagramClient::of(server).ask(text);
     answer.split([' ', ':']).next().unwrap_or_default().to_owned()
 }
 
-/// Addresses that all lead to one listener, and which of them belong together.
+/// Addresses that all lead to one listener, and their groups.
 fn asked(port: u16) -> Vec<(SocketAddr, u8)> {
     (1..=6)
         .flat_map(|net| [1, 2].map(|host| (SocketAddr::from(([127, 9, net, host], port)), net)))
         .collect()
 }
 
-/// Asks each address several times: those of one net get one member, and all members get something.
+/// Sends requests to each address several times: the addresses of one network get one member, and
+/// all members get some.
 fn by_net(port: u16, members: usize, ask: impl Fn(SocketAddr) -> String) {
     let mut homes: std::collections::BTreeMap<u8, String> = std::collections::BTreeMap::new();
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Policies as an operator writes them and as clients and members see what they do.
+//! Policies as operators write them, and their effect on clients and members.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -31,7 +31,7 @@ fn get(client: &mut Client, target: &str, fields: &str) -> Response {
     client.response()
 }
 
-/// What the member got, line by line.
+/// The request as the member received it, line by line.
 fn lines(response: &Response) -> Vec<String> {
     response.assert_status(200).text().lines().map(str::to_owned).collect()
 }
@@ -108,7 +108,7 @@ fn paths_queries_and_hosts_are_rewritten_and_the_rest_stays() {
     check("/to?gone=1", "GET /x/GET/y%20z?from=/to HTTP/1.1", host);
     check("/q?a=1&secret=2&b=3", "GET /q?a=1&secret=gone&b=3 HTTP/1.1", host);
     check("/h", "GET /h HTTP/1.1", "Host: inner.example");
-    // What is asked of the server as a whole has no query (RFC 9112 section 3.2.4).
+    // A request for the server as a whole has no query (RFC 9112 section 3.2.4).
     for (target, first) in [("*", "OPTIONS * HTTP/1.1"), ("/o", "OPTIONS /o?a=b HTTP/1.1")] {
         client.send(format!("OPTIONS {target} HTTP/1.1\r\nHost: shop.example\r\n\r\n"));
         assert_eq!(lines(&client.response())[0], first);
@@ -358,7 +358,7 @@ fn ten_thousand_rules_are_followed_in_order() {
     }
 }
 
-/// Lines of the access log, once there are so many.
+/// Lines of the access log, once there are this many.
 fn logged(proxy: &mut Proxy, count: usize) -> Vec<serde_json::Value> {
     let mut lines = Vec::new();
     weir_tests::eventually("the access log has its lines", weir_tests::STEP_TIMEOUT, || {
@@ -435,7 +435,7 @@ fn a_virtual_server_that_answers_by_rules_needs_no_pool() {
     assert!(!proxy.admin_get("/metrics").contains("pool=\"\""));
 }
 
-/// What iRules do by `getfield`, `substr`, `URI::decode` and `b64decode`.
+/// The equivalents of the iRules commands `getfield`, `substr`, `URI::decode` and `b64decode`.
 #[test]
 fn parts_of_texts_can_be_used() {
     let (_member, proxy) = echo(&[
@@ -511,7 +511,7 @@ fn chance_decides_about_each_request() {
         let number = got.iter().find_map(|got| got.strip_prefix("X-Number: ")).expect("a number");
         assert!((1_000..2_000).contains(&number.parse().expect("a number")), "{number}");
     }
-    // A fourth of them but for seven standard deviations.
+    // A quarter of them, within seven standard deviations.
     assert!((40..160).contains(&fourths) && (40..160).contains(&others), "{fourths} {others}");
     assert!((1..70).contains(&both), "{both}: each rule draws for itself");
 }
@@ -555,7 +555,7 @@ fn the_time_is_that_of_the_zone_in_the_file() {
     }
 }
 
-/// How far the clocks of a zone are ahead of UTC now, as the system has it.
+/// The current offset of a zone from UTC, as the system knows it.
 fn offset_of(zone: &str) -> i64 {
     let mut date = std::process::Command::new("date");
     let text = weir_tests::tools::run(date.env("TZ", zone).arg("+%z"));

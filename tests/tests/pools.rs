@@ -1,4 +1,4 @@
-//! How a pool gives requests to its members: methods, priorities, queues, pages.
+//! How a pool distributes requests to its members: methods, priorities, queues, pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use weir_tests::member::{Member, Then};
 use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 
-/// How often each name came in so many answers.
+/// How often each name occurs in this many answers.
 fn shares(proxy: &Proxy, path: &str, count: usize) -> BTreeMap<String, usize> {
     let mut shares = BTreeMap::new();
     for _ in 0..count {
@@ -133,7 +133,7 @@ fn clients_are_sent_elsewhere_while_nobody_is_up() {
     proxy.client().post("/", b"body").assert_status(302);
 }
 
-/// One whose request is under way until its body ends.
+/// A client whose request is under way until its body ends.
 fn hold(proxy: &Proxy, more: &str) -> Client {
     let mut client = proxy.client();
     client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n{more}\r\n"));
@@ -171,7 +171,7 @@ fn a_full_pool_spills_over_but_keeps_the_clients_that_it_has() {
     assert_eq!(holding.response().assert_status(200).text(), "first");
     active(&proxy, 0.0);
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "first");
-    // Without a number, the members' own limits say when there is no room; and so for those that are kept.
+    // Without a number, the members' own limits bound the pool; the same holds for kept clients.
     let proxy = Proxy::start(&setup.pool("spillover: { pool: spare }"));
     let mut holding: Vec<Client> = (0..3).map(|_| hold(&proxy, &cookie)).collect();
     active(&proxy, 3.0);
@@ -236,7 +236,7 @@ fn responses_tell_how_long_they_took_where_that_is_wanted() {
     assert!((25.0..5_000.0).contains(&member_ms), "{timing}");
 }
 
-/// Members that count how many requests they have at once; nobody is above its limit, nobody is turned away.
+/// Members that count their simultaneous requests; none exceeds its limit or refuses any.
 #[test]
 fn requests_wait_for_a_member_instead_of_being_turned_away() {
     let most = Arc::new(AtomicUsize::new(0));
@@ -271,7 +271,7 @@ fn requests_wait_for_a_member_instead_of_being_turned_away() {
         client.join().expect("an answer");
     }
     assert!(most.load(Ordering::SeqCst) <= 3, "{most:?} at once");
-    // Eight waves of 20 ms; the places do not stand idle.
+    // Eight waves of 20 ms; the places are not idle.
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     assert!(proxy.metric("weir_pool_queued_total", &[]) >= 21.0);
     assert!(proxy.has_used_all_workers());
@@ -342,7 +342,7 @@ fn a_member_gets_no_more_requests_per_second_than_it_may() {
     assert!(shares["one"] <= 25 && shares["two"] >= 35, "{shares:?}");
 }
 
-/// Shares of the answers over one connection, so that they come quickly.
+/// Shares of the answers over one connection, to be fast.
 fn shares_at_once(proxy: &Proxy, count: usize) -> BTreeMap<String, usize> {
     let mut shares = BTreeMap::new();
     let mut client = proxy.client();
@@ -392,7 +392,7 @@ fn a_member_that_came_up_gets_its_share_little_by_little() {
 #[test]
 fn retries_stay_within_their_budget() {
     let one = Member::named("one");
-    // Nobody listens there any more.
+    // Nothing listens there any more.
     let dead = {
         let mut dead = Member::named("dead");
         let address = dead.address();
@@ -407,11 +407,11 @@ fn retries_stay_within_their_budget() {
     assert_eq!(failed(&Proxy::start(&setup())), 0);
     let tight = setup().pool("retry_budget: { share: 10%, per_second_min: 0 }");
     let failed = failed(&Proxy::start(&tight));
-    // Half of them meet the dead member first, and every tenth request earns a retry.
+    // Half of the requests try the dead member first, and every tenth request earns a retry.
     assert!((14..=20).contains(&failed), "{failed} of 40");
 }
 
-/// The outlier leaves the pool, comes back for one request on trial, and stays when that is served.
+/// The outlier leaves the pool, returns for one trial request, and stays when that succeeds.
 #[test]
 fn a_member_that_fails_is_ejected_and_tried_with_one_request() {
     let is_well = Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -459,7 +459,7 @@ fn members_that_refuse_do_not_attract_requests() {
     let proxy = Proxy::start(&setup);
     drop((first, second));
     let served = (0..60).filter(|_| proxy.client().get("/").status == 200).count();
-    // Each failure doubles what a member is thought to take, and soon that is more than the good one.
+    // Each failure doubles the member's assumed response time: soon it exceeds the other's.
     assert!(served >= 40, "{served} of 60");
 }
 
@@ -478,7 +478,7 @@ fn a_slow_upload_is_not_held_against_the_member() {
     thread::sleep(Duration::from_millis(600));
     slow.send("def");
     let uploaded_to = slow.response().assert_status(200).text();
-    // Both take as long, so of four at a time it gets some; were it thought to take 600 ms, none.
+    // Both are equally slow, so of four at a time it gets some; with an assumed 600 ms, none.
     let address = proxy.address();
     let clients: Vec<_> = (0..4)
         .map(|_| {
@@ -515,7 +515,7 @@ fn a_retry_waits_for_a_place_too() {
     }
 }
 
-/// One is looked at in each turn of the loop, however many stand before it for whom there is no place.
+/// Each turn of the loop tries one waiting request, however many before it have no place.
 #[test]
 fn who_tries_again_is_not_kept_waiting_by_those_who_wait_for_another_member() {
     let gates: [Arc<AtomicBool>; 4] = Default::default();
@@ -563,7 +563,7 @@ fn who_tries_again_is_not_kept_waiting_by_those_who_wait_for_another_member() {
             proxy.metric("weir_pool_queue_requests", &[]) == count
         });
     };
-    // The first goes to the one or the other.
+    // The first goes to either member.
     let mut mover = ask("/move");
     if !has_request_within(&narrow, Duration::from_millis(500)) {
         mover.response().assert_status(200);
@@ -578,7 +578,7 @@ fn who_tries_again_is_not_kept_waiting_by_those_who_wait_for_another_member() {
     let mut held: Vec<Client> = (0..70).map(|_| ask("/hold")).collect();
     wide.wait_for_requests(before + 140);
     gates[2].store(true, Ordering::SeqCst);
-    // One of them has the place that it left, and it stands behind the other 69.
+    // One request takes the place that it left, and it stands behind the other 69.
     narrow.wait_for_requests(2);
     waiting(70.0);
     gates[1].store(true, Ordering::SeqCst);
@@ -635,14 +635,14 @@ fn the_length_of_a_queue_holds_over_all_workers_and_who_breaks_off_leaves_it() {
     assert_eq!(member.request_count(), 6, "who left asked for nothing");
 }
 
-/// Requests that end with the client's half of the connection.
+/// Requests after which the client half-closes the connection.
 const LAST_REQUESTS: [&str; 3] = [
     "GET /half HTTP/1.1\r\nHost: a\r\n\r\n",
     "POST /half HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody",
     "POST /half HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n",
 ];
 
-/// Each of these is answered, whose clients `half_close` when all places are taken.
+/// Each of these clients gets an answer; they `half_close` when all places are taken.
 #[track_caller]
 fn check_half_closed(half_close: impl Fn(&Proxy, &mut Client, usize)) {
     let (member, is_open) = Member::gated("done");
@@ -660,7 +660,7 @@ fn check_half_closed(half_close: impl Fn(&Proxy, &mut Client, usize)) {
         client.send(request);
         half_close(&proxy, &mut client, number);
         waiting.push(client);
-        // The worker has seen to it: what comes later is answered.
+        // The worker has processed the half-close: later places go to the requests.
         proxy.client().send("no request\r\n\r\n").response().assert_status(400);
     }
     is_open.store(true, Ordering::Release);
@@ -701,7 +701,7 @@ fn a_pool_may_be_filled_later() {
     assert_eq!(proxy.client().get("/").assert_status(200).text(), "one");
 }
 
-/// A proxy that shares requests out among the pools of these members, named as they are.
+/// A proxy that distributes requests among the pools of these members, named like them.
 fn split(members: &[(&str, &Member)], weights: &str, more: &str) -> Setup {
     let mut setup = Setup::new(&[members[0].1.address()])
         .virtual_server("policies: [ canary ]")
@@ -742,7 +742,7 @@ fn a_client_stays_in_the_pool_that_it_was_given() {
         let set = response.head.field("set-cookie").and_then(|set| set.split(';').next());
         (response.assert_status(200).text(), set.map(|set| format!("Cookie: {set}\r\n")))
     };
-    // Until there is a client of each.
+    // Until there is a client of each pool.
     let mut cookies = BTreeMap::new();
     for _ in 0..200 {
         let (pool, cookie) = ask("");
@@ -760,7 +760,7 @@ fn a_client_stays_in_the_pool_that_it_was_given() {
     };
     assert_eq!(cookies.len(), 2);
     check_all();
-    // Another share, none at all: nobody moves.
+    // Other shares, or none: no client moves.
     proxy.reload_and_wait(&start("blue: 99, green: 1"));
     check_all();
     proxy.reload_and_wait(&start("blue: 1, green: 0"));

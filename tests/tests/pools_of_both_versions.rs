@@ -1,5 +1,5 @@
-//! Pools that are asked as HTTP/1 and as HTTP/2, and requests that come from one to the other: to a fallback, at once or
-//! from a line, and over a reload that changes how their own pool is asked.
+//! Pools that use HTTP/1 and HTTP/2, and requests that move between them: to a fallback, at once or
+//! from a queue, and over a reload that changes the version of their own pool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +37,7 @@ impl Caller {
         Self::Http1(client)
     }
 
-    /// What its member was asked, by the answer of one that gives back what it gets.
+    /// The request as its member received it, from the answer of an echoing member.
     fn assert_echo(&mut self, path: &str) {
         let text = match self {
             Self::Http1(client) => client.response().assert_status(200).text(),
@@ -50,7 +50,7 @@ impl Caller {
     }
 }
 
-/// A member that can be said to be down and can be made to hold `/held`, and echoes all else.
+/// A member that can be marked down and can be made to hold `/held`; it echoes all else.
 struct Switched {
     member: Member,
     is_up: Arc<AtomicBool>,
@@ -77,13 +77,13 @@ impl Switched {
         Self { member, is_up, is_held }
     }
 
-    /// Another weir before it, which takes either version.
+    /// Another weir in front of it, which accepts either version.
     fn inner(&self) -> Proxy {
         Proxy::start(&Setup::new(&[self.member.address()]).http("http2: true"))
     }
 }
 
-/// One pool before another, of which one is asked as HTTP/2.
+/// One pool with another as its fallback; one of them uses HTTP/2.
 fn pools(first: &Proxy, first_is_http2: bool, behind: &Proxy) -> Setup {
     let health = "monitors: [ { type: http, path: /health, interval: 100ms, fall: 1 } ]";
     Setup::new(&[])
@@ -115,7 +115,7 @@ fn a_fallback_is_asked_in_its_own_version() {
         let (first, spare) = (Switched::new(), Switched::new());
         let (inner, behind) = (first.inner(), spare.inner());
         let proxy = Proxy::start(&pools(&inner, first_is_http2, &behind));
-        // It serves at once when its first look finds somebody.
+        // It serves at once when its first probe succeeds.
         proxy.wait_for_member_state(inner.address(), "up", STEP_TIMEOUT);
         first.is_up.store(false, Ordering::Release);
         proxy.wait_for_member_state(inner.address(), "down", STEP_TIMEOUT);

@@ -1,4 +1,4 @@
-//! Limits on requests and connections, in all and per client.
+//! Limits on requests and connections, in total and per client.
 
 use std::net::TcpListener;
 use std::sync::atomic::Ordering;
@@ -8,7 +8,8 @@ use weir_tests::client::Client;
 use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup};
 
-/// Asks as fast as answered, by these clients in turn, for so long: how many got 200 and how many 429.
+/// Sends requests as fast as they are answered, from these clients in turn, for this time: how many
+/// got 200 and how many 429.
 fn ask(clients: &mut [Client], fields: &str, time: Duration) -> (u32, u32) {
     let (mut passed, mut refused) = (0, 0);
     let begun = Instant::now();
@@ -29,18 +30,18 @@ fn ask(clients: &mut [Client], fields: &str, time: Duration) -> (u32, u32) {
     (passed, refused)
 }
 
-/// The rate of a virtual server holds over its workers, to within 5% over a second and more.
+/// The rate of a virtual server holds across its workers, to within 5% over a second and more.
 #[test]
 fn a_rate_is_exact_over_two_workers() {
     let member = Member::named("one");
     let proxy = Proxy::start(
         &Setup::new(&[member.address()])
-            // The burst makes up for moments in which a busy machine lets nobody ask.
+            // The burst compensates for moments in which a busy machine sends no requests.
             .virtual_server("limits: { requests_per_second: 200, burst: 40 }")
             .top("data_plane: { workers: 2 }"),
     );
     let mut clients = proxy.clients_of_each_worker(8);
-    // A machine that is busy with other things may not ask often enough to meet the limit.
+    // A busy machine may not send requests often enough to reach the limit.
     for _ in 0..5 {
         let before = member.request_count() as u32;
         let (passed, refused) = ask(&mut clients, "", Duration::from_secs(3));
@@ -161,7 +162,7 @@ fn new_connections_are_limited_too() {
     );
     let answered = (0..20)
         .filter(|_| {
-            // A second in all: what comes at once gets the one that is free, if anybody left it.
+            // A second in total: connections opened all at once would get only the one free place.
             std::thread::sleep(Duration::from_millis(50));
             let mut client = proxy.client();
             let sent = client.try_send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
@@ -215,7 +216,7 @@ fn requests_at_a_time_are_limited_per_key_and_over_a_reload() {
     ask("anna").response().assert_status(429);
     let mut ben = ask("ben");
     member.wait_for_requests(2);
-    // What is under way counts on under another maximum.
+    // Requests under way still count under another maximum.
     proxy.reload_and_wait(&setup(2));
     let mut second = ask("anna");
     member.wait_for_requests(3);
@@ -297,7 +298,7 @@ fn what_rules_answer_waits_for_its_time_and_429_has_its_page() {
     for _ in 0..5 {
         assert_eq!(client.get("/").assert_status(200).text(), "own");
     }
-    // The first passes at once, the others a tenth of a second after each other.
+    // The first passes at once, the others a tenth of a second apart.
     assert!(begun.elapsed() >= Duration::from_millis(380), "{:?}", begun.elapsed());
     let refusing = Proxy::start(&limit("1"));
     let answers: Vec<_> = (0..5).map(|_| refusing.client().get("/")).collect();
@@ -305,12 +306,12 @@ fn what_rules_answer_waits_for_its_time_and_429_has_its_page() {
     assert_eq!((refused.text().as_str(), refused.head.field("retry-after")), ("slowly", Some("1")));
 }
 
-/// A request that had to wait gets to a member once, whatever becomes of the first connection.
+/// A delayed request reaches a member once, whatever happens to the first connection.
 #[test]
 fn a_request_that_waited_is_sent_once() {
     let leaving = TcpListener::bind(("127.0.0.1", 0)).expect("a listener");
     let dead = leaving.local_addr().expect("its address");
-    // It takes connections and ends them before it is asked anything.
+    // It accepts connections and closes them before it receives a request.
     std::thread::spawn(move || leaving.incoming().for_each(drop));
     let member = Member::echo();
     let setup = Setup::new(&[dead, member.address()])
@@ -322,7 +323,7 @@ fn a_request_that_waited_is_sent_once() {
     let mut client = proxy.client();
     for number in 0..6 {
         client.send(format!("PUT /{number} HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n"));
-        // The body comes when the request has waited and gone to whichever member.
+        // The body arrives when the request has waited and was sent to any member.
         std::thread::sleep(Duration::from_millis(400));
         client.send("0123456789");
         let response = client.response();

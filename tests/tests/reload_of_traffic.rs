@@ -1,4 +1,4 @@
-//! What becomes of requests under way when a reload changes rules, members and queues under them.
+//! Requests under way during a reload that changes their rules, members and queues.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ fn panics(proxy: &Proxy) -> f64 {
     proxy.metric("weir_worker_panics_total", &[])
 }
 
-/// Expressions are numbered anew by every configuration.
+/// Every configuration numbers its expressions anew.
 #[test]
 fn rules_of_the_request_judge_its_response_whatever_is_in_force_by_then() {
     let (member, is_open) = Member::gated("done");
@@ -61,8 +61,8 @@ fn rules_of_the_request_judge_its_response_whatever_is_in_force_by_then() {
     assert_eq!(panics(&proxy), 0.0);
 }
 
-/// Requests that wait go to whichever members there are when their turn comes, and every place is given
-/// back where it was taken.
+/// Waiting requests go to the members of the moment when their turn comes, and every place is
+/// returned where it was taken.
 #[test]
 fn members_come_go_and_change_places_while_requests_wait() {
     let (most, count) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -75,7 +75,7 @@ fn members_come_go_and_change_places_while_requests_wait() {
             let (held, count) = (Arc::clone(&held), Arc::clone(&count));
             Member::new(move |exchange| {
                 most.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                // Some take longer than their member is away.
+                // Some take longer than their member is absent.
                 let is_long = count.fetch_add(1, Ordering::SeqCst) % 8 == 0;
                 thread::sleep(Duration::from_millis(if is_long { 150 } else { 15 }));
                 while held.load(Ordering::Acquire) {
@@ -124,7 +124,7 @@ fn members_come_go_and_change_places_while_requests_wait() {
     }
     assert_eq!(panics(&proxy), 0.0);
     assert!(most.load(Ordering::SeqCst) <= 2, "{most:?} at once");
-    // Nobody is thought to have what it has not: all four places are free, and not one more.
+    // The count of places is right: all four are free, and no more.
     let occupied = |count: usize| {
         let mut inside: Vec<Client> = (0..count).map(|_| proxy.client()).collect();
         for client in &mut inside {
@@ -147,8 +147,8 @@ fn members_come_go_and_change_places_while_requests_wait() {
     }
 }
 
-/// A limit holds for a member, a pool and a virtual server that a reload took away and another brought back, while
-/// requests of before are still under way.
+/// A limit holds for a member, a pool and a virtual server that a reload removed and another
+/// restored, while earlier requests are still under way.
 #[test]
 fn what_comes_back_knows_what_is_under_way() {
     let (busy, is_open) = Member::gated("busy");
@@ -182,7 +182,7 @@ fn what_comes_back_knows_what_is_under_way() {
     }
 }
 
-/// The limits of a virtual server that comes back count the requests of before.
+/// The limits of a restored virtual server count the earlier requests.
 #[test]
 fn a_virtual_server_that_comes_back_knows_what_is_under_way() {
     for limits in [
@@ -211,7 +211,7 @@ fn a_virtual_server_that_comes_back_knows_what_is_under_way() {
     }
 }
 
-/// Who waits when a member is added goes to it.
+/// A waiting request goes to a member added by a reload.
 #[test]
 fn a_new_member_serves_those_who_wait() {
     let (busy, is_open) = Member::gated("busy");
@@ -240,8 +240,8 @@ fn a_new_member_serves_those_who_wait() {
     first.response().assert_status(200);
 }
 
-/// A client that has sent half a head to a virtual server that a reload takes away is served as before, by
-/// the pool that its rules named, not by whichever has that pool's place now.
+/// A client that has sent half a head to a virtual server that a reload removes is served as
+/// before, by the pool that its rules named, not by the pool now in its place.
 #[test]
 fn half_a_head_for_a_virtual_server_that_is_gone() {
     let names = ["own", "chosen", "foreign"].map(Member::named);
@@ -276,7 +276,7 @@ fn half_a_head_for_a_virtual_server_that_is_gone() {
     drop((listen, stays));
     let mut client = Client::connect(listen_at);
     client.send("GET /x HTTP/1.1\r\nHo");
-    // It has been accepted, and its bytes read, when a later one has been answered.
+    // It was accepted, and its bytes were read, once a later connection has its answer.
     assert_eq!(Client::connect(listen_at).get("/x").text(), "chosen");
     reload(&one);
     client.send("st: a\r\n\r\n");
@@ -285,7 +285,7 @@ fn half_a_head_for_a_virtual_server_that_is_gone() {
     assert_eq!(panics(&proxy), 0.0);
 }
 
-/// Drained, the only member of a pool keeps its clients; the others go to the pool behind it.
+/// A drained member, the only one of a pool, keeps its clients; the others go to the fallback pool.
 #[test]
 fn a_drained_pool_keeps_its_clients_before_its_fallback() {
     let (web, sorry) = (Member::named("web"), Member::named("sorry"));
@@ -309,7 +309,7 @@ fn a_drained_pool_keeps_its_clients_before_its_fallback() {
     assert_eq!(ask(2), "sorry");
 }
 
-/// A full member that is drained: its clients go to the pool behind it rather than nowhere.
+/// A full member that is drained: its clients go to the fallback pool instead of failing.
 #[test]
 fn a_drained_pool_that_is_full_is_not_the_end() {
     let (web, is_open) = Member::gated("web");
@@ -338,7 +338,7 @@ fn a_drained_pool_that_is_full_is_not_the_end() {
     });
 }
 
-/// One that has to wait for another member than the one that failed it holds up nobody.
+/// A request that must wait for another member than the failed one delays no other.
 #[test]
 fn a_retry_that_waits_holds_up_nobody() {
     let breaks = Arc::new(AtomicBool::new(true));
@@ -379,7 +379,8 @@ fn a_retry_that_waits_holds_up_nobody() {
     }
 }
 
-/// Rules and pools come, go and come back; clients with a cookie stay where they are, in each pool that they were in.
+/// Rules and pools are added, removed and restored; clients with a cookie stay at their members, in
+/// each pool that they used.
 #[test]
 fn a_policy_with_a_second_pool_moves_nobody() {
     const CLIENTS: usize = 12;

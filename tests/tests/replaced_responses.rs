@@ -1,4 +1,4 @@
-//! Rules that answer in the place of responses.
+//! Rules that replace responses.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const RULES: &str = "policies:
       - { when: 'response.status == 410', then: [ { respond: { status: 403 } } ] }
       - { then: [ { replace_response_header: { X-Why: { regex: '^', to: 'because ' } } }, { rewrite_location: { regex: '^http:', to: 'https:' } }, { set_cookie: { name: seen, value: '1' } } ] }";
 
-/// A member that answers `/STATUS/BYTES` with these.
+/// A member that answers `/STATUS/BYTES` with that status and body size.
 fn member() -> Member {
     Member::new(|exchange| {
         let target = exchange.request.target().to_owned();
@@ -129,7 +129,7 @@ fn a_connection_to_a_member_is_used_again_if_its_response_is_whole() {
     client.get("/200/3").assert_status(200);
     let connections = || member.requests().iter().map(|it| it.connection).collect::<Vec<_>>();
     assert_eq!(connections(), [0, 0, 0, 0, 0]);
-    // Its end is far: the member is told not to go on.
+    // Its end is far away: the member is told to stop.
     client.get("/500/endless").assert_status(503);
     client.get("/200/3").assert_status(200);
     assert_eq!(connections(), [0, 0, 0, 0, 0, 0, 1]);
@@ -159,7 +159,7 @@ fn a_rule_answers_in_the_place_of_weir_and_while_an_upload_comes() {
     assert_eq!(response.head.field("connection"), Some("close"));
 }
 
-/// What was held to be judged does not go out beside the answer.
+/// A response held for inspection is not sent in addition to the replacement.
 #[test]
 fn a_rule_answers_in_the_place_of_a_response_that_was_judged() {
     let member = member();

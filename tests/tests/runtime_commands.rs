@@ -1,4 +1,4 @@
-//! What an operator does to a running weir: look at it, take members out and put them back.
+//! Commands to a running weir: view members, take them out of service and put them back.
 
 use std::net::SocketAddr;
 use std::process::{Command, Output, Stdio};
@@ -12,10 +12,10 @@ use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::websocket::{self, WebSocket};
 
-/// How soon something that was told to weir is seen.
+/// How soon a command to weir takes effect.
 const SOON: Duration = Duration::from_secs(5);
 
-/// A member that keeps requests for `/slow` until it is let go.
+/// A member that holds requests for `/slow` until it is released.
 struct Slow {
     member: Member,
     goes_on: Arc<AtomicBool>,
@@ -56,7 +56,7 @@ fn weir(proxy: &Proxy, arguments: &[&str]) -> Output {
     command(proxy, arguments).output().expect("the built command")
 }
 
-/// `weir member members ADDRESS ACTION` of a member that is there; what it printed.
+/// `weir member members ADDRESS ACTION` for an existing member; its output.
 #[track_caller]
 fn set(proxy: &Proxy, member: SocketAddr, action: &str) -> String {
     let output = weir(proxy, &["member", "members", &member.to_string(), action]);
@@ -68,8 +68,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8 output")
 }
 
-/// Sends a request that the slow member keeps, and waits until it is there. The other member may get some,
-/// which it answers at once.
+/// Sends a request that the slow member holds, and waits until it has arrived. The other member may
+/// get some, which it answers at once.
 #[track_caller]
 fn occupy(proxy: &Proxy, slow: &Slow, other: &Member) -> Client {
     for _ in 0..100 {
@@ -87,7 +87,8 @@ fn occupy(proxy: &Proxy, slow: &Slow, other: &Member) -> Client {
     panic!("no request came to the slow member");
 }
 
-/// Asks over fresh connections, which the kernel spreads over the workers; who answered.
+/// Sends requests over fresh connections, which the kernel spreads over the workers; returns the
+/// members that answered.
 fn answers(proxy: &Proxy, count: usize) -> Vec<String> {
     let mut answers: Vec<String> =
         (0..count).map(|_| proxy.client().get("/").assert_status(200).text()).collect();
@@ -173,7 +174,7 @@ fn a_tunnel_stays_on_a_drained_member() {
     let output = weir(&proxy, &["member", "members", &address, "drain", "--wait", "500ms"]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     assert_eq!(socket.echo("still there").expect("the tunnel lives"), "still there");
-    // It was the only one.
+    // It was the only member.
     let warning = "! no member of pool members takes new requests now: clients get 503\n";
     assert!(text(&output.stderr).starts_with(warning), "{output:?}");
     proxy.client().get("/").assert_status(503);
@@ -258,7 +259,7 @@ fn a_run_time_state_outlasts_reloads_and_not_the_member() {
     let more = Setup::new(&addresses).top("data_plane: { workers: 2 }").admin_socket();
     proxy.reload_and_wait(&more);
     assert_eq!(answers(&proxy, 40), ["second", "third"]);
-    // A member that left and came back is another one.
+    // A member that was removed and restored is a new one.
     let without = Setup::new(&addresses[1..]).top("data_plane: { workers: 2 }").admin_socket();
     proxy.reload_and_wait(&without);
     proxy.reload_and_wait(&more);
@@ -282,7 +283,7 @@ fn what_does_not_exist_is_told_with_what_does() {
         (
             &["member", "members", &mistyped, "drain"],
             "pool `members` has no member `127.0.0.2:",
-            // Whoever takes a word for it would take out another server.
+            // Acting on the mistyped address would take out another server.
             format!("its members: `{address}`"),
         ),
         (

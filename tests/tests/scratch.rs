@@ -1,5 +1,6 @@
-//! What a worker has written for one connection goes to no other: a client of HTTP/1 whose member speaks HTTP/2 gets its
-//! response and nothing else, whatever others do on the same worker between two parts of it.
+//! Bytes that a worker has written for one connection go to no other: an HTTP/1 client of an HTTP/2
+//! member gets exactly its response, whatever other connections of the same worker do between two
+//! parts of it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,7 +14,7 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::websocket::{self, WebSocket};
 use weir_tests::{STEP_TIMEOUT, eventually};
 
-/// A member of HTTP/2 that sends the second part of each response when it is told to.
+/// An HTTP/2 member that sends the second part of each response when told to.
 fn in_parts() -> (Http2Member, Sender<()>) {
     let (go, told) = channel();
     let told: Mutex<Receiver<()>> = Mutex::new(told);
@@ -31,7 +32,7 @@ fn in_parts() -> (Http2Member, Sender<()>) {
     (member, go)
 }
 
-/// A worker with a virtual server before that member, and one before `other`.
+/// A worker with a virtual server in front of that member, and one in front of `other`.
 struct Bed {
     proxy: Proxy,
     other: Lease,
@@ -62,7 +63,8 @@ impl Bed {
         Client::connect(self.other.address())
     }
 
-    /// A client has the first part of its response; then `meanwhile` happens, then the second part comes.
+    /// A client has the first part of its response; then `meanwhile` runs, then the second part
+    /// arrives.
     #[track_caller]
     fn check(&self, what: &str, meanwhile: impl FnOnce()) {
         let mut client = self.proxy.client();
@@ -78,7 +80,7 @@ impl Bed {
         }
         meanwhile();
         self.go.send(()).expect("a member that waits");
-        // The client may have been sent anything: it ends its half and reads to the end.
+        // The client may have received anything: it ends its half and reads to the end.
         client.finish();
         let rest = client.reader().rest();
         let text = String::from_utf8_lossy(&rest);
@@ -105,7 +107,7 @@ fn requests_of_others_stay_with_their_members() {
     let bed = Bed::before(member);
     let mut other = bed.other();
     bed.check("another uploads to another virtual server", || {
-        // Longer than what is copied behind its head.
+        // Longer than a body that is copied behind its head.
         let body = "x".repeat(9_000);
         other.send(format!(
             "POST /pay HTTP/1.1\r\nHost: b\r\nAuthorization: Bearer secret\r\nCookie: secret\r\n\

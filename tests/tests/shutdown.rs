@@ -10,7 +10,7 @@ use weir_tests::ports::Lease;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::stream::StreamMember;
 
-/// A member that takes this long.
+/// A member that takes this long to answer.
 fn slow_member(seconds: u64) -> Member {
     Member::new(move |exchange| {
         std::thread::sleep(Duration::from_secs(seconds));
@@ -90,7 +90,8 @@ fn a_reload_while_draining_is_refused_in_words() {
 /// More than a worker accepts in several turns.
 const QUEUED: usize = 300;
 
-/// Stops the process, has as many clients connect and ask, and lets it go on after `then`.
+/// Stops the process, lets this many clients connect and send requests, and continues it after
+/// `then`.
 fn queue(
     proxy: &mut Proxy,
     to: SocketAddr,

@@ -1,4 +1,4 @@
-//! How long either side may be silent within a body, and where silence is no fault.
+//! How long either side may be silent within a body, and where silence is allowed.
 
 use std::thread;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use weir_tests::http2::{Frame, Http2Member, Peer};
 use weir_tests::member::{Member, Then};
 use weir_tests::proxy::{Proxy, Setup};
 
-/// Longer than the timeouts that must not hold, with room for a busy machine.
+/// Longer than the timeouts that must not apply, with room for a busy machine.
 const SILENCE: Duration = Duration::from_millis(1_200);
 
 /// A member that is silent for a while in the middle of its response.
@@ -24,7 +24,7 @@ fn silent(head: &'static str) -> Member {
 const CHUNKED: &str = "Transfer-Encoding: chunked";
 const EVENTS: &str = "Content-Type: Text/Event-Stream; charset=utf-8\r\nTransfer-Encoding: chunked";
 
-/// Whether both halves came over either version.
+/// Whether both halves arrived over either version.
 fn comes_whole(member: &Member, setup: &dyn Fn(Setup) -> Setup) -> [bool; 2] {
     let proxy = Proxy::start(&setup(Setup::new(&[member.address()]).http("http2: true")));
     let mut client = proxy.client();
@@ -54,7 +54,7 @@ fn an_event_stream_may_be_silent() {
     assert_eq!(cut, [false; 2]);
 }
 
-/// A gRPC call in which the client, then the member is silent; to members of HTTP/2, as gRPC is.
+/// A gRPC call with a silent client, then a silent member; to HTTP/2 members, as gRPC uses HTTP/2.
 #[test]
 fn a_grpc_call_may_be_silent_on_either_side() {
     let member = Http2Member::new(&[], |peer, _| {
@@ -89,7 +89,7 @@ fn a_grpc_call_may_be_silent_on_either_side() {
     assert!(!call("1h", "text/plain"));
 }
 
-/// What either side sends shows that the call goes on: the timeout is that of silence on both.
+/// Data from either side shows that the call is active: the timeout applies to silence of both.
 #[test]
 fn a_grpc_call_lives_as_long_as_one_side_speaks() {
     let member = Http2Member::new(&[], |peer, _| {
@@ -114,7 +114,7 @@ fn a_grpc_call_lives_as_long_as_one_side_speaks() {
     let mut peer = Peer::connect(proxy.address());
     let stream = peer.request("POST", "/a.B/c", &[("content-type", "application/grpc")], false);
     peer.data(stream, b"one", false);
-    // The member speaks for two seconds, the client does not.
+    // The member sends for two seconds, the client does not.
     peer.pump_for(Duration::from_millis(2_300));
     peer.data(stream, b",two", true);
     let response = peer.response(stream);

@@ -1,4 +1,5 @@
-//! Members whose responses are not quite HTTP: what is taken from them, what a client gets of it, and what is not.
+//! Members whose responses are not quite valid HTTP: which of them weir accepts, how it forwards
+//! them, and which it refuses.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -7,11 +8,11 @@ use weir_tests::http2::{Http2Member, Peer};
 use weir_tests::member::{Member, Then};
 use weir_tests::proxy::{Proxy, Setup};
 
-/// What a member sends for a path.
+/// The bytes that a member sends for a path.
 struct Case {
     path: &'static str,
     sends: &'static str,
-    /// What a client of HTTP/1 gets where it is taken, without Date.
+    /// The response to an HTTP/1 client where it is accepted, without Date.
     becomes: &'static str,
     /// Its kinds in the metric.
     kinds: &'static [&'static str],
@@ -41,7 +42,7 @@ const ALL_KINDS: &[&str] = &[
     "unknown_status",
 ];
 
-/// What is taken from any member.
+/// Accepted from any member.
 const USUAL: &[Case] = &[
     case(
         "/length-twice",
@@ -72,7 +73,7 @@ const USUAL: &[Case] = &[
     },
 ];
 
-/// What the pool has to name.
+/// Accepted only if the pool names the flaw.
 const NAMED: &[Case] = &[
     case(
         "/line-feeds",
@@ -123,7 +124,7 @@ const NAMED: &[Case] = &[
 
 const LENIENT: &str = "lenient: [ bare_line_feeds, control_characters, unknown_status ]";
 
-/// A member that sends what the cases say, and is asked whole requests only.
+/// A member that sends the bytes of the cases, and receives only complete requests.
 fn member(pause: Option<Duration>) -> Member {
     Member::new(move |exchange| {
         let path = exchange.request.target().to_owned();
@@ -150,7 +151,7 @@ fn start(member: &Member, pool: &str) -> Proxy {
     Proxy::start(&setup.top("data_plane: { workers: 1 }"))
 }
 
-/// Every byte that a client gets, until the end, less Date and Connection.
+/// All bytes that a client receives until the end, without Date and Connection.
 fn raw(proxy: &Proxy, path: &str) -> String {
     let mut client = proxy.client();
     client.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"));
@@ -165,7 +166,8 @@ fn counted(proxy: &Proxy, kind: &str) -> f64 {
     proxy.metric("weir_member_flawed_responses_total", &[&format!("kind=\"{kind}\"")])
 }
 
-/// What a member sends goes out well-formed, is counted, and leaves the connection where it should be.
+/// A flawed response of a member is forwarded well-formed, is counted, and leaves the connection in
+/// the right state.
 #[track_caller]
 fn check_taken(proxy: &Proxy, member: &Member, case: &Case) {
     let about = case.path;
@@ -177,11 +179,11 @@ fn check_taken(proxy: &Proxy, member: &Member, case: &Case) {
     }
     let more = proxy.metric("weir_member_flawed_responses_total", &[]) - all;
     assert_eq!(more, case.kinds.len() as f64, "{about}: no other kind");
-    // The next answer is the next one's, on this connection or on another.
+    // The next answer belongs to the next request, on this connection or on another.
     let connections = member.connection_count();
     assert_eq!(proxy.client().get("/next").assert_status(200).text(), "/next", "{about}");
     assert_eq!(member.connection_count() == connections, case.is_kept, "{about}");
-    // By HTTP/2 as well.
+    // Over HTTP/2 as well.
     let status: u16 = case.becomes[case.becomes.rfind("HTTP/1.1 ").expect("a status") + 9..][..3]
         .parse()
         .expect("a number");
@@ -203,7 +205,7 @@ fn what_leaves_no_doubt_is_taken_from_any_member() {
     for case in NAMED {
         let before = proxy.metric("weir_member_flawed_responses_total", &[]);
         let got = raw(&proxy, case.path);
-        // Where the flaw is behind the head, what began is cut.
+        // A flaw after the head cuts the response that has begun.
         let is_cut = got.starts_with("HTTP/1.1 200") && !got.ends_with("0\r\n\r\n");
         assert!(got.starts_with("HTTP/1.1 502 ") || is_cut, "{}: {got}", case.path);
         assert_eq!(
@@ -225,7 +227,7 @@ fn a_pool_names_what_else_is_taken_from_its_members() {
     assert_eq!(proxy.metric("weir_virtual_server_responses_total", &["class=\"5xx\""]), 4.0);
 }
 
-/// One word allows what it says, and nothing else.
+/// One value allows only its own flaw.
 #[test]
 fn each_word_is_for_itself() {
     let member = member(None);
@@ -248,7 +250,7 @@ fn each_word_is_for_itself() {
     }
 }
 
-/// Pieces of a chunk go on in chunks of their own; all else is the same.
+/// Pieces of a chunk are forwarded as chunks of their own; all else is unchanged.
 #[test]
 fn flaws_that_come_byte_by_byte() {
     let member = member(Some(Duration::from_micros(200)));
@@ -272,7 +274,7 @@ fn flaws_that_come_byte_by_byte() {
     }
 }
 
-/// Compression reads heads and bodies by itself.
+/// Compression reads heads and bodies itself.
 #[test]
 fn flawed_responses_are_compressed() {
     const BODY_BYTES: usize = 3_000;
@@ -283,7 +285,7 @@ fn flawed_responses_are_compressed() {
             "/length" => format!("{head}Content-Length: {BODY_BYTES}, {BODY_BYTES}\n\n{body}"),
             _ => format!("{head}Transfer-Encoding: chunked\n\n{BODY_BYTES:x} \n{body}\n0\n\n"),
         };
-        // In two pieces, so that a short body is waited for.
+        // In two pieces, so that weir waits for a short body.
         let (first, rest) = message.split_at(200);
         exchange.send(first)?;
         std::thread::sleep(Duration::from_millis(20));
@@ -303,7 +305,7 @@ fn flawed_responses_are_compressed() {
     }
 }
 
-/// What stays in doubt is refused whatever is named, and shifts no answer to another request.
+/// An ambiguous response is refused with any setting, and shifts no answer to another request.
 #[test]
 fn doubt_is_never_taken() {
     const DOUBTFUL: &[&str] = &[
@@ -334,7 +336,7 @@ fn doubt_is_never_taken() {
     assert_eq!(proxy.metric("weir_member_flawed_responses_total", &[]), 0.0);
 }
 
-/// Members of HTTP/2 say a length twice as well.
+/// HTTP/2 members repeat a length as well.
 #[test]
 fn flaws_of_members_of_http2() {
     let member = Http2Member::new(&[], |peer, _| {

@@ -1,4 +1,4 @@
-//! A smoke of the soak, so that it does not rot.
+//! A short run of the soak, to keep it working.
 
 use std::process::Command;
 

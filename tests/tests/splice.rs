@@ -1,5 +1,5 @@
-//! Relayed connections and tunnels through which much flows: the kernel moves their bytes from socket to socket. Every
-//! connection has bytes of its own, so that one of another shows.
+//! Relayed connections and tunnels with much data: the kernel moves their bytes from socket to
+//! socket. Every connection has bytes of its own, so that foreign bytes are detected.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -19,9 +19,9 @@ use weir_tests::stream::{StreamMember, reset};
 use weir_tests::{STEP_TIMEOUT, eventually, require};
 
 const MIB: u64 = 1 << 20;
-/// The bytes of each connection begin so much further on in the pattern: no multiple of its period.
+/// Offset between the bytes of two connections in the pattern: no multiple of its period.
 const APART: u64 = 77_777;
-/// More than the sockets on both sides of weir take when nobody reads.
+/// More than the sockets on both sides of weir buffer when neither end reads.
 const STUCK_BYTES: u64 = 32 * MIB;
 
 fn relay(members: &[SocketAddr]) -> Setup {
@@ -32,7 +32,7 @@ fn spliced(proxy: &Proxy) -> f64 {
     proxy.metric("weir_spliced_bytes_total", &[])
 }
 
-/// What a client asks a member for: bytes of its own, so many.
+/// A client's request to a member: the offset of its bytes, and their number.
 #[derive(Debug, Clone, Copy)]
 struct Order {
     number: u64,
@@ -70,7 +70,7 @@ impl Order {
         Ok(())
     }
 
-    /// Sends its bytes with a byte of urgent data in their midst, and the end.
+    /// Sends its bytes with a byte of urgent data in the middle, and the end.
     fn send_around_a_mark(self, stream: &mut TcpStream) -> io::Result<()> {
         let first = Self { size: self.size / 2, ..self };
         first.send(stream)?;
@@ -81,7 +81,7 @@ impl Order {
         stream.shutdown(Shutdown::Write)
     }
 
-    /// Receives to the end, be it none in order: what came, and the error.
+    /// Receives to the end, orderly or not: the received bytes, and the error.
     fn receive(self, stream: &mut impl Read) -> (Checker, u64, Option<ErrorKind>) {
         let mut checker = Checker::beginning_at(self.offset());
         let mut buffer = vec![0; 64 * 1024];
@@ -107,7 +107,7 @@ impl Order {
     }
 }
 
-/// Sends what it is asked for and its end, then reads to the client's.
+/// Sends the requested bytes and its end, then reads to the client's end.
 fn serving() -> StreamMember {
     StreamMember::new(|mut stream| {
         Order::read(&mut stream)?.send(&mut stream)?;
@@ -123,7 +123,7 @@ fn ask(proxy: &Proxy, order: Order) -> Client {
     client
 }
 
-/// Sends what it is asked for while it takes as much of the same.
+/// Sends the requested bytes while it receives as many.
 fn both_ways(mut stream: TcpStream) -> io::Result<()> {
     let order = Order::read(&mut stream)?;
     let mut writing = stream.try_clone()?;
@@ -155,7 +155,8 @@ fn bytes_both_ways_at_once_are_moved_as_they_are() {
     assert_eq!(proxy.metric("weir_member_received_bytes_total", &[]), down as f64);
 }
 
-/// Urgent data (MSG_OOB) is no part of the stream, and what comes behind it is, also where it is the last that comes.
+/// Urgent data (MSG_OOB) is not part of the stream, but the bytes after it are, also if they are
+/// the last.
 #[test]
 fn urgent_data_is_left_out_and_neither_stalls_nor_cuts_what_is_around_it() {
     const TUNNELS: u64 = 8;
@@ -168,7 +169,7 @@ fn urgent_data_is_left_out_and_neither_stalls_nor_cuts_what_is_around_it() {
     });
     let proxy = Proxy::start(&relay(&[member.address()]));
     for number in 0..TUNNELS {
-        // The mark is in the midst of many bytes, and then near their end.
+        // The mark is in the middle of many bytes, and then near their end.
         let order = Order { number, size: if number % 2 == 0 { 8 * MIB } else { 600_000 } };
         let mut client = ask(&proxy, order);
         let mut writing = client.stream().try_clone().expect("a second handle");
@@ -216,10 +217,10 @@ fn little_is_copied() {
 
 #[test]
 fn an_end_comes_behind_all_that_was_sent_and_the_other_half_goes_on() {
-    // The member says how much it got when its client has ended.
+    // The member reports the number of received bytes when its client has ended.
     let member = StreamMember::new(|mut stream| {
         let order = Order::read(&mut stream)?;
-        // Slowly at first: bytes wait within weir when the end comes.
+        // Slowly at first: weir holds bytes when the end arrives.
         thread::sleep(Duration::from_millis(300));
         order.expect(&mut stream);
         Order { number: order.number + 1, ..order }.send(&mut stream)
@@ -233,7 +234,7 @@ fn an_end_comes_behind_all_that_was_sent_and_the_other_half_goes_on() {
     assert!(spliced(&proxy) > 0.0);
 }
 
-/// Waits until nothing more goes through weir, though something has.
+/// Waits until no more bytes go through weir, after some did.
 #[track_caller]
 fn wait_until_stuck(proxy: &Proxy) {
     let (mut last, mut since) = (0.0, Instant::now());
@@ -253,7 +254,7 @@ fn a_member_that_breaks_in_mid_flow_resets_its_client_behind_what_it_had_sent() 
     let member = StreamMember::new(move |mut stream| {
         let order = Order::read(&mut stream)?;
         stream.set_nonblocking(true)?;
-        // As much as goes; then it waits to be told.
+        // As many bytes as are accepted; then it waits for a signal.
         let sent = order.send(&mut stream);
         assert!(sent.is_err_and(|error| error.kind() == ErrorKind::WouldBlock));
         let _ = broken.lock().expect("no panic").recv_timeout(STEP_TIMEOUT);
@@ -265,7 +266,7 @@ fn a_member_that_breaks_in_mid_flow_resets_its_client_behind_what_it_had_sent() 
     let mut client = ask(&proxy, order);
     // Its client reads a little, so that much flows, and then nothing.
     let mut first = vec![0; 8 * MIB as usize];
-    // What the member could not send at once it does not send: less may come.
+    // Bytes that the member could not send at once are dropped: fewer may arrive.
     client.stream().set_read_timeout(Some(Duration::from_millis(500))).expect("a timeout");
     let mut taken = 0;
     while taken < first.len() {
@@ -283,7 +284,7 @@ fn a_member_that_breaks_in_mid_flow_resets_its_client_behind_what_it_had_sent() 
     checker.assert_whole(order.offset() + taken as u64);
 }
 
-/// The member gets what came before the end, and then hears of the break.
+/// The member receives the bytes before the end, and then sees the reset.
 #[test]
 fn a_client_that_breaks_behind_its_end_breaks_at_its_member() {
     for size in [10, 2 * MIB] {
@@ -312,7 +313,7 @@ fn a_client_that_breaks_behind_its_end_breaks_at_its_member() {
         assert_eq!(tells.recv_timeout(STEP_TIMEOUT).expect("the end"), None);
         client.reset();
         let error = tells.recv_timeout(2 * STEP_TIMEOUT).expect("a break");
-        // Behind an end it is called so.
+        // After an end the error has this name.
         assert_eq!(error, Some(ErrorKind::BrokenPipe), "{size} bytes");
         eventually("the line is there", STEP_TIMEOUT, || {
             proxy.process().output().contains("\"termination\":\"client_abort\"")
@@ -329,7 +330,7 @@ fn what_broken_connections_leave_reaches_no_other() {
     let member = serving();
     let proxy = Proxy::start(&relay(&[member.address()]));
     for number in 0..ROUNDS {
-        // Nobody reads, until weir holds bytes; then the client breaks off.
+        // Neither side reads, until weir holds bytes; then the client resets.
         let stuck = ask(&proxy, Order { number, size: STUCK_BYTES });
         wait_until_stuck(&proxy);
         stuck.reset();
@@ -367,7 +368,7 @@ fn more_tunnels_than_pipes_pass_their_own_bytes() {
     proxy.wait_for_open_connections("main", 0.0);
 }
 
-/// So many bytes go through, each one as it was, both ways, to several clients at a time.
+/// This many bytes pass unchanged in both directions, for several clients at a time.
 #[track_caller]
 fn pass_both_ways(proxy: &Proxy, size: u64) {
     thread::scope(|scope| {
@@ -388,7 +389,7 @@ fn pass_both_ways(proxy: &Proxy, size: u64) {
     proxy.wait_for_open_connections("main", 0.0);
 }
 
-/// Pipes that take all the memory which the kernel gives to those of a user without privilege.
+/// Pipes that use all the pipe memory that the kernel gives to one unprivileged user.
 fn pipes_of_all_memory() -> Vec<(OwnedFd, OwnedFd)> {
     const BYTES: usize = 1 << 20;
     let soft = std::fs::read_to_string("/proc/sys/fs/pipe-user-pages-soft").expect("the bound");
@@ -408,7 +409,7 @@ fn pipes_of_all_memory() -> Vec<(OwnedFd, OwnedFd)> {
     pipes
 }
 
-/// `fs.pipe-user-pages-soft`: a user without privilege who has so much in pipes gets small ones alone.
+/// `fs.pipe-user-pages-soft`: an unprivileged user with this much in pipes gets only small ones.
 #[test]
 fn where_the_kernel_gives_small_pipes_alone_bytes_are_copied() {
     require!("setpriv");
@@ -493,7 +494,7 @@ fn reloads_and_the_end_of_the_process_let_it_pass() {
         });
         (begins, thread)
     };
-    // In mid-flow: the client has read nothing yet.
+    // In the middle of the transfer: the client has read nothing yet.
     for _ in 0..3 {
         proxy.reload_and_wait(&setup);
     }

@@ -15,11 +15,11 @@ use weir_tests::wire::Framing;
 
 /// Size of the large bodies unless the environment says otherwise.
 const BODY_MIB: u64 = 64;
-/// Growth of the proxy's memory that a body of any size may cause: buffers of a few connections.
+/// Growth of the proxy's memory allowed for a body of any size: buffers of a few connections.
 const GROWTH_BYTES_MAX: u64 = 8 * 1024 * 1024;
 const BLOCK_BYTES: usize = 256 * 1024;
 
-/// A side that is slow without ever standing still: for this long it takes so much.
+/// A slow side that never stalls: for this long it reads this much.
 const DRIP: Duration = Duration::from_secs(6);
 const DRIP_BYTES_PER_SECOND: f64 = 150e3;
 
@@ -49,7 +49,7 @@ fn send_pattern(stream: &mut impl Write, size: u64, chunked: bool) -> std::io::R
     if chunked { stream.write_all(b"0\r\n\r\n") } else { Ok(()) }
 }
 
-/// Answers `/length` and `/chunked` with the pattern, and a POST with what was wrong about its body.
+/// Answers `/length` and `/chunked` with the pattern, and a POST with the error in its body.
 fn large(exchange: &mut Exchange) -> std::io::Result<Then> {
     if exchange.request.method() == "POST" {
         return take_upload(exchange, Duration::ZERO);
@@ -64,7 +64,7 @@ fn large(exchange: &mut Exchange) -> std::io::Result<Then> {
     Ok(Then::KeepAlive)
 }
 
-/// Reads an upload, resting for `pause` at its start, and answers with its size.
+/// Reads an upload, pausing for `pause` at its start, and answers with its size.
 fn take_upload(exchange: &mut Exchange, pause: Duration) -> std::io::Result<Then> {
     let mut checker = Checker::default();
     std::thread::sleep(pause);
@@ -83,7 +83,7 @@ fn downloads_arrive_whole() {
     }
 }
 
-/// Reads a response's body, resting for `pause` after its head.
+/// Reads a response's body, pausing for `pause` after its head.
 fn download(client: &mut Client, pause: Duration) -> Checker {
     let head = client.reader().head().expect("reading").expect("a response");
     assert!(head.start.contains(" 200 "), "{head:?}");
@@ -94,7 +94,7 @@ fn download(client: &mut Client, pause: Duration) -> Checker {
     checker
 }
 
-/// Takes a body drop by drop at first: too little for the kernel to take more from the proxy.
+/// Reads a body in tiny steps at first: too little for the kernel to accept more from the proxy.
 fn drip(checker: &mut Checker) -> impl FnMut(&[u8]) {
     let started = Instant::now();
     move |bytes| {
@@ -128,7 +128,7 @@ fn a_member_that_takes_little_at_a_time_keeps_its_request() {
         exchange.read_body(drip(&mut checker))?;
         exchange.answer(checker.verdict())
     });
-    // The last bytes are with the kernel long before they are with the member.
+    // The kernel has the last bytes long before the member reads them.
     for size_mib in [2, 64] {
         let setup =
             Setup::new(&[member.address()]).http("body_timeout: 2s").pool("response_timeout: 2s");
@@ -229,9 +229,9 @@ fn assert_flat(proxy: &mut Proxy, before: u64, done: impl Fn() -> bool) {
     assert!(growth <= GROWTH_BYTES_MAX, "memory grew by {growth} bytes from {before}");
 }
 
-/// Clients that ask for bodies of many sizes and do not read. The kernel takes some 100 to 200 KiB for
-/// a client of a unix socket and the proxy reads 64 KiB at a time, so some of the bodies end just in the
-/// read that the client has no room for any more.
+/// Clients that request bodies of many sizes and do not read. The kernel accepts some 100 to 200
+/// KiB for a client of a unix socket and the proxy reads 64 KiB at a time, so some bodies end
+/// exactly in the read after which the client has no more room.
 struct NotReading {
     // Dropped in this order: the proxy before the folder of its socket.
     clients: Vec<(usize, Client)>,
@@ -242,11 +242,11 @@ struct NotReading {
 
 const NOT_READING_SIZE_STEP_BYTES: usize = 16 * 1024;
 const NOT_READING_CLIENTS: usize = 40;
-/// Of `BLOCK_BYTES`: more than all buffers between a client and a member take.
+/// Of `BLOCK_BYTES`: more than all buffers between a client and a member hold.
 const UPLOAD_BLOCKS_MAX: usize = 1024;
 
 impl NotReading {
-    /// Each client asks for `/size`, with this behind it.
+    /// Each client requests `/size`, with this suffix.
     fn start(suffix: &str, setup: impl FnOnce(Setup) -> Setup) -> Self {
         let directory = TempDir::new("socket");
         let socket = directory.path().join("clients");
@@ -265,12 +265,12 @@ impl NotReading {
         weir_tests::eventually("all have asked", Duration::from_secs(10), || {
             member.request_count() == NOT_READING_CLIENTS
         });
-        // And what there is room for has come.
+        // And all bytes that there is room for have arrived.
         std::thread::sleep(Duration::from_millis(300));
         Self { clients, proxy, member, _directory: directory }
     }
 
-    /// All read now.
+    /// All clients read now.
     fn read(&mut self) {
         for (size, client) in &mut self.clients {
             assert_eq!(client.response().assert_status(200).body.len(), *size);
@@ -305,7 +305,7 @@ fn sized(exchange: &mut Exchange) -> std::io::Result<Then> {
 fn a_member_connection_serves_again_after_a_client_that_was_slow_to_the_end() {
     let mut slow = NotReading::start("/chunked", |setup| setup.pool("response_timeout: 5s"));
     slow.read();
-    // All at once, so that each takes one of the kept connections.
+    // All at once, so that each uses one of the kept connections.
     for (_, client) in &mut slow.clients {
         client.send("GET /next HTTP/1.1\r\nHost: test\r\n\r\n");
     }
@@ -322,10 +322,10 @@ fn a_head_that_begins_while_the_response_before_it_is_queued_may_end_later() {
     for (_, client) in &mut slow.clients {
         client.send("GET /next HTTP/1.1\r\nHo");
     }
-    // The beginning is with the proxy before the responses go on.
+    // The proxy has the beginning before the responses continue.
     std::thread::sleep(Duration::from_millis(100));
     slow.read();
-    // And these are over before the heads go on.
+    // And these are complete before the heads continue.
     std::thread::sleep(Duration::from_millis(100));
     for (_, client) in &mut slow.clients {
         client.send("st: test\r\n\r\n");
@@ -358,7 +358,7 @@ fn a_member_that_refuses_an_upload_it_does_not_take_is_heard() {
     let block = vec![b'x'; BLOCK_BYTES];
     let stands_still = (0..UPLOAD_BLOCKS_MAX).any(|_| client.try_send(&block).is_err());
     assert!(stands_still, "the proxy takes what the member does not");
-    // The proxy finds the answer and the reset at once, while it still has bytes for the member.
+    // The proxy sees the answer and the reset at once, while it still has bytes for the member.
     proxy.process().signal(Signal::STOP);
     refuses.store(true, Ordering::Release);
     weir_tests::eventually("the member has closed", Duration::from_secs(5), || {

@@ -23,8 +23,8 @@ fn relay(members: &[SocketAddr]) -> Setup {
     Setup::new(members).virtual_server("type: tcp").access_log()
 }
 
-/// What the connection that looked whether anybody listens has left behind is over. It waits with others while
-/// the first probes of a start are not in.
+/// The connection that tested the listener has ended. It waits with others until the first probes
+/// of a start have finished.
 #[track_caller]
 fn settled(proxy: &Proxy) {
     eventually("a connection is taken", STEP_TIMEOUT, || {
@@ -38,7 +38,7 @@ fn ended(proxy: &Proxy, termination: &str) -> f64 {
     proxy.metric("weir_virtual_server_relayed_connections_total", &["\"main\"", &label])
 }
 
-/// The log's lines with this in them, once there is one that was not there `before`.
+/// The log's lines with this text, once there is a new one since `before`.
 #[track_caller]
 fn logged(proxy: &mut Proxy, before: usize, text: &str) -> Vec<String> {
     let mut found = Vec::new();
@@ -80,7 +80,7 @@ fn is_reset(client: &mut Client) -> bool {
     matches!(&end, Err(error) if error.kind() == io::ErrorKind::ConnectionReset)
 }
 
-/// Whether a new connection is reset, perhaps before it is told apart from a refused one.
+/// Whether a new connection is reset, perhaps before it can be distinguished from a refused one.
 fn is_turned_away(proxy: &Proxy) -> bool {
     Client::try_connect(proxy.address()).map_or(true, |mut client| is_reset(&mut client))
 }
@@ -124,7 +124,7 @@ fn bytes_pass_both_ways_at_once() {
     workers.into_iter().for_each(|worker| worker.join().expect("a client"));
     settled(&proxy);
     let all = (3 * SIZE) as f64;
-    // The connection that looked whether anybody listens took some of the pattern, too.
+    // The connection that tested the listener received some of the pattern, too.
     for metric in ["weir_virtual_server_received_bytes_total", "weir_member_sent_bytes_total"] {
         assert_eq!(proxy.metric(metric, &[]), all, "{metric}");
     }
@@ -150,14 +150,14 @@ fn each_half_ends_by_itself() {
     let mut client = proxy.client();
     client.send("hello").finish();
     assert_eq!(String::from_utf8_lossy(&client.reader().rest()), "5 bytes");
-    // The end may come at once, before the member is there.
+    // The end may arrive at once, before the member is connected.
     let mut client = proxy.client();
     client.finish();
     assert_eq!(String::from_utf8_lossy(&client.reader().rest()), "0 bytes");
-    // And the other way about: the member ends first and goes on reading.
+    // The reverse: the member ends first and continues reading.
     let (heard, hears) = std::sync::mpsc::channel();
     let member = StreamMember::new(move |mut stream| {
-        // The first client is gone, and breaks with the first byte.
+        // The first client is gone, and its connection breaks with the first byte.
         let _ = stream.write_all(b"bye").and_then(|()| stream.shutdown(Shutdown::Write));
         let mut all = Vec::new();
         let _ = stream.read_to_end(&mut all);
@@ -234,7 +234,7 @@ fn a_slow_side_stops_the_other_and_fills_no_memory() {
     reader.join().expect("the reader").assert_whole(SIZE);
 }
 
-/// An address where nobody listens.
+/// An address without a listener.
 fn nobody() -> SocketAddr {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
     bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
@@ -260,7 +260,8 @@ fn another_member_is_tried_and_nothing_is_lost() {
     assert_eq!(ended(&proxy, "member_connect"), 0.0);
 }
 
-/// A member whose queue is full: it answers no SYN. With it those who fill the queue.
+/// A member whose accept queue is full: it answers no SYN. Also the connections that fill the
+/// queue.
 fn hung() -> (SocketAddr, Vec<OwnedFd>) {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, listen, socket_with};
     let socket = || {
@@ -291,7 +292,7 @@ fn a_member_that_does_not_answer_in_time_is_passed_over() {
         read_exact(&mut client, &format!("here said at once {number}\n"));
     }
     let lines = logged(&mut proxy, 1, "\"retries\":1,");
-    // The time is waited for, and not another.
+    // This timeout applies, and no other.
     for line in lines {
         let (_, rest) = line.split_once("\"connect_us\":").expect("a time");
         let waited = rest.split(',').next().and_then(|time| time.parse::<u64>().ok());
@@ -324,7 +325,7 @@ fn without_a_member_the_client_is_reset_and_that_is_told() {
     assert_eq!(ended(&proxy, "member_connect"), before + 1.0);
     let lines = logged(&mut proxy, lines, "\"termination\":\"member_connect\"");
     assert!(lines.last().is_some_and(|line| line.contains("\"retries\":1")), "{lines:?}");
-    // All of them down by their monitors: nobody is even asked.
+    // All are down by their monitors: weir does not even try one.
     let dead = nobody();
     let monitored = relay(&[dead]).pool("monitors: [ { type: tcp, interval: 100ms, fall: 1 } ]");
     let mut proxy = Proxy::start(&monitored);
@@ -395,7 +396,7 @@ fn what_breaks_on_one_side_breaks_on_the_other() {
     });
     let mut proxy = Proxy::start(&relay(&[member.address()]));
     settled(&proxy);
-    // The first connection went away without reading: it may have ended either way.
+    // The first connection left without reading: it may have ended either way.
     let before = ended(&proxy, "client_abort");
     let mut client = proxy.client();
     read_exact(&mut client, "part");
@@ -405,7 +406,7 @@ fn what_breaks_on_one_side_breaks_on_the_other() {
     let mut client = proxy.client();
     read_exact(&mut client, "part");
     client.send("stays");
-    // The member has it.
+    // The member has received it.
     settled_bytes(&proxy, 10.0);
     client.reset();
     let end = breaks.recv_timeout(STEP_TIMEOUT).expect("an end");
@@ -415,14 +416,14 @@ fn what_breaks_on_one_side_breaks_on_the_other() {
     assert_eq!(ended(&proxy, "client_abort"), before + 1.0);
 }
 
-/// How often something is tried that is seen in most tries, but not in each.
+/// Number of attempts at something that happens in most attempts, but not in each.
 const TRIES: usize = 40;
 
 #[test]
 fn a_reset_that_a_send_meets_first_is_passed_on() {
     let member = StreamMember::new(|mut stream| {
         stream.write_all(b"part")?;
-        // weir is about to send more than came in one read.
+        // weir is about to send more than arrived in one read.
         let count = stream.read(&mut [0; 1])?;
         if count > 0 {
             reset(stream);
@@ -438,7 +439,7 @@ fn a_reset_that_a_send_meets_first_is_passed_on() {
     }
 }
 
-/// Waits until members have been sent so many bytes.
+/// Waits until members have been sent this many bytes.
 #[track_caller]
 fn settled_bytes(proxy: &Proxy, bytes: f64) {
     eventually("the member has been sent the bytes", STEP_TIMEOUT, || {
@@ -467,7 +468,7 @@ fn an_idle_connection_ends_and_a_busy_one_does_not() {
     assert_eq!(ended(&proxy, "idle_timeout"), 1.0);
 }
 
-/// No byte comes for longer than the timeout, because the client takes them so slowly.
+/// No byte arrives for longer than the timeout, because the client reads so slowly.
 #[test]
 fn a_side_that_is_slow_to_take_is_not_idle() {
     const SIZE: u64 = 24 * MIB;
@@ -540,7 +541,7 @@ fn connections_wait_for_a_member_that_is_full() {
     assert_eq!(proxy.metric("weir_member_requests_active", &[]), 1.0);
     first.finish();
     read_exact(&mut second, "inwaited");
-    // One that goes away while it waits leaves its place.
+    // A client that leaves the queue frees its place.
     let mut third = proxy.client();
     eventually("it waits", STEP_TIMEOUT, || proxy.metric("weir_pool_queue_requests", &[]) == 1.0);
     third.finish();
@@ -554,7 +555,7 @@ fn connections_wait_for_a_member_that_is_full() {
     read_nothing_new(&mut second);
 }
 
-/// The connection is as it was.
+/// The connection is unchanged.
 #[track_caller]
 fn read_nothing_new(client: &mut Client) {
     client.send("again");
@@ -578,7 +579,7 @@ fn reloads_do_not_touch_connections() {
     read_nothing_new(&mut another);
     let mut of_http = proxy.client();
     assert_eq!(of_http.get("/").assert_status(200).text(), "http");
-    // A client of HTTP does not come to a member that would not understand it.
+    // An HTTP client does not reach a member that would not understand it.
     proxy.reload_and_wait(&relay(&[new.address()]));
     let before = new.connection_count();
     of_http.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
@@ -637,11 +638,11 @@ fn the_proxy_protocol_both_ways() {
     read_exact(&mut client, "hello");
     client.finish();
     logged(&mut proxy, 0, "\"client\":\"198.51.100.7:12345\"");
-    // The header alone: the member speaks first.
+    // The header alone: the member sends first.
     let mut client = proxy.client();
     client.send("PROXY TCP4 198.51.100.8 127.0.0.1 1 80\r\n");
     read_exact(&mut client, &format!("PROXY TCP4 198.51.100.8 127.0.0.1 1 {port}\r\n"));
-    // Who is not trusted has no say, whatever it sends.
+    // A header from an untrusted peer is not accepted, whatever it says.
     let mut stranger = Client::connect_from(proxy.address(), [127, 0, 7, 3].into());
     stranger.send("PROXY TCP4 198.51.100.9 127.0.0.1 1 80\r\n");
     read_exact(&mut stranger, "PROXY TCP4 127.0.7.3 ");
@@ -669,7 +670,7 @@ fn tls_ends_here_for_any_protocol() {
     let lines = logged(&mut proxy, 0, "\"server_name\":\"shop.example\"");
     assert!(lines[0].contains("\"bytes_received\":12,\"bytes_sent\":23"), "{lines:?}");
     assert_eq!(proxy.metric("weir_virtual_server_tls_handshakes_total", &["full"]), 1.0);
-    // What is no TLS does not get through.
+    // Bytes that are not TLS do not pass.
     let before = member.connection_count();
     let mut stranger = proxy.client();
     stranger.send("EHLO there\r\n");
@@ -682,7 +683,7 @@ fn tls_ends_here_for_any_protocol() {
 #[test]
 fn large_streams_through_tls_on_both_sides() {
     require!("curl");
-    // Weir as a member: HTTP over TLS behind a relay that decrypts and encrypts anew.
+    // Weir as a member: HTTP over TLS behind a relay that decrypts and encrypts again.
     let web = Member::new(|exchange| {
         let body = std::mem::take(&mut exchange.request.body);
         exchange.answer(body)
@@ -758,7 +759,7 @@ fn status_speaks_of_connections() {
     assert!(!text.contains("  requests     "), "{text}");
 }
 
-/// A stream of bytes that nobody waits for must not be cut by who has had enough of it.
+/// Weir must not cut a stream because one side has ended its reading.
 #[test]
 fn a_client_that_sends_and_goes_is_heard_to_the_end() {
     let (heard, hears) = std::sync::mpsc::channel();

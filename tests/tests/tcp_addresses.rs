@@ -1,4 +1,5 @@
-//! Where virtual servers of `type: tcp` listen, which port members get, and where connections to them come from.
+//! Listening addresses of virtual servers of `type: tcp`, the ports of members, and the source
+//! addresses of connections to them.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -15,20 +16,20 @@ use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually, require};
 
-/// Below the ports that the system picks, so that nobody has them by chance.
+/// Below the ports that the system picks, so that they are free by default.
 const FIRST_PORT: u16 = 8_000;
 
 /// Among the ports that the system picks.
 const SOURCE_PORT: u16 = 40_000;
 
-/// An address of loopback that no other test has, in this process or another.
+/// A loopback address that no other test uses, in this process or another.
 fn own_address() -> Ipv4Addr {
     static NEXT: AtomicU8 = AtomicU8::new(1);
     let [.., high, low] = std::process::id().to_be_bytes();
     Ipv4Addr::new(127, 64 | (high & 63), low, NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Tells each connection `LOCAL REMOTE`, its two ends, and then sends back what comes.
+/// Sends each connection `LOCAL REMOTE`, its two ends, and then echoes.
 fn serve(address: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind(address).expect("a member's address");
     let address = listener.local_addr().expect("the member's address");
@@ -48,7 +49,7 @@ fn member() -> SocketAddr {
     serve("127.0.0.1:0".parse().expect("an address"))
 }
 
-/// The two ends of the connection that the member told of.
+/// The two ends of the connection, as the member reported them.
 fn ends(client: &mut Client) -> (SocketAddr, SocketAddr) {
     let mut line = String::new();
     BufReader::new(client.stream()).read_line(&mut line).expect("a line of the member");
@@ -60,7 +61,7 @@ fn tcp(members: &[SocketAddr]) -> Setup {
     Setup::new(members).virtual_server("type: tcp").top("data_plane: { workers: 1 }").access_log()
 }
 
-/// Whether this kernel lets a socket say which ports it picks from; else the test is skipped.
+/// Whether this kernel lets a socket set its port range; otherwise the test is skipped.
 fn has_port_ranges() -> bool {
     let release =
         std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("the kernel's release");
@@ -72,7 +73,7 @@ fn has_port_ranges() -> bool {
     is_new_enough
 }
 
-/// What `weir run` says of a configuration with which it does not start.
+/// The output of `weir run` for a configuration with which it does not start.
 fn not_started(configuration: &str) -> String {
     let directory = TempDir::new("refused");
     let file = directory.write("weir.yaml", configuration);
@@ -112,7 +113,7 @@ fn members_without_a_port_get_the_port_of_a_range_that_the_client_chose() {
     eventually("the connections are logged", STEP_TIMEOUT, || {
         proxy.process().output().matches(&logged).count() == 3
     });
-    // A reload that moves the range leaves the ports alone that are in both.
+    // A reload that moves the range keeps the ports that are in both ranges.
     let next = last + 1;
     let moved = range.replace(&format!("{FIRST_PORT}-{last}"), &format!("{last}-{next}"));
     let mut kept = Client::connect(SocketAddr::from((virtual_server, last)));
@@ -151,7 +152,8 @@ fn connections_come_from_several_addresses_in_turn_and_from_their_ports() {
     if !has_port_ranges() {
         return;
     }
-    // Where nobody else binds ports of the ranges: a port that anybody has bound, at whatever address, is given to none.
+    // In a namespace where nothing else binds ports of the ranges: a port bound at any address is
+    // not assigned.
     if let Some(namespaces) = Namespaces::make() {
         namespaces.within("adc", connect_from_several_addresses);
     }
@@ -172,7 +174,7 @@ fn connect_from_several_addresses() {
     }
     assert!(from.iter().all(|from| (first..=last).contains(&from.port())), "{from:?}");
     drop(clients);
-    // One address has no port left: the other takes its turns.
+    // One address has no port left: the other is used instead.
     let sources =
         format!("source: {{ addresses: [ {}, {} ], ports: {next}-{end} }}", own[0], own[1]);
     proxy.reload_and_wait(&tcp(&[echo]).pool(&sources));
@@ -180,7 +182,8 @@ fn connect_from_several_addresses() {
     for client in &mut clients {
         ends(client);
     }
-    // There is no port for one more: it is reset, perhaps before it is told apart from a refused one.
+    // No port is left for one more: it is reset, perhaps before it can be distinguished from a
+    // refused one.
     if let Ok(mut client) = Client::try_connect(proxy.address()) {
         let mut rest = Vec::new();
         let end = client.stream().read_to_end(&mut rest);
@@ -220,7 +223,7 @@ fn ports_that_the_system_does_not_use_are_an_error_at_start_and_at_reload() {
 
 #[test]
 fn an_address_that_the_host_lacks_is_listened_on_if_asked_for() {
-    // TEST-NET-2, which nobody has.
+    // TEST-NET-2, assigned to no host.
     let server = |keys: &str| {
         format!(
             "later: {{ listen: \"198.51.100.9:{FIRST_PORT}\", type: tcp, pool: members{keys} }}"
@@ -253,7 +256,7 @@ fn a_deferred_connection_is_taken_when_its_client_has_said_something_or_in_time(
     let mut speaks = proxy.client();
     speaks.send("hello");
     ends(&mut speaks);
-    // It came first and is not there yet.
+    // The silent connection came first and is not accepted yet.
     assert_eq!(accepted(&proxy), 2.0);
     silent.send("me too");
     ends(&mut silent);
@@ -271,7 +274,7 @@ fn a_deferred_connection_is_taken_when_its_client_has_said_something_or_in_time(
     assert_eq!(accepted(&proxy), 14.0);
 }
 
-/// A virtual server on every address, with these keys of it and of its pool.
+/// A virtual server on every address, with these keys for it and for its pool.
 fn on_every_address(lease: &Lease, member: SocketAddr, keys: &str, pool: &str) -> Setup {
     let port = lease.address().port();
     Setup::new(&[member])
@@ -349,7 +352,7 @@ fn members_see_the_clients_own_address() {
         let (local, remote) = ends(&mut client);
         assert_eq!(local, at("10.77.2.2:9000"));
         assert_eq!(remote.ip(), own.ip(), "the member sees the client");
-        // Much goes both ways.
+        // Much data in both directions.
         let sent = vec![b'x'; 3 << 20];
         let mut writing = client.stream().try_clone().expect("a second handle");
         let writer = thread::spawn(move || {
@@ -383,7 +386,8 @@ fn without_the_capability_the_clients_address_is_an_error_at_start() {
     assert!(process.output().contains(expected), "{}", process.output());
 }
 
-/// A pool of requests whose connections come from their clients shares none of them.
+/// An HTTP pool whose connections use the client's source address shares none of them between
+/// clients.
 #[test]
 fn connections_that_come_from_a_client_serve_no_other() {
     if !rustix::process::geteuid().is_root() {

@@ -1,4 +1,4 @@
-//! Policies of virtual servers of `type: tcp`: who gets in, to which pool, and how many at a time.
+//! Policies of virtual servers of `type: tcp`: admission, choice of the pool, and limits.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -9,7 +9,7 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::stream::{StreamMember, client_hello, echo};
 use weir_tests::{STEP_TIMEOUT, eventually, require, tls};
 
-/// Says its name when something has come, and sends that back.
+/// Sends its name when something has arrived, and echoes it.
 fn passive(name: &'static str) -> StreamMember {
     StreamMember::new(move |mut stream| {
         let mut first = [0; 1];
@@ -21,7 +21,7 @@ fn passive(name: &'static str) -> StreamMember {
     })
 }
 
-/// A relay that follows these rules, all of them.
+/// A relay with these rules, all followed.
 fn ruled(members: &[SocketAddr], rules: &str) -> Setup {
     Setup::new(members)
         .virtual_server("type: tcp")
@@ -34,7 +34,7 @@ fn connect(proxy: &Proxy, host: u8) -> Client {
     Client::connect_from(proxy.address(), [127, 0, 9, host].into())
 }
 
-/// How a connection ends that gets no member.
+/// How a connection without a member ends.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
     Closed,
@@ -53,7 +53,8 @@ fn end(client: &mut Client) -> Ended {
     ended
 }
 
-/// How a connection from there ends. A reset may come before the client knows that it is connected.
+/// How a connection from there ends. A reset may arrive before the client knows that it is
+/// connected.
 #[track_caller]
 fn end_from(proxy: &Proxy, host: u8) -> Ended {
     let source = [127, 0, 9, host].into();
@@ -61,7 +62,7 @@ fn end_from(proxy: &Proxy, host: u8) -> Ended {
         .map_or(Ended::Reset, |mut client| end(&mut client))
 }
 
-/// What a member says first.
+/// The first bytes of a member.
 #[track_caller]
 fn read(client: &mut Client, length: usize) -> String {
     let mut got = vec![0; length];
@@ -69,7 +70,7 @@ fn read(client: &mut Client, length: usize) -> String {
     String::from_utf8_lossy(&got).into_owned()
 }
 
-/// What the member says to a client that asks for this name.
+/// The member's bytes for a client that asks for this name.
 #[track_caller]
 fn asked(proxy: &Proxy, name: Option<&str>, length: usize) -> String {
     let mut client = proxy.client();
@@ -87,7 +88,7 @@ fn logged(proxy: &mut Proxy, texts: &[&str]) {
 
 #[test]
 fn addresses_are_let_in_or_not() {
-    // The member speaks first: nothing is waited for.
+    // The member sends first: weir waits for nothing.
     let member = StreamMember::echo("hello");
     let rules = "{ name: closed, when: 'cidr(\"127.0.9.1/32\").containsIP(client.ip)', then: [ { log: \"no ${client.ip}\" }, { trace: denied }, close ] }, \
                  { name: cut, when: 'cidr(\"127.0.9.2/31\").containsIP(client.ip)', then: [ reset ] }, \
@@ -144,7 +145,7 @@ fn names_and_addresses_lead_to_pools() {
     let mut client = connect(&proxy, 5);
     client.send("x");
     assert_eq!(read(&mut client, 6), "guestx");
-    // Who says nothing has no name either, and is waited for no longer than that.
+    // A silent client has no name either, and weir waits no longer than that for it.
     let mut silent = proxy.client();
     assert_eq!(end(&mut silent), Ended::Reset);
     logged(&mut proxy, &["\"termination\":\"hello_timeout\""]);
@@ -169,7 +170,8 @@ fn names_of_the_table_come_before_policies() {
     assert_eq!(told, [21, 3, 3, 0, 2, 2, 112], "the alert unrecognized_name");
 }
 
-/// Without policies and `by_server_name` the name is waited for, too, where it picks the member.
+/// Without policies and `by_server_name` weir waits for the name as well, where it selects the
+/// member.
 #[test]
 fn names_pick_members() {
     let members = [passive("a"), passive("b"), passive("c"), passive("d")];
@@ -210,7 +212,7 @@ fn limits_of_rules_hold_for_what_is_open() {
     assert_eq!(end(&mut third), Ended::Closed);
     logged(&mut proxy, &["127.0.9.8:", "\"termination\":\"rate_limit\""]);
     assert_eq!(proxy.metric("weir_virtual_server_connections_limited_total", &["\"main\""]), 1.0);
-    // Others have places of their own, and who is not meant by the rule is not limited.
+    // Other clients have places of their own, and a client outside the rule is not limited.
     for host in [9, 20, 20, 20] {
         let mut client = connect(&proxy, host);
         assert_eq!(read(&mut client, 2), "in");
@@ -241,7 +243,7 @@ fn rates_of_rules_count_by_any_key() {
         client.send(client_hello(Some(name), 0));
         assert_ne!(client.stream().read(&mut [0; 1]).ok(), Some(1), "{name}");
     }
-    // Without a name there is nothing to count by.
+    // Without a name there is no key to count by.
     for _ in 0..4 {
         assert_eq!(asked(&proxy, None, 2), "in");
     }

@@ -1,4 +1,4 @@
-//! Virtual servers that speak TLS, with the clients that people have: curl and openssl.
+//! Virtual servers with TLS, and common clients: curl and openssl.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use weir_tests::{require, tls, tools};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n";
 
-/// A virtual server with both certificates, before a member that answers what it got.
+/// A virtual server with both certificates, in front of an echoing member.
 fn start(member: &Member, more: &str) -> Proxy {
     Proxy::start(&Setup::new(&[member.address()]).virtual_server(&tls::shop(more)))
 }
@@ -69,7 +69,7 @@ fn requests_follow_each_other_and_the_end_is_announced() {
     for version in ["-tls1_2", "-tls1_3"] {
         let text = tls::s_client_text(proxy.address(), &[version], REQUEST);
         assert!(text.contains("here") && text.contains("Verify return code: 0 (ok)"), "{text}");
-        // OpenSSL 3 says so when a connection ends without close_notify.
+        // OpenSSL 3 reports this when a connection ends without close_notify.
         assert!(!text.contains("unexpected eof"), "{text}");
     }
 }
@@ -115,8 +115,8 @@ fn plain_requests_are_sent_to_tls() {
     assert_eq!(response.head.field("location"), Some("https://shop.example:8443/a?b"));
 }
 
-/// A session that openssl has stored goes on: over a reload with another certificate, and at another instance
-/// with the same key file.
+/// A session stored by openssl is resumed: after a reload with another certificate, and at another
+/// instance with the same key file.
 #[test]
 fn sessions_go_on_over_reloads_and_instances() {
     require!("openssl");
@@ -152,7 +152,8 @@ fn sessions_go_on_over_reloads_and_instances() {
         assert!(again(&proxy), "{version} {more}: after a reload");
         assert_eq!(handshakes(&proxy, "resumed"), 1.0, "{version} {more}");
         let other = start(&member, more);
-        // A ticket of TLS 1.3 that the server took is used up for openssl; at the other it is shown again.
+        // openssl uses a ticket of TLS 1.3 once when the server accepts it; it presents the ticket
+        // again at the other server.
         assert_eq!(again(&other), more == key_file, "{version} {more}: at another instance");
     }
     let proxy = start(&member, "resumption: off");
@@ -271,7 +272,7 @@ fn names_have_certificates_and_settings_of_their_own() {
         let line = text.lines().find(|line| line.starts_with("HTTP/1.1 ")).map(str::to_owned);
         line.unwrap_or_default()
     };
-    // Whoever has passed the settings of one name has not passed those of another.
+    // A client that satisfied the settings of one name has not satisfied those of another.
     assert_eq!(status_of("partner.example", "PARTNER.example:443"), "HTTP/1.1 200 OK");
     assert_eq!(status_of("shop.example", "a.shop.example"), "HTTP/1.1 200 OK");
     for (name, host) in [("shop.example", "partner.example"), ("partner.example", "shop.example")] {
@@ -351,7 +352,7 @@ fn who_does_not_speak_tls_or_takes_too_long_is_shown_out() {
     assert_eq!(member.request_count(), 0);
 }
 
-/// What a connection gets that begins with these bytes, until it is closed.
+/// The response to a connection that begins with these bytes, until it is closed.
 fn answer_to(proxy: &Proxy, bytes: &[u8]) -> Vec<u8> {
     let mut client = TcpStream::connect(proxy.address()).expect("connected");
     client.set_read_timeout(Some(weir_tests::STEP_TIMEOUT)).expect("a timeout");
@@ -408,7 +409,7 @@ fn what_is_no_client_hello_gets_an_alert() {
     assert_eq!(member.request_count(), 0);
 }
 
-/// An alert within a handshake is protected where that has begun.
+/// An alert within a handshake is encrypted once encryption has begun.
 #[test]
 fn a_record_of_unknown_type_ends_a_handshake_at_once() {
     require!("openssl");
@@ -432,7 +433,7 @@ fn handshakes_at_a_time_have_a_limit() {
             .virtual_server(&tls::shop("handshakes_max: 2, handshake_timeout: 20s"))
             .top("data_plane: { workers: 2 }"),
     );
-    // Whoever looked whether it listens has gone.
+    // The harness's probe of the listener has ended.
     proxy.wait_for_open_connections("main", 0.0);
     let held = [(); 2].map(|()| TcpStream::connect(proxy.address()).expect("connected"));
     weir_tests::eventually("both are under way", weir_tests::STEP_TIMEOUT, || {
@@ -449,7 +450,8 @@ fn handshakes_at_a_time_have_a_limit() {
     assert_eq!(tls::get(proxy.address(), "/", &[]), "here");
 }
 
-/// A session is worth what a full handshake would be: it ends when other clients are let in.
+/// A resumed session must meet the same conditions as a full handshake: it ends when other client
+/// certificates are required.
 #[test]
 fn a_session_is_no_way_around_a_revocation() {
     require!("openssl");
@@ -478,7 +480,8 @@ fn a_session_is_no_way_around_a_revocation() {
     }
 }
 
-/// Nor is a connection: who was let in before asks no more where others are let in.
+/// The same holds for a connection: a client accepted before may send no more requests when other
+/// certificates are required.
 #[test]
 fn an_open_connection_is_no_way_around_a_revocation() {
     require!("openssl");
@@ -511,7 +514,7 @@ fn an_open_connection_is_no_way_around_a_revocation() {
         }
     };
     ask();
-    // A certificate or a rule may change, and it goes on.
+    // A certificate or a rule may change, and the connection continues.
     proxy.reload_and_wait(&setup("").http("idle_timeout: 50s"));
     ask();
     proxy.reload_and_wait(&setup(&format!(", crl: {}", tls::file("revoked.crl"))));
@@ -525,7 +528,7 @@ fn an_open_connection_is_no_way_around_a_revocation() {
     assert_eq!(member.request_count(), 2);
 }
 
-/// As much as can be sent before it is known to be no ClientHello.
+/// As much as can be sent before weir knows that it is no ClientHello.
 #[test]
 fn a_hello_that_is_too_long_is_shown_out() {
     let member = Member::named("here");
@@ -537,7 +540,8 @@ fn a_hello_that_is_too_long_is_shown_out() {
     for announced in [30_000_usize, 65_504] {
         let mut message = vec![0; 4 + announced];
         message[..4].copy_from_slice(&[1, 0, (announced >> 8) as u8, announced as u8]);
-        // All but its last bytes; these come in a record with more behind them, whose last byte is late.
+        // All but the last bytes; these arrive in a record with more behind them, whose last byte
+        // is late.
         let (most, end) = message.split_at(message.len() - 10);
         let mut bytes: Vec<u8> = most.chunks(1 << 14).flat_map(record).collect();
         let filler = vec![0; if announced > 32_768 { 18_432 } else { 1 << 14 }];
@@ -554,7 +558,7 @@ fn a_hello_that_is_too_long_is_shown_out() {
     proxy.wait_for_open_connections("main", 0.0);
 }
 
-/// The file of a key log once it has so many lines; one that is not there has none.
+/// The file of a key log once it has this many lines; a missing file has none.
 fn key_log_lines(path: &std::path::Path, count: usize) -> Vec<String> {
     let read = || {
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -574,7 +578,7 @@ fn secrets_are_written_down_only_when_asked_for() {
     let folder = TempDir::new("key-log");
     let path = folder.path().join("secrets");
     let variable = path.to_string_lossy().into_owned();
-    // The member of the second speaks TLS: what is said to it is in the file as well.
+    // The second virtual server's member speaks TLS: its secrets are in the file as well.
     let inner = start(&member, "");
     let setup = Setup::new(&[inner.address()])
         .virtual_server(&tls::shop(""))
@@ -590,7 +594,7 @@ fn secrets_are_written_down_only_when_asked_for() {
 
     let mut proxy = Proxy::start(&setup.clone().argument("--tls-key-log"));
     assert_eq!(tls::get(proxy.address(), "/", &[]), "here");
-    // TLS 1.3: two secrets of the handshake, two of the traffic, and one for further keys, on either side.
+    // TLS 1.3: two handshake secrets, two traffic secrets and one exporter secret, on either side.
     let lines = key_log_lines(&path, 10);
     let of = |label: &str| lines.iter().filter(|line| line.starts_with(label)).count();
     assert_eq!(of("CLIENT_TRAFFIC_SECRET_0 "), 2, "{lines:?}");
@@ -602,7 +606,7 @@ fn secrets_are_written_down_only_when_asked_for() {
     let mode = std::fs::metadata(&path).expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert!(proxy.process().output().contains("warning TLS key log is ON"), "a loud warning");
-    // After a reload, too.
+    // After a reload as well.
     proxy.reload_and_wait(&setup);
     let before = lines.len();
     assert_eq!(tls::get(proxy.address(), "/", &["--tls-max", "1.2"]), "here");
@@ -624,7 +628,7 @@ fn secrets_without_a_file_are_refused() {
 
 const EARLY_DATA: &str = "resumption: stateful, early_data: true";
 
-/// A session for early data in a file of this folder, from a whole connection before.
+/// A session for early data in a file of this folder, from an earlier complete connection.
 fn session_in(folder: &TempDir, proxy: &Proxy) -> String {
     let session = folder.path().join("session").to_string_lossy().into_owned();
     let arguments = ["-tls1_3", "-sess_out", &session];
@@ -633,7 +637,7 @@ fn session_in(folder: &TempDir, proxy: &Proxy) -> String {
     session
 }
 
-/// A member that answers with the method and what it was told of early data.
+/// A member that answers with the method and the early-data field that it received.
 fn telling() -> Member {
     Member::new(|exchange| {
         let told = exchange.request.head.all("early-data").collect::<Vec<_>>().join(",");
@@ -650,12 +654,12 @@ fn early_data_is_served_and_members_are_told() {
     let folder = TempDir::new("early");
     let cases = [
         ("GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n", "GET told [1]"),
-        // What the client says of itself travels on.
+        // The client's own field is forwarded.
         (
             "GET / HTTP/1.1\r\nHost: shop.example\r\nEarly-Data: 1\r\nConnection: close\r\n\r\n",
             "GET told [1]",
         ),
-        // It waits until the handshake is done, and is no early data then.
+        // It waits until the handshake is complete, and is no longer early data then.
         (
             "POST / HTTP/1.1\r\nHost: shop.example\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc",
             "POST told []",
@@ -676,7 +680,7 @@ fn early_data_is_served_and_members_are_told() {
             assert!(text.contains(expected), "{request}: {text}");
         }
     }
-    // Without the key it is rejected, and sent again by whoever wants to.
+    // Without the key it is rejected, and the client may send it again.
     let proxy = start(&member, "resumption: stateful");
     let session = folder.path().join("session").to_string_lossy().into_owned();
     tls::s_client_text(proxy.address(), &["-tls1_3", "-sess_out", &session], REQUEST);
@@ -703,7 +707,7 @@ fn a_recorded_first_flight_is_served_once_and_never_if_it_changes_something() {
         for _ in 0..5 {
             let mut client = TcpStream::connect(proxy.address()).expect("connected");
             client.write_all(&flight).expect("written");
-            // Its answer has come, as far as one comes.
+            // Its answer has arrived, if there is one.
             client.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
             let _ = client.read_to_end(&mut Vec::new());
             connections.push(client);
@@ -732,7 +736,7 @@ fn too_early_is_passed_on() {
     assert!(text.contains("HTTP/1.1 425 "), "{text}");
 }
 
-/// Old clients, and tools that speak by ALPN what they are.
+/// Old clients, and tools that announce themselves by ALPN.
 #[test]
 fn http_1_0_can_be_agreed_on() {
     require!("openssl");
@@ -747,7 +751,7 @@ fn http_1_0_can_be_agreed_on() {
             let text = ask("http/1.0", "GET / HTTP/1.0\r\nHost: shop.example\r\n\r\n");
             assert!(text.contains("ALPN protocol: http/1.0"), "{text}");
             assert!(text.contains("HTTP/1.1 200 OK") && text.contains("here"), "{text}");
-            // It is what a server takes last.
+            // A server chooses http/1.0 last.
             let close = "GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n";
             let text = ask("http/1.0,http/1.1", close);
             assert!(text.contains("ALPN protocol: http/1.1"), "{text}");
@@ -756,7 +760,8 @@ fn http_1_0_can_be_agreed_on() {
     }
 }
 
-/// The handshake is over the bytes as they came, with a port in them; who reads that is told what is wrong.
+/// The handshake covers the name as received, port included; the client gets the alert
+/// unrecognized_name.
 #[test]
 fn a_name_with_a_port_is_one_that_is_not_known() {
     require!("openssl");

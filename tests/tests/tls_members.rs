@@ -1,4 +1,4 @@
-//! Members that are spoken to over TLS: another weir with a virtual server that has it, and nginx.
+//! Members over TLS: another weir with a TLS virtual server, and nginx.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,12 +10,12 @@ use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{require, tls};
 
-/// A member behind TLS, which asks for a certificate.
+/// A member behind TLS, which requests a certificate.
 fn secure(member: &Member, more: &str) -> Proxy {
     Proxy::start(&Setup::new(&[member.address()]).virtual_server(&tls::shop(more)))
 }
 
-/// A proxy before it, whose pool has this `tls`.
+/// A proxy in front of it, whose pool has this `tls`.
 fn before(secure: &Proxy, pool_tls: &str) -> Setup {
     Setup::new(&[secure.address()]).pool(&format!("tls: {{ {pool_tls} }}"))
 }
@@ -80,7 +80,7 @@ fn a_member_that_cannot_be_verified_gets_nothing() {
     for (pool_tls, status) in [
         (format!("ca: {file}, server_name: a.shop.example"), 200),
         (format!("ca: {file}, server_name: other.example"), 502),
-        // Its own name is its address, which the certificate is not for.
+        // Its own name is its address, which the certificate does not cover.
         (format!("ca: {file}"), 502),
         (format!("ca: {}, server_name: shop.example", tls::file("stranger.crt")), 502),
         ("verify: false".to_owned(), 200),
@@ -114,11 +114,12 @@ fn a_reload_changes_how_members_are_spoken_to() {
     client.get("/").assert_status(200);
     assert_eq!(handshakes(&inner, "full"), 2.0, "not over the connection of before");
     outer.reload_and_wait(&Setup::new(&[inner.address()]));
-    // The member says what it thinks of a plain request.
+    // The member answers a plain-text request with an error.
     client.get("/").assert_status(400);
 }
 
-/// Who accepts connections and never says a word is as good as away, in `connect_timeout`.
+/// A server that accepts connections and stays silent counts as unreachable after
+/// `connect_timeout`.
 #[test]
 fn a_member_that_is_silent_in_the_handshake_is_left() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -137,7 +138,7 @@ fn a_member_that_is_silent_in_the_handshake_is_left() {
     drop(silent);
 }
 
-/// A body that slowly drains through two layers of TLS, from a client that comes over TLS.
+/// A body that slowly drains through two layers of TLS, from a TLS client.
 #[test]
 fn tls_to_both_sides() {
     require!("curl");
@@ -151,7 +152,7 @@ fn tls_to_both_sides() {
     });
 }
 
-/// The PROXY header goes before the handshake, and a connection that has one is not shared.
+/// The PROXY header precedes the handshake, and a connection with one is not shared.
 #[test]
 fn members_are_told_of_each_client_before_the_handshake() {
     let member = Member::new(|exchange| {
@@ -171,11 +172,11 @@ fn members_are_told_of_each_client_before_the_handshake() {
     }
 }
 
-/// Bytes of an answer that are told from those of a handshake.
+/// Bytes of an answer, large enough to differ from those of a handshake.
 const ANSWER_BYTES: usize = 10_000;
 
-/// Passes a connection on to `to`, and lets part of another record come right behind the answer. Returns when the connection
-/// has ended.
+/// Passes a connection on to `to`, and sends part of another record right after the answer. Returns
+/// when the connection has ended.
 fn pass_with_surplus(
     listener: &TcpListener,
     to: SocketAddr,
@@ -195,11 +196,12 @@ fn pass_with_surplus(
             buffer.truncate(count);
         }
     }
-    // The last of the answer has come: it goes on in one piece with the beginning of a record.
+    // The last bytes of the answer have arrived: they are sent in one piece with the beginning of a
+    // record.
     buffer.extend_from_slice(&[23, 3, 3, 0, 60, 1, 2, 3]);
     proxy.write_all(&buffer)?;
     let _ = answered.send(());
-    // An error is an end as well.
+    // An error ends the connection as well.
     let _ = forward.join().expect("the thread that forwards");
     Ok(())
 }

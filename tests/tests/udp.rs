@@ -1,4 +1,5 @@
-//! Virtual servers of `type: udp`: datagrams of a client go to one member, and what that sends back goes to the client.
+//! Virtual servers of `type: udp`: datagrams of a client go to one member, and its replies go to
+//! the client.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -9,7 +10,7 @@ use weir_tests::datagrams::{DatagramClient, DatagramMember, UdpLease};
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{STEP_TIMEOUT, eventually};
 
-/// Long enough for a datagram that is not to come.
+/// Long enough to conclude that a datagram does not arrive.
 const SILENCE: Duration = Duration::from_millis(300);
 
 /// A proxy whose virtual server `dgrams` is of type udp.
@@ -23,7 +24,7 @@ struct Bed {
 fn setup(port: &UdpLease, members: &[SocketAddr], server: &str, pool: &str) -> Setup {
     let listen = port.address();
     let members: Vec<String> = members.iter().map(ToString::to_string).collect();
-    // The one over TCP shows when the process serves.
+    // The TCP virtual server shows when the process serves.
     Setup::new(&[])
         .member("127.0.0.1:9")
         .access_log()
@@ -64,7 +65,7 @@ impl Bed {
         self.proxy.wait_for_open_connections("dgrams", count);
     }
 
-    /// Lines of the access log with this in them, once there are so many.
+    /// Lines of the access log with this text, once there are this many.
     #[track_caller]
     fn logged(&mut self, text: &str, count: usize) -> Vec<String> {
         let mut found = Vec::new();
@@ -130,7 +131,7 @@ fn an_idle_session_ends_and_is_logged() {
     assert_eq!(bed.ended("idle_timeout"), 1.0);
     let label = format!("\"{}\"", member.address());
     assert_eq!(bed.proxy.metric("weir_member_connections_open", &["dgrams", &label]), 0.0);
-    // The same client begins another.
+    // The same client starts another session.
     assert_eq!(client.ask("again"), "a again");
 }
 
@@ -166,7 +167,7 @@ fn a_socket_on_which_more_came_serves_nobody_else() {
     let bed = Bed::new(&[&member], SHARED_SOCKETS, "");
     let begun = std::time::Instant::now();
     let mut count = 0;
-    // Longer than a socket rests before it would be used again.
+    // Longer than a socket rests before reuse.
     while count < 20 || begun.elapsed() < SILENCE {
         let client = bed.client();
         let query = format!("query {count}");
@@ -174,7 +175,7 @@ fn a_socket_on_which_more_came_serves_nobody_else() {
         count += 1;
     }
     let all = ports(&member);
-    // The kernel may give a port a second time by itself, which is rare.
+    // The kernel itself may assign a port a second time, which is rare.
     let distinct = all.iter().collect::<BTreeSet<_>>().len();
     assert!(distinct * 10 > all.len() * 9, "{distinct} ports for {} queries", all.len());
 }
@@ -190,7 +191,7 @@ fn each_query_goes_by_itself_and_ends_with_its_answer() {
     bed.wait_for_sessions(0.0);
     assert_eq!(bed.ended("complete"), 10.0);
     bed.logged("\"termination\":\"complete\"", 10);
-    // Several at once, of one port: as many sessions.
+    // Several queries at once from one port: as many sessions.
     for query in 0..20 {
         client.send(format!("{query}"));
     }
@@ -295,7 +296,7 @@ fn a_reload_loses_no_session() {
     for client in &clients {
         assert_eq!(client.ask("1"), "a 1");
     }
-    // Its member is gone from the configuration, and others begin elsewhere.
+    // Its member is removed from the configuration, and new sessions start elsewhere.
     bed.proxy.reload_and_wait(&setup(&bed.port, &[members[1].address()], "", ""));
     for client in &clients {
         assert_eq!(client.ask("2"), "a 2");
@@ -303,7 +304,7 @@ fn a_reload_loses_no_session() {
     assert_eq!(bed.client().ask("3"), "b 3");
 }
 
-/// Syslog: nobody says that a line has come. RADIUS: each request has an answer.
+/// Syslog: lines get no reply. RADIUS: each request has an answer.
 #[test]
 fn reloads_lose_nothing_that_is_sent_once() {
     const RELOADS: usize = 5;
@@ -316,7 +317,7 @@ fn reloads_lose_nothing_that_is_sent_once() {
     for round in 0..RELOADS {
         for line in 0..LINES {
             client.send(format!("<34>{round} line {line}"));
-            // The reload meets some on their way.
+            // The reload happens while some are under way.
             if line == LINES / 2 {
                 let count = 1 + round % 2;
                 bed.proxy.reload_and_wait(&setup(&bed.port, &addresses[..count], once, ""));
@@ -366,14 +367,15 @@ fn sessions_of_a_virtual_server_that_is_gone_end_in_their_time() {
     });
     client.send("3");
     assert_eq!(client.receive_within(SILENCE), None);
-    // It may come back.
+    // It may return.
     proxy.reload_and_wait(&with);
     assert_eq!(client.ask("4"), "a 4");
 }
 
 const WORKERS: &str = "data_plane: { workers: 4, drain_timeout: 20s }";
 
-/// Clients with sessions, so few that some worker has none; and a member, which tells them apart by their ports.
+/// Clients with sessions, few enough that some worker has none; and a member, which distinguishes
+/// them by their ports.
 fn few_clients(port: &UdpLease) -> Vec<DatagramClient> {
     let clients: Vec<DatagramClient> = (0..3).map(|_| DatagramClient::of(port.address())).collect();
     for client in &clients {
@@ -397,7 +399,7 @@ fn go_on(clients: &[DatagramClient], member: &DatagramMember, when: &str) {
 
 #[test]
 fn sessions_stay_at_their_workers_whatever_becomes_of_the_listener() {
-    // The kernel would spread clients anew if one socket were closed, or another came.
+    // The kernel would distribute clients anew if a socket were closed or added.
     for _ in 0..3 {
         let (member, port) = (DatagramMember::echo("a"), UdpLease::new());
         let with = setup(&port, &[member.address()], "", "").top(WORKERS);
@@ -430,7 +432,7 @@ fn the_port_of_a_removed_virtual_server_is_free_when_its_sessions_are_over() {
     assert!(proxy.process().output().matches("idle_timeout").count() >= clients.len());
 }
 
-/// Bytes of memory that datagrams to this port take which nobody has read.
+/// Bytes of memory used by unread datagrams to this port.
 fn unread_bytes(port: u16) -> usize {
     let sockets = std::fs::read_to_string("/proc/net/udp").expect("the sockets of UDP");
     let of_port = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -439,7 +441,7 @@ fn unread_bytes(port: u16) -> usize {
     unread.map(|(_, bytes)| usize::from_str_radix(bytes, 16).expect("a number")).sum()
 }
 
-/// A reload takes one port of two away, and the virtual server has a session at the other.
+/// A reload removes one of two ports, and the virtual server has a session at the other.
 #[test]
 fn what_comes_to_a_port_that_was_removed_takes_no_memory() {
     const COUNT: usize = 200;
@@ -460,7 +462,7 @@ fn what_comes_to_a_port_that_was_removed_takes_no_memory() {
     strangers.iter().for_each(|stranger| stranger.send(&long));
     assert!(unread_bytes(gone.address().port()) < 64 * 1024);
     assert_eq!(client.ask("2"), "a 2");
-    // It comes back, with as much room as before.
+    // It is restored, with as much room as before.
     proxy.reload_and_wait(&both);
     let client = DatagramClient::of(gone.address());
     assert_eq!(client.ask("3"), "a 3");
@@ -523,7 +525,7 @@ fn answers_leave_from_the_address_that_was_asked() {
         ))
         .also_pool(&format!("dgrams: {{ members: [ {} ] }}", member.address()));
     let _proxy = Proxy::start(&setup);
-    // The client's socket takes nothing from another address.
+    // The client's socket accepts nothing from another address.
     for host in [1, 2, 3] {
         let asked = SocketAddr::from(([127, 0, 0, host], port.address().port()));
         assert_eq!(DatagramClient::of(asked).ask("x"), "a x", "{asked}");
@@ -576,7 +578,7 @@ fn values_of_the_payload_decide() {
         ["a", "b", "c", "d"].into_iter().map(DatagramMember::echo).collect();
     let all: Vec<&DatagramMember> = members.iter().collect();
     let of_call = "${sip.headers['Call-ID']}";
-    // With sessions that last, a client that draws the port of an earlier one would be taken for it.
+    // With long sessions, a client that gets the port of an earlier one would be taken for it.
     let sip =
         format!(", udp: {{ datagrams: 1 }}, persistence: {{ type: hash, of: \"{of_call}\" }}");
     let bed = Bed::new(&all, &sip, "");
@@ -618,7 +620,7 @@ fn values_of_the_payload_decide() {
     assert_eq!(names.len(), 4);
 }
 
-/// A server of QUIC as far as the headers of its packets go: it gives each client an ID of its own.
+/// A QUIC server limited to packet headers: it gives each client an ID of its own.
 fn quic_member(own: u8) -> DatagramMember {
     DatagramMember::new(move |packet| {
         if packet[0] & 0x80 == 0 {
@@ -633,7 +635,7 @@ fn quic_member(own: u8) -> DatagramMember {
     })
 }
 
-/// A first packet with this ID for the server.
+/// An Initial packet with this ID for the server.
 fn initial(id: &[u8]) -> Vec<u8> {
     let mut out = vec![0xC0, 0, 0, 0, 1, id.len() as u8];
     out.extend(id);
@@ -678,7 +680,7 @@ fn a_client_of_quic_keeps_its_member_when_its_address_changes() {
     check("after a reload");
 }
 
-/// Has `client` make a connection. Its member, and the ID that this gave.
+/// Lets `client` open a connection. Returns its member, and the ID that the member assigned.
 fn connect(client: &DatagramClient, number: u8) -> (u8, Vec<u8>) {
     client.send(initial(&[number; 6]));
     let answer = client.receive();
@@ -702,12 +704,12 @@ fn a_port_that_passes_to_another_client_of_quic_goes_where_that_belongs() {
     ask(&second_id, second);
     ask(&second_id, second);
     ask(&first_id, first);
-    // Each time the session before is over, and both clients are told of as such.
+    // Each time the previous session is over, and the log names both clients.
     bed.logged("\"termination\":\"client_abort\"", 2);
     bed.wait_for_sessions(2.0);
-    // IDs that nobody knows go on with the session that is there.
+    // Packets with unknown IDs stay in the existing session.
     ask(b"8 bytes!", first);
-    // A member that is gone cannot have what is its own: so the port stays where it is.
+    // A removed member cannot receive its own IDs: so the port stays with its member.
     let members = [members[usize::from(first) - 1].address()];
     bed.proxy.reload_and_wait(&setup(&bed.port, &members, ", persistence: { type: quic }", ""));
     ask(&second_id, first);
@@ -728,7 +730,7 @@ fn members_are_found_by_the_name_in_their_connection_ids() {
     }
     for own in seen {
         for other in 0..5_u8 {
-            // IDs that nobody has told in the open.
+            // IDs that were never sent unencrypted.
             let moved = bed.client();
             moved.send(short(&[other, own, 7, 7, 7, 7, 7, 7]));
             assert_eq!(moved.receive(), [0x40, own]);

@@ -1,4 +1,5 @@
-//! Virtual servers of `type: udp` across networks: what routers say (ICMP), and members that see the client's own address.
+//! Virtual servers of `type: udp` across networks: ICMP messages of routers, and members that see
+//! the client's own address.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -9,7 +10,8 @@ use weir_tests::proxy::weir_binary;
 use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually, require};
 
-/// weir in the namespace `adc`, and a member in `server` that answers with the address that it sees.
+/// weir in the namespace `adc`, and a member in `server` that answers with the address that it
+/// sees.
 struct Bed {
     namespaces: Namespaces,
     process: Process,
@@ -18,9 +20,9 @@ struct Bed {
 
 const VIRTUAL: &str = "10.77.1.1:5353";
 const MEMBER: &str = "10.77.2.2:9000";
-/// Behind the host of the member, which says that it cannot be reached.
+/// An address behind the member's host, which reports it as unreachable.
 const UNREACHABLE: &str = "10.77.4.9:9000";
-/// Behind that host, by a way that takes packets of 600 bytes.
+/// An address behind that host, on a path with an MTU of 600 bytes.
 const NARROW: &str = "10.77.3.9:9000";
 
 fn serve_member() {
@@ -35,7 +37,8 @@ fn serve_member() {
 }
 
 impl Bed {
-    /// With these keys of the virtual server and the pool, once it is served. `prepare` is run in `adc` before.
+    /// With these keys of the virtual server and the pool, once it is served. `prepare` runs in
+    /// `adc` before.
     fn new(server: &str, pool: &str, prepare: &str) -> Option<Self> {
         let namespaces = Namespaces::make()?;
         namespaces.shell("adc", prepare);
@@ -81,7 +84,7 @@ impl Bed {
         })
     }
 
-    /// What is counted by lines with this name and this part.
+    /// The metric value of lines with this name and this part.
     fn metric(&self, name: &str, part: &str) -> f64 {
         let page = self.namespaces.output("adc", "curl -s http://127.0.0.1:9090/metrics");
         let lines = page.lines().filter(|line| line.starts_with(name) && line.contains(part));
@@ -127,7 +130,7 @@ fn a_packet_that_is_too_long_for_the_way_is_no_fault_of_the_member() {
     let Some(bed) = Bed::new("", &pool, ":") else { return };
     let client = bed.client();
     client.send(&[b'x'; 1_000]).expect("sending");
-    // From here on weir has heard of it.
+    // From here on weir has received the ICMP message.
     eventually("a router says so", STEP_TIMEOUT, || {
         bed.metric("weir_datagrams_lost_total", "") >= 1.0
     });
@@ -141,7 +144,7 @@ fn a_packet_that_is_too_long_for_the_way_is_no_fault_of_the_member() {
     assert!(!bed.process.output().contains("ejected"), "{}", bed.process.output());
 }
 
-/// Beside IPv4 between weir and the host of the member: a way on which packets live for one hop.
+/// Besides IPv4 between weir and the member's host: a path on which packets live for one hop.
 const HOPS: &str = "ip addr add fd77:2::1/64 dev servers nodad; \
                     ip route add 10.77.5.0/24 via 10.77.2.2 hoplimit 1; \
                     ip route add fd77:5::/64 via fd77:2::2 hoplimit 1";
@@ -149,7 +152,7 @@ const HOPS: &str = "ip addr add fd77:2::1/64 dev servers nodad; \
 #[test]
 fn a_packet_that_is_too_long_on_its_way_is_no_fault_of_the_member() {
     require!("curl");
-    // What its host says of the port is one.
+    // The host's message about the port is one.
     for (member, failures) in [("10.77.5.9:9", 0.0), ("[fd77:5::9]:9", 0.0), ("10.77.2.2:9", 1.0)] {
         let pool = format!("members: [ \"{member}\" ], passive: {{ failures: 1 }}");
         let Some(bed) = Bed::new(", udp: { datagrams: 9 }", &pool, HOPS) else { return };
@@ -175,8 +178,8 @@ fn a_packet_that_is_too_long_on_its_way_is_no_fault_of_the_member() {
     }
 }
 
-/// A single datagram, of which a router says that it is too long, and trains (UDP_SEGMENT) right behind it; several times. Each has
-/// its number in front. The member has room for what comes of a round.
+/// A single datagram that a router reports as too long, directly followed by trains (UDP_SEGMENT);
+/// several times. Each begins with its number. The member has room for the datagrams of a round.
 const TRAINS: &str = r#"
 import socket, time
 to = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -190,10 +193,10 @@ for _ in range(5):
     time.sleep(0.2)
 "#;
 
-/// The numbers of what comes, until nothing does for a while.
+/// The numbers of received datagrams, until none arrives for a while.
 fn numbers_at(member: &UdpSocket) -> Vec<u32> {
     let (mut numbers, mut buffer) = (Vec::new(), [0; 2_048]);
-    // Until the first has come.
+    // Until the first has arrived.
     member.set_read_timeout(Some(STEP_TIMEOUT)).expect("a timeout");
     while let Ok(length) = member.recv(&mut buffer) {
         assert_eq!(length, 1_000);
@@ -208,7 +211,7 @@ fn numbers_at(member: &UdpSocket) -> Vec<u32> {
 fn trains_that_are_too_long_for_the_way_arrive_once() {
     require!("curl", "python3");
     let pool = format!("members: [ \"{NARROW}\" ], passive: {{ failures: 1 }}");
-    // Of the first way the kernel learns from a router, of the second it knows.
+    // The kernel learns the MTU of the first path from a router; it knows the second's.
     for prepare in [":", "ip route add 10.77.3.9/32 via 10.77.2.2 mtu 600"] {
         let Some(bed) = Bed::new("", &pool, prepare) else { return };
         let client = bed.namespaces.name("client");
@@ -225,7 +228,7 @@ fn trains_that_are_too_long_for_the_way_arrive_once() {
         let count = numbers.len();
         numbers.dedup();
         assert_eq!(numbers.len(), count, "each comes once");
-        // Of those that go by themselves, some are sent before it is known how much the way takes.
+        // Of the single datagrams, some are sent before the path's MTU is known.
         let alone = |number: &u32| number.is_multiple_of(71);
         assert_eq!(numbers.iter().filter(|number| !alone(number)).count(), 350, "{numbers:?}");
         assert_eq!(bed.metric("weir_member_failures_total", ""), 0.0);

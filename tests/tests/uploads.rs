@@ -1,4 +1,5 @@
-//! Uploads that begin while something else is under way, or are sent to a member once more: each arrives whole.
+//! Uploads that begin while another exchange is under way, or are sent to a second member: each
+//! arrives complete.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -13,7 +14,7 @@ use weir_tests::{STEP_TIMEOUT, eventually};
 const GET: &str = "GET /first HTTP/1.1\r\nHost: a\r\n\r\n";
 const PUT: &str = "PUT /second HTTP/1.1\r\nHost: a\r\nContent-Length: 33\r\n\r\n";
 
-/// A client, and how many bytes weir has got of it and read.
+/// A client, and how many of its bytes weir has received and read.
 struct Uploader<'a> {
     proxy: &'a Proxy,
     client: Client,
@@ -40,7 +41,7 @@ fn received(proxy: &Proxy) -> f64 {
     proxy.metric("weir_virtual_server_received_bytes_total", &["\"main\""])
 }
 
-/// A member that answers `/first` when it is told to, and everything else at once.
+/// A member that answers `/first` when told to, and everything else at once.
 fn slow_at_first() -> (Member, Arc<AtomicBool>) {
     let is_open = Arc::new(AtomicBool::new(false));
     let gate = Arc::clone(&is_open);
@@ -54,7 +55,7 @@ fn slow_at_first() -> (Member, Arc<AtomicBool>) {
     (member, is_open)
 }
 
-/// What goes out in one write.
+/// Bytes sent in one write.
 #[derive(Debug, Clone, Copy)]
 enum Piece {
     Get,
@@ -81,7 +82,8 @@ fn text(pieces: &[Piece]) -> String {
 #[test]
 fn an_upload_that_begins_behind_a_request_under_way_is_read_on() {
     use Piece::*;
-    // What weir has read while the GET is under way, what it may have, and what comes after the answer to that.
+    // Bytes that weir has read during the GET, bytes that it may have read, and bytes sent after
+    // its answer.
     let table: [(Writes, Writes, &[Piece]); 8] = [
         (&[&[Get, Put, Body(33)]], &[], &[]),
         (&[&[Get, Put, Body(4)]], &[], &[Body(29)]),
@@ -125,7 +127,7 @@ fn an_upload_that_begins_before_the_stream_of_an_answer_has_ended_is_read_on() {
             peer.send(&Frame::headers(stream, &lines, false));
             peer.data(stream, text.as_bytes(), false);
             if request.path() == "/first" {
-                // The answer is whole by its length; the stream ends later.
+                // The answer is complete by its length; the stream ends later.
                 let ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
                 let _ = ends.recv_timeout(STEP_TIMEOUT);
             }
@@ -145,13 +147,13 @@ fn an_upload_that_begins_before_the_stream_of_an_answer_has_ended_is_read_on() {
     assert_eq!((response.status, response.text().as_str()), (200, "33"));
 }
 
-/// Bytes of an upload that is sent once more.
+/// Bytes of an upload that is sent again.
 const AGAIN_BYTES: usize = 500;
 
-/// What members have got of a PUT: how much of its body, and whether that was called the whole.
+/// The members' view of a PUT: how much of its body arrived, and whether it was complete.
 type Puts = Arc<Mutex<Vec<(usize, bool)>>>;
 
-/// A member that answers GET when it is told to, and breaks off the first PUT of all.
+/// A member that answers GET when told to, and breaks off the very first PUT.
 fn unreliable(
     told: &Arc<Mutex<Receiver<()>>>,
     puts: &Puts,
@@ -191,7 +193,7 @@ fn an_upload_of_http_2_that_waits_for_its_second_member_arrives_whole() {
     check_upload_that_waits(Version::Http2);
 }
 
-/// What the client speaks.
+/// The client's version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version {
     Http1,

@@ -39,7 +39,7 @@ fn many_tunnels_do_not_disturb_requests() {
 #[test]
 fn a_tunnel_passes_bytes_that_came_with_the_upgrade_and_each_half_close() {
     let member = Member::new(|exchange| {
-        // The first bytes of the tunnel come in one segment with the head.
+        // The first bytes of the tunnel arrive in one segment with the head.
         exchange.send(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\nhello ",
         )?;
@@ -65,7 +65,7 @@ fn a_tunnel_passes_bytes_that_came_with_the_upgrade_and_each_half_close() {
 #[test]
 fn a_half_close_that_comes_before_the_101_reaches_the_member() {
     let member = Member::new(|exchange| {
-        // The client's FIN is with the proxy by now.
+        // The proxy has the client's FIN by now.
         std::thread::sleep(Duration::from_millis(200));
         exchange.send(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n",

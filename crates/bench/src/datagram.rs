@@ -62,7 +62,7 @@ mod tests {
             assert_eq!(length, usize::from(answer_bytes));
             assert_eq!(number_answered(&buffer[..length]), Some(4_711));
             assert_eq!(number_answered(&buffer[..length - 1]), None, "cut short");
-            // An answer is no query: two origins do not talk to each other for ever.
+            // An answer is no query: two origins do not answer each other for ever.
             assert_eq!(answer(&mut buffer, length), None);
         }
     }

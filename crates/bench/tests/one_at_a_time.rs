@@ -1,4 +1,4 @@
-//! A load that sends one request at a time: all connections are opened first, then take turns.
+//! A load that sends one request at a time: all connections are opened first, then used in turn.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,15 +12,15 @@ use weir_bench::load::{Checksum, Expectation, Extent, Plan, RequestSpec, Unobser
 const CONNECTIONS: usize = 4;
 const REQUESTS: u64 = 20;
 
-/// Answers every request on a connection a while later; tells its number when a request is there, and holds
-/// `busy` until it answers.
+/// Answers every request on a connection after a delay; reports its number when a request has
+/// arrived, and holds `busy` until it answers.
 fn serve(mut stream: TcpStream, number: usize, busy: &Mutex<()>, asked: &Sender<usize>) {
     let mut buffer = [0; 4_096];
     while let Ok(1..) = stream.read(&mut buffer) {
         let alone = busy.try_lock().expect("one request at a time");
         asked.send(number).expect("the test listens");
         std::thread::sleep(Duration::from_millis(1));
-        // Before the answer: the next request may be here before this thread goes on.
+        // Before the answer: the next request may arrive before this thread continues.
         drop(alone);
         if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
             return;

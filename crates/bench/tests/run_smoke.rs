@@ -1,4 +1,4 @@
-//! Whole runs in small, with the products that are installed: nothing of it is measured, all of it must work.
+//! Small complete runs with the installed products: nothing is measured, but everything must work.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use weir_bench::record::{FILE_NAME, Omission, Point, Product, Run, TestRecord};
 use weir_bench::run::{Event, Network, Progress, Selection, Settings, run};
 use weir_testing::{skip, skip_without_data};
 
-/// Two beds at the same time would take each other's ports.
+/// Two beds at the same time would use each other's ports.
 static ONE_BED: Mutex<()> = Mutex::new(());
 
-/// Products that cannot be had from Debian; their absence is no failure anywhere.
+/// Products without a Debian package; their absence is never a failure.
 const NOT_PACKAGED: [&str; 2] = ["envoy", "coraza"];
 
-/// Keeps what a run tells.
+/// Records the progress messages of a run.
 #[derive(Default)]
 struct Heard {
     tests: Vec<&'static str>,
@@ -44,7 +44,7 @@ fn weir() -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-/// Settings of a run of these words into that folder; `None` where it cannot be made here.
+/// Settings of a run with these arguments into that folder; `None` where it is not possible here.
 fn settings(words: &[&str], peers: &[&str], folder: &Path) -> Option<Settings> {
     let Some(weir) = weir() else {
         skip("the program weir is not built");
@@ -71,7 +71,8 @@ fn settings(words: &[&str], peers: &[&str], folder: &Path) -> Option<Settings> {
     })
 }
 
-/// Makes the run, and checks that every test has good transactions of every product but yardsticks.
+/// Makes the run, and checks that every test has good transactions of every product except
+/// yardsticks.
 fn run_all(settings: &Settings, heard: &mut Heard) -> (PathBuf, Run) {
     let _alone = ONE_BED.lock().unwrap_or_else(PoisonError::into_inner);
     let kept = run(settings, heard).expect("a run");
@@ -103,8 +104,8 @@ fn a_smoke_of_every_test() {
             let requests: u64 = of_product.clone().map(|point| point.load.requests).sum();
             let errors: u64 = of_product.map(|point| point.load.errors).sum();
             let (name, notes) = (&product.name, &heard.notes);
-            // On a machine that others keep busy no rate leaves the core a third of its time; near the limit
-            // the slower products are not asked; not all of them have a queue.
+            // On a busy machine no rate leaves the core a third of its time; near the limit the
+            // slower products take no part; not all of them have a queue.
             let is_excused = is_still_to_come(test, name)
                 || ["cpu-65", "p99-near-limit", "queue"].contains(&test.name.as_str())
                     && test.omissions.iter().any(|omission| &omission.product == name);
@@ -117,8 +118,8 @@ fn a_smoke_of_every_test() {
     std::fs::remove_dir_all(&folder).expect("removing it");
 }
 
-/// Whether a product is left out of a test because a part of weir is still to come, which is said, or because it relays
-/// no datagrams.
+/// Whether a product is left out of a test because a part of weir is still missing, which is
+/// reported, or because it relays no datagrams.
 fn is_still_to_come(test: &TestRecord, product: &str) -> bool {
     let own = || test.omissions.iter().filter(|omission| omission.product == product);
     if let Some(pending) = own().find(|omission| omission.reason.starts_with(PENDING_PREFIX)) {
@@ -143,7 +144,7 @@ fn a_smoke_of_packets() {
     for (product, at) in all.into_iter().flat_map(|it| [(it, 0.0), (it, 1.0), (it, 2.0)]) {
         let is_it = |point: &&Point| point.product == product && point.at == at;
         let Some(point) = test.points.iter().find(is_it) else {
-            // Without nft, ethtool or XDP everything of the test is omitted.
+            // Without nft, ethtool or XDP the whole test is omitted.
             skip(&format!("{product} at {at}: {:?}", test.omissions));
             continue;
         };
@@ -156,7 +157,7 @@ fn a_smoke_of_packets() {
     std::fs::remove_dir_all(&folder).expect("removing it");
 }
 
-/// Weir's packet path carries connections, beside a product that relays them.
+/// Weir's packet path forwards connections, next to a product that relays them.
 #[test]
 fn a_smoke_of_connections_by_packets() {
     let folder = std::env::temp_dir().join(format!("weir-bench-fast-{}", std::process::id()));
@@ -175,7 +176,7 @@ fn a_smoke_of_connections_by_packets() {
         let requests = point.map_or(0, |point| point.load.requests);
         assert!(requests > 0, "{product} at {at}: {point:?}, {:?}", test.omissions);
     }
-    // By packets weir's own process has next to nothing to do.
+    // With the packet path, weir's own process has next to nothing to do.
     let own = |product: &str| -> f64 {
         let its = test.points.iter().filter(|point| point.product == product);
         its.map(|point| point.cost.process_s / point.load.requests as f64).sum()
@@ -184,7 +185,7 @@ fn a_smoke_of_connections_by_packets() {
     std::fs::remove_dir_all(&kept).expect("removing it");
 }
 
-/// A program that is named twice has two rows, and the record says exactly which programs they are.
+/// A program named twice has two rows, and the record identifies both programs exactly.
 #[test]
 fn a_smoke_of_two_rows() {
     let folder = std::env::temp_dir().join(format!("weir-bench-rows-{}", std::process::id()));
@@ -260,7 +261,7 @@ fn what_is_special_was_asked_for(run: &Run) {
     assert!(tps.points.iter().any(|point| point.product == catalogue::SIGNATURES));
 }
 
-/// Firewalls have peers and tests of their own, and rules that a machine need not have.
+/// Firewalls have their own peers and tests, and rules that a machine may lack.
 #[test]
 fn a_smoke_of_firewalls() {
     let folder = std::env::temp_dir().join(format!("weir-bench-waf-{}", std::process::id()));
@@ -296,7 +297,7 @@ fn a_smoke_of_firewalls() {
     std::fs::remove_dir_all(&folder).expect("removing it");
 }
 
-/// The tests that count take longer, so that they are no part of the smoke; one peer is enough here.
+/// The counting tests take longer, so they are not part of the smoke; one peer is enough here.
 #[test]
 fn a_smoke_of_the_tests_that_count() {
     let folder = std::env::temp_dir().join(format!("weir-bench-counts-{}", std::process::id()));
@@ -305,7 +306,7 @@ fn a_smoke_of_the_tests_that_count() {
     let Some(settings) = settings(&words, &["nginx"], &folder) else { return };
     let (kept, run) = run_all(&settings, &mut Heard::default());
     for test in &run.tests {
-        // Without valgrind or perf everything of the test is omitted.
+        // Without valgrind or perf the whole test is omitted.
         for omission in &test.omissions {
             skip(&format!("{}: {}: {}", test.name, omission.product, omission.reason));
         }
@@ -317,9 +318,9 @@ fn a_smoke_of_the_tests_that_count() {
                 let is_least = |least: f64| value >= least && value.is_finite();
                 assert!(
                     match figure {
-                        // Nobody answers a request without reading and writing on both sides.
+                        // Every answer needs reads and writes on both sides.
                         Figure::SystemCallsPerRequest => is_least(3.5),
-                        // The relay has next to none, but moves bytes.
+                        // The relay has hardly any, but moves bytes.
                         Figure::InstructionsPerRequest => is_least(100.0),
                         _ => value.is_finite(),
                     },

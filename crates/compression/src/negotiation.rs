@@ -198,7 +198,7 @@ mod tests {
             ("gzip, gzip;q=0", IDENTITY),
             ("gzip;q=0, x-gzip", IDENTITY),
             ("*, *;q=0", NOTHING),
-            // Malformed items are as if not sent.
+            // Malformed items are ignored.
             ("gzip;q=", IDENTITY),
             ("gzip;q=2", IDENTITY),
             ("gzip;q=1.001", IDENTITY),

@@ -182,7 +182,7 @@ mod tests {
                 let mut encoder = pool.take(coding, level).unwrap();
                 let first = encode(&mut encoder, &text);
                 pool.give(encoder);
-                // One that is given back in the middle leaves nothing behind.
+                // An encoder returned in the middle leaves nothing behind.
                 let mut encoder = pool.take(coding, level).unwrap();
                 encoder.encode(&text, Flush::None, &mut Vec::new()).unwrap();
                 pool.give(encoder);

@@ -1,5 +1,5 @@
-//! What encoders take is no more than they say, measured as data of a process of their own, for what one frees another
-//! may use.
+//! Encoders use no more memory than they declare, measured as data of a process of their own,
+//! because memory freed by one could be reused by another.
 
 mod support;
 
@@ -10,7 +10,7 @@ use weir_compression::{
 };
 use weir_testing::{Random, bodies};
 
-/// Tells a process which case it is to measure.
+/// The case that a process has to measure.
 const CASE: &str = "WEIR_MEMORY_CASE";
 
 /// Encoders that are measured together.
@@ -41,7 +41,7 @@ fn stream_bytes(coding: Coding, level: Level) -> usize {
     (data_bytes() - before) / COUNT
 }
 
-/// Bytes that whole bodies take in all.
+/// Bytes used for whole bodies in total.
 fn whole_bytes() -> usize {
     let content = bodies::html(3, WHOLE_BYTES_MAX);
     let mut out = Vec::with_capacity(4 << 20);

@@ -1,8 +1,9 @@
-//! What others decode: every encoded body goes through Python's zlib and gzip, and through curl's decoders, and has to
-//! come out as it was. `WEIR_ORACLE_CASES` says how many bodies.
+//! Independent decoders: every encoded body goes through Python's zlib and gzip, and through curl's
+//! decoders, and must decode to the original. `WEIR_ORACLE_CASES` sets the number of bodies.
 //!
-//! curl asks a server in this test, which gives out the encoded bytes with their Content-Encoding, several bodies per
-//! run of curl. A coding that this curl does not know is left out, with a word about it.
+//! curl requests from a server in this test, which returns the encoded bytes with their
+//! Content-Encoding, several bodies per run of curl. A coding that this curl does not support is
+//! skipped with a message.
 
 mod support;
 
@@ -20,12 +21,13 @@ use weir_testing::Random;
 
 const CASES_DEFAULT: u64 = 200;
 
-/// Cases that are made, checked and forgotten together.
+/// Cases that are generated, checked and dropped together.
 const BATCH: u64 = 200;
 
 const BODY_BYTES_MAX: usize = 60_000;
 
-/// Reads what [`for_python`] writes; the decoders get the encoded bytes in pieces of several sizes.
+/// Reads the output of [`for_python`]; the decoders get the encoded bytes in pieces of several
+/// sizes.
 const PYTHON: &str = r#"
 import gzip, struct, sys, zlib
 data = sys.stdin.buffer
@@ -62,7 +64,7 @@ impl Drop for Folder {
     }
 }
 
-/// What Python reads: lengths, body and encoded body of every gzip case.
+/// Python's input: lengths, body and encoded body of every gzip case.
 fn for_python(cases: &[Case]) -> (Vec<u8>, usize) {
     let (mut out, mut count) = (Vec::new(), 0);
     for case in cases.iter().filter(|case| case.coding == Coding::Gzip) {
@@ -76,7 +78,7 @@ fn for_python(cases: &[Case]) -> (Vec<u8>, usize) {
     (out, count)
 }
 
-/// How many cases Python found to be right: all, or it fails.
+/// The number of cases that Python decoded correctly: all, or it fails.
 fn check_with_python(cases: &[Case]) -> usize {
     let (input, count) = for_python(cases);
     let mut python = Command::new("python3")
@@ -92,7 +94,7 @@ fn check_with_python(cases: &[Case]) -> usize {
     count
 }
 
-/// Answers `GET /NUMBER` with that case, again and again on a connection.
+/// Answers `GET /NUMBER` with that case, repeatedly on a connection.
 fn serve(client: TcpStream, cases: &[Case]) -> std::io::Result<()> {
     let mut out = client.try_clone()?;
     let mut lines = BufReader::new(client).lines();
@@ -121,7 +123,7 @@ fn codings_of_curl() -> Vec<Coding> {
     words.into_iter().filter(|(_, word)| knows(word)).map(|(coding, _)| coding).collect()
 }
 
-/// How many cases curl decoded rightly: all of its codings, or it fails.
+/// The number of cases that curl decoded correctly: all of its codings, or it fails.
 fn check_with_curl(cases: &Arc<Vec<Case>>, codings: &[Coding], folder: &Path) -> usize {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");

@@ -1,4 +1,5 @@
-//! What was encoded is decoded to the same, whatever the slices and flushes; and what was flushed is there.
+//! Encoded bodies decode to the original, with any slices and flushes; and flushed data is
+//! available at once.
 
 mod support;
 
@@ -47,7 +48,7 @@ fn every_coding_and_level_with_every_kind_of_body() {
                 pool.give(encoder);
                 let about = format!("{coding:?} {level:?} {} bytes", body.len());
                 assert!(decode(coding.name(), &out) == (body.clone(), true), "{about}");
-                // What does not shrink hardly grows.
+                // Incompressible data hardly grows.
                 let most = body.len() + body.len() / 1_000 + 64;
                 assert!(out.len() <= most, "{about}: {}", out.len());
             }
@@ -55,7 +56,8 @@ fn every_coding_and_level_with_every_kind_of_body() {
     }
 }
 
-/// An event stream: each event can be read when it has been sent, and costs hardly more than uncompressed ones.
+/// An event stream: each event can be read once it has been sent, and costs hardly more than an
+/// uncompressed one.
 #[test]
 fn events_are_there_when_they_are_flushed() {
     for coding in Coding::ALL {
@@ -79,7 +81,7 @@ fn events_are_there_when_they_are_flushed() {
     }
 }
 
-/// Higher levels do not make more of a page, but for two or three percent.
+/// Higher levels do not enlarge a page by more than two or three percent.
 #[test]
 fn levels_are_in_order() {
     let page = bodies::html(7, 128 * 1024);
@@ -101,7 +103,7 @@ fn levels_are_in_order() {
     }
 }
 
-/// The fast class over everything that its blocks and its window have edges for, against two decoders.
+/// The fast class at all limits of its blocks and its window, with two decoders.
 #[test]
 fn the_fast_class_at_its_edges() {
     let mut random = Random::new(9);

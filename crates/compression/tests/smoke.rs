@@ -1,4 +1,4 @@
-//! A short run of what the fuzz target asserts, over random mutations of the values that it starts from.
+//! A short run of the fuzz target's assertions, over random mutations of its seeds.
 
 #[path = "support/accept_encoding.rs"]
 mod accept_encoding;

@@ -1,4 +1,4 @@
-//! Schema, reference, examples and documentation say the same.
+//! Schema, reference, examples and documentation agree.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn examples() -> Vec<(PathBuf, String)> {
     examples
 }
 
-/// What any YAML reader would make of a node.
+/// A node as any YAML reader would parse it.
 fn json(node: &Node) -> Value {
     match &node.value {
         NodeValue::Null => Value::Null,
@@ -61,7 +61,7 @@ fn to_json(text: &str) -> Value {
 /// The part of JSON Schema that ours uses; unknown keywords fail, so that none is left unchecked.
 struct Validator {
     schema: Value,
-    /// `Section.key` of every property that a valid value has used.
+    /// `Section.key` of every property used by a valid value.
     used: BTreeSet<String>,
 }
 
@@ -188,7 +188,7 @@ fn matches(pattern: &Value, text: &str) -> bool {
     regex::Regex::new(pattern).expect(pattern).is_match(text)
 }
 
-/// `Section.key` of all that the schema has.
+/// `Section.key` of every property of the schema.
 fn all_keys() -> BTreeSet<String> {
     let schema = json_schema();
     let sections = schema["$defs"].as_object().expect("definitions");
@@ -281,7 +281,7 @@ fn the_reference_is_the_declarations() {
     }
 }
 
-/// Every YAML block of the documentation passes; what a fragment leaves out is added.
+/// Every YAML block of the documentation is valid, once its missing parts are added.
 #[test]
 fn the_documentation_s_examples_are_sound() {
     let text = ["docs/configuration.md", "docs/rollouts.md"].map(|path| read(&project(path)));
@@ -293,7 +293,7 @@ fn the_documentation_s_examples_are_sound() {
         .collect();
     assert!(blocks.len() >= 5);
     for block in blocks {
-        // Certificates of the examples stand for those of the reader.
+        // Certificates of the examples replace the reader's.
         let mut file = block.replace("shop.crt", "shop-ec.crt").replace("shop.key", "shop-ec.key");
         if !block.contains("virtual_servers:") {
             file.push_str("\nvirtual_servers: { added: { listen: 127.0.0.1:80, pool: web } }\n");
@@ -349,7 +349,7 @@ fn examples_in_documents_are_yaml() {
     assert_eq!(problems, [""; 0]);
 }
 
-/// The words that a value may be, of which this schema does not say what they mean.
+/// The words allowed as a value that this schema does not explain.
 fn unexplained<'s>(schema: &'s Value, words: &mut BTreeSet<&'s str>) {
     match schema {
         Value::Array(items) => items.iter().for_each(|item| unexplained(item, words)),
@@ -368,7 +368,8 @@ fn unexplained<'s>(schema: &'s Value, words: &mut BTreeSet<&'s str>) {
     }
 }
 
-/// A word such as `off` means something else for each key: then the key explains it, as "`off`: no limit".
+/// A word such as `off` has another meaning for each key: then the key explains it, as "`off`: no
+/// limit".
 #[test]
 fn each_word_has_a_meaning() {
     let schema = json_schema();

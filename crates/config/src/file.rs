@@ -199,7 +199,8 @@ mod tests {
         check(&folder.path().join("none"), "it cannot be opened: No such file or directory");
     }
 
-    /// `/proc/kmsg` is regular by name only. Whoever may not open it has nothing to fear from it.
+    /// `/proc/kmsg` is regular by name only. A process that may not open it needs no protection
+    /// from it.
     #[test]
     fn a_file_that_keeps_its_reader_waiting_is_refused() {
         let error = regular(Path::new("/proc/kmsg"), u64::MAX);

@@ -1,4 +1,4 @@
-//! Where virtual servers listen, where members are without a port, and where connections come from.
+//! Addresses of virtual servers, of members without a port, and of the sources of connections.
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ fn snapshot(text: &str) -> Snapshot {
     loaded.config.expect("a sound configuration").snapshot(&Resolutions::default())
 }
 
-/// What is said of a file, as far as it has these words in it, in their order.
+/// The findings of a file that contain these words in this order.
 #[track_caller]
 fn refused(text: &str, expected: &[&str]) {
     let loaded = parse("weir.yaml", text);
@@ -126,7 +126,7 @@ fn an_address_may_be_listened_on_once_by_each_interface() {
         shown(&two(&on("0.0.0.0:80", "eth0"), &on("10.0.0.9:80", "eth1"))),
         ["0.0.0.0:80 on eth0", "10.0.0.9:80 on eth1"]
     );
-    // What this host sends to itself does not come by it.
+    // Packets of this host to itself do not arrive through it.
     assert_eq!(shown(&two(&on("10.0.0.1:80", "eth0"), "10.0.0.9:80")).len(), 2);
     let check = |one: &str, other: &str, expected: &str| refused(&two(one, other), &[expected]);
     let taken = "`10.0.0.9:80` is used twice: in line 2 by virtual server `a`";

@@ -1,4 +1,4 @@
-//! Policies where connections are seen: what rules may read and do there, and what is said of the others.
+//! Policies for connections: what rules may read and do there, and the findings for others.
 
 use weir_config::snapshot::{Counted, KeyMeasure, Snapshot};
 use weir_config::{Resolutions, Severity, parse};

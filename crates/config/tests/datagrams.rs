@@ -1,4 +1,4 @@
-//! Values of datagrams: refused where there is none.
+//! Values of datagrams: refused where there is no datagram.
 
 use weir_config::{Severity, parse};
 
@@ -16,7 +16,7 @@ fn check(text: &str, expected: &[&str]) {
     assert_eq!(found, expected, "\n{text}");
 }
 
-/// A virtual server with these keys, a pool that it uses, and what else the file has.
+/// A virtual server with these keys, its pool, and the rest of the file.
 fn file(server: &str, pool: &str, rest: &str) -> String {
     format!(
         "virtual_servers:\n  a: {{ listen: 127.0.0.1:80, pool: p{server} }}\n\
@@ -42,7 +42,7 @@ fn pools_of_requests_and_connections() {
          has none -> {HELP}"
     );
     check(&file("", ", fallback: q", behind), &[&expected]);
-    // A pool that none of them uses.
+    // A pool that no virtual server uses.
     check(&file("", "", behind), &[]);
     check(&file("", ", balance: { hash: client.ip }", ""), &[]);
 }

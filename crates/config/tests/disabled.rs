@@ -1,4 +1,4 @@
-//! `state: disabled` of virtual servers: they are checked as others are, and nothing of them stays.
+//! `state: disabled` of virtual servers: they are checked like others, and nothing of them remains.
 
 use weir_config::snapshot::{Disabled, Snapshot};
 use weir_config::{Resolutions, parse};

@@ -1,4 +1,4 @@
-//! `type: fast_l4` and `packet_path`: what they mean, and what is refused.
+//! `type: fast_l4` and `packet_path`: their meaning, and refused values.
 
 use weir_config::snapshot::Address;
 use weir_config::snapshot::packet::{Delivery, Fallback, PacketServer, PacketSource, Packets, Ttl};
@@ -24,7 +24,7 @@ fn server(lines: &str) -> PacketServer {
     PacketServer::clone(&packets.servers[0])
 }
 
-/// What is said of a file, each in its place.
+/// The findings of a file, each with its place.
 #[track_caller]
 fn check(text: &str, severity: Severity, expected: &[&str]) {
     let loaded = parse("weir.yaml", text);
@@ -89,7 +89,7 @@ fn destinations_that_cannot_be() {
     refused("listen: 10.0.0.1:0, forward: route", "", "for any port write `*`");
     refused("listen: 10.0.0.1:1-2000, forward: route", "", "at most 1024 are possible");
     refused("listen: [ 10.0.0.1:80, 10.0.0.1:80-81 ], forward: route", "", "is used twice");
-    // What sockets listen on is no other's.
+    // An address with a listening socket belongs to no other.
     let http = "  b: { listen: 10.0.0.1:80, pool: p }\n";
     let taken = format!("{http}{POOL}");
     refused(
@@ -100,7 +100,7 @@ fn destinations_that_cannot_be() {
     let text =
         format!("virtual_servers: {{ b: {{ listen: \"10.0.0.0/24:80\", pool: p }} }}\n{POOL}");
     check(&text, Severity::Error, &["sockets listen on an address and its ports"]);
-    // TCP and UDP do not meet.
+    // TCP and UDP do not conflict.
     let both =
         format!("  b: {{ type: fast_l4, listen: 10.0.0.1:80, protocol: udp, pool: p }}\n{POOL}");
     assert_eq!(packets(&file("listen: 10.0.0.1:80, pool: p", &both)).servers.len(), 2);
@@ -209,7 +209,7 @@ fn keys_of_tcp_have_no_effect_on_datagrams() {
     said.sort();
     assert_eq!(said, expected);
     check(&of("tcp", keys), Severity::Warning, &[]);
-    // A profile may be another virtual server's as well.
+    // A profile may also belong to another virtual server.
     let profiles = "profiles: { fast_l4: { slow: { handshake_timeout: 3s, mss_max: 1400 } } }\n";
     let text = format!("{}{profiles}", of("udp", "slow"));
     assert_eq!(
@@ -334,6 +334,6 @@ fn how_packets_are_had() {
     let http = format!("virtual_servers: {{ b: {{ listen: 10.0.0.1:80, pool: p }} }}\n{POOL}");
     let text = format!("packet_path: {{ flows_max: 4096 }}\n{http}");
     check(&text, Severity::Warning, &["`packet_path` has no effect"]);
-    // A guard needs no virtual server of packets.
+    // A guard needs no virtual server of the packet path.
     assert!(packets(&format!("packet_path: {{ deny: [ 10.0.0.9 ] }}\n{http}")).servers.is_empty());
 }

@@ -148,13 +148,13 @@ fn what_listens_nowhere_gets_requests_of_others() {
     check(&alone(", type: tcp"), &[&lacks("", "")]);
     let disabled = diagnostics(&alone(", state: disabled"));
     assert!(disabled.contains(&lacks("", more)), "{disabled:?}");
-    // A policy that nobody follows hands nothing over.
+    // An unused policy hands nothing over.
     let unused = file("  a: { listen: 127.0.0.1:80, pool: p }\n  b: { pool: p }\n", TO_B);
     assert!(diagnostics(&unused)[0].starts_with("error 3 `virtual_servers.b` lacks `listen`"));
-    // One that is disabled for now is enough.
+    // A disabled one is enough.
     check(&pair(", state: disabled", ""), &[]);
     check(&pair("", ""), &[]);
-    // An unsound one is not missed.
+    // An invalid one does not count as missing.
     let wrong = pair("", ", listen: nowhere");
     assert_eq!(diagnostics(&wrong).len(), 1, "{:?}", diagnostics(&wrong));
 }
@@ -180,7 +180,7 @@ fn circles_are_refused() {
             "error 7 requests would be handed round for ever: `a` -> `b` -> `c` -> `a` -> {help}"
         )],
     );
-    // Two ways to one are no circle.
+    // Two paths to one virtual server are no circle.
     let both = file(
         "  in: { listen: 127.0.0.1:80, policies: [ to-a, to-b ] }\n  a: { policies: [ to-c ] }\n  b: { policies: [ to-c ] }\n  c: { pool: p }\n",
         &(to("b")
@@ -416,7 +416,7 @@ fn rules_behind_one_that_hands_over_are_never_followed() {
             "warning 2 the policy `late` is never followed here: `to-b` before it ends every request -> move it before, or remove it",
         ],
     );
-    // What it does to each response holds for those of the other, too.
+    // Its response edits apply to responses of the other, too.
     check(&text.replace("set_header", "set_response_header"), &[]);
     let within = pair("", "").replace("rules: [ {", "strategy: all_match, rules: [ {").replace(
         "{ virtual_server: b } ] }",

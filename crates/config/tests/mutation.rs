@@ -1,4 +1,4 @@
-//! Damaged configurations: whatever stands in the file, the answer is findings, never a panic.
+//! Damaged configurations: any file content gives findings, never a panic.
 
 use proptest::prelude::any;
 use proptest::test_runner::{Config, TestRunner};
@@ -57,7 +57,7 @@ const PIECES: [&str; 40] = [
     "(",
 ];
 
-/// Everything that a caller may do with a text.
+/// All operations of a caller on a text.
 fn exercise(text: &str) {
     let loaded = parse("weir.yaml", text);
     let errors =
@@ -74,7 +74,7 @@ fn exercise(text: &str) {
     }
 }
 
-/// SplitMix64, so that a seed means the same text for ever.
+/// SplitMix64, so that a seed always gives the same text.
 struct Damage(u64);
 
 impl Damage {

@@ -1,4 +1,4 @@
-//! `type: tcp`: what it comes to, and what is said about keys that it would ignore.
+//! `type: tcp`: its result, and findings about keys that it would ignore.
 
 use weir_config::snapshot::{Balance, Snapshot};
 use weir_config::{Resolutions, Severity, parse};
@@ -202,7 +202,7 @@ fn pools_of_connections_have_no_keys_of_requests() {
              tcp -> remove it"
         );
         check(&file(server, &format!("    {line}\n")), &[&expected]);
-        // Somebody else uses it.
+        // Another virtual server uses it.
         let both = file(server, &format!("    {line}\n"))
             .replace("pools:\n", "  b: { listen: 127.0.0.1:81, pool: p }\npools:\n");
         check(&both, &[]);

@@ -1,4 +1,4 @@
-//! What sound configurations come to.
+//! The results of valid configurations.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};

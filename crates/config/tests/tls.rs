@@ -1,4 +1,4 @@
-//! What is said about the TLS of virtual servers: files, pairs, times, settings that do not go together.
+//! Findings about the TLS settings of virtual servers: files, pairs, times, conflicting settings.
 
 use weir_config::{Loaded, parse};
 
@@ -29,7 +29,7 @@ fn check(tls: &str, expected: &[&str]) {
     assert_eq!(findings(&load(tls, "")), expected, "{tls}");
 }
 
-/// `tls` with a sound certificate and more.
+/// `tls` with a valid certificate and more.
 fn with(more: &str) -> String {
     format!(
         "tls: {{ certificates: [ {{ cert: tls/shop-ec.crt, key: tls/shop-ec.key }} ], {more} }}"
@@ -92,7 +92,8 @@ fn files() {
     );
 }
 
-/// Those of the examples: `.crt` with `.key`, one with `.ocsp`; not those of authorities, which have no key.
+/// Certificates of the examples: `.crt` with `.key`, one with `.ocsp`; not those of authorities,
+/// which have no key.
 #[test]
 fn a_folder_of_certificates() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -215,7 +216,7 @@ fn words() {
     );
 }
 
-/// What clients ask for may be a pattern; members are asked for one name.
+/// A client's name may match a pattern; members are asked for one name.
 #[test]
 fn names_of_members() {
     let check = |name: &str, expected: &[&str]| {

@@ -1,4 +1,4 @@
-//! `type: udp`: what it comes to, and what is said about keys that it would ignore.
+//! `type: udp`: its result, and findings about keys that it would ignore.
 
 use weir_config::snapshot::{Address, Sessions, Snapshot};
 use weir_config::{Resolutions, Severity, parse};
@@ -138,7 +138,7 @@ fn pools_that_take_no_datagrams() {
         &[&format!("9 `connect_timeout` is about connections, {only}")],
     );
     check(&file("", "    http2: true\n"), &[&format!("9 `http2` is about requests, {only}")]);
-    // With connections as well it may have them.
+    // If it has connections as well, they are allowed.
     let over_tcp = "  b: { listen: 127.0.0.1:53, type: tcp, pool: p }\n";
     check(&file(over_tcp, "    queue: {}\n"), &[]);
     let by_path = file("", "").replace("[ 127.0.0.1:9001 ]", "[ \"unix:/run/dns\" ]");

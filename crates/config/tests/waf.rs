@@ -1,4 +1,4 @@
-//! `waf`: what it means, what is shared, and what is said about it.
+//! `waf`: its meaning, shared parts, and findings.
 
 mod waf_support;
 
@@ -11,7 +11,7 @@ use weir_config::{Resolutions, parse};
 use weir_core::policy::{Action, WafMode};
 use weir_waf::body::Limits;
 
-/// A rule set that takes what CRS takes, with a rule for the paranoia level 2.
+/// A rule set with the settings of CRS, with a rule for the paranoia level 2.
 const RULES: &str = r#"SecAction "id:1,phase:1,pass,nolog,setvar:tx.blocking_paranoia_level=1,setvar:tx.own=1"
 SecRule TX:blocking_paranoia_level "@lt 2" "id:2,phase:2,pass,nolog,skipAfter:END"
 SecRule ARGS "@contains x" "id:3,phase:2,deny"
@@ -42,7 +42,7 @@ fn every_setting_arrives() {
     assert_eq!(waf.mode, WafMode::Detect);
 }
 
-/// How many rules are evaluated says which level holds.
+/// The number of evaluated rules shows the level in force.
 #[test]
 fn settings_are_those_of_rules() {
     let folder = Folder::new(&[("own.conf", RULES)]);
@@ -85,7 +85,8 @@ fn a_thousand_virtual_servers_share_everything() {
     for index in 4..1_000 {
         assert!(Arc::ptr_eq(waf(index), waf(index % 4)), "{index}");
     }
-    // Modes are apart and share the rules with their settings; settings are apart and share the rules.
+    // Virtual servers with different modes share the rules with their settings; those with
+    // different settings share the rules.
     assert!(
         !Arc::ptr_eq(waf(0), waf(1)) && Arc::ptr_eq(waf(0).common.view(), waf(1).common.view())
     );
@@ -264,7 +265,7 @@ fn profiles_by_name() {
             "warning 6:20 the waf profile `strict` is never used -> use it in a virtual server, or remove it",
         ],
     );
-    // Said once, however many virtual servers have it.
+    // Reported once, for any number of virtual servers.
     let profile =
         "profiles: { waf: { strict: { mode: block, paranoia: 2, detection_paranoia: 1 } } }\n";
     let text = waf_support::many(3, |_| "waf: strict".into(), profile);
@@ -383,7 +384,7 @@ fn files_are_bounded_in_number() {
     assert_eq!(found, Vec::<String>::new());
 }
 
-/// The order is seen by a rule of each file that says where it stands.
+/// A rule of each file that reports its position shows the order.
 #[test]
 fn a_folder_of_crs() {
     let file = |signature: &str| format!("SecComponentSignature \"{signature}\"\n");

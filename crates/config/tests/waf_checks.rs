@@ -1,4 +1,4 @@
-//! `waf.checks`: what it means, and what is said about it.
+//! `waf.checks`: its meaning, and findings.
 
 #[expect(dead_code, reason = "other tests use the rest")]
 mod waf_support;

@@ -1,4 +1,4 @@
-//! `waf.cookies` and `waf.responses`: what they mean, and what is said about them.
+//! `waf.cookies` and `waf.responses`: their meaning, and findings.
 
 #[expect(dead_code, reason = "other tests use the rest")]
 mod waf_support;

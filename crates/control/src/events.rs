@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(lines.len(), 3);
     }
 
-    /// A writer that blocks until it is let go.
+    /// A writer that blocks until it is released.
     struct Stuck(Arc<Mutex<()>>, Captured);
 
     impl Write for Stuck {
@@ -223,7 +223,7 @@ mod tests {
         for number in 0..LINES_WAITING_MAX + 100 {
             events.info("test", number);
         }
-        // One line may be in the writer's hands.
+        // The writer may hold one line.
         let dropped = events.dropped();
         assert!((99..=100).contains(&dropped), "{dropped}");
         assert!(!events.flush(Duration::from_millis(10)));

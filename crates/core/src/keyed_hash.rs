@@ -195,7 +195,7 @@ mod tests {
         assert_ne!(of("0.0.0.0"), of("::"));
     }
 
-    /// Fixed results for every weir: a change would move every client.
+    /// Fixed results for every version of weir: a change would move every client.
     #[test]
     fn keys_lead_where_they_always_led() {
         let hash = KeyedHash::new(std::array::from_fn(|index| index as u8));

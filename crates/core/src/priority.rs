@@ -70,14 +70,14 @@ mod tests {
         // The members that were enlisted before count.
         check("9+- 5+- 1++", 2, Some(5));
         check("9+- 5-- 1++", 2, Some(1));
-        // All there is, if that is not enough.
+        // All members, if there are not enough.
         check("9+- 5+-", 7, Some(5));
         check("9+- 5--", 7, Some(9));
         check("9+- 5+", 0, Some(9));
         assert_eq!(lowest_in_use(&[], 1), None);
     }
 
-    /// Members go and come: enough are in use if enough are active, and no group without need.
+    /// Members leave and return: enough are in use if enough are active, and no group without need.
     #[test]
     fn enough_and_not_more() {
         for seed in 0..256 {

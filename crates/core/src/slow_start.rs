@@ -83,7 +83,7 @@ mod tests {
         check(1, 3, 37, Some(2));
     }
 
-    /// Following the steps one comes by all of them, and from one to the next nothing changes.
+    /// The steps visit all weights, and nothing changes between two steps.
     #[test]
     fn the_next_step_is_the_next_change() {
         for seed in 0..64 {

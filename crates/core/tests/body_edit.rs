@@ -1,4 +1,4 @@
-//! Text is replaced alike however a body is cut.
+//! Text replacement gives the same result however a body is cut.
 
 #[path = "support/body_edit.rs"]
 mod support;

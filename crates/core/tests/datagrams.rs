@@ -1,4 +1,4 @@
-//! Datagrams that were changed at random keep the invariants of their readers.
+//! Randomly changed datagrams keep the invariants of their readers.
 
 mod invariants;
 
@@ -19,7 +19,7 @@ fn smoke(seeds: &[&[u8]], check: fn(&[u8])) {
     }
 }
 
-/// One byte is changed, left out, doubled, or all after it is cut off.
+/// One byte is changed, removed or doubled, or everything after it is cut off.
 fn change(datagram: &mut Vec<u8>, random: &mut Random) {
     if datagram.is_empty() {
         return;

@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(text, "as told");
         assert!(place.starts_with("crates/dataplane/src/worker/commands.rs:"), "{place}");
         let table = bed.data_plane.table();
-        // The client has its answer a moment before the worker has closed the books on it.
+        // The client has its answer a moment before the worker has finished its accounting.
         let server = &table.virtual_servers[0].counters;
         while server.totals().requests_active > 0 {
             std::thread::yield_now();

@@ -19,7 +19,7 @@ use crate::token::{Owner, OwnerKey, Token};
 const ZERO: OwnerKey = OwnerKey::new(0);
 const ONE: OwnerKey = OwnerKey::new(1);
 
-/// Writes down what it is told, with the bytes that the kernel had taken of ours by then.
+/// Records its events, with the number of our bytes that the kernel had accepted by then.
 struct Recorder {
     token: Option<Token>,
     told: Vec<(&'static str, u64)>,
@@ -173,7 +173,7 @@ fn a_lone_connection_is_accepted_without_a_look_for_others_and_many_are_taken_at
     }
 }
 
-/// Neither of two busy listeners makes the other wait for a turn with each connection.
+/// Neither of two busy listeners makes the other wait a turn for each connection.
 #[test]
 fn two_busy_listeners_are_both_emptied_at_once() {
     let mut io = EventLoop::new().unwrap();
@@ -205,7 +205,7 @@ fn clients_leave_room_for_members_and_both_for_listeners() {
     }
 }
 
-/// A socket that brings more than its handler can take at once, and another that has something to say each time.
+/// A socket with more data than its handler reads at once, and another with an event each time.
 struct Slices {
     other: TcpStream,
     left_bytes: usize,
@@ -261,7 +261,7 @@ fn between_limited_reads_others_have_their_turn() {
     io.run(&mut slices).unwrap();
     let told = &slices.told;
     assert!(told.iter().all(|bytes| *bytes <= SLICE_BYTES), "{told:?}");
-    // The first turn reads twice: for the event, and for what that left.
+    // The first turn reads twice: for the event, and for the remaining data.
     assert!(told[2..].windows(2).all(|two| two.contains(&0)), "{told:?}");
     assert_eq!(told.iter().sum::<usize>(), BYTES);
 }
@@ -269,7 +269,7 @@ fn between_limited_reads_others_have_their_turn() {
 /// Longest that a scenario may take.
 const SCENARIO_MS: u64 = 20_000;
 
-/// What a handler is told.
+/// An event of a handler.
 #[derive(Debug, PartialEq, Eq)]
 enum Told<'a> {
     Received(&'a [u8]),
@@ -279,7 +279,7 @@ enum Told<'a> {
     Closed,
 }
 
-/// Hands everything to a closure, and fails if nobody stops the loop in time.
+/// Passes all events to a closure, and fails if the loop is not stopped in time.
 struct Script<F> {
     act: F,
     until: Instant,
@@ -347,8 +347,8 @@ enum Ending {
     EndAndReset,
 }
 
-/// A member says something and ends, and a write is the first to meet that. What of it the handler is told, `paused` when
-/// that happens or not.
+/// A member sends something and ends, and a write is the first call to see that. Returns the
+/// handler's events, with the socket `paused` at that time or not.
 fn told_of(ending: Ending, bytes: usize, is_paused: bool) -> Vec<String> {
     let mut io = EventLoop::new().unwrap();
     let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));
@@ -371,7 +371,7 @@ fn told_of(ending: Ending, bytes: usize, is_paused: bool) -> Vec<String> {
             }
             io.send(member, &[IoSlice::new(b"more")]);
             if is_paused {
-                // When all that is due was done.
+                // When all due work was done.
                 trigger.write_all(b"resume").unwrap();
             }
         }
@@ -430,7 +430,7 @@ fn a_client_that_resets_is_not_read_on() {
     });
 }
 
-/// How a peer fares that sends all of a long upload before it reads anything.
+/// The result of a peer that sends all of a long upload before it reads anything.
 #[derive(Debug)]
 struct Uploader {
     sent: Result<(), ErrorKind>,
@@ -448,7 +448,7 @@ impl Uploader {
     }
 }
 
-/// Sends an answer and lets the socket go in one way, while its peer uploads.
+/// Sends an answer and releases the socket in one way, while its peer uploads.
 fn let_go(
     answer: &[u8],
     upload_bytes: usize,
@@ -490,7 +490,7 @@ fn what_was_queued_before_a_reset_gets_through() {
 
 #[test]
 fn what_the_kernel_has_before_a_reset_gets_through() {
-    // More than a peer takes that does not read.
+    // More than a peer accepts that does not read.
     let answer = vec![7; 500_000];
     let mut io = EventLoop::new().unwrap();
     let (mut trigger, _) = pair(&mut io, Owner::Client(ZERO));

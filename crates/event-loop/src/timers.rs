@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// A plain model beside the wheel: sockets with moving deadlines, time in random steps.
+    /// A simple model beside the wheel: sockets with moving deadlines, time in random steps.
     fn simulate(seed: u64) {
         let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let mut draw = |bound: u64| {

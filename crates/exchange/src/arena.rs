@@ -373,7 +373,7 @@ mod tests {
         }
     }
 
-    /// Whatever is done in whatever order: a map that never uses a key again says the same.
+    /// Any operations in any order: a map that never reuses a key gives the same results.
     #[test]
     fn does_as_a_map_does() {
         for seed in 0..50 {

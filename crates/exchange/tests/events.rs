@@ -1,4 +1,4 @@
-//! Transactions in a fake world: whatever happens, in whatever order, each comes to one end.
+//! Transactions in a simulated world: with any events in any order, each ends exactly once.
 
 mod simulation;
 
@@ -11,14 +11,14 @@ use simulation::run::{run, run_plan};
 use weir_exchange::termination::Termination::{self, *};
 use weir_testing::Random;
 
-/// Seeds, unless `WEIR_TEST_EVENTS_SEEDS` says how many.
+/// Number of seeds, unless `WEIR_TEST_EVENTS_SEEDS` sets it.
 const SEEDS: u64 = 2_000;
 /// Transactions of each, one after another.
 const TRANSACTIONS: usize = 6;
-/// Every sequence of so many events is tried.
+/// Every sequence of this many events is tried.
 const EVENTS: usize = 3;
 
-/// How transactions end that have few policies.
+/// How transactions with few policies end.
 const ENDS: [Termination; 15] = [
     Complete,
     ClientAbort,

@@ -414,7 +414,7 @@ mod tests {
                     line.extend_from_slice(b"\r\n");
                     for behind in [b"".as_slice(), b"\r\n", b"\xff\0a\r\n more of it"] {
                         let input = [&line, behind].concat();
-                        // Shorter ones are left to others.
+                        // Shorter inputs take another path.
                         let expected = (is_plain && input.len() >= 8).then_some(behind);
                         assert_eq!(
                             behind_plain_line(&input),

@@ -181,7 +181,8 @@ mod tests {
         assert_eq!(values("x-secret"), [b""; 0]);
     }
 
-    /// A client can name any field in `Connection`: those who decide next must not read it as it was received.
+    /// A client can name any field in `Connection`: the next virtual server must not read it as
+    /// received.
     #[test]
     fn what_the_connection_names_is_not_read_past_the_edits() {
         let text = b"GET /a HTTP/1.1\r\nHost: outer\r\nConnection: X-Role, cookie, close\r\nX-Role: admin\r\nCookie: role=admin\r\nX-Kept: 1\r\nTE: trailers\r\n\r\n";
@@ -200,7 +201,7 @@ mod tests {
             assert!(values("x-kept").eq([b"1"]) && values("te").eq([b"trailers"]));
             assert_eq!(values("connection").count(), 1);
         }
-        // An edit of what does not travel on is none.
+        // An edit of a field that is not forwarded has no effect.
         assert!(!is_same(&head, &RequestEdits::NONE));
         let usual = received(
             b"GET /a HTTP/1.1\r\nHost: outer\r\nTE: trailers\r\nA: 1\r\nConnection: TE\r\n\r\n",

@@ -187,8 +187,8 @@ mod tests {
         }
     }
 
-    /// Any byte in any place, put in or in another's place, makes of a name the same in another case or none of
-    /// the table.
+    /// Any byte inserted or replaced at any place turns a name into the same name in another case,
+    /// or into a name outside the table.
     #[test]
     fn what_is_found_is_a_token_that_is_classified_alike() {
         for name in names() {

@@ -1,5 +1,5 @@
-//! The conformance tables of `cases/`, each case as it stands, cut at every position, and against
-//! everything that must hold for any input.
+//! The conformance tables of `cases/`: each case as given, cut at every position, and checked
+//! against all invariants.
 
 mod cases;
 mod invariants;
@@ -21,7 +21,7 @@ use weir_http::path::TargetForm;
 /// Each direction's table has at least this many cases.
 const CASES_MIN: usize = 150;
 
-/// Runs `check` on every case and reports all that fail, not the first alone.
+/// Runs `check` on every case and reports all failures, not only the first.
 fn check_all<C>(
     cases: &[C],
     describe: impl Fn(&C) -> String,
@@ -150,7 +150,8 @@ fn bodies_become_what_the_table_says() {
     );
 }
 
-/// What a strict recipient refuses, and what is made of it for a client where it is overlooked.
+/// Responses that a strict recipient refuses, and their form for a client if the flaws are
+/// tolerated.
 #[test]
 fn flawed_responses_become_what_the_table_says() {
     check_all(
@@ -185,7 +186,7 @@ fn flawed_responses_become_what_the_table_says() {
             let mut sent = Vec::new();
             write_response_head(&head, text, &forward, &FieldEdits::NONE, &mut sent);
             assert_eq!(sent.escape_ascii().to_string(), expected.escape_default().to_string());
-            // Just these have to be overlooked.
+            // Exactly these flaws have to be tolerated.
             assert_eq!(parse(flaws, &mut head, &mut repaired), outcome);
             for flaw in flaws.iter() {
                 let others = Flaws::ALL.without(Flaws::NONE.with(flaw));

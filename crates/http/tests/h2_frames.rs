@@ -1,4 +1,5 @@
-//! The table of HTTP/2 frames, each case whole and cut at every position; floods; and both roles' answers.
+//! The table of HTTP/2 frames, each case whole and cut at every position; floods; and answers of
+//! both roles.
 
 mod cases;
 mod invariants;
@@ -165,7 +166,7 @@ fn windows_bound_what_is_sent() {
     connection.mark_stalled(1, 1000);
     assert_eq!(connection.oldest_stall(), Some((1, 1000)));
     listener.told.clear();
-    // A byte at a time is a stall all the same.
+    // One byte at a time counts as a stall as well.
     for _ in 0..3 {
         assert!(listener.feed(&frame(kind::WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])));
         assert_eq!(listener.connection.write_data_header(1, 1, false, &mut listener.out), Ok(()));
@@ -234,7 +235,7 @@ fn header_lists_beyond_the_limit_are_told_cut() {
     assert!(list.len() < 4);
 }
 
-/// Something, over and over, ends in the error within `count_max`, with bounded memory and answers.
+/// A repeated frame causes the error within `count_max`, with bounded memory and answers.
 #[track_caller]
 fn floods(flood: Flood, count_max: usize, before: &[u8], each: impl Fn(u32) -> Vec<u8>) {
     let mut listener = Listener::new(Role::Server, Limits::DEFAULT, Habits::default());
@@ -258,7 +259,7 @@ fn floods_end_the_connection() {
     let id = |number: u32| number * 2 + 1;
     let reset = |stream: u32| frame(kind::RST_STREAM, 0, stream, &[0, 0, 0, 8]);
     floods(Flood::Resets, 200, b"", |number| [get(id(number)), reset(id(number))].concat());
-    // MadeYouReset: whatever the peer does wrong on a stream.
+    // MadeYouReset: any error of the peer on a stream.
     for wrong in [
         frame(kind::WINDOW_UPDATE, 0, 0, &[0; 4]),
         frame(kind::WINDOW_UPDATE, 0, 0, &[0x7f, 0xff, 0xff, 0xff]),
@@ -296,7 +297,7 @@ fn floods_end_the_connection() {
     floods(Flood::RefusedStreams, 200, &open, |number| post(id(number + 100)));
 }
 
-/// A server that has been greeted, and takes bytes that came at a time.
+/// A server after the preface, which receives bytes at given times.
 fn feeder(limits: Limits) -> impl FnMut(&[u8], u64) -> Result<(), ConnectionError> {
     let mut connection = weir_http::h2::Connection::server(limits);
     let (mut out, mut block) = (Vec::new(), weir_http::h2::hpack::HeaderBlock::new());
@@ -323,7 +324,8 @@ fn budgets_come_back_with_time() {
     assert_eq!(feed(&ping, 9000), Err(Flood::Pings.into()));
 }
 
-/// A second of it, over and over: frames of so many bytes on streams that go on, and requests with a body of one byte.
+/// One second of traffic, repeated: frames of this many bytes on open streams, and requests with a
+/// body of one byte.
 #[test]
 fn small_frames_that_are_of_use_are_no_flood() {
     const SECONDS: u64 = 12;
@@ -355,7 +357,8 @@ fn small_frames_that_are_of_use_are_no_flood() {
     }
 }
 
-/// Deadlines that pass together, however often: only who opens streams to reset them at once is a flood.
+/// Simultaneous deadlines, however often: only a client that opens streams to reset them at once is
+/// a flood.
 #[test]
 fn resets_of_streams_that_are_older_than_a_second_are_no_flood() {
     let resets = Allowance { burst: 200, per_second: 0 };
@@ -375,7 +378,7 @@ fn resets_of_streams_that_are_older_than_a_second_are_no_flood() {
     }
 }
 
-/// What a server sends to a client that has opened streams 1 (GET), 3 (HEAD) and 5 (CONNECT).
+/// The frames of a server to a client that has opened streams 1 (GET), 3 (HEAD) and 5 (CONNECT).
 #[test]
 fn responses_come_to_what_the_table_says() {
     let head = |stream: u32, flags: u8, lines: &[(&str, &str)]| {
@@ -468,8 +471,8 @@ fn interim_responses_are_bounded() {
     assert_eq!(listener.told.last(), Some(&Told::Failed(Flood::InterimResponses.into())));
 }
 
-/// RFC 9113 section 8.1: a server that does not want the rest of a request says so by RST_STREAM(NO_ERROR). Streams 1
-/// (GET), 3 (HEAD) and 5 (CONNECT) are asked on.
+/// RFC 9113 section 8.1: a server that does not want the rest of a request sends
+/// RST_STREAM(NO_ERROR). Streams 1 (GET), 3 (HEAD) and 5 (CONNECT) are open.
 #[test]
 fn a_reset_without_an_error_behind_a_whole_response_is_its_end() {
     let head = |stream: u32, flags: u8, lines: &[(&str, &str)]| {
@@ -500,7 +503,7 @@ fn a_reset_without_an_error_behind_a_whole_response_is_its_end() {
         assert_eq!(listener.told.contains(&Told::Other(event)), !is_whole, "{name}");
         assert_eq!(listener.connection.stream_count(), 2, "{name}");
     }
-    // What ended by END_STREAM is whole whatever comes behind it.
+    // A stream ended by END_STREAM is complete, whatever follows.
     let mut listener = Listener::new(Role::Client, Limits::DEFAULT, Habits::default());
     listener.open(2);
     let end = frame(kind::DATA, flag::END_STREAM, 3, b"");
@@ -552,7 +555,7 @@ fn the_rest_of_an_answered_request_is_dropped_however_it_ends() {
         let is_data = |told: &Told| !matches!(told, Told::Other(Event::StreamReset { .. }));
         assert!(!listener.told.iter().any(is_data), "{name}: {:?}", listener.told);
         assert_eq!(listener.connection.stream_count(), usize::from(!is_over), "{name}");
-        // curl 7.88 looks at its answer when something comes.
+        // curl 7.88 examines the response when something arrives.
         let is_sign =
             |(kind, flags, ..): &(u8, u8, u32, Vec<u8>)| (*kind, *flags) == (kind::PING, 0);
         let has_sign = self::frames(&listener.out).iter().any(is_sign);
@@ -566,7 +569,7 @@ fn the_rest_of_an_answered_request_is_bounded_in_bytes_and_time() {
     let limits = Limits { stream_window_size: 1000, unwanted_size_max: 2000, ..Limits::DEFAULT };
     let mut listener = answered(limits);
     let mut taken = 0;
-    // As much as the window lets it.
+    // As much as the window allows.
     loop {
         assert!(listener.feed(&frame(kind::DATA, 0, 1, &[b'x'; 100])));
         if !resets_in(&listener.out).is_empty() {
@@ -584,17 +587,18 @@ fn the_rest_of_an_answered_request_is_bounded_in_bytes_and_time() {
     listener.connection.end_unwanted(6000, &mut listener.out);
     assert_eq!(resets_in(&listener.out), [(1, ErrorCode::NO_ERROR)]);
     assert_eq!(listener.connection.unwanted_until_ms(), None);
-    // The client may not know yet.
+    // The client may not have noticed yet.
     listener.out.clear();
     assert!(listener.feed(&frame(kind::DATA, flag::END_STREAM, 1, b"abc")));
     assert!(listener.out.is_empty());
-    // One that was not answered in full must not look so.
+    // An incomplete answer must not look complete.
     assert!(listener.feed(&post(3)));
     listener.connection.leave_answered(3, 403, 6000, &mut listener.out);
     assert_eq!(resets_in(&listener.out), [(3, ErrorCode::CANCEL)]);
 }
 
-/// Who reads nothing behind an answer that is no error must be able to send all without it.
+/// A client that reads nothing after an answer without error must be able to send everything
+/// without reading.
 #[test]
 fn the_rest_of_a_request_that_was_answered_well_is_taken_if_its_window_has_room() {
     for (length, sent, status, is_reset) in [
@@ -628,7 +632,7 @@ fn the_rest_of_a_request_that_was_answered_well_is_taken_if_its_window_has_room(
         let expected = if is_reset { vec![(1, ErrorCode::NO_ERROR)] } else { vec![] };
         assert_eq!(resets_in(&listener.out), expected, "{name}");
     }
-    // A client that has not read our settings yet will have when it reads the answer.
+    // A client that has not read our settings yet has read them before the answer.
     let mut listener = server(Limits { stream_window_size: 100_000, ..Limits::DEFAULT });
     assert!(listener.feed(&post_of_length(1, "100000")));
     let Listener { connection, out, .. } = &mut listener;
@@ -646,7 +650,7 @@ fn streams_that_were_answered_and_go_on_count_among_those_of_their_client() {
     assert_eq!(listener.connection.stream_count(), 2);
 }
 
-/// A frame of which a part has come when its stream is left.
+/// A frame partly received when its stream is left.
 #[test]
 fn a_frame_is_dropped_from_where_its_stream_was_left() {
     for (flags, is_over) in [(0, false), (flag::END_STREAM, true)] {
@@ -719,7 +723,7 @@ fn goaway_ends_the_streams_that_were_not_taken() {
     assert_eq!(again, Err(weir_http::h2::OpenError::Closing));
 }
 
-/// One bad response is no fault of the requests beside it. What comes on streams that are closed is bounded.
+/// One invalid response does not affect other requests. Frames on closed streams are bounded.
 #[test]
 fn stream_errors_of_a_server_do_not_end_the_connection() {
     const ANSWERS: u32 = 1000;

@@ -1,4 +1,5 @@
-//! The table of HTTP/2 messages, and what is written for members and clients of either version.
+//! The table of HTTP/2 messages, and the messages written for members and clients of either
+//! version.
 
 mod cases;
 mod invariants;
@@ -29,7 +30,7 @@ fn decoded(list: &List) -> HeaderBlock {
     block
 }
 
-/// What `write` writes, as lines.
+/// The output of `write`, as lines.
 fn encoded(write: impl FnOnce(&mut BlockEncoder<'_>)) -> String {
     let mut out = Vec::new();
     write(&mut Encoder::new(4096).block(&mut out));
@@ -113,7 +114,7 @@ fn trailers_become_what_the_table_says() {
     }
 }
 
-/// What a rule did to the head holds for what comes behind the body, however the name is spelled.
+/// A rule's edit of a head also applies to the trailers, with any spelling of the name.
 #[test]
 fn trailers_obey_the_edits_of_their_head() {
     let mut edits = FieldEdits::default();
@@ -149,7 +150,8 @@ fn trailers_obey_the_edits_of_their_head() {
     assert!(!names.have(b"x-user"));
 }
 
-/// Set or removed means so for every name that a CGI-like recipient would take for it, in either direction.
+/// Setting or removing a field covers every name that a CGI-like recipient takes for it, in either
+/// direction.
 #[test]
 fn look_alikes_of_what_is_edited_do_not_travel() {
     let input =
@@ -193,7 +195,8 @@ fn look_alikes_of_what_is_edited_do_not_travel() {
     );
 }
 
-/// What members of HTTP/2 are forgiven; bare line feeds they cannot send, control characters they must not.
+/// Tolerated flaws of HTTP/2 members; they cannot send bare line feeds, and must not send control
+/// characters.
 #[test]
 fn flaws_of_members_of_http2() {
     let repeated = Flaws::NONE.with(Flaw::RepeatedContentLength);
@@ -229,7 +232,7 @@ fn flaws_of_members_of_http2() {
     }
 }
 
-/// The same request by either version is the same head to whoever decides about it.
+/// The same request in either version gives rules the same head.
 #[test]
 fn a_request_says_the_same_by_either_version() {
     let by_http1 =
@@ -327,7 +330,7 @@ fn tunnels_cross_from_either_version_to_the_other() {
         "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\
          Connection: upgrade\r\nUpgrade: websocket\r\n\r\n"
     );
-    // And the other way round.
+    // And the reverse.
     let input =
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
         Sec-WebSocket-Accept: x\r\nSec-WebSocket-Protocol: chat\r\n\r\n";
@@ -336,7 +339,7 @@ fn tunnels_cross_from_either_version_to_the_other() {
         encoded(|lines| write_response(&response, input, &forward, &FieldEdits::NONE, lines)),
         ":status: 200\nsec-websocket-protocol: chat\n"
     );
-    // A refusal stays what it is.
+    // A refusal stays unchanged.
     let mut block = decoded(&vec![(":status".to_owned(), "403".to_owned())]);
     assert_eq!(read_response(&mut block, true, request, Flaws::NONE, &mut response), Ok(()));
     assert_eq!((response.status, response.upgrade), (403, None));

@@ -1,7 +1,7 @@
-//! A client and a server of ours talk to each other: random cuts, windows, resets, settings, trailers and
-//! ends, from a seed that a failure names. Neither may ever find fault with the other, every byte that
-//! arrives is the one that was sent, and what nobody reset comes to its end. Where budgets are small, one of them
-//! may end the connection, and nothing else.
+//! A client and a server of our own talk to each other: random cuts, windows, resets, settings,
+//! trailers and ends, from a seed that a failure names. Neither may report an error of the other,
+//! every received byte equals the sent one, and every stream that was not reset ends. With small
+//! budgets one of them may end the connection, but nothing else may fail.
 
 use std::collections::BTreeMap;
 
@@ -36,15 +36,15 @@ struct View {
     head_sent: bool,
     head_received: bool,
     sent: u64,
-    /// What is to be sent, where it was announced.
+    /// The data to send, where it was announced.
     announced: Option<u64>,
     we_ended: bool,
     received: u64,
     peer_ended: bool,
-    /// Received and not given back.
+    /// Received and not returned to the window.
     held: u32,
     is_reset: bool,
-    /// The server has answered and wants nothing more of it.
+    /// The server has answered and does not want the rest.
     is_left: bool,
 }
 
@@ -58,7 +58,7 @@ struct Side {
     pings: u32,
     is_ending: bool,
     has_small_budgets: bool,
-    /// One of them has ended it.
+    /// One side has ended it.
     is_flooded: bool,
 }
 
@@ -136,7 +136,7 @@ impl Side {
         }
     }
 
-    /// A stream of those that live here.
+    /// A live stream.
     fn some_stream(&self, random: &mut Random) -> Option<u32> {
         let alive: Vec<u32> = self.connection.streams().map(|(stream, _)| stream).collect();
         if alive.is_empty() { None } else { Some(alive[random.below(alive.len())]) }
@@ -186,7 +186,7 @@ impl Side {
         self.views.entry(stream).or_default().is_reset = true;
     }
 
-    /// Leaves a stream that is answered.
+    /// Leaves an answered stream.
     fn leave(&mut self, stream: u32) {
         let Some(view) = self.views.get_mut(&stream) else { return };
         if view.we_ended && !view.peer_ended {
@@ -358,7 +358,7 @@ fn step(random: &mut Random, client: &mut Side, server: &mut Side) {
     }
 }
 
-/// Everything comes to its end.
+/// Everything ends.
 fn finish(random: &mut Random, client: &mut Side, server: &mut Side) {
     for round in 0..1000 {
         deliver(client, server, 1 << 20);
@@ -441,7 +441,7 @@ fn simulate(seed: u64) {
     }
 }
 
-/// A server refuses streams beyond its limit, of which the client may not have known yet.
+/// A server refuses streams above its limit, which the client may not have known yet.
 fn true_refusal(client: &Side) -> bool {
     client.connection.peer_settings().streams_max < 31
 }

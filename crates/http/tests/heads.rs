@@ -1,4 +1,4 @@
-//! What the tables do not show: limits, what a head tells, answers to HTTP/1.0 clients, reuse.
+//! Cases outside the tables: limits, properties of a head, answers to HTTP/1.0 clients, reuse.
 
 use weir_http::edits::{FieldEdits, RequestEdits, TrailerEdits};
 use weir_http::fields;
@@ -36,7 +36,7 @@ fn a_head_of_the_largest_size_passes_and_one_byte_more_does_not() {
     let size = length as u32;
     assert_eq!(outcome(size, input), Ok(Parsed::Complete { length }));
     assert_eq!(outcome(size - 1, input), Err(RequestError::HeadTooLarge));
-    // As soon as it is certain, though its end has not arrived.
+    // As soon as it is certain, before its end has arrived.
     assert_eq!(outcome(size - 1, &input[..length - 2]), Ok(Parsed::Partial));
     assert_eq!(outcome(size - 1, &input[..length - 1]), Err(RequestError::HeadTooLarge));
     assert_eq!(outcome(10, input), Err(RequestError::RequestLineTooLong));
@@ -44,7 +44,7 @@ fn a_head_of_the_largest_size_passes_and_one_byte_more_does_not() {
     assert_eq!(outcome(21, input), Err(RequestError::HeadTooLarge));
     assert_eq!(RequestError::RequestLineTooLong.status(), 414);
     assert_eq!(RequestError::HeadTooLarge.status(), 431);
-    // What follows the head does not count.
+    // Bytes after the head do not count.
     assert_eq!(
         outcome(size, &[input.as_slice(), &[b'x'; 100]].concat()),
         Ok(Parsed::Complete { length })
@@ -104,7 +104,7 @@ fn a_dripping_head_with_flaws_is_parsed_twice_not_at_every_byte() {
         arrivals.filter(|arrived| scan.scan(&input[..*arrived], &LIMITS)).collect::<Vec<_>>()
     };
     assert_eq!(ready(Flaws::ALL), [input.len()]);
-    // Where it is not overlooked, it is an error from the first flaw on.
+    // Where it is not tolerated, it is an error from the first flaw on.
     let lines = Flaws::NONE.with(Flaw::BareLineFeed);
     assert_eq!(ready(lines), (21..=input.len()).collect::<Vec<_>>());
     assert_eq!(ready(Flaws::NONE), (16..=input.len()).collect::<Vec<_>>());

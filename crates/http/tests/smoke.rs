@@ -1,4 +1,4 @@
-//! A short run of what the fuzz targets assert, over random mutations of the conformance cases.
+//! A short run of the fuzz targets' assertions, over random mutations of the conformance cases.
 
 mod cases;
 mod invariants;
@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// Bytes and words that matter to the grammars.
+/// Bytes and words with a meaning in the grammars.
 const PIECES: [&[u8]; 24] = [
     b"\r",
     b"\n",
@@ -107,7 +107,7 @@ fn mutated_bodies() {
     });
 }
 
-/// Short cases, each as often as makes up for their number.
+/// Short cases, each repeated to compensate for their small number.
 fn often(cases: impl Fn() -> Vec<Vec<u8>>) -> impl Iterator<Item = Vec<u8>> {
     (0..ROUNDS).flat_map(move |_| cases())
 }

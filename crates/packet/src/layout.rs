@@ -434,7 +434,7 @@ mod tests {
     /// The maps' layout when the version was last raised.
     const HEADER: (u32, u64) = (5, 17_438_015_332_107_307_857);
 
-    /// The header without comments and space, by FNV-1a.
+    /// The header without comments and space, hashed by FNV-1a.
     fn fingerprint() -> u64 {
         let mut text = include_str!("../bpf/maps.h").to_owned();
         while let Some((before, rest)) = text.split_once("/*") {
@@ -446,7 +446,8 @@ mod tests {
         })
     }
 
-    /// Maps outlast the program that made them. One that has others must not take them over.
+    /// Maps outlive the program that created them. A program with a different layout must not take
+    /// them over.
     #[test]
     fn other_maps_are_of_another_version() {
         assert_eq!(

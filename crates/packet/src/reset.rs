@@ -176,7 +176,7 @@ mod tests {
         assert!(matches!(if_supported(Err(Errno::MFILE)), Err(Error::Kernel { .. })));
     }
 
-    /// A sum over all with the checksum in it is zero.
+    /// The sum over all words, including the checksum, is zero.
     #[test]
     fn checksums_hold() {
         let v4 = packet_v4([192, 0, 2, 1].into(), [10, 0, 0, 9].into(), 80, 40_001, 0xfedc_ba98);

@@ -1,4 +1,4 @@
-//! What a packet costs, by BPF_PROG_TEST_RUN: `bench/packet-nanoseconds` keeps it for a commit.
+//! Cost of a packet, by BPF_PROG_TEST_RUN: `bench/packet-nanoseconds` keeps it for a commit.
 
 mod support;
 
@@ -10,9 +10,9 @@ use support::packet::{Carried, Packet};
 use weir_packet::plan::*;
 use weir_packet::{Rung, TrialOptions};
 
-/// Trials of each case, of which the median counts.
+/// Trials of each case; the median counts.
 const TRIALS: u16 = 20_000;
-/// So many of them are made with what is known of routes.
+/// This many of them use cached routes.
 const ROUTES_EACH: u16 = 100;
 /// A listener of this host behind SYN cookies.
 const OWN_LISTENER: &str = "10.0.1.1:80";
@@ -31,10 +31,11 @@ fn some_plan() -> Plan {
 
 /// Median of trials with these packets, which are numbered from 0.
 fn nanoseconds(bed: &mut Bed, packet: impl Fn(u16) -> Packet) -> u128 {
-    // A trial runs on what the one before has made of the packet: only the first is translated, so each is a call of its own.
+    // A trial runs on the previous one's output packet: only the first is translated, so each is a
+    // call of its own.
     let mut trial = |number: u16| {
         let packet = packet(number).bytes();
-        // As weir does it all the time.
+        // As weir does regularly.
         if number.is_multiple_of(ROUTES_EACH) {
             bed.path.get().watch_routes(Instant::now()).expect("routes");
         }
@@ -81,7 +82,7 @@ fn nanoseconds_per_packet() {
             tell(name, nanoseconds(bed, |number| syn("198.51.100.8", 10_000 + number, target)));
         }
         if rung == Rung::Xdp {
-            // The bed has taken this thread to its namespace.
+            // The bed has moved this thread to its namespace.
             std::fs::write("/proc/sys/net/ipv4/tcp_syncookies", "2").expect("cookies");
             let _listener = std::net::TcpListener::bind(OWN_LISTENER).expect("an own address");
             let flood = |number| syn("198.51.100.9", 10_000 + number, "10.0.1.1");

@@ -1,4 +1,5 @@
-//! What does not fit: forged ends of flows, frames for others, tags, the last ports, packets too big. By BPF_PROG_TEST_RUN.
+//! Invalid input: forged ends of flows, frames for others, tags, the last ports, packets too big.
+//! By BPF_PROG_TEST_RUN.
 
 mod support;
 
@@ -8,7 +9,7 @@ use support::packet::{Carried, Packet};
 use weir_packet::plan::*;
 use weir_packet::{Reason, Rung};
 
-/// A segment with other numbers than [`Packet::tcp`] gives it.
+/// A segment with other sequence numbers than those of [`Packet::tcp`].
 fn segment(mut packet: Packet, sequence: u32, acknowledged: u32) -> Vec<u8> {
     if let Carried::Tcp { sequence: its, acknowledged: acked, .. } = &mut packet.carried {
         (*its, *acked) = (sequence, acknowledged);
@@ -40,7 +41,7 @@ fn only_an_expected_reset_ends_a_flow_and_only_if_nothing_follows() {
         send(bed, "out0", segment(down(SYN | ACK), 5_000, 1_001));
         send(bed, "in0", segment(up(ACK), 1_001, 5_001));
         assert_eq!(state(bed), Open);
-        // Forged: their senders do not know the numbers.
+        // Forged: their senders do not know the sequence numbers.
         for sequence in [0, 1_000, 1_002, 0x8000_0000] {
             send(bed, "in0", segment(up(RST), sequence, 0));
             send(bed, "out0", segment(down(RST | ACK), sequence, 77));
@@ -52,7 +53,8 @@ fn only_an_expected_reset_ends_a_flow_and_only_if_nothing_follows() {
         assert_eq!(state(bed), Open);
         let later = weir_packet::now() + std::time::Duration::from_secs(60);
         assert!(bed.path.get().sweep(later).unwrap().ended.is_empty());
-        // One that fits, and yet more comes: of the sender itself, or of the other side a little later.
+        // One that fits, followed by more data: of the sender itself, or of the other side a little
+        // later.
         send(bed, "in0", segment(up(RST), 1_001, 0));
         assert_eq!(state(bed), Closing);
         send(bed, "in0", segment(up(ACK), 1_001, 5_001));
@@ -62,7 +64,7 @@ fn only_an_expected_reset_ends_a_flow_and_only_if_nothing_follows() {
         std::thread::sleep(std::time::Duration::from_millis(20));
         send(bed, "in0", segment(up(ACK), 1_001, 5_001));
         assert_eq!(state(bed), Open);
-        // So is it with a FIN that data follow.
+        // The same with a FIN followed by data.
         for (device, packet, sequence) in
             [("in0", up(FIN | ACK), 1_001), ("out0", down(FIN | ACK), 5_001)]
         {
@@ -76,7 +78,7 @@ fn only_an_expected_reset_ends_a_flow_and_only_if_nothing_follows() {
         }
         send(bed, "in0", more.bytes());
         assert_eq!(state(bed), Open);
-        // A reset in answer has the number that its sender was told last.
+        // A reset in answer has the number that its sender received last.
         send(bed, "out0", segment(down(ACK), 5_002, 1_050));
         send(bed, "in0", segment(up(RST), 1_050, 0));
         assert_eq!(state(bed), Closing);
@@ -85,7 +87,8 @@ fn only_an_expected_reset_ends_a_flow_and_only_if_nothing_follows() {
     });
 }
 
-/// A client has taken a port again of whose last connection no end was seen. Its numbers are lower than those.
+/// A client has reused a port whose last connection had no visible end. Its numbers are lower than
+/// those.
 #[test]
 fn a_connection_that_takes_an_old_one_s_ports_ends_by_its_own_numbers() {
     if !is_possible() {
@@ -95,7 +98,7 @@ fn a_connection_that_takes_an_old_one_s_ports_ends_by_its_own_numbers() {
     on_both(&plan(vec![one]), |bed| {
         let up = |flags| Packet::tcp("198.51.100.7", 4001, "192.0.2.1", 80, flags);
         let down = |flags| Packet::tcp("10.0.2.10", 80, "198.51.100.7", 4001, flags);
-        // Of the first connection its client alone has ended.
+        // Of the first connection only the client has ended its side.
         let (first, second) = ((0x7000_0000, 0x6000_0000), (0x1000, 0x2000));
         for (client, member) in [first, second] {
             let mut send = |device: &str, bytes: Vec<u8>| {
@@ -109,7 +112,7 @@ fn a_connection_that_takes_an_old_one_s_ports_ends_by_its_own_numbers() {
                 continue;
             }
             send("out0", segment(down(FIN | ACK), member + 1, client + 1));
-            // The client's end was the former connection's.
+            // The client's end belonged to the former connection.
             assert_eq!(state(bed), weir_packet::FlowState::Open);
             let bytes = segment(up(FIN | ACK), client + 1, member + 2);
             assert_eq!(bed.run("in0", &bytes).0, bed.redirect());
@@ -126,7 +129,8 @@ const OPENED: [(&str, u8, u32, u32); 4] = [
     ("out0", ACK, 5_301, 1_001),
 ];
 
-/// Segments of [`OPENED`], and of what follows: from where, its flags, its number and what it acknowledges.
+/// Segments of [`OPENED`], and those after it: the side, its flags, its number and its
+/// acknowledgement.
 #[track_caller]
 fn send(bed: &mut Bed, segments: &[(&str, u8, u32, u32)]) {
     for (device, flags, sequence, acknowledged) in segments {
@@ -139,7 +143,8 @@ fn send(bed: &mut Bed, segments: &[(&str, u8, u32, u32)]) {
     }
 }
 
-/// A burst that was lost on its way here takes the numbers far from those seen last. What is acknowledged tells it from what is forged.
+/// A burst lost on its way here moves the numbers far from those seen last. The acknowledgements
+/// distinguish it from forged segments.
 #[test]
 fn an_end_after_a_lost_burst_is_seen() {
     if !is_possible() {
@@ -150,7 +155,7 @@ fn an_end_after_a_lost_burst_is_seen() {
         send(bed, &OPENED);
         send(bed, &[("out0", FIN | ACK, 5_301, 1_001), ("in0", FIN | ACK, 201_001, 5_101)]);
         assert_eq!(state(bed), weir_packet::FlowState::Closing);
-        // What was lost is sent again.
+        // The lost data is sent again.
         send(bed, &[("in0", ACK, 1_001, 5_302)]);
         assert_eq!(state(bed), weir_packet::FlowState::Closing);
     });
@@ -165,7 +170,7 @@ fn forged_numbers_lead_the_way_for_no_end() {
     on_both(&plan(vec![one]), |bed| {
         send(bed, &OPENED);
         for (flags, far) in [(RST, 0x2000_0000), (FIN | ACK, 0x3000_0000)] {
-            // What was acknowledged before, and what nobody has sent.
+            // Data acknowledged before, and data never sent.
             for acknowledged in [0, 5_000, 5_302] {
                 send(bed, &[("in0", ACK, far, acknowledged), ("in0", flags, far, acknowledged)]);
                 send(bed, &[("out0", ACK, far, far), ("out0", flags, far, far)]);
@@ -173,7 +178,7 @@ fn forged_numbers_lead_the_way_for_no_end() {
                 assert_eq!(state(bed), weir_packet::FlowState::Open, "{flags} {acknowledged}");
             }
         }
-        // So far away is no window.
+        // No window is so large.
         send(bed, &[("in0", FIN | ACK, 0x5000_0000, 5_301), ("out0", FIN | ACK, 5_301, 1_001)]);
         assert_eq!(state(bed), weir_packet::FlowState::Open);
     });
@@ -187,7 +192,7 @@ fn a_forged_syn_leads_the_way_for_no_reset() {
     let one = with_member(server("one", Protocol::Tcp, "192.0.2.1:80"), "10.0.2.10", Some(80));
     on_both(&plan(vec![one]), |bed| {
         send(bed, &OPENED);
-        // With what its receiver says of it (RFC 5961, 4.2).
+        // With the receiver's reply to it (RFC 5961, 4.2).
         send(bed, &[("in0", SYN, 0x2000_0000, 0), ("out0", ACK, 5_301, 1_001)]);
         send(bed, &[("in0", RST, 0x2000_0001, 0)]);
         assert_eq!(state(bed), weir_packet::FlowState::Open);
@@ -238,10 +243,10 @@ fn frames_for_other_hardware_are_left_alone() {
         syn.ports().0 = 4002;
         syn.hardware[5] = 1;
         bed.is_stopped("in0", &syn.bytes(), Reason::OtherHardware);
-        // Neither is a flow that is there.
+        // Neither is an existing flow.
         syn.ports().0 = 4001;
         bed.is_stopped("in0", &syn.bytes(), Reason::OtherHardware);
-        // To all: none of ours, but `deny` holds.
+        // Broadcast: none of ours, but `deny` applies.
         syn.hardware[..6].copy_from_slice(&[255; 6]);
         bed.is_stopped("in0", &syn.bytes(), Reason::NotIp);
         syn.source = "203.0.113.9".parse().unwrap();
@@ -302,14 +307,15 @@ fn tags_are_known_or_left_alone_and_hide_nobody_from_deny() {
             assert_eq!(verdict, if bed.rung == Rung::Xdp { XDP_PASS } else { TCX_NEXT });
             assert_eq!(bed.count(Reason::NotOurs) - before, 1);
         }
-        // A tag that only bears a priority is taken off; at tcx the kernel has done so, which a trial leaves out.
+        // A tag with only a priority is removed; at tcx the kernel has removed it already, which a
+        // trial leaves out.
         if bed.rung == Rung::Tcx {
             return;
         }
         let mut out = Packet { hardware: TO_MEMBER, ttl: 63, ..good.clone() };
         out.target = "10.0.2.10".parse().unwrap();
         bed.becomes("in0", &tagged(&good, &[(Q, 0xe000)]), &out.bytes());
-        // Three are more than are looked behind.
+        // Three tags are more than the programs parse.
         bed.is_stopped("in0", &tagged(&denied[0], &[(AD, 1), (Q, 2), (Q, 3)]), Reason::NotIp);
         let cut = tagged(&good, &[(Q, 7)]);
         bed.is_stopped("in0", &cut[..16], Reason::Unparsed);
@@ -332,7 +338,7 @@ fn the_last_ports_are_found() {
         assert_eq!(all, 64, "{:?}", bed.counted());
         assert!(!sent(bed, 65));
         assert_eq!(bed.count(Reason::SourcePortsExhausted), 1);
-        // One is free, wherever: a client that asks again gets it within a few times.
+        // One port is free, anywhere: a client that retries gets it within a few attempts.
         let filter = weir_packet::FlowFilter { flows_max: 99, ..Default::default() };
         let flows = bed.path.get().flows(&filter).unwrap();
         bed.path.get().end_flow(&flows[40]).unwrap().expect("it was there");
@@ -388,13 +394,13 @@ fn too_big_is_answered_on_both_rungs() {
             assert_eq!(hex(&out[header..]), hex(&expected[header..]), "{:?}", bed.rung);
             assert_eq!(out[..12], expected[..12]);
         }
-        // Of a fragment that is not the first nobody is told.
+        // A fragment other than the first gets no error.
         let mut big = Packet::udp("198.51.100.7", 4003, "192.0.2.1", 80);
         big.payload = vec![3; 2_800];
         let [first, later] = big.fragments(1_000);
         assert_eq!(bed.run("in0", &first).0, bed.redirect());
         bed.is_stopped("in0", &later, Reason::TooBig);
-        // Who sends nothing else is not told each time.
+        // A sender that sends nothing else does not get an error each time.
         let mut many = Packet::udp("198.51.100.7", 4_001, "192.0.2.1", 80);
         many.payload = vec![3; 1_400];
         let (answered, began) = (bed.count(Reason::TooBigAnswered), std::time::Instant::now());
@@ -410,7 +416,8 @@ fn too_big_is_answered_on_both_rungs() {
     });
 }
 
-/// The kernel hands over more than a header can say (BIG TCP): 0 is in its place.
+/// The kernel passes packets longer than the header's length field allows (BIG TCP): the field is
+/// 0.
 #[test]
 fn what_is_too_long_for_its_header_is_counted_whole() {
     if !is_possible() {
@@ -457,7 +464,7 @@ fn a_port_rests_while_others_of_the_same_member_are_free() {
         let target = if number % 4 == 0 { "192.0.2.1" } else { "192.0.2.2" };
         let syn = Packet::tcp("198.51.100.7", 4_000 + number, target, 80, SYN);
         let (verdict, out) = bed.run("in0", &Packet { hardware: ADC_IN, ..syn }.bytes());
-        // The neighbour of the second is not known, and nothing else is asked of it.
+        // The second's neighbour is unknown, and nothing else is requested from it.
         if number % 4 == 0 {
             assert_eq!(verdict, TCX_REDIRECT, "{:?}", bed.counted());
             of_first.push(ports_of(&out).0);

@@ -1,5 +1,5 @@
-//! What hosts and their neighbours do: packets too big, drivers that do not send, new hardware addresses, tags, signals. The kernel's own TCP
-//! and UDP at both ends.
+//! Behaviour of hosts and neighbours: packets too big, drivers without XDP transmit, new hardware
+//! addresses, tags, signals. The kernel's own TCP and UDP at both ends.
 
 mod support;
 
@@ -17,8 +17,8 @@ fn too_big_is_told() {
     if !is_possible() {
         return;
     }
-    // Whole checksums, or such that a device makes; by a device that sends for XDP, or one that does not: what it passes on is
-    // answered one rung lower.
+    // Complete checksums, or those left to a device; through a device with XDP transmit, or one
+    // without: packets for it are handled one rung lower.
     for (rung, client_sums, sends) in [
         (Rung::Xdp, "off", true),
         (Rung::Xdp, "off", false),
@@ -31,7 +31,7 @@ fn too_big_is_told() {
         if !sends {
             net.client.run("ethtool -K c0 gro off");
         }
-        // The way to the members is narrower than both ends know.
+        // The path to the members has a smaller MTU than both ends know.
         net.adc.ip("route replace 10.0.2.0/24 dev a1 mtu lock 1300");
         net.adc.ip("-6 route del fd00:2::/64 dev a1");
         net.adc.ip("-6 route add fd00:2::/64 dev a1 mtu lock 1300");
@@ -60,7 +60,7 @@ fn too_big_is_told() {
     }
 }
 
-/// A listener of this host behind a device that does not send for XDP: the kernel answers SYNs by itself.
+/// A listener of this host behind a device without XDP transmit: the kernel answers SYNs itself.
 #[test]
 fn cookies_need_a_device_that_sends_for_xdp() {
     if !is_possible() {
@@ -90,13 +90,13 @@ fn cookies_need_a_device_that_sends_for_xdp() {
     }
 }
 
-/// One that allows for fragments makes them once it has been told.
+/// A sender that allows fragmentation fragments once it has been notified.
 fn sender_makes_fragments(net: &Net, path: &Path) {
     let member = net.server.within(|| UdpSocket::bind("10.0.2.10:53").unwrap());
     member.set_read_timeout(Some(STEP_MAX)).unwrap();
     net.client.set(&["net.ipv4.ip_no_pmtu_disc=1"]);
     let client = net.client.within(|| UdpSocket::bind("10.0.1.2:0").unwrap());
-    // What TCP has learnt is not known here.
+    // The MTU that TCP has learnt is not known here.
     net.client.ip("route flush cache");
     let before = count(path, Reason::TooBigAnswered);
     let datagram = [7; 1_400];
@@ -108,13 +108,14 @@ fn sender_makes_fragments(net: &Net, path: &Path) {
     assert_eq!(member.recv(&mut buffer).unwrap(), datagram.len());
 }
 
-/// The verifier gives up when a signal is pending, and weir gets them while it loads: of an operator, or a child that ended.
+/// The verifier gives up when a signal is pending, and weir receives signals while it loads: from
+/// an operator, or of a child that ended.
 #[test]
 fn programs_are_loaded_though_signals_come() {
     if !is_possible() {
         return;
     }
-    // It is stopped and goes on, less and less often.
+    // It is stopped and continued, less and less often.
     let line = format!(
         "for rest in 0.005 0.01 0.02 0.04 0.08 0.2 0.4; do kill -STOP {0}; sleep 0.005; kill -CONT {0}; sleep $rest; done",
         std::process::id()
@@ -134,7 +135,7 @@ fn what_a_driver_does_not_send_for_xdp_is_sent_one_rung_lower() {
         return;
     }
     let net = Net::new(1500);
-    // Neither XDP nor GRO: its peer hands it nothing of XDP.
+    // Neither XDP nor GRO: its peer passes it no XDP frames.
     net.server.run("ethtool -K s0 gro off");
     let mut path = Path::open();
     let _server = net.tcp_server("10.0.2.10:8080");
@@ -157,7 +158,7 @@ fn what_a_driver_does_not_send_for_xdp_is_sent_one_rung_lower() {
     let before = count(&path, Reason::OtherDevice);
     echo(&mut stream, 100_000);
     assert_eq!(count(&path, Reason::OtherDevice), before);
-    // Another hardware address has to be known, too.
+    // Another hardware address has to be learned, too.
     let seen = weir_packet::look(&names);
     net.adc.ip("link set a0 address 02:00:00:00:77:01");
     assert_ne!(weir_packet::look(&names), seen);
@@ -175,7 +176,7 @@ fn a_member_that_changes_its_hardware_address_is_found_again() {
     }
     for rung in [Rung::Xdp, Rung::Tcx] {
         let net = Net::new(1500);
-        // What takes longer otherwise.
+        // Settings that would take longer otherwise.
         for (name, value) in [("delay_first_probe_time", 1), ("retrans_time_ms", 200)] {
             net.adc.set(&[&format!("net.ipv4.neigh.a1.{name}={value}")]);
         }
@@ -188,7 +189,8 @@ fn a_member_that_changes_its_hardware_address_is_found_again() {
         let (mut stream, _) = net.served("192.0.2.1:80");
         echo(&mut stream, 1_000);
         let shown = || net.adc.run("ip neigh show 10.0.2.10 dev a1");
-        // Nothing of it says so: it does not ask either, for it has a neighbour for good.
+        // No packet reveals it: the host does not ask either, because its neighbour entry is
+        // permanent.
         let own = net.adc.run("cat /sys/class/net/a1/address");
         let before = net.server.run("cat /sys/class/net/s0/address");
         net.server
@@ -214,7 +216,8 @@ fn only_neighbours_that_packets_go_to_are_confirmed() {
         return;
     }
     let net = Net::new(1500);
-    // Beside the one that programs are attached to: those toward members and their routers, and one that nothing goes by.
+    // Besides the device with the programs: devices towards members and their routers, and an
+    // unused one.
     for (number, device) in [(3, "toward"), (4, "router"), (5, "beside"), (6, "six")] {
         net.adc.ip(&format!("link add {device} type veth peer name {device}1"));
         for half in [device.to_owned(), format!("{device}1")] {
@@ -260,7 +263,7 @@ fn only_neighbours_that_packets_go_to_are_confirmed() {
         (vec![four], &["10.0.4.9", "10.0.5.9", "fd00:6::9"]),
         (vec![both.clone()], &["10.0.5.9", "fd00:6::9"]),
         (vec![both, six], &["10.0.5.9"]),
-        // What goes by the routing table may go anywhere.
+        // Packets that follow the routing table may go anywhere.
         (vec![forward], &[]),
     ] {
         path.get().apply(&Plan { virtual_servers, ..Plan::default() }).unwrap();
@@ -287,7 +290,7 @@ fn what_goes_by_the_routing_table_outlasts_its_virtual_server() {
     let (mut stream, _) = net.served("10.0.2.10:8080");
     path.get().sweep(now()).unwrap();
     assert_eq!(path.get().flows_to_members(), 0, "nobody has to wait for it");
-    // While weir drains, what is new is the kernel's.
+    // While weir drains, new flows belong to the kernel.
     forward.delivery = Delivery::Pass;
     path.get().apply(&plan(forward)).unwrap();
     echo(&mut stream, 100_000);
@@ -303,7 +306,7 @@ fn what_goes_by_the_routing_table_outlasts_its_virtual_server() {
     }
 }
 
-/// Sends a frame of hexadecimal digits by a device, as it is.
+/// Sends a frame of hexadecimal digits through a device, unchanged.
 const SEND: &str = "import socket, sys\n\
     own = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n\
     own.bind((sys.argv[1], 0))\n\
@@ -340,7 +343,8 @@ fn a_tag_that_only_bears_a_priority_is_none_and_others_hide_nobody() {
     };
     for rung in [Rung::Xdp, Rung::Tcx] {
         path.attach(&["a0", "a1"], rung);
-        // One of 802.1ad is another's, whatever its number; what comes after it was seen after it.
+        // A frame with an 802.1ad tag belongs to others, whatever its number; frames after it were
+        // seen after it.
         let mut provider = frame("10.0.1.3", 0xa000);
         provider[12..14].copy_from_slice(&0x88a8u16.to_be_bytes());
         send_frame(&net, "c0", &provider);

@@ -209,7 +209,7 @@ fn flows_outlive_the_process_and_its_programs() {
         let applied = path.get().apply(&other).unwrap();
         assert_eq!(applied.removed_members.len(), 1);
         echo(&mut stream, 100_000);
-        // Without its virtual server it is ended, and both ends hear of it.
+        // Without its virtual server it is ended, and both ends are notified.
         let mut resetter = Resetter::open().unwrap();
         assert_eq!(path.get().apply(&Plan::default()).unwrap().removed_virtual_servers, ["one"]);
         let ended = path.get().sweep(now()).unwrap().ended;
@@ -247,7 +247,7 @@ fn what_rests_is_reset() {
         flows_max: 10,
         ..FlowFilter::default()
     };
-    // Until the last acknowledgement is through.
+    // Until the last acknowledgement has passed.
     until("quiet", || net.server.run("ss -Htin sport = :8080").contains("unacked").eq(&false));
     let flows = path.get().flows(&filter).unwrap();
     assert_eq!((flows.len(), flows[0].state), (1, FlowState::Open));
@@ -261,7 +261,7 @@ fn what_rests_is_reset() {
     until("the member is reset, too", || {
         net.server.run("ss -Htn state established sport = :8080").is_empty()
     });
-    // What both ends have closed is forgotten soon.
+    // A flow closed by both ends is forgotten soon.
     let (stream, _) = net.served("192.0.2.1:80");
     drop(stream);
     until("closed", || {
@@ -313,7 +313,7 @@ fn tags_are_put_in_and_taken_out() {
         return;
     }
     let net = Net::new(1500);
-    // Members in a VLAN, clients not; the answer goes the other way.
+    // Members in a VLAN, clients not; the reply crosses in the other direction.
     let made = std::process::Command::new("ip")
         .args([
             "-n",
@@ -380,7 +380,7 @@ fn nothing_is_left_behind() {
     until("detached", || !attached(&net));
     assert!(!folder.exists());
     assert!(weir_packet::detach_leftovers(&pins, None).unwrap().is_empty());
-    // An interface that is not named any more is let go of.
+    // An interface that is no longer listed is released.
     path.path = Some(weir_packet::PacketPath::open(&path.options).unwrap());
     path.attach(&["a0", "a1"], Rung::Xdp);
     path.attach(&["a1"], Rung::Xdp);

@@ -1,4 +1,4 @@
-//! The compiled object is what its sources make, and both sides of the maps agree.
+//! The compiled object matches its sources, and both sides of the maps agree.
 
 use std::process::Command;
 

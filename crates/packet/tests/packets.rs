@@ -1,4 +1,5 @@
-//! Packet in, packet out: both programs by BPF_PROG_TEST_RUN, against packets whose checksums are computed from scratch.
+//! Packet in, packet out: both programs by BPF_PROG_TEST_RUN, checked against packets whose
+//! checksums are computed from scratch.
 
 mod support;
 
@@ -160,7 +161,7 @@ fn a_member_sees_its_own_of_the_source_addresses() {
                 Packet::new(&format!("198.51.100.{port}"), "192.0.2.1", Carried::Other(47)),
             ] {
                 let (verdict, out) = bed.run("in0", &packet.bytes());
-                // What has no ports has its address alone, and one flow.
+                // A protocol without ports has only addresses, and one flow.
                 if verdict == bed.redirect() {
                     seen.insert((out[33], out[29]));
                 }
@@ -277,7 +278,8 @@ fn fragments_follow_their_first() {
     });
 }
 
-/// What follows the header that says so is of the first fragment alone; the others repeat what it names (RFC 8200, 4.5).
+/// The header after the fragment header is only in the first fragment; the others repeat its type
+/// (RFC 8200, 4.5).
 #[test]
 fn fragments_of_ipv6_follow_a_first_with_more_headers() {
     if !is_possible() {
@@ -288,7 +290,7 @@ fn fragments_of_ipv6_follow_a_first_with_more_headers() {
         "fd00:2::10",
         Some(5353),
     )]);
-    // Options that say nothing, before the datagram.
+    // No-op options before the datagram.
     let with_options = |inner: &Packet| {
         let mut packet = Packet { carried: Carried::Other(60), df: false, id: 78, ..inner.clone() };
         packet.payload = [&[17, 0, 1, 4, 0, 0, 0, 0], &inner.segment()[..]].concat();
@@ -327,7 +329,7 @@ fn icmp_errors_about_no_packet_are_left_alone() {
     });
 }
 
-/// One that makes fragments has to hear of those that are too big.
+/// A host that fragments must be told about packets that are too big.
 #[test]
 fn icmp_errors_about_fragments_are_translated_inside() {
     if !is_possible() {
@@ -357,7 +359,7 @@ fn icmp_errors_about_fragments_are_translated_inside() {
             let mut out = Packet { hardware: TO_CLIENT, ttl: 63, ..error.clone() };
             out.payload = about(&Packet { ttl: 63, ..packet.clone() }, 0);
             bed.becomes("out0", &error.bytes(), &out.bytes());
-            // Which flow another fragment is of is not said.
+            // The flow of another fragment is not known.
             error.hardware = TO_MEMBER;
             error.hardware.rotate_left(6);
             error.payload = about(&sent, 1);
@@ -417,7 +419,7 @@ fn icmp_errors_are_translated_inside() {
                     error.payload = about(sent.datagram());
                     let mut out =
                         Packet { hardware: TO_CLIENT, ttl: 63, source: seen, ..error.clone() };
-                    // As the client sent it, but for the hop that it has gone.
+                    // As the client sent it, except for the hop count.
                     out.payload = about(Packet { ttl: 63, ..packet.clone() }.datagram());
                     bed.becomes("out0", &error.bytes(), &out.bytes());
                 }
@@ -503,7 +505,7 @@ fn prefixes_are_of_one_family() {
     on_both(&plan(vec![any("0.0.0.0/0:*")]), |bed| {
         bed.is_stopped("in0", &v6.bytes(), Reason::NotOurs);
         assert_eq!(bed.run("in0", &v4.bytes()).0, bed.redirect());
-        // An IPv6 packet with addresses that stand for IPv4 belongs to no flow of IPv4.
+        // An IPv6 packet with IPv4-mapped addresses belongs to no IPv4 flow.
         let mut mapped = v6.clone();
         mapped.source = "::ffff:198.51.100.7".parse().unwrap();
         mapped.target = "::ffff:10.0.2.10".parse().unwrap();
@@ -513,7 +515,7 @@ fn prefixes_are_of_one_family() {
     on_both(&deny("::"), |bed| {
         bed.is_stopped("in0", &v4.bytes(), Reason::NotOurs);
         bed.is_stopped("in0", &v6.bytes(), Reason::Denied);
-        // The plan after the next finds no rest of this one.
+        // The plan after the next finds no remains of this one.
         bed.path.get().apply(&Plan::default()).unwrap();
         bed.path.get().apply(&deny("0.0.0.0")).unwrap();
         bed.is_stopped("in0", &v4.bytes(), Reason::Denied);

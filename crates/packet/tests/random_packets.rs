@@ -1,4 +1,4 @@
-//! Random packets against a model, and Scapy's opinion of their checksums.
+//! Random packets compared with a model, and their checksums with Scapy's.
 
 mod support;
 
@@ -12,7 +12,7 @@ use weir_packet::Rung;
 use weir_packet::plan::*;
 use weir_testing::Random;
 
-/// One flow's fields, by chance.
+/// Random fields of one flow.
 fn some_packet(random: &mut Random, number: u32) -> Packet {
     let is_v4 = random.percent(50);
     let (source, target) = if is_v4 {
@@ -66,7 +66,7 @@ fn some_packet(random: &mut Random, number: u32) -> Packet {
     packet
 }
 
-/// Runs random packets, with the model's word for each; the frames that came out.
+/// Runs random packets and compares each with the model; returns the output frames.
 fn random_packets(rung: Rung, seed: u64, packets: u32) -> Vec<Vec<u8>> {
     let mut v4 = with_member(server("v4", Protocol::Any, "192.0.2.1:*"), "10.0.2.10", None);
     v4.source = source_addresses("10.0.2.1", 1_024, 65_535);
@@ -78,7 +78,8 @@ fn random_packets(rung: Rung, seed: u64, packets: u32) -> Vec<Vec<u8>> {
     for number in 0..packets {
         let packet = some_packet(&mut random, number);
         let (verdict, out) = bed.run("in0", &packet.bytes());
-        // Two sources of a protocol without ports look the same to the member: the second has no address to itself.
+        // Two sources of a protocol without ports look the same to the member: the second needs an
+        // address of its own.
         if verdict != bed.redirect() && matches!(packet.carried, Carried::Other(_)) {
             continue;
         }

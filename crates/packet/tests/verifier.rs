@@ -1,11 +1,11 @@
-//! How far the kernel's verifier walks before it takes a program. It gives up behind a million instructions, and what it walks is time
-//! in which weir starts.
+//! Number of instructions that the kernel's verifier examines before it accepts a program. It gives
+//! up after a million, and the time delays weir's start.
 
 mod support;
 
 use support::{Path, is_possible};
 
-/// Half of where it gives up. Linux 6.18 walks 287,269 for XDP.
+/// Half of the verifier's limit. Linux 6.18 examines 287,269 for XDP.
 const WALKED_MAX: u32 = 500_000;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Ways that programs keep for a moment, and what keeps them from it. By BPF_PROG_TEST_RUN.
+//! Routes that programs cache for a moment, and conditions that prevent it. By BPF_PROG_TEST_RUN.
 
 mod support;
 
@@ -15,7 +15,7 @@ fn one_plan() -> Plan {
     plan(vec![with_member(server("one", Protocol::Udp, "192.0.2.1:53"), "10.0.2.10", Some(53))])
 }
 
-/// Sends a packet of a client. The last byte of the neighbour that it goes to.
+/// Sends a packet of a client. Returns the last byte of its neighbour's address.
 fn neighbour_of(bed: &mut Bed, client: &str) -> u8 {
     let (verdict, frame) = bed.run("in0", &Packet::udp(client, 4_001, "192.0.2.1", 53).bytes());
     assert_eq!(verdict, bed.redirect(), "{:?}", bed.counted());
@@ -36,7 +36,7 @@ fn a_way_is_kept_for_a_moment_and_no_longer() {
     on_both(&one_plan(), |bed| {
         let began = Instant::now();
         let mut last = 1;
-        // The neighbour has changed when the packet comes; how long ago is the scheduler's matter.
+        // The neighbour has changed when the packet arrives; how long ago depends on the scheduler.
         loop {
             let before = neighbour_of(bed, "198.51.100.7");
             assert_eq!(before, last);
@@ -63,14 +63,14 @@ fn what_is_too_long_for_a_way_that_is_kept_is_too_long() {
         let redirect = bed.redirect();
         for (bytes, answers) in [(100, 0), (972, 0), (973, 1), (972, 1)] {
             packet.payload = vec![7; bytes];
-            // Too big is answered by where it came from.
+            // A packet that is too big is answered to the device it came from.
             assert_eq!(bed.run("in0", &packet.bytes()).0, redirect, "{:?}", bed.counted());
             assert_eq!(bed.count(weir_packet::Reason::TooBigAnswered), answers, "{bytes}");
         }
     });
 }
 
-/// What each of these changes makes ways depend on, and how it is taken back.
+/// The dependency that each of these changes adds to routes, and how to undo it.
 const CHANGES: &[(&str, &str)] = &[
     ("rule add from 203.0.113.0/24 lookup 77", "rule del from 203.0.113.0/24 lookup 77"),
     ("rule add iif in0 lookup 77", "rule del iif in0 lookup 77"),
@@ -92,11 +92,11 @@ fn ways_are_kept_only_where_they_depend_on_destinations_alone() {
         bed.ip(change);
         assert!(!bed.path.get().watch_routes(now).expect("routes"), "{change}");
         bed.ip(back);
-        // They are not read over and over.
+        // They are not read repeatedly.
         assert!(!bed.path.get().watch_routes(now).expect("routes"), "{change}");
         now += STEP_MAX;
     }
-    // What is there before it begins to watch.
+    // State that exists before it begins to watch.
     let mut other = support::Path::open();
     assert!(other.get().watch_routes(now).expect("routes"));
     bed.ip("rule add fwmark 1 lookup 77");

@@ -1,4 +1,4 @@
-//! Sessions against rustls as the other side, and against each other: every version and suite, every cut.
+//! Sessions against rustls as the peer, and against each other: every version and suite, every cut.
 
 use std::io::{IoSlice, Read, Write};
 use std::sync::Arc;
@@ -121,7 +121,7 @@ impl Peer {
     }
 }
 
-/// Lets rustls take and give everything; what it read.
+/// Lets rustls read and write everything; returns the data that it read.
 fn serve(
     connection: &mut rustls::Connection,
     mut incoming: &[u8],
@@ -142,7 +142,8 @@ fn serve(
     Ok(out)
 }
 
-/// Passes bytes until nobody has any, in pieces of so many; what rustls read.
+/// Passes bytes until neither side has any, in pieces of this size; returns the data that rustls
+/// read.
 fn exchange(peer: &mut Peer, other: &mut rustls::Connection, piece_bytes: usize) -> Vec<u8> {
     let read = pass(peer, other, piece_bytes);
     assert_eq!(peer.error, None);
@@ -218,7 +219,7 @@ fn as_a_client_of_rustls() {
         let pair = pair(only(suite), version);
         for round in 0..2 {
             let mut client = Peer::new(Session::client(&pair.client, name()).expect("a session"));
-            // Before the handshake is done: it goes out with the end of that.
+            // Before the handshake is complete: it goes out with its end.
             client.send(&[b"GET"]);
             assert_eq!(client.session.waiting_bytes(), 3);
             let server = ServerConnection::new(Arc::clone(&pair.server)).expect("a server");
@@ -235,7 +236,7 @@ fn as_a_client_of_rustls() {
     }
 }
 
-/// What waits is of a protocol: a server that has not agreed to it gets none of it.
+/// Waiting data belongs to a protocol: a server that has not agreed to it gets none of it.
 #[test]
 fn nothing_is_sent_to_a_server_that_does_not_agree_to_the_protocol() {
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
@@ -246,7 +247,7 @@ fn nothing_is_sent_to_a_server_that_does_not_agree_to_the_protocol() {
             Arc::make_mut(&mut pair.client).alpn_protocols = vec![b"h2".to_vec()];
             Arc::make_mut(&mut pair.server).alpn_protocols = offered.to_vec();
             if !offered.is_empty() && !agrees {
-                // One that knows ALPN would refuse the handshake by itself.
+                // A server with ALPN would refuse the handshake itself.
                 Arc::make_mut(&mut pair.client).alpn_protocols = offered.to_vec();
             }
             let session = Session::client(&pair.client, name()).expect("a session");
@@ -278,7 +279,7 @@ fn keys_are_renewed_by_either_side() {
     assert_eq!(server.data, (0..100).collect::<Vec<u8>>());
 }
 
-/// A sound connection between a session and rustls.
+/// A working connection between a session and rustls.
 fn connected(version: &'static rustls::SupportedProtocolVersion) -> (Peer, rustls::Connection) {
     let pair = pair(|_| {}, version);
     let mut server = Peer::new(Session::server(&pair.server).expect("a session"));
@@ -342,7 +343,7 @@ fn a_handshake_with_what_is_no_tls_fails_with_an_alert() {
     }
 }
 
-/// A type that is known elsewhere (heartbeat) and one that nobody knows, wherever a handshake is.
+/// A type known elsewhere (heartbeat) and an unknown one, at any place of a handshake.
 #[test]
 fn a_record_of_unknown_type_ends_a_handshake_at_once() {
     const HEARTBEAT: u8 = 24;
@@ -376,7 +377,7 @@ fn a_record_of_unknown_type_ends_a_handshake_at_once() {
             client.receive(&flight[..flight.len() / 2]);
             assert_eq!(client.error, None);
             let after = flight[flight.len() / 2..].to_vec();
-            // In the middle of a record the byte is part of that; behind it, it is not.
+            // In the middle of a record the byte is part of it; behind it, it is not.
             let end = flight.len() - after.len() + client.input_left();
             client.receive(&flight[flight.len() / 2..end]);
             client.receive(&[content]);
@@ -399,7 +400,7 @@ fn a_handshake_in_small_records() {
     }
 }
 
-/// A pair whose client has a session with which it may send early data, which no other server knows.
+/// A pair whose client has a session that allows early data, unknown to every other server.
 fn with_early_data(suite: rustls::SupportedCipherSuite, bytes_max: u32) -> Pair {
     let mut pair = pair(only(suite), &rustls::version::TLS13);
     Arc::make_mut(&mut pair.server).max_early_data_size = bytes_max;
@@ -411,7 +412,7 @@ fn with_early_data(suite: rustls::SupportedCipherSuite, bytes_max: u32) -> Pair 
     pair
 }
 
-/// Early data that is not accepted is passed over, up to the limit, each byte counted once.
+/// Rejected early data is skipped, up to the limit, each byte counted once.
 #[test]
 fn early_data_that_is_rejected_is_counted_once() {
     const LIMIT_BYTES: u32 = 16_384;
@@ -424,7 +425,7 @@ fn early_data_that_is_rejected_is_counted_once() {
         {
             let mut pair = with_early_data(suite.1, LIMIT_BYTES);
             let server = Arc::make_mut(&mut pair.server);
-            // Another server: it has never heard of the session.
+            // Another server: it does not know the session.
             server.session_storage = rustls::server::ServerSessionMemoryCache::new(8);
             let mut client =
                 ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
@@ -450,7 +451,7 @@ fn early_data_that_is_rejected_is_counted_once() {
     }
 }
 
-/// Empty records and warnings cost the peer nothing; so there is an end to them.
+/// Empty records and warnings cost the peer nothing; so their number is limited.
 #[test]
 fn records_without_data_have_an_end() {
     let (mut server, mut client) = connected(&rustls::version::TLS13);
@@ -474,8 +475,8 @@ fn next(state: &mut u64) -> usize {
     *state as usize
 }
 
-/// Whatever is changed in what a peer sends, and wherever it is cut: the handshake fails or goes on, the peer is
-/// told what can be told, and nothing panics.
+/// For any change in a peer's bytes, and any cut: the handshake fails or continues, the peer gets
+/// an alert if possible, and nothing panics.
 #[test]
 fn a_handshake_that_was_changed_fails_in_order() {
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
@@ -518,8 +519,8 @@ fn a_handshake_that_was_changed_fails_in_order() {
     }
 }
 
-/// A client that does not trust the server says so, with the part of a message that it has not looked at
-/// still in its buffer.
+/// A client that does not trust the server reports it, with an unexamined part of a message still
+/// in its buffer.
 #[test]
 fn a_server_that_is_not_trusted_is_told_so() {
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
@@ -540,14 +541,14 @@ fn a_server_that_is_not_trusted_is_told_so() {
     }
 }
 
-/// A pair as that of `with_early_data`, and the server's early data can be answered early.
+/// A pair like that of `with_early_data`, and the server can answer early data early.
 fn early_pair(bytes_max: u32) -> Pair {
     let mut pair = with_early_data(SUITES[0].1, bytes_max);
     Arc::make_mut(&mut pair.server).send_half_rtt_data = true;
     pair
 }
 
-/// A client with so many records of early data, and its first flight.
+/// A client with this many records of early data, and its first flight.
 fn early_client(pair: &Pair, records: &[&[u8]]) -> (rustls::Connection, Vec<u8>) {
     let mut client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
     for record in records {
@@ -571,7 +572,7 @@ fn early_data_is_answered_before_the_handshake_is_done() {
         assert!(agreed.is_early && agreed.is_resumed);
         let long = vec![7; 50_000];
         server.send(&[b"200", &long]);
-        // With the flight of the server, before a word of the client's.
+        // With the flight of the server, before any byte of the client's.
         let answer = server.take_output();
         let mut read = Vec::new();
         let finished = serve(&mut client, &answer, &mut read).expect("sound");
@@ -601,7 +602,7 @@ fn early_data_can_be_answered_and_the_connection_closed() {
     assert!(client.process_new_packets().expect("a state").peer_has_closed());
 }
 
-/// What is sent while part of the client's last message is here waits for the rest of that.
+/// Data sent while part of the client's last message has arrived waits for the rest of it.
 #[test]
 fn an_answer_within_a_message_waits_for_its_end() {
     let mut pair = early_pair(1_000);
@@ -630,14 +631,14 @@ fn an_answer_within_a_message_waits_for_its_end() {
     assert_eq!(exchange(&mut server, &mut client, 1_000), b"200");
 }
 
-/// RFC 8446 section 8.1: the session is taken out when it is used.
+/// RFC 8446 section 8.1: the session is removed when it is used.
 #[test]
 fn a_recorded_first_flight_is_accepted_once() {
     let mut pair = early_pair(1_000);
     let cache = Arc::new(weir_tls::session_cache::SessionCache::new(1 << 20));
     let sessions = weir_tls::server::Sessions::Stateful { cache, early_data: true };
     pair.server = weir_tls::server::with_sessions(&pair.server, &sessions);
-    // The session that the client has is another server's.
+    // The client's session belongs to another server.
     let session = Session::server(&pair.server).expect("a session");
     let client = ClientConnection::new(Arc::clone(&pair.client), name()).expect("a client");
     exchange(&mut Peer::new(session), &mut rustls::Connection::from(client), 1_000);
@@ -658,7 +659,7 @@ fn a_recorded_first_flight_is_accepted_once() {
 fn more_early_data_than_is_allowed_ends_it() {
     const ALLOWED_BYTES: usize = 1_000;
     let pair = early_pair(ALLOWED_BYTES as u32);
-    // A client that takes no notice of the limit, as rustls does: its ticket allows it more.
+    // A client that ignores the limit, as rustls does: its ticket allows it more.
     let mut strict = pair.server.clone();
     Arc::make_mut(&mut strict).max_early_data_size = 100;
     for (bytes, is_taken) in [(100, true), (101, false)] {
@@ -674,7 +675,7 @@ fn more_early_data_than_is_allowed_ends_it() {
     }
 }
 
-/// The records that these bytes are.
+/// The records in these bytes.
 fn records(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     while let [_, _, _, high, low, ..] = *bytes {
@@ -685,8 +686,8 @@ fn records(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     found
 }
 
-/// Records of an established session that are cut, lost, sent twice, out of turn or of another type: what is
-/// delivered is the beginning of what was sent, and never anything else.
+/// Records of an established session that are cut, lost, repeated, reordered or of another type:
+/// the delivered data is a prefix of the sent data, and never anything else.
 #[test]
 fn records_that_were_changed_deliver_nothing_but_the_beginning() {
     let mut failed = 0;

@@ -152,14 +152,14 @@ fn wrong_usage_gives_2_and_help_has_examples() {
     }
 }
 
-/// The end of a pipe whose reader has gone.
+/// The writing end of a pipe whose reader has gone.
 fn broken_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     writer.into()
 }
 
-/// `set -o pipefail; weir check … | head -1 && deploy` must not take a broken file.
+/// `set -o pipefail; weir check … | head -1 && deploy` must not accept an invalid file.
 #[test]
 fn a_reader_that_has_gone_changes_no_verdict() {
     let faulty = Temporary::new("pipe.yaml", "pools: {}\n");
@@ -195,7 +195,7 @@ fn an_answer_that_cannot_be_written_gives_3_and_says_so() {
     }
 }
 
-/// The help and the documentation say the same of the exit status.
+/// The help and the documentation agree about the exit status.
 #[test]
 fn the_exit_status_is_documented() {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

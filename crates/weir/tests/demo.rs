@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// The demo ends on its own after this, whatever becomes of the test.
+/// The demo ends on its own after this, whatever happens to the test.
 const DURATION_MAX: &str = "60s";
 
 /// Ends within this time when told to.
@@ -29,7 +29,7 @@ fn text(output: &Output) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
-/// The line that starts so, without that start.
+/// The rest of the line with this prefix.
 fn after<'a>(text: &'a str, start: &str) -> &'a str {
     let line = text.lines().find_map(|line| line.strip_prefix(start));
     line.unwrap_or_else(|| panic!("no line {start:?} in\n{text}")).trim()
@@ -69,11 +69,11 @@ fn no_request_fails_while_a_member_does() {
         panic!("{stdout}");
     };
     assert_eq!((answered, failed), (requests, 0), "{stdout}");
-    // 80 a second for 5 seconds, less the start and what a busy machine takes.
+    // 80 a second for 5 seconds, less the start and delays of a busy machine.
     assert!((60..=450).contains(&requests), "{stdout}");
     let server = numbers(after(&stdout, "  Virtual server"));
     assert_eq!(server[0], requests, "{stdout}");
-    // What met the member while it stopped was sent again: each failure is a retry.
+    // Requests that met the member while it stopped were retried: each failure is a retry.
     let flapping = numbers(after(&stdout, "  flapping"));
     let retries = after(&stdout, "  Retries");
     let retried = numbers(retries).first().copied().unwrap_or(0);
@@ -91,10 +91,10 @@ fn without_traffic_there_is_only_that_of_others() {
     assert_eq!(after(&stdout, "  Retries"), "none was needed");
 }
 
-/// A demo that runs; it ends with the test.
+/// A running demo; it ends with the test.
 struct Running {
     child: Child,
-    /// What it says; `None` when the test no longer reads.
+    /// Its output; `None` when the test no longer reads.
     lines: Option<Lines<BufReader<ChildStdout>>>,
 }
 
@@ -177,7 +177,7 @@ fn it_ends_when_nobody_reads_its_lines() {
 
 /// A terminal: its own end, and the one that programs write to.
 fn terminal() -> (File, File) {
-    // No other program may hold it, or it would never be gone.
+    // No other program may hold it, or the terminal would never hang up.
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let own = openpt(flags).expect("a terminal");
     grantpt(&own).and_then(|()| unlockpt(&own)).expect("a terminal to open");
@@ -188,7 +188,7 @@ fn terminal() -> (File, File) {
     (own.into(), programs)
 }
 
-/// An ssh connection that breaks, a window that is closed: standard error is gone too.
+/// A broken ssh connection, a closed window: standard error is gone too.
 #[test]
 fn it_ends_when_its_terminal_goes_away() {
     // The view has drawn once and hidden the cursor; a line was written.

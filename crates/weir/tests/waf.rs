@@ -285,7 +285,7 @@ fn answers_are_tried_too() {
     assert_eq!(output.status.code(), Some(1));
 }
 
-/// A log with one line for each of these clients' requests, recorded if it says so.
+/// A log with one line for each of these clients' requests, recorded if set.
 fn log(targets: &[(&str, bool)]) -> String {
     let line = |(index, (target, is_recorded)): (usize, &(&str, bool))| {
         let mut line = serde_json::json!({

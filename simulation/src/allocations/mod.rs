@@ -1,7 +1,7 @@
-//! In steady state a request asks for no memory, and where it does, for no more than today.
+//! In steady state a request allocates no memory, or no more than today.
 //!
-//! Clients ask for the same thing again and again. After some warm-up, what the worker asks for during its turns is
-//! counted: see [`crate::memory`].
+//! Clients send the same request repeatedly. After a warm-up, the worker's allocations during its
+//! turns are counted: see [`crate::memory`].
 
 mod peers;
 
@@ -17,13 +17,13 @@ const SERVER: &str = "10.0.1.1:80";
 const MEMBERS: [&str; 2] = ["10.0.2.1:80", "10.0.2.2:80"];
 /// Clients, each with a request under way at any time.
 const CLIENTS: u16 = 4;
-/// Requests until everything is as large as it will be.
+/// Requests until all buffers have reached their final size.
 const WARM_UP: u64 = 20_000;
 /// Requests whose allocations are counted.
 const COUNTED: u64 = 10_000;
 /// Time that passes in a turn of everything.
 const TURN_US: u64 = 20;
-/// Turns until a response is taken to be lost.
+/// Turns until a response counts as lost.
 const TURNS_MAX: u64 = 100;
 
 const GET: Request =
@@ -31,13 +31,13 @@ const GET: Request =
 const POST: Request = Request { has_body: true, ..GET };
 const OVER_HTTP2: Request = Request { version: Version::Http2, ..GET };
 
-/// A request again and again, and what it meets.
+/// A repeated request, and its circumstances.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     request: Request,
-    /// Requests of each client that are under way.
+    /// Requests of each client under way.
     at_once: usize,
-    /// What members speak.
+    /// The members' version.
     members: Version,
     /// Form of the access log.
     log: &'static str,
@@ -48,7 +48,7 @@ struct Case {
 const PLAIN: Case =
     Case { request: GET, at_once: 1, members: Version::Http1, log: "off", server: "" };
 
-/// What Advanced L7 in the benchmark has, but for its second pool.
+/// The settings of Advanced L7 in the benchmark, without its second pool.
 const ADVANCED: &str = "persistence: { type: source_address }, \
     client_address: { x_forwarded_for: append }, policies: [ rewriting ], ";
 const POLICIES: &str = r#"policies:
@@ -75,15 +75,15 @@ fn members_of_http2_ask_for_no_memory() {
     check(0, Case { members: Version::Http2, request: POST, ..PLAIN });
 }
 
-/// A batch of lines goes to who writes it, and 80 or 400 lines make one.
+/// Log lines go to the writer in batches of 80 or 400 lines.
 #[test]
 fn lines_of_the_log_ask_for_a_batch_at_a_time() {
     check(1, Case { log: "json", ..PLAIN });
     check(0, Case { log: "combined", ..PLAIN });
 }
 
-/// A client of HTTP/2 that waits for nothing has no memory for streams: the next one that begins a request uses what it
-/// gave back.
+/// An idle HTTP/2 client keeps no memory for streams: the next client that sends a request reuses
+/// it.
 #[test]
 fn clients_of_http2_ask_for_no_memory() {
     let http2 = Case { request: OVER_HTTP2, ..PLAIN };
@@ -101,7 +101,7 @@ fn compressed_responses_ask_for_a_box() {
     check(100, Case { request, server: GZIP, ..PLAIN });
 }
 
-/// Checks how often memory is asked for in each hundred requests.
+/// Checks the number of allocations in each hundred requests.
 #[track_caller]
 fn check(expected: u64, case: Case) {
     let mut scene = Scene::new(case);
@@ -159,7 +159,7 @@ impl Scene {
         Self { network, worker, clients, members: Vec::new(), case }
     }
 
-    /// How often memory is asked for in steady state.
+    /// The number of allocations in steady state.
     fn allocations(&mut self) -> u64 {
         self.serve(WARM_UP);
         let before = memory::allocations();
@@ -167,7 +167,7 @@ impl Scene {
         memory::allocations() - before
     }
 
-    /// Goes on until so many more requests have had their responses.
+    /// Runs until this many more requests have had their responses.
     fn serve(&mut self, requests: u64) {
         let (mut served, mut turns) = (0, 0);
         while served < requests {
@@ -177,7 +177,7 @@ impl Scene {
         }
     }
 
-    /// Everybody does what is to be done; how many responses came.
+    /// Every party acts once; returns the number of responses.
     fn turn(&mut self) -> u64 {
         while let Some((_, peer)) = self.network.take_call() {
             self.members.push(Member::new(peer, self.case.members));

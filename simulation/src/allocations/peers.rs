@@ -4,9 +4,9 @@ use weir_event_loop::memory::Peer;
 use weir_testing::frame::{Frame, PREFACE, flag, kind, setting};
 use weir_testing::hpack::{Decoder, Line};
 
-/// What a message's body has in it.
+/// The content of a message's body.
 pub const BODY: &[u8] = &[b'a'; 512];
-/// Window of a stream, and what is added to that of a connection at first.
+/// Window of a stream, and the initial increase of a connection's window.
 const WINDOW: u32 = 1 << 30;
 const FRAME_HEADER: usize = 9;
 
@@ -17,7 +17,7 @@ pub enum Version {
     Http2,
 }
 
-/// A request, as it is sent each time.
+/// The request to repeat.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
     pub version: Version,
@@ -33,7 +33,7 @@ struct Wire {
     peer: Peer,
     version: Version,
     received: Vec<u8>,
-    /// The last head that came, with HTTP/2.
+    /// The last received head, with HTTP/2.
     head: String,
     decoder: Decoder,
 }
@@ -62,7 +62,7 @@ impl Wire {
         }
     }
 
-    /// Takes the next message, if it is whole: its head and its stream.
+    /// Takes the next message, if it is complete: its head and its stream.
     fn next(&mut self) -> Option<(String, u32)> {
         match self.version {
             Version::Http1 => Some((self.next_http1()?, 0)),
@@ -84,7 +84,7 @@ impl Wire {
         Some(text)
     }
 
-    /// The head of a message whose end has come; what comes with it is answered.
+    /// The head of a message whose end has arrived; answers other frames.
     fn next_http2(&mut self) -> Option<(String, u32)> {
         if self.received.starts_with(&PREFACE[..1]) {
             let preface = self.received.get(..PREFACE.len())?;
@@ -117,7 +117,7 @@ impl Wire {
     }
 }
 
-/// The frame that these bytes begin with, if it is whole.
+/// The frame at the beginning of these bytes, if it is complete.
 fn frame(bytes: &[u8]) -> Option<Frame> {
     let header = bytes.get(..FRAME_HEADER)?;
     let length = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
@@ -126,7 +126,7 @@ fn frame(bytes: &[u8]) -> Option<Frame> {
     Some(Frame::new(header[3], header[4], stream, payload))
 }
 
-/// A head as HTTP/1 has it, but for its first line.
+/// An HTTP/1 head without its first line.
 fn text(lines: &[Line]) -> String {
     let one = |(name, value): &Line| {
         format!("{}: {}\r\n", String::from_utf8_lossy(name), String::from_utf8_lossy(value))
@@ -154,17 +154,17 @@ fn message(version: Version, stream: u32, lines: &[(&[u8], &[u8])], body: &[u8])
     [&bytes, &b"\r\n"[..], body].concat()
 }
 
-/// A client that asks again as soon as it has its response.
+/// A client that sends its request again as soon as it has the response.
 pub struct Client {
     wire: Wire,
     request: Request,
-    /// The cookie that it was given.
+    /// The cookie that it received.
     cookie: Option<String>,
     stream: u32,
 }
 
 impl Client {
-    /// Asks so many times at once.
+    /// Sends this many requests at once.
     pub fn new(peer: Peer, request: Request, at_once: usize) -> Self {
         let mut wire = Wire::new(peer, request.version);
         if request.version == Version::Http2 {
@@ -202,7 +202,7 @@ impl Client {
         self.stream += 2;
     }
 
-    /// Asks again for each response that has come. How many there were.
+    /// Sends a request for each response that has arrived. Returns their number.
     pub fn step(&mut self) -> u64 {
         self.wire.receive();
         let mut responses = 0;
@@ -237,7 +237,7 @@ impl Member {
         Self(wire)
     }
 
-    /// Answers what has come.
+    /// Answers the received requests.
     pub fn step(&mut self) {
         self.0.receive();
         while let Some((_, stream)) = self.0.next() {

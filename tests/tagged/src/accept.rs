@@ -1,4 +1,5 @@
-//! What a server answers to the key of a WebSocket (RFC 6455 section 4.2.2): SHA-1 and Base64, apart from weir's.
+//! The server's answer to the key of a WebSocket (RFC 6455 section 4.2.2): SHA-1 and Base64,
+//! independent of weir's code.
 
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 

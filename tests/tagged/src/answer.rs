@@ -1,5 +1,5 @@
-//! Whether what a client receives for its request is what it may receive: its member's response, byte for byte, or one
-//! of weir's own in exactly the form that those have.
+//! Checks that a client receives a valid response to its request: its member's response, byte for
+//! byte, or one of weir's own in its exact form.
 
 use crate::keeping::take_cookie;
 use crate::message::{
@@ -11,14 +11,14 @@ use crate::plan::{Allowed, Deed, Flaw, Framing, Method, Plan, Rule};
 use crate::tag::{Checker, Part};
 use crate::world::{Kind, World};
 
-/// What a head was.
+/// The kind of a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Came {
     /// An interim response.
     Interim,
     /// The head of the response.
     Final,
-    /// The member agrees to a tunnel.
+    /// The member accepts a tunnel.
     Tunnel,
 }
 
@@ -35,11 +35,11 @@ enum Origin {
         fields: Fields,
         bytes: Vec<u8>,
     },
-    /// What a member has said unasked, as the request was on its way.
+    /// An unsolicited response that the member sent while the request was on its way.
     Surplus,
 }
 
-/// The response to one request, as it comes.
+/// The response to one request, as it arrives.
 #[derive(Debug)]
 pub struct Response<'a> {
     world: &'a World,
@@ -47,36 +47,37 @@ pub struct Response<'a> {
     pub plan: Plan,
     allowed: Allowed,
     hints: usize,
-    /// 100 has come.
+    /// 100 has arrived.
     pub continued: bool,
     origin: Origin,
 }
 
-/// Longest response of weir's own.
+/// Maximum length of weir's own responses.
 const OWN_BYTES_MAX: usize = 4_096;
 
-/// A request whose body has this length is kept until it is answered, whatever its head: 16 KiB of both.
+/// A request with a body up to this length is kept until it is answered, with any head: 16 KiB for
+/// both.
 const REPLAYED_BYTES_MAX: usize = 12_000;
 
 impl<'a> Response<'a> {
-    /// Nothing has come.
+    /// The initial state.
     pub fn new(world: &'a World, plan: Plan) -> Self {
         let allowed = plan.allowed();
         Self { world, plan, allowed, hints: 0, continued: false, origin: Origin::Nothing }
     }
 
-    /// The client has broken off: what comes is right, and need not be whole.
+    /// The client has broken off: the received part must be right, but need not be complete.
     pub fn forgive(&mut self) {
         (self.allowed.cut, self.allowed.silence) = (true, true);
         self.allowed.own.extend([400, 408, 503]);
     }
 
-    /// A final head has come.
+    /// A final head has arrived.
     pub fn has_head(&self) -> bool {
         !matches!(self.origin, Origin::Nothing)
     }
 
-    /// A head has come, with the length that it announces.
+    /// A head has arrived, with the length that it announces.
     pub fn head(
         &mut self,
         status: u16,
@@ -137,7 +138,8 @@ impl<'a> Response<'a> {
         Ok(Came::Final)
     }
 
-    /// Whether members may have left it unread too often: it goes to another once, if weir still has all of it.
+    /// Whether members may have left it unprocessed too often: it goes to another member once, if
+    /// weir still has all of it.
     fn is_given_up(&self, status: u16) -> bool {
         let may_be = status == 502 && self.plan.place.member == Version::Http2;
         if may_be {
@@ -148,10 +150,10 @@ impl<'a> Response<'a> {
         may_be
     }
 
-    /// All interim responses have to come before the final one. A client of HTTP/1.0 gets none.
+    /// All interim responses must arrive before the final one. An HTTP/1.0 client gets none.
     fn check_hints(&self) -> Result<(), String> {
         let sent = if self.plan.is_old { 0 } else { self.plan.answer.interim };
-        // Malformed responses come without.
+        // Malformed responses have none.
         match self.hints == sent || matches!(self.plan.deed, Deed::Garbled { .. }) {
             true => Ok(()),
             false => Err(format!("{} of {sent} interim responses", self.hints)),
@@ -160,7 +162,8 @@ impl<'a> Response<'a> {
 
     fn check_length(&self, is_compressed: bool, length: Option<usize>) -> Result<(), String> {
         let body = &self.plan.answer.body;
-        // What is compressed has a length of its own, or none; so has the answer to HEAD where that would be.
+        // A compressed response has a length of its own, or none; so has a response to HEAD for one
+        // that would be compressed.
         if is_compressed || self.plan.place.server == Server::Compressed {
             if !is_compressed && self.plan.accepts.is_some() {
                 self.world.count(Kind::Uncompressed);
@@ -179,7 +182,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Data has come.
+    /// Data has arrived.
     pub fn data(&mut self, data: &[u8]) -> Result<(), String> {
         match &mut self.origin {
             Origin::Nothing => Err("data before a head".to_owned()),
@@ -205,7 +208,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// The response is whole, by its framing.
+    /// The response is complete, by its framing.
     pub fn end(&mut self, trailers: &Fields) -> Result<(), String> {
         let key = self.world.key;
         let has_trailers = self.plan.answer.body.has_trailers && !self.plan.is_old;
@@ -246,7 +249,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// What is compressed is decoded, and is the body of the member or its beginning; how much of it.
+    /// A compressed body decodes to the member's body or its beginning; returns how much of it.
     fn check_decoded(&self, coding: &str, bytes: &[u8], to_end: bool) -> Result<usize, String> {
         if bytes.is_empty() && self.plan.method == Method::Head {
             return Ok(0);
@@ -299,7 +302,7 @@ impl<'a> Response<'a> {
         Ok(())
     }
 
-    /// The exact form of what weir says itself.
+    /// The exact form of weir's own responses.
     fn check_own(&self, status: u16, fields: &Fields, bytes: &[u8]) -> Result<(), String> {
         let plan = &self.plan;
         let key = self.world.key;
@@ -343,13 +346,13 @@ impl<'a> Response<'a> {
             "date" => is_date(value),
             "content-type" => value == content_type,
             "retry-after" => matches!(status, 429 | 503) && value.parse::<u8>().is_ok(),
-            // What rules change of responses may hold for these, too.
+            // Response rules may apply to these as well.
             "x-answered" => plan.rule == Rule::Rewrite && value == query,
             _ => false,
         })
     }
 
-    /// The response was broken off, visibly.
+    /// The response was visibly broken off.
     pub fn cut(&mut self) -> Result<(), String> {
         let happened = match std::mem::replace(&mut self.origin, Origin::Nothing) {
             Origin::Nothing => return self.silence(),
@@ -369,7 +372,7 @@ impl<'a> Response<'a> {
     pub fn silence(&mut self) -> Result<(), String> {
         let is_refused = self.plan.flaw.is_some_and(|flaw| flaw != Flaw::LargeBody);
         self.world.count(if is_refused { Kind::Refused } else { Kind::Silence });
-        // Who comes when weir is about to end may come too late.
+        // A client that connects when weir is about to end may be too late.
         match self.allowed.silence || self.world.is_draining() {
             true => Ok(()),
             false => Err("ended without a response".to_owned()),

@@ -1,4 +1,5 @@
-//! Whether what a member receives is a request of one exchange, in order, without gaps, and whole if it is said to be.
+//! Checks that a member receives a request of one exchange, in order, without gaps, and complete if
+//! it is marked as complete.
 
 use crate::message::{Request, check_request, check_trailers, path_block};
 use crate::place::Version;
@@ -9,17 +10,17 @@ use crate::world::{Finding, Kind, World};
 /// A request that arrives at a member.
 #[derive(Debug)]
 pub struct Arrival<'a> {
-    /// Where it arrives.
+    /// The member that receives it.
     pub world: &'a World,
     /// The exchange.
     pub plan: Plan,
     body: Checker,
-    /// How often members have got it.
+    /// How often members have received it.
     pub arrivals: u64,
 }
 
 impl<'a> Arrival<'a> {
-    /// A head has come to the member with this number, which speaks this version.
+    /// A head has reached the member with this number, which speaks this version.
     pub fn begin(
         world: &'a World,
         (version, number): (Version, usize),
@@ -80,7 +81,7 @@ impl<'a> Arrival<'a> {
         }
     }
 
-    /// The request is whole, by its framing.
+    /// The request is complete, by its framing.
     pub fn end(&mut self, trailers: &crate::message::Fields) -> Result<(), Finding> {
         if self.body.offset() != self.plan.body.bytes
             || self.plan.flaw.is_some()
@@ -103,7 +104,7 @@ impl<'a> Arrival<'a> {
         Ok(())
     }
 
-    /// The request was broken off, visibly.
+    /// The request was visibly broken off.
     pub fn cut(&self) -> Result<(), Finding> {
         self.world.count(Kind::CutUploads);
         match self.plan.may_be_cut() {
@@ -112,7 +113,7 @@ impl<'a> Arrival<'a> {
         }
     }
 
-    /// What the member does, this time.
+    /// The member's action, this time.
     pub fn deed(&self) -> Deed {
         match self.plan.deed {
             Deed::Silent { is_once: true, .. } if self.arrivals > 1 => Deed::Answer,

@@ -1,4 +1,4 @@
-//! Whoever asks: one session for each connection to weir.
+//! Clients: one session for each connection to weir.
 
 use weir_testing::Random;
 
@@ -7,8 +7,8 @@ use crate::place::{Place, Server, Version};
 use crate::world::World;
 use crate::{http1_client, http2_client, relay};
 
-/// Speaks on one connection to the virtual server of a place, as a thread with this number, until it is done. What is
-/// wrong is noted in the world. One session at a time may have the number of a thread.
+/// Uses one connection to the virtual server of a place, as a thread with this number, until it is
+/// done. Findings are recorded in the world. Only one session at a time may use a thread's number.
 pub async fn session(world: &World, thread: usize, random: Random, place: Place, link: Link) {
     world.begin_session(thread);
     match (place.server, place.client) {

@@ -1,4 +1,4 @@
-//! Time as the setup tells it: that of the machine over sockets, that of its own in a simulation.
+//! Time given by the environment: the machine's over sockets, the simulation's own in a simulation.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -21,30 +21,31 @@ impl Add<Duration> for Moment {
 impl Sub<Self> for Moment {
     type Output = Duration;
 
-    /// How long after the other; nothing, if it is before.
+    /// The time since another point; zero if that is later.
     fn sub(self, other: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(other.0))
     }
 }
 
 impl Moment {
-    /// How long it is until then, if it is still to come.
+    /// The time until another point, if that is later.
     pub fn left_until(self, until: Self) -> Option<Duration> {
         (until > self).then(|| until - self)
     }
 }
 
-/// Tells the time.
+/// Gives the time.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Moment + Send + Sync>);
 
 impl Clock {
-    /// A clock that reads the time there. It is asked several times for each step of a session, and never goes back.
+    /// A clock that reads the time from this source. It is read several times for each step of a
+    /// session, and never goes back.
     pub fn new(read: impl Fn() -> Moment + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
 
-    /// What time it is.
+    /// The current time.
     pub fn now(&self) -> Moment {
         (self.0)()
     }

@@ -1,5 +1,5 @@
-//! More of something than a client of HTTP/2 may send, so that its connection has to end with ENHANCE_YOUR_CALM; or not
-//! quite so much, so that it must not.
+//! More of something than an HTTP/2 client may send, so that its connection has to end with
+//! ENHANCE_YOUR_CALM; or slightly less, so that it must not.
 
 use weir_testing::Random;
 use weir_testing::frame::{Frame, code, kind};
@@ -9,15 +9,15 @@ use crate::http2_terms::Change;
 use crate::message::Fields;
 use crate::plan::{Framing, Method, Plan, Rule};
 
-/// Requests that are reset as soon as they are made, and stay within what is allowed together with those of plans.
+/// Requests that are reset at once, within the limit together with those of plans.
 const RESETS: usize = 100;
 
-/// What there is too much of.
+/// The kind of the flood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flood {
-    /// Requests that are reset at once, but no more than are allowed.
+    /// Requests that are reset at once, within the limit.
     FewResets,
-    /// The same, and more.
+    /// The same, above the limit.
     Resets,
     /// PING.
     Pings,
@@ -42,7 +42,7 @@ impl Flood {
         }
     }
 
-    /// Whether a request can be made again and again for it.
+    /// Whether it consists of repeated requests.
     pub fn is_for(plan: &Plan) -> bool {
         let is_sent_at_once = plan.body.framing == Framing::Empty && plan.tunnel.is_none();
         is_sent_at_once
@@ -56,7 +56,7 @@ impl Flood {
         self != Self::FewResets
     }
 
-    /// Writes it; `lines` are of a request.
+    /// Writes the flood; `lines` are those of a request.
     pub fn write(self, http2: &mut Http2, lines: &Fields, random: &mut Random) {
         let frames = |http2: &mut Http2, count, frame: Frame| {
             (0..count).for_each(|_| http2.write(&frame));

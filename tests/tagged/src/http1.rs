@@ -1,4 +1,5 @@
-//! HTTP/1 as both ends of this test read and write it: what weir writes has to be strict, so it is read strictly.
+//! HTTP/1 as both ends of this test read and write it: weir's output has to be strict, so it is
+//! read strictly.
 
 use weir_testing::Random;
 
@@ -9,7 +10,7 @@ use crate::tag::{Id, Key, Part};
 /// Longest head that is read.
 const HEAD_BYTES_MAX: usize = 128 * 1024;
 
-/// A head, without the fields that tell of framing and connection.
+/// A head, without the fields for framing and connection.
 #[derive(Debug, Clone, Default)]
 pub struct Head {
     /// Request line or status line.
@@ -33,7 +34,7 @@ impl Head {
     }
 }
 
-/// The next head of the input and its length; `None`: it is not whole.
+/// The next head of the input and its length; `None`: it is incomplete.
 pub fn take_head(input: &[u8]) -> Result<Option<(Head, usize)>, String> {
     let Some(end) = end_of_head(&input[..input.len().min(HEAD_BYTES_MAX)]) else {
         return match input.len() > HEAD_BYTES_MAX {
@@ -59,7 +60,8 @@ pub fn take_head(input: &[u8]) -> Result<Option<(Head, usize)>, String> {
     Ok(Some((head, end + 4)))
 }
 
-/// Where a head ends. An empty line is found by the last of its four bytes, of which any other is passed over at once.
+/// The end of a head. The search looks for the last of the four bytes of an empty line, so most
+/// bytes are skipped.
 fn end_of_head(input: &[u8]) -> Option<usize> {
     let mut at = 3;
     while let Some(byte) = input.get(at) {
@@ -115,29 +117,29 @@ impl Head {
     }
 }
 
-/// What a piece of input is of a body.
+/// The role of a piece of input in a body.
 #[derive(Debug)]
 pub enum Step<'a> {
-    /// More has to come.
+    /// More has to arrive.
     More,
     /// Data.
     Data(&'a [u8]),
-    /// It is whole, with these trailers.
+    /// The body is complete, with these trailers.
     End(Fields),
 }
 
 /// Finds the end of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyReader {
-    /// So many bytes are left.
+    /// This many bytes are left.
     Length(usize),
     /// Up to the end of the connection.
     UntilClose,
-    /// A chunk's size comes.
+    /// A chunk's size follows.
     Size,
-    /// So many bytes of a chunk are left.
+    /// This many bytes of a chunk are left.
     Chunk(usize),
-    /// Trailers come.
+    /// Trailers follow.
     Trailers,
 }
 
@@ -147,7 +149,7 @@ impl BodyReader {
         if head.is_chunked { Self::Size } else { Self::Length(head.length.unwrap_or(0)) }
     }
 
-    /// Of a response to a request that was HEAD, or was not.
+    /// Of a response to HEAD or to another method.
     pub fn of_response(head: &Head, status: u16, to_head: bool) -> Self {
         match (to_head || matches!(status, 100..=199 | 204 | 304), head.length) {
             (true, _) => Self::Length(0),
@@ -157,7 +159,7 @@ impl BodyReader {
         }
     }
 
-    /// Reads a step; how many bytes of the input it took.
+    /// Reads a step; returns how many bytes of the input it used.
     pub fn step<'a>(&mut self, input: &'a [u8]) -> Result<(usize, Step<'a>), String> {
         match *self {
             Self::Length(0) => Ok((0, Step::End(Fields::new()))),
@@ -196,7 +198,7 @@ impl BodyReader {
     }
 }
 
-/// The line at the beginning, without its end; it must not be longer than that.
+/// The line at the beginning, without its end, up to this length.
 fn line_of(input: &[u8], bytes_max: usize) -> Result<Option<&str>, String> {
     let found = input.windows(2).take(bytes_max + 1).position(|window| window == b"\r\n");
     let line = &input[..found.unwrap_or(input.len().min(bytes_max + 2))];
@@ -232,7 +234,7 @@ pub fn write_head(start: &str, fields: &Fields, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n\r\n");
 }
 
-/// The field that says how a body is framed, if one does.
+/// The field for the framing of a body, if there is one.
 pub fn framing_field(body: &Body) -> Option<(Name, String)> {
     match body.framing {
         Framing::Empty | Framing::UntilClose => None,

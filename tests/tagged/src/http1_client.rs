@@ -15,11 +15,11 @@ use crate::tag::Part;
 use crate::tunnel::{self, Side};
 use crate::world::{Finding, Kind, World};
 
-/// How long a connection is watched that weir is to close.
+/// How long a client waits for weir to close a connection.
 const CLOSING_MAX: Duration = Duration::from_secs(2);
-/// What a body above the limit announces.
+/// Announced length of a body above the limit.
 const LARGE_BODY_BYTES: usize = 1 << 30;
-/// More than any head may have.
+/// More than the limit of a head.
 const LARGE_HEAD_BYTES: usize = 40_000;
 
 /// Requests on one connection.
@@ -55,7 +55,7 @@ async fn requests(
         let plans = plans(world, thread, random, place);
         let Some(plan) = plans.last().cloned() else { break };
         let is_stray = link.fill() && !link.input().is_empty();
-        // A connection that is one too many is told so at once.
+        // A connection above the limit is refused at once.
         let may_be_refused = place.server == Server::Limits && last.is_none();
         if is_stray && !may_be_refused {
             return Err(Finding::new("bytes without a request", plan.id).with(link.recent()));
@@ -85,7 +85,7 @@ async fn requests(
     }
 }
 
-/// The requests that go out together. What ends a connection is the last.
+/// The requests of one batch. A request that ends the connection is the last.
 fn plans(world: &World, thread: usize, random: &mut Random, place: Place) -> Vec<Plan> {
     let pipelines = random.percent(30) && !world.profile.is_direct;
     let count = if pipelines { 2 + random.below(3) } else { 1 };
@@ -109,7 +109,7 @@ fn plans(world: &World, thread: usize, random: &mut Random, place: Place) -> Vec
     plans
 }
 
-/// What becomes of the connection.
+/// The fate of the connection.
 enum Then {
     GoOn,
     /// weir closes it.
@@ -120,7 +120,7 @@ enum Then {
     Tunnel,
 }
 
-/// weir is about to end: it ends connections that wait for nothing.
+/// weir is about to end: it closes idle connections.
 async fn told_of_end(link: &mut Link, plan: &Plan) -> Result<(), Finding> {
     let until = link.now() + END_TOLD_MAX;
     while !link.has_ended() && link.now() < until {
@@ -132,7 +132,7 @@ async fn told_of_end(link: &mut Link, plan: &Plan) -> Result<(), Finding> {
     }
 }
 
-/// Nothing may come behind the last response.
+/// Nothing may follow the last response.
 async fn watch_end(link: &mut Link, plan: &Plan) -> Result<(), Finding> {
     link.finish();
     let until = link.now() + CLOSING_MAX;
@@ -153,21 +153,21 @@ enum Reading {
     Body(BodyReader),
 }
 
-/// Requests that go out together, and their responses.
+/// Requests sent together, and their responses.
 struct Batch<'a> {
     world: &'a World,
     link: &'a mut Link,
     responses: Vec<Response<'a>>,
-    /// The one whose response comes.
+    /// The request whose response arrives next.
     at: usize,
     reading: Reading,
-    /// weir has said that it closes behind this response.
+    /// weir has announced a close after this response.
     closes: bool,
     paced: Paced,
-    /// What the client does instead of sending the rest, and where.
+    /// The client's action instead of sending the rest, and its place.
     abort: Option<(At, Break)>,
     is_half_closed: bool,
-    /// Bytes that had come before this response.
+    /// Bytes received before this response.
     received_before: usize,
 }
 
@@ -180,7 +180,7 @@ impl<'a> Batch<'a> {
             add_request(world, plan, at, &mut paced, random);
             if let Some((At::Sent(permille), how)) = plan.abort {
                 let bytes = permille * (paced.length() - before) / 1_000;
-                // Who has sent nothing of a request is idle.
+                // A client that has sent nothing of a request is idle.
                 let bytes_min = usize::from(how == Break::Stall);
                 paced.limit(before + bytes.max(bytes_min));
             }
@@ -215,7 +215,7 @@ impl<'a> Batch<'a> {
             if self.at == self.responses.len() && self.paced.is_done() && self.abort.is_none() {
                 return Ok(if self.is_half_closed { Then::Closed } else { Then::GoOn });
             }
-            // What is left of the input is not enough for a step.
+            // The remaining input is not enough for a step.
             if self.link.has_ended() {
                 return self.ended().map_err(|what| self.found(what));
             }
@@ -244,7 +244,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Does what the client does instead of going on.
+    /// Performs the client's action instead of continuing.
     fn break_off(&mut self) -> Option<Then> {
         let (at, how) = self.abort?;
         let is_now = match at {
@@ -287,7 +287,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Reads all that can be read. `Some`: the connection is done.
+    /// Reads all available input. `Some`: the connection is done.
     fn read(&mut self) -> Result<Option<Then>, String> {
         while self.at < self.responses.len() {
             let response = &mut self.responses[self.at];
@@ -298,7 +298,7 @@ impl<'a> Batch<'a> {
                     };
                     self.link.take(length);
                     let status = status_of(&head.start)?;
-                    // Who is told that its head has not come in time is not known to have meant HEAD.
+                    // After a timeout of its head, weir cannot know that the method was HEAD.
                     let to_head = response.plan.method == Method::Head && status != 408;
                     let body = BodyReader::of_response(&head, status, to_head);
                     let (closes, upgrade) = (head.has_option("close"), head.upgrade.clone());
@@ -394,7 +394,7 @@ fn status_of(start: &str) -> Result<u16, String> {
     status.ok_or_else(|| format!("status line {start:?}"))
 }
 
-/// Puts a request into the bytes to be sent.
+/// Appends a request to the output.
 fn add_request(world: &World, plan: &Plan, at: usize, paced: &mut Paced, random: &mut Random) {
     let key = world.key;
     let request = request(key, plan);

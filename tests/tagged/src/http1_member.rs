@@ -17,34 +17,35 @@ use crate::tag::Part;
 use crate::tunnel::{self, Side};
 use crate::world::{Finding, Kind, World};
 
-/// How long a member that refuses a body waits for its answer to arrive.
+/// How long a member that refuses a body waits until its answer has arrived.
 const DELIVERY_MAX: Duration = Duration::from_secs(5);
 
-/// Short responses in a thousand that something comes behind that was not asked for.
+/// Short responses followed by unsolicited bytes, per thousand.
 const SURPLUS_PERMILLE: usize = 10;
-/// Connections in a thousand on which something is said while they rest.
+/// Idle connections with unsolicited bytes, per thousand.
 const IDLE_SURPLUS_PERMILLE: usize = 60;
-/// Longer ones, in a hundred: those are rare.
+/// Longer responses followed by unsolicited bytes, in percent: those responses are rare.
 const LONG_SURPLUS_PERCENT: usize = 40;
-/// Such pieces may be all that is read at a time, with the rest behind them.
+/// Pieces of this size may fill a read, with the rest behind them.
 const READ_BYTES: [usize; 4] = [64 * 1_024, 64 * 1_024, 24 * 1_024, 16 * 1_024];
-/// Of members that answer before the body has come, and keep the connection, so many in a hundred do not read for a while.
+/// Of members that answer before the body has arrived, and keep the connection, this percentage
+/// does not read for a while.
 const RESTS_PERCENT: usize = 70;
-/// And for so long at most.
+/// Maximum length of that pause.
 const RESTS_US_MAX: usize = 20_000;
-/// How often a member looks whether what it has sent has been read.
+/// How often a member checks whether its bytes have been read.
 const LOOKS_MAX: usize = 200;
 
-/// What becomes of the connection.
+/// The fate of the connection.
 enum Then {
     GoOn,
     Close,
     Reset,
-    /// What is left to read is left.
+    /// The rest is left unread.
     Drop,
 }
 
-/// Serves one connection of weir's to its end.
+/// Serves one connection of weir to its end.
 pub async fn serve(
     world: &World,
     number: usize,
@@ -101,7 +102,7 @@ async fn next_head(link: &mut Link) -> Result<Option<Head>, String> {
     }
 }
 
-/// The request that a head is of, whose fields are taken out of it.
+/// The request of a head, whose fields are moved out of it.
 fn request_of(head: &mut Head) -> Result<Request, String> {
     let mut words = head.start.split(' ');
     let (Some(method), Some(target), Some("HTTP/1.1"), None) =
@@ -126,7 +127,7 @@ fn request_of(head: &mut Head) -> Result<Request, String> {
     }
 }
 
-/// Says 101, and serves the tunnel.
+/// Sends 101, and serves the tunnel.
 async fn agree(
     world: &World,
     link: &mut Link,
@@ -162,7 +163,7 @@ impl Member<'_> {
         if arrival.plan.awaits_member() {
             write_head("HTTP/1.1 100 Continue", &Fields::new(), self.link.out());
         }
-        // Who ends without an answer may do so before it has read everything.
+        // A member that ends without an answer may do so before it has read everything.
         let is_hasty = matches!(deed, Deed::Silent { .. }) && self.random.percent(50);
         if !is_hasty && !self.read_body(arrival, &mut body).await? {
             return Ok(Then::Close);
@@ -218,7 +219,7 @@ impl Member<'_> {
         self.random.below(1_000) < permille && !self.world.profile.is_direct
     }
 
-    /// Answers, and lets what looks like the answer to another request come right behind.
+    /// Answers, and sends bytes that look like the answer to another request right after it.
     async fn say_more(&mut self, plan: &Plan, bytes: Vec<u8>) -> Result<Then, Finding> {
         let read_bytes = READ_BYTES[self.random.below(READ_BYTES.len())];
         let tail_bytes = match bytes.len() >= read_bytes {
@@ -245,7 +246,7 @@ impl Member<'_> {
         Ok(self.after_answer(plan))
     }
 
-    /// Says something on a connection that rests, if it does.
+    /// Sends something on an idle connection, if planned.
     async fn say_idle(&mut self, plan: &Plan) -> Result<Then, Finding> {
         self.link.pause(self.world.profile.pause(self.random, 3_000)).await;
         let surplus = self.surplus(plan);
@@ -258,7 +259,7 @@ impl Member<'_> {
         }
     }
 
-    /// Something was said that nobody asked for: the connection must not be used again.
+    /// Unsolicited bytes were sent: the connection must not be used again.
     async fn watch_unasked(&mut self, plan: &Plan) -> Result<Then, Finding> {
         while self.link.input().is_empty() && !self.link.has_ended() && !self.world.is_over() {
             self.link.turn(UNTIL_EVENT).await;
@@ -276,7 +277,7 @@ impl Member<'_> {
         }
     }
 
-    /// What looks like a response, and says that it is none.
+    /// Bytes that look like a response, marked as unsolicited.
     fn surplus(&mut self, plan: &Plan) -> Vec<u8> {
         let mut bytes = Vec::new();
         for _ in 0..1 + self.random.below(2) {
@@ -294,7 +295,7 @@ impl Member<'_> {
         if plan.answer.closes {
             return Then::Close;
         }
-        // Nobody was told of it.
+        // No peer was notified.
         let is_rude = plan.place.server == Server::Rough && self.random.percent(10);
         match is_rude {
             true if self.random.percent(50) => Then::Close,
@@ -303,7 +304,7 @@ impl Member<'_> {
         }
     }
 
-    /// Answers before the body has come.
+    /// Answers before the body has arrived.
     async fn early(
         &mut self,
         arrival: &mut Arrival<'_>,
@@ -312,12 +313,13 @@ impl Member<'_> {
         let bytes = self.response(&arrival.plan);
         let mut paced = Paced::new(self.world.profile);
         let mut is_whole = false;
-        // An answer that ends with the connection must not wait for a client that waits for its end.
+        // An answer that ends with the connection must not wait for a client that waits for its
+        // end.
         let ends = arrival.plan.answer.body.framing == Framing::UntilClose;
         let refuses = arrival.plan.answer.closes;
         if !refuses && !ends && self.random.percent(RESTS_PERCENT) {
             let time = self.world.profile.pause(self.random, RESTS_US_MAX);
-            // Of what comes meanwhile it knows nothing.
+            // It does not see bytes that arrive meanwhile.
             self.link.hold(time);
             self.link.take_nothing(true);
             self.send(&bytes).await;
@@ -337,7 +339,7 @@ impl Member<'_> {
             }
             let wait = paced.feed(self.link, |_| true);
             if refuses && !is_whole && paced.is_done() && self.link.queued() == 0 {
-                // It reads nothing more, and closes when its answer has arrived, with the end behind it.
+                // It stops reading, and closes when its answer has arrived, including the end.
                 self.link.finish();
                 if self.link.delivered(DELIVERY_MAX).await {
                     arrival.cut()?;
@@ -345,7 +347,7 @@ impl Member<'_> {
                 }
                 return Ok(Then::Close);
             }
-            // What is left of the input is not enough for a step.
+            // The remaining input is not enough for a step.
             if self.link.has_ended() || self.link.is_deaf() {
                 arrival.cut()?;
                 return Ok(Then::Close);
@@ -380,7 +382,7 @@ impl Member<'_> {
         }
     }
 
-    /// Reads what there is of a body; whether it is whole.
+    /// Reads the available part of a body; returns whether it is complete.
     fn read_some(&mut self, arrival: &mut Arrival, body: &mut BodyReader) -> Result<bool, Finding> {
         loop {
             let link = &mut *self.link;
@@ -401,7 +403,7 @@ impl Member<'_> {
         }
     }
 
-    /// The whole response as it goes over the wire, interim ones before it.
+    /// The complete response as sent over the wire, after its interim responses.
     fn response(&mut self, plan: &Plan) -> Vec<u8> {
         let (key, answer) = (self.world.key, &plan.answer);
         let mut bytes = Vec::new();
@@ -424,13 +426,13 @@ impl Member<'_> {
         bytes
     }
 
-    /// A response that is none, from its head on or within its body.
+    /// A malformed response, from its head on or within its body.
     fn garbled(&mut self, plan: &Plan, permille: usize) -> Vec<u8> {
         let bytes = self.response(plan);
         let has_chunks =
             plan.answer.body.framing == Framing::Chunked && plan.method != Method::Head;
         if has_chunks && permille >= 500 {
-            // Before the last chunk, which has come whole.
+            // Before the last chunk, which has arrived completely.
             let mut cut = bytes;
             cut.truncate(cut.windows(5).rposition(|it| it == b"\r\n0\r\n").map_or(0, |at| at + 2));
             cut.extend_from_slice(b"no size\r\n");
@@ -445,7 +447,7 @@ impl Member<'_> {
         if permille % 3 == 2 { [head.as_bytes(), garbage].concat() } else { garbage.to_vec() }
     }
 
-    /// Sends bytes in pieces; what comes meanwhile stays where it is.
+    /// Sends bytes in pieces; received bytes stay in the input.
     async fn send(&mut self, bytes: &[u8]) {
         let mut paced = Paced::new(self.world.profile);
         paced.add(bytes, Wait::Nothing, self.random);
@@ -455,7 +457,8 @@ impl Member<'_> {
             if paced.is_done() && self.link.queued() == 0 {
                 return;
             }
-            // Who does not read for so long is a client that has broken off, or weir that is stuck: that client says so.
+            // A peer that does not read for so long is a client that has broken off, or weir is
+            // stuck: the client reports that.
             if self.link.is_deaf() || self.link.has_ended() || self.link.now() > until {
                 return;
             }

@@ -1,4 +1,4 @@
-//! HTTP/2 as both ends of this test speak it: strict about what weir sends, free in how it says its own.
+//! HTTP/2 as both ends of this test use it: strict about weir's output, varied in its own.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,33 +10,33 @@ use crate::http2_terms::{Change, Terms};
 use crate::link::Link;
 use crate::message::{Fields, Name};
 
-/// Windows until something else is said.
+/// Initial windows.
 const WINDOW_DEFAULT: i64 = 65_535;
 /// Largest payload.
 const FRAME_BYTES_MAX: usize = 16_384;
 /// Heads are mostly shorter.
 const BLOCK_BYTES_USUAL: usize = 1_024;
-/// Streams that this side has left, and on which something may still come.
+/// Streams that this side has left, and that may still receive frames.
 const LEFT_MAX: usize = 1_000;
-/// Streams that anybody takes at a time until something else is said.
+/// Initial limit of streams.
 const STREAMS_MAX: usize = 100;
-/// What a connection's window is raised to.
+/// Raised window of a connection.
 const CONNECTION_WINDOW: i64 = 1 << 20;
 
-/// A client wants another priority for a response (RFC 9218).
+/// A client's request for another priority of a response (RFC 9218).
 pub const PRIORITY_UPDATE: u8 = 0x10;
-/// Nobody knows what it means, and nobody has to (RFC 9113 section 5.5).
+/// An unknown frame type, which receivers must ignore (RFC 9113 section 5.5).
 const UNKNOWN: u8 = 0xbf;
 
-/// Frames about nothing that a side sends at most.
+/// Maximum number of irrelevant frames that a side sends.
 const CHATS_MAX: usize = 48;
 
-/// What has come.
+/// A received event.
 #[derive(Debug)]
 pub enum Event {
     /// A head, or trailers.
     Headers {
-        /// Where.
+        /// Its stream.
         stream: u32,
         /// Its lines.
         lines: Fields,
@@ -45,7 +45,7 @@ pub enum Event {
     },
     /// Data.
     Data {
-        /// Where.
+        /// Its stream.
         stream: u32,
         /// The data.
         data: Vec<u8>,
@@ -54,18 +54,18 @@ pub enum Event {
     },
     /// A stream was reset.
     Reset {
-        /// Which.
+        /// Its stream.
         stream: u32,
-        /// Why.
+        /// The error code.
         code: u32,
     },
     /// No more streams.
     Goaway {
-        /// The last that is served.
+        /// The last stream that is served.
         last: u32,
-        /// Why.
+        /// The error code.
         code: u32,
-        /// Why, in words.
+        /// The debug data.
         text: String,
     },
 }
@@ -74,13 +74,13 @@ pub enum Event {
 struct Windows {
     send: i64,
     receive: i64,
-    /// The other side has ended it.
+    /// The peer has ended it.
     is_ended: bool,
     /// This side has.
     has_ended: bool,
-    /// A head has come.
+    /// A head has arrived.
     has_head: bool,
-    /// The other side has opened its window before that.
+    /// The peer has opened its window before that.
     was_opened_early: bool,
 }
 
@@ -97,30 +97,32 @@ pub struct Http2 {
     last_stream: u32,
     send: i64,
     receive: i64,
-    /// What the windows of streams of the other side are at first.
+    /// Initial windows of the peer's streams.
     peer_initial: i64,
-    /// What this side has said of its own.
+    /// This side's own settings.
     own: Terms,
-    /// Streams that the other side takes at a time.
+    /// The peer's limit of streams.
     pub streams_max: usize,
-    /// The other side has said what it takes.
+    /// The peer's SETTINGS have arrived.
     pub has_settings: bool,
-    /// Frames of data, either way, and messages that were dropped as they came on streams that this side had left.
+    /// Data frames in both directions, and messages dropped on arrival because this side had left
+    /// their streams.
     pub useful: usize,
-    /// A window of this side has become a negative one.
+    /// A window of this side has become negative.
     pub has_overdrawn: bool,
     block: Option<(u32, bool, Vec<u8>)>,
     goaway: bool,
-    /// The connection may be one too many, which is said before anybody knows which version this side speaks.
+    /// The connection may be above the limit; weir reports that before it knows this side's
+    /// version.
     pub may_be_refused: bool,
-    /// It is.
+    /// It is above the limit.
     pub is_refused: bool,
-    /// Who talks more than that is taken for a flood.
+    /// More frames than this count as a flood.
     chats_left: usize,
 }
 
 impl Http2 {
-    /// A client, which says first what it takes.
+    /// A client, which sends its settings first.
     pub fn client(link: Link, initial: u32) -> Self {
         let mut http2 = Self::new(link, false, (initial, STREAMS_MAX as u32));
         http2.link.out().extend_from_slice(PREFACE);
@@ -128,7 +130,7 @@ impl Http2 {
         http2
     }
 
-    /// A member, which takes so many streams at a time.
+    /// A member with this limit of streams.
     pub fn member(link: Link, initial: u32, streams_max: u32) -> Self {
         let mut http2 = Self::new(link, true, (initial, streams_max));
         greet(
@@ -167,19 +169,19 @@ impl Http2 {
         }
     }
 
-    /// Says nothing that is of no importance: what is at the other end does not expect it.
+    /// Sends nothing irrelevant: the peer does not expect it.
     pub fn keep_quiet(&mut self) {
         self.chats_left = 0;
         self.own.keep();
     }
 
-    /// Says that something else holds from now on; whether it has.
+    /// Changes a setting; returns whether it did.
     pub fn settle(&mut self, change: Change) -> bool {
         let frame = self.own.change(change);
         frame.inspect(|frame| self.write(frame)).is_some()
     }
 
-    /// Sends a frame that says nothing about any exchange; `stream`: one that is open, or was.
+    /// Sends a frame that concerns no exchange; `stream`: one that is open, or was.
     pub fn chat(&mut self, stream: u32, random: &mut Random) {
         if self.chats_left == 0 {
             return;
@@ -196,7 +198,7 @@ impl Http2 {
         self.write(&frame);
     }
 
-    /// Sends a frame as it is.
+    /// Sends a frame as given.
     pub fn write(&mut self, frame: &Frame) {
         frame.write(self.link.out());
     }
@@ -219,14 +221,14 @@ impl Http2 {
         out.resize(out.len() + usize::from(padding.unwrap_or(0)), 0);
     }
 
-    /// Opens a stream of this side's.
+    /// Opens a stream of this side.
     pub fn open(&mut self) -> u32 {
         self.last_stream = if self.last_stream == 0 { 1 } else { self.last_stream + 2 };
         self.begin(self.last_stream);
         self.last_stream
     }
 
-    /// The last stream that there was.
+    /// The last stream so far.
     pub fn last_stream(&self) -> u32 {
         self.last_stream
     }
@@ -243,18 +245,18 @@ impl Http2 {
         self.streams.insert(stream, windows);
     }
 
-    /// Nothing more is to come on a stream, and nothing more is sent.
+    /// No more frames are expected on a stream, and none are sent.
     pub fn close(&mut self, stream: u32) {
         self.streams.remove(&stream);
     }
 
-    /// Resets a stream; what still comes on it is dropped.
+    /// Resets a stream; later frames on it are dropped.
     pub fn reset(&mut self, stream: u32, code: u32) {
         self.write(&Frame::reset(stream, code));
         self.leave(stream);
     }
 
-    /// What still comes on a stream is dropped.
+    /// Drops later frames on a stream.
     pub fn leave(&mut self, stream: u32) {
         if self.streams.remove(&stream).is_some() {
             self.left.push_back(stream);
@@ -281,7 +283,7 @@ impl Http2 {
         self.block(stream, &block, end, random);
     }
 
-    /// Sends a block as it is.
+    /// Sends a block as given.
     pub fn block(&mut self, stream: u32, block: &[u8], end: bool, random: &mut Random) {
         self.note_end(stream, end);
         let end_stream = if end { flag::END_STREAM } else { 0 };
@@ -309,18 +311,18 @@ impl Http2 {
         }
     }
 
-    /// Whether the other side has opened the window of a stream before it sent a head.
+    /// Whether the peer opened the window of a stream before it sent a head.
     pub fn was_opened_early(&self, stream: u32) -> bool {
         self.streams.get(&stream).is_some_and(|windows| windows.was_opened_early)
     }
 
-    /// How much may be sent on a stream.
+    /// Bytes that may be sent on a stream.
     pub fn allowance(&self, stream: u32) -> usize {
         let of_stream = self.streams.get(&stream).map_or(0, |windows| windows.send);
         usize::try_from(of_stream.min(self.send)).unwrap_or(0)
     }
 
-    /// Sends data, no more than is allowed and fits into a frame.
+    /// Sends data, no more than allowed and than fits into a frame.
     pub fn data(&mut self, stream: u32, data: &[u8], end: bool, random: &mut Random) {
         let allowed = self.allowance(stream);
         self.note_end(stream, end);
@@ -337,7 +339,7 @@ impl Http2 {
         self.write_padded((kind::DATA, flags, stream), data, padding);
     }
 
-    /// The next event among what has come. An error tells what weir must not have sent.
+    /// The next event of the received bytes. An error describes invalid output of weir.
     pub fn next_event(&mut self) -> Result<Option<Event>, String> {
         loop {
             let Some(frame) = self.frame()? else { return Ok(None) };
@@ -508,7 +510,7 @@ impl Http2 {
         Ok(Some(Event::Headers { stream, lines: fields, end }))
     }
 
-    /// Whether what comes on a stream is to be heeded; an error: nothing may come on it.
+    /// Whether frames on a stream are processed; an error: no frame may arrive on it.
     fn may_come(&mut self, stream: u32, end: bool) -> Result<bool, String> {
         match self.streams.get_mut(&stream) {
             Some(windows) if windows.is_ended => Err(format!("more behind the end of {stream}")),
@@ -539,7 +541,7 @@ impl Http2 {
         }
         if let Some(windows) = self.streams.get_mut(&stream) {
             windows.receive -= length;
-            // An end alone takes none of a window, which may have become a negative one.
+            // An end alone uses no window, which may have become negative.
             if length > 0 && windows.receive < 0 {
                 let (left, of) = (windows.receive, self.own.initial());
                 return Err(format!("{left} bytes of the window of stream {stream}, of {of}"));
@@ -549,12 +551,12 @@ impl Http2 {
             0 => frame.payload,
             _ => unpadded(&frame)?.to_vec(),
         };
-        // Padding is of no use to anybody.
+        // Padding counts as used.
         self.release(stream, length as usize - data.len());
         Ok(Some(Event::Data { stream, data, end }))
     }
 
-    /// So much of what came on a stream was used: as much may come.
+    /// This many received bytes of a stream were used: the window opens by as much.
     pub fn release(&mut self, stream: u32, bytes: usize) {
         if bytes == 0 {
             return;
@@ -570,7 +572,7 @@ impl Http2 {
     }
 }
 
-/// What each side says first.
+/// The first bytes of each side.
 fn greet(http2: &mut Http2, settings: &[(u16, u32)]) {
     let more = (CONNECTION_WINDOW - WINDOW_DEFAULT) as u32;
     http2.write(&Frame::settings(settings));

@@ -20,13 +20,13 @@ use crate::tag::{Checker, Id, Part};
 use crate::tunnel::{self, shows_breaks};
 use crate::world::{Finding, Kind, World};
 
-/// What a body above the limit announces.
+/// Announced length of a body above the limit.
 const LARGE_BODY_BYTES: usize = 1 << 30;
-/// More than any head may have.
+/// More than the limit of a head.
 const LARGE_HEAD_BYTES: usize = 40_000;
-/// With more answers than that, or frames of data, there need not be a flood.
+/// With more answers or data frames than this, there need not be a flood.
 const USEFUL_MAX: usize = 100;
-/// Longest wait of a turn, where a tunnel has to end at its member.
+/// Maximum wait of a turn, where a tunnel has to end at its member.
 const ENDING_TURN: Duration = Duration::from_millis(5);
 
 /// Requests on one connection.
@@ -78,7 +78,7 @@ enum Then {
     GoOn,
     Over,
     Reset,
-    /// The connection is one too many.
+    /// The connection is above the limit.
     Refused,
 }
 
@@ -86,13 +86,13 @@ enum Then {
 struct Stream<'a> {
     response: Response<'a>,
     script: Script,
-    /// The response is whole.
+    /// The response is complete.
     is_answered: bool,
-    /// What comes through a tunnel.
+    /// Bytes received through a tunnel.
     down: Option<Checker>,
-    /// Until when its window is not opened.
+    /// Until when its window stays closed.
     rests_until: Option<Moment>,
-    /// Bytes of the response that came.
+    /// Received bytes of the response.
     received: usize,
 }
 
@@ -102,15 +102,15 @@ struct Session<'a> {
     place: Place,
     http2: Http2,
     streams: BTreeMap<u32, Stream<'a>>,
-    /// Requests that are still to be made, and how many at a time.
+    /// Requests still to be sent, and how many at a time.
     left: usize,
     width: usize,
     /// Windows are opened late.
     is_late: bool,
     unreleased: BTreeMap<u32, usize>,
-    /// It sends more of something than it may, in this exchange.
+    /// It sends a flood, in this exchange.
     flood: Option<(Flood, Id)>,
-    /// It was told so.
+    /// The peer reported the flood.
     is_calmed: bool,
     /// Tunnels that have ended for the client, but maybe not for their members.
     ending: Vec<Id>,
@@ -159,7 +159,7 @@ impl Session<'_> {
         }
     }
 
-    /// Whether a request is made for a flood instead of an answer; one on each connection, at most.
+    /// Whether a request is used for a flood instead of an answer; at most one on each connection.
     fn begins_flood(&mut self, plan: &Plan, random: &mut Random) -> bool {
         // Rules may end the connection of other requests. Streams have to begin in order.
         let is_alone = self.place.is_fragile
@@ -180,7 +180,7 @@ impl Session<'_> {
         true
     }
 
-    /// Whether the connection may be told to end with this code, and whether it was to.
+    /// Whether the connection may end with this error code, and whether that was due.
     fn check_code(&mut self, code: u32) -> Result<(), Finding> {
         let too_much = self.flood.filter(|(flood, _)| flood.is_too_much());
         let is_calm = code == code::ENHANCE_YOUR_CALM;
@@ -195,10 +195,11 @@ impl Session<'_> {
         }
     }
 
-    /// A connection has ended on which there was too much of something: it was told so.
+    /// A connection with a flood has ended: the error code said so.
     fn check_calmed(&self) -> Result<(), Finding> {
         let too_much = self.flood.filter(|(flood, _)| flood.is_too_much() && !self.is_calmed);
-        // A request that was answered before its reset has cost nothing in vain, and useful work allows for more.
+        // A request answered before its reset has caused no wasted work, and useful work allows for
+        // more.
         let is_useful = self.http2.useful > USEFUL_MAX;
         let ends_anyway = is_useful || self.world.is_draining() || self.http2.is_refused;
         match too_much.filter(|_| !ends_anyway) {
@@ -280,7 +281,7 @@ impl Session<'_> {
         Ok(Then::GoOn)
     }
 
-    /// Opens the windows of streams for what has come; how long some are still not opened.
+    /// Opens the windows of streams for received bytes; returns how long some stay closed.
     fn open_windows(&mut self) -> Duration {
         let mut wait = UNTIL_EVENT;
         let now = self.world.now();
@@ -298,7 +299,7 @@ impl Session<'_> {
         wait
     }
 
-    /// Says now and then what is of no importance.
+    /// Sends irrelevant frames now and then.
     fn chat(&mut self, random: &mut Random) {
         if random.percent(2) {
             let stream = self.streams.keys().last().copied().unwrap_or(1);
@@ -309,7 +310,7 @@ impl Session<'_> {
         }
     }
 
-    /// Ends the connection in order; nothing that belongs to an exchange comes any more.
+    /// Ends the connection in order; no more frames of an exchange arrive.
     async fn close(&mut self) -> Result<(), Finding> {
         let until = self.http2.link.now() + END_TOLD_MAX;
         while self.world.is_draining() && !self.http2.is_leaving() && !self.http2.link.has_ended() {
@@ -389,7 +390,7 @@ impl Session<'_> {
                 if !is_allowed {
                     return Err(self.found(0, format!("GOAWAY with {code}: {text}")));
                 }
-                // What it did not take may be asked again, on another connection.
+                // Requests that it did not accept may be sent again, on another connection.
                 self.streams.retain(|stream, _| *stream <= last);
                 return Ok(Then::GoOn);
             }
@@ -398,7 +399,7 @@ impl Session<'_> {
         Ok(self.break_off(stream, random))
     }
 
-    /// The client may have got as much as it wants.
+    /// The client may have received as much as it wants.
     fn break_off(&mut self, stream: u32, random: &mut Random) -> Then {
         let Some(it) = self.streams.get_mut(&stream) else { return Then::GoOn };
         match it.response.plan.abort {
@@ -410,7 +411,8 @@ impl Session<'_> {
                 self.streams.remove(&stream);
                 self.http2.reset(stream, code::CANCEL);
             }
-            // Nobody wants the rest of the request. It is sent all the same, or it is not.
+            // The rest of the request is not needed any more. It is sent all the same, or it is
+            // not.
             _ if it.is_answered
                 && !it.script.is_done()
                 && it.down.is_none()
@@ -549,14 +551,14 @@ impl Stream<'_> {
     }
 }
 
-/// So much of its half of a tunnel the client sends before the member has agreed.
+/// Bytes of its half of a tunnel that the client sends before the member has accepted.
 fn ahead(plan: &Plan) -> usize {
     let is_whole = plan.abort.is_none();
     let tunnel = plan.tunnel.filter(|it| !it.is_ignored && is_whole);
     tunnel.map_or(0, |tunnel| tunnel.ahead)
 }
 
-/// The head of a request, but for what frames it.
+/// The head of a request, without its framing.
 fn head_lines(world: &World, plan: &Plan, random: &mut Random) -> Fields {
     let key = world.key;
     let mut request = request(key, plan);
@@ -571,7 +573,7 @@ fn head_lines(world: &World, plan: &Plan, random: &mut Random) -> Fields {
     lines.extend(request.protocol.map(|protocol| (":protocol".into(), protocol)));
     for (name, value) in request.fields {
         match value.split_once("; ") {
-            // Cookies may come apart.
+            // Cookies may be split.
             Some((one, other)) if name == "cookie" && random.percent(50) => {
                 lines.push((name.clone(), one.to_owned()));
                 lines.push((name, other.to_owned()));
@@ -582,7 +584,7 @@ fn head_lines(world: &World, plan: &Plan, random: &mut Random) -> Fields {
     lines
 }
 
-/// Writes what is to be sent on the stream of a request.
+/// Writes the bytes to send on the stream of a request.
 fn write_request(world: &World, plan: &Plan, script: &mut Script, random: &mut Random) {
     let key = world.key;
     let mut lines = head_lines(world, plan, random);

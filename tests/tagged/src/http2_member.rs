@@ -20,12 +20,12 @@ use crate::tag::{Checker, Part};
 use crate::tunnel::shows_breaks;
 use crate::world::{Finding, Kind, World};
 
-/// A member that breaks connections does so once in so many turns.
+/// A member that breaks connections does so once in this many turns.
 const ROUGH_TURNS: usize = 400;
-/// Any member takes no more requests on a connection once in so many turns.
+/// Any member stops accepting requests on a connection once in this many turns.
 const RETIRING_TURNS: usize = 150;
 
-/// Serves one connection of weir's to its end.
+/// Serves one connection of weir to its end.
 pub async fn serve(
     world: &World,
     (number, is_rough): (usize, bool),
@@ -35,7 +35,7 @@ pub async fn serve(
     let random = &mut random;
     let initial = [65_535, 65_535, 3_000, 300_000][random.below(4)];
     let streams_max = [100, 100, 4][random.below(3)];
-    // Requests may come before it has said what it takes.
+    // Requests may arrive before it has sent its settings.
     if random.percent(15) && !world.profile.is_direct {
         world.count(Kind::LateSettings);
         link.pause(world.profile.pause(random, 300_000)).await;
@@ -77,13 +77,13 @@ pub async fn serve(
 struct Served<'a> {
     arrival: Arrival<'a>,
     script: Script,
-    /// The request has come, whole.
+    /// The request has arrived completely.
     is_whole: bool,
-    /// When the member does what it does.
+    /// When the member acts.
     due: Option<Moment>,
-    /// What comes through a tunnel.
+    /// Bytes received through a tunnel.
     up: Option<Checker>,
-    /// Until when its window is not opened.
+    /// Until when its window stays closed.
     rests_until: Option<Moment>,
     begun: Moment,
 }
@@ -93,16 +93,16 @@ struct Member<'a> {
     number: usize,
     http2: Http2,
     streams: BTreeMap<u32, Served<'a>>,
-    /// What came on streams, and whose windows are still to be opened for as much.
+    /// Received bytes of streams whose windows are still to be opened.
     unreleased: BTreeMap<u32, usize>,
     /// It has ended its half of a tunnel, and ends the connection.
     leaves: bool,
-    /// The last stream that it serves, if it has said so.
+    /// The last stream that it serves, if announced.
     last: Option<u32>,
 }
 
 impl Member<'_> {
-    /// Says now and then what is of no importance.
+    /// Sends irrelevant frames now and then.
     fn chat(&mut self, random: &mut Random) {
         if random.percent(2) {
             let stream = self.streams.keys().last().copied().unwrap_or(1);
@@ -135,13 +135,13 @@ impl Member<'_> {
         }
     }
 
-    /// Says which requests are the last here. Those that are on their way are not read.
+    /// Announces which requests are the last here. Later ones are not read.
     async fn retire(&mut self, random: &mut Random) {
         if self.last.is_some() {
             return;
         }
         if random.percent(30) {
-            // It says that it is about to, and leaves some time for it.
+            // It announces this, and leaves some time for it.
             self.http2.write(&Frame::goaway(u32::MAX >> 1, code::NO_ERROR));
         }
         self.http2.link.flush();
@@ -152,7 +152,7 @@ impl Member<'_> {
         self.world.count(Kind::Retiring);
     }
 
-    /// Ends the connection. What it has said is whole, and nothing more is asked of it.
+    /// Ends the connection. Its responses are complete, and no more requests are expected.
     async fn leave(mut self) -> Result<(), Finding> {
         let last = self.http2.last_stream();
         self.http2.write(&Frame::goaway(last, code::NO_ERROR));
@@ -167,7 +167,7 @@ impl Member<'_> {
         while !self.http2.link.has_ended() && self.http2.link.now() < until {
             self.http2.link.turn(UNTIL_EVENT).await;
         }
-        // Requests that were on their way are not read.
+        // Requests on their way are not read.
         while let Ok(Some(event)) = self.http2.next_event() {
             if let Event::Headers { stream, lines, .. } = event
                 && stream > last
@@ -178,7 +178,7 @@ impl Member<'_> {
         Ok(())
     }
 
-    /// A request that is not served, since its stream is above the last.
+    /// A request that is not served, because its stream is above the last.
     fn leave_unread(&mut self, stream: u32, lines: Fields) -> Result<(), Finding> {
         let (request, _) = request_of(lines).map_err(|what| self.found(what))?;
         self.world.leave_unread(&request).map_err(|what| self.found(what))?;
@@ -186,7 +186,7 @@ impl Member<'_> {
         Ok(())
     }
 
-    /// Breaks the connection, or says that it is to end.
+    /// Breaks the connection, or announces its end.
     async fn go(mut self, random: &mut Random) -> Result<(), Finding> {
         if random.percent(40) {
             self.http2.link.reset();
@@ -206,7 +206,7 @@ impl Member<'_> {
         Ok(())
     }
 
-    /// Something has come. What is wrong with a stream is told, and ends that stream alone.
+    /// Handles received frames. An error of a stream is reported, and ends that stream alone.
     fn heed(&mut self, event: Event, random: &mut Random) {
         let (stream, heeded) = match event {
             Event::Headers { stream, lines, end } => {
@@ -291,7 +291,8 @@ impl Member<'_> {
         Ok(())
     }
 
-    /// Does what is due, and sends what can be sent; how long until more can.
+    /// Performs due actions, and sends as much as possible; returns how long until more is
+    /// possible.
     fn send(&mut self, random: &mut Random) -> Duration {
         let mut wait = UNTIL_EVENT;
         let now = self.world.now();
@@ -342,22 +343,22 @@ impl Served<'_> {
         Finding::new(format!("a member of HTTP/2 got {what}"), self.arrival.plan.id)
     }
 
-    /// Something may still pass through it.
+    /// More may still pass through it.
     fn is_open_tunnel(&self) -> bool {
         self.arrival.plan.tunnel.is_some() && !(self.is_whole && self.script.is_done())
     }
 
-    /// All of its half of a tunnel is said, and nothing more is wanted.
+    /// Its whole half of a tunnel is sent, and it wants nothing more.
     fn leaves(&self) -> bool {
         self.arrival.plan.tunnel.is_some_and(|tunnel| tunnel.member_leaves)
     }
 
-    /// Both sides have said everything.
+    /// Both sides have sent everything.
     fn has_ended(&self) -> bool {
         self.is_whole && self.due.is_none() && self.arrival.deed() != Deed::Stall
     }
 
-    /// The request is whole.
+    /// The request is complete.
     fn end(&mut self, trailers: &Fields) -> Result<(), Finding> {
         self.arrival.end(trailers)?;
         self.is_whole = true;
@@ -410,7 +411,7 @@ impl Served<'_> {
         }
     }
 
-    /// Says 200 to an extended CONNECT, and what is sent through the tunnel.
+    /// Sends 200 to an extended CONNECT, and the bytes of the tunnel.
     fn agree(&mut self, world: &World) {
         let plan = &self.arrival.plan;
         let Some(tunnel) = plan.tunnel else { return };
@@ -424,13 +425,13 @@ impl Served<'_> {
         }
     }
 
-    /// Does what the member does, now.
+    /// Performs the member's action now.
     fn act(&mut self, world: &World, random: &mut Random) {
         match self.arrival.deed() {
             Deed::Answer => self.answer(world, random),
             Deed::Early => {
                 self.answer(world, random);
-                // Nobody looks at what still comes then.
+                // Later frames are ignored then.
                 let resets = random.percent(50) && !world.profile.is_direct;
                 if !self.is_whole && resets {
                     self.script.push(Step::Reset(code::NO_ERROR));
@@ -476,7 +477,7 @@ impl Served<'_> {
         self.script.body(body, trailers, random);
     }
 
-    /// Keeps a part of a response, of which nobody can think that it is the whole.
+    /// Keeps a part of a response that cannot be taken for the whole.
     fn cut(&mut self, permille: usize) {
         let plan = &self.arrival.plan;
         self.script.keep(permille);
@@ -488,7 +489,7 @@ impl Served<'_> {
         }
     }
 
-    /// A response that is none.
+    /// A malformed response.
     fn garble(&mut self, world: &World, permille: usize) {
         let plan = &self.arrival.plan;
         let body = plan.answer.body;

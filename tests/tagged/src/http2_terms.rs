@@ -1,21 +1,21 @@
-//! What an end of a connection of HTTP/2 says of its own windows and streams, which holds once the other end has
-//! confirmed it.
+//! Settings of an HTTP/2 end for its own windows and streams, which hold once the peer has
+//! acknowledged them.
 
 use std::collections::VecDeque;
 
 use weir_testing::frame::{Frame, setting};
 
-/// Further SETTINGS that a side sends: who sends many is taken for a flood.
+/// Further SETTINGS that a side sends: many of them count as a flood.
 const CHANGES_MAX: usize = 5;
 
-/// Something else that is to hold.
+/// A changed setting.
 #[derive(Debug, Clone, Copy)]
 pub enum Change {
     /// Windows of streams.
     Initial(u32),
-    /// Streams at a time.
+    /// Limit of streams.
     StreamsMax(u32),
-    /// What holds already, as often as anybody likes.
+    /// A repeated current value.
     None,
 }
 
@@ -25,17 +25,17 @@ struct Values {
     streams_max: usize,
 }
 
-/// What was said, and what holds.
+/// The announced and the acknowledged settings.
 #[derive(Debug)]
 pub struct Terms {
     holding: Values,
-    /// What was said since, and is not confirmed.
+    /// Announced since, and not acknowledged.
     said: VecDeque<Values>,
     changes_left: usize,
 }
 
 impl Terms {
-    /// What holds until something else is confirmed, and what is said first.
+    /// The settings before the first acknowledgement, and the first announced ones.
     pub fn new(
         (initial, streams_max): (i64, usize),
         (first_initial, first_streams_max): (u32, u32),
@@ -54,17 +54,17 @@ impl Terms {
         self.changes_left = 0;
     }
 
-    /// What the windows of streams are at first.
+    /// Initial windows of streams.
     pub fn initial(&self) -> i64 {
         self.holding.initial
     }
 
-    /// How many streams there may be at a time.
+    /// Limit of streams.
     pub fn streams_max(&self) -> usize {
         self.holding.streams_max
     }
 
-    /// The frame that says so, unless there were enough.
+    /// The frame for this, unless there were enough.
     pub fn change(&mut self, change: Change) -> Option<Frame> {
         let mut values = self.said.back().copied().unwrap_or(self.holding);
         let entry = match change {
@@ -85,7 +85,8 @@ impl Terms {
         Some(Frame::settings(&[entry]))
     }
 
-    /// The other end has confirmed what was said first of all that it had not; by how much windows open.
+    /// The peer has acknowledged the oldest unacknowledged settings; returns by how much windows
+    /// open.
     pub fn confirm(&mut self) -> Result<i64, String> {
         let confirmed = self.said.pop_front().ok_or("a confirmation of nothing")?;
         Ok(confirmed.initial - std::mem::replace(&mut self.holding, confirmed).initial)

@@ -1,7 +1,8 @@
-//! What members take at present, as the control plane has said, and at which of them weir has to keep a client.
+//! The members' availability, as set by the control plane, and the members at which weir must keep
+//! clients.
 //!
-//! A request is held against what was so all the time since its client wrote it: whatever changed meanwhile may have
-//! come before weir looked, or after.
+//! A request is checked against state that held during its whole time since its client wrote it: a
+//! change meanwhile may have come before weir looked, or after.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,13 +15,14 @@ use crate::world::{Kind, Tally};
 
 /// Pools whose clients are kept, by name.
 pub const POOLS: [&str; 3] = ["kept1", "kept2", "sourced"];
-/// Length of what stands for a member in a cookie.
+/// Length of a member's token in a cookie.
 const TOKEN_BYTES: usize = 30;
 /// Members of each of them.
 pub const MEMBERS: usize = 2;
-/// The number of the member behind the first of these pools, in a pool of its own: it serves while nobody there does.
+/// The number of the spare member in the fallback pool of the first of these pools: it serves while
+/// no member there does.
 pub const SPARE: usize = 2;
-/// What the cookie is called.
+/// The cookie's name.
 const COOKIE: &str = "WEIR";
 
 fn pool_of(place: Place) -> Option<usize> {
@@ -32,14 +34,14 @@ fn pool_of(place: Place) -> Option<usize> {
     }
 }
 
-/// What a member takes.
+/// The requests that a member accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Takes {
     /// Nothing.
     Nothing,
     /// Requests of clients that are kept at it.
     Kept,
-    /// Any request.
+    /// All requests.
     #[default]
     All,
 }
@@ -51,12 +53,12 @@ struct Member {
 }
 
 impl Member {
-    /// It has taken at least this since before then.
+    /// It has accepted at least this since an earlier time.
     fn took(&self, takes: Takes, then: Moment) -> bool {
         self.takes >= takes && self.since < then
     }
 
-    /// It has taken no more than this since before then.
+    /// It has accepted no more than this since an earlier time.
     fn took_only(&self, takes: Takes, then: Moment) -> bool {
         self.takes <= takes && self.since < then
     }
@@ -67,17 +69,18 @@ impl Member {
 struct Asked {
     begun: Moment,
     pool: usize,
-    /// Where its cookie belongs, and whether it is known at the spare.
+    /// The member of its cookie, and whether it is known at the spare.
     cookie: Option<usize>,
     knows_spare: bool,
-    /// Where it came last.
+    /// The member that last received it.
     came_to: Option<usize>,
-    /// A member has left it unread.
+    /// A member has left it unprocessed.
     is_unread: bool,
 }
 
 impl Asked {
-    /// Whether it may go to the spare: nobody takes just any request, and its own member does not take it.
+    /// Whether it may go to the spare: no member accepts all requests, and its own member does not
+    /// accept it.
     fn check_spare(
         &self,
         is_first: bool,
@@ -93,7 +96,7 @@ impl Asked {
     }
 }
 
-/// A client's cookie, and the members that it stands for.
+/// A client's cookie, and its members.
 #[derive(Debug, Clone)]
 struct Cookie {
     value: String,
@@ -101,7 +104,7 @@ struct Cookie {
     knows_spare: bool,
 }
 
-/// Where a client was seen by its address; what it asked for before then shows nothing.
+/// Where a client was seen by its address; earlier requests prove nothing.
 #[derive(Debug)]
 struct Source {
     member: Option<usize>,
@@ -111,19 +114,19 @@ struct Source {
 #[derive(Debug, Default)]
 struct State {
     members: [[Member; MEMBERS]; POOLS.len()],
-    /// When a pool had nobody for the last time who takes any request.
+    /// When a pool last had no member that accepts all requests.
     had_nobody: [Moment; POOLS.len()],
     asked: HashMap<Id, Asked>,
     /// By client and pool.
     cookies: HashMap<(usize, usize), Cookie>,
     sources: HashMap<usize, Source>,
-    /// When a member took nothing any more for the last time, at which clients are kept by their address.
+    /// When a member last stopped accepting anything, for clients kept by their address.
     moved: Moment,
-    /// Tokens of cookies, and what they stand for: each for one member alone.
+    /// Tokens of cookies, and their members: each belongs to one member alone.
     values: HashMap<String, (usize, usize)>,
 }
 
-/// Members and what is kept at them; shared by all clients and members.
+/// Members and their kept clients; shared by all clients and members.
 #[derive(Debug, Default)]
 pub struct Keeping(Mutex<State>);
 
@@ -132,7 +135,7 @@ impl Keeping {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A member takes this from now on.
+    /// Changes a member's availability.
     pub fn set(&self, pool: usize, member: usize, takes: Takes, now: Moment) {
         let state = &mut *self.locked();
         if has_nobody(&state.members[pool]) {
@@ -140,7 +143,7 @@ impl Keeping {
         }
         state.members[pool][member] = Member { takes, since: now };
         if pool_of_sources(pool) && takes == Takes::Nothing {
-            // Whoever was not seen elsewhere may have been there.
+            // A client that was not seen elsewhere may have been there.
             let is_moved = |source: &&mut Source| source.member.is_none_or(|it| it == member);
             let moved = state.sources.values_mut().filter(is_moved);
             moved.for_each(|source| *source = Source { member: None, since: now });
@@ -165,7 +168,8 @@ impl Keeping {
         cookie.map(|cookie| format!("{COOKIE}={}", cookie.value))
     }
 
-    /// A request has come to a member. An error: it does not belong there; a text: unless its own has left it unread.
+    /// A request has reached a member. An error: it does not belong there; a text: unless its own
+    /// member has left it unprocessed.
     pub fn arrived(
         &self,
         tally: &Tally,
@@ -193,7 +197,7 @@ impl Keeping {
         if here.took_only(Takes::Nothing, begun) {
             return Err(format!("at member {member}, which takes nothing"));
         }
-        // Of a source it may be known from a request that never came.
+        // A source address may be known from a request that never arrived.
         let is_new = home.is_none() && !pool_of_sources(asked.pool);
         if here.took_only(Takes::Kept, begun) && (is_new || home.is_some_and(|it| it != member)) {
             return Err(format!("at member {member}, which takes nobody new"));
@@ -215,7 +219,8 @@ impl Keeping {
         Ok(None)
     }
 
-    /// A request has come to a member which had said that it reads no more. It may have gone to another already.
+    /// A request has reached a member which had announced that it reads no more. It may have gone
+    /// to another already.
     pub fn left_unread(&self, plan: &Plan) {
         let state = &mut *self.locked();
         if let Some(asked) = state.asked.get_mut(&plan.id) {
@@ -223,7 +228,7 @@ impl Keeping {
         }
     }
 
-    /// A member's response has come to the client, with this cookie of weir's.
+    /// A member's response has reached the client, with this cookie of weir.
     pub fn answered(&self, plan: &Plan, field: Option<&str>) -> Result<(), String> {
         let Some(pool) = pool_of(plan.place) else { return Ok(()) };
         let state = &mut *self.locked();
@@ -251,7 +256,7 @@ impl Keeping {
         Ok(())
     }
 
-    /// weir has said that no member takes a request.
+    /// weir has answered that no member accepts a request.
     pub fn refused(&self, tally: &Tally, plan: &Plan) -> Result<(), String> {
         let state = &mut *self.locked();
         let Some(asked) = state.asked.remove(&plan.id) else { return Ok(()) };
@@ -275,7 +280,8 @@ fn has_nobody(members: &[Member]) -> bool {
 }
 
 impl State {
-    /// The value of a cookie that is set: a token for each of these members, the one that has answered first.
+    /// The value of a cookie that is set: a token for each of these members, the one that answered
+    /// first.
     fn check_value(
         &mut self,
         field: &str,
@@ -303,12 +309,12 @@ impl State {
     }
 }
 
-/// Whether clients of the pool are told apart by their addresses.
+/// Whether clients of the pool are identified by their addresses.
 fn pool_of_sources(pool: usize) -> bool {
     pool == 2
 }
 
-/// The cookie of weir's among the fields of a response, which is taken out.
+/// Removes weir's cookie from the fields of a response, and returns it.
 pub fn take_cookie(fields: &mut crate::message::Fields) -> Option<String> {
     let is_own = |(name, value): &(crate::message::Name, String)| {
         name == "set-cookie" && value.starts_with("WEIR=")

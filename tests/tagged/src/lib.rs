@@ -1,14 +1,16 @@
-//! Clients and members whose every byte names its exchange, and who look at every byte that weir hands them.
+//! Clients and members that name the exchange in every byte, and check every byte that weir passes
+//! to them.
 //!
-//! What an exchange is follows from the seed and its number ([`plan`]); its number stands in every 16 bytes of it
-//! ([`tag`]). Clients check that what they get is their own member's response, whole where it is called so, or a response
-//! of weir's own in its exact form (`answer`); members check the same of requests (`arrival`). Both read with readers
-//! of their own.
+//! The seed and its number determine an exchange ([`plan`]); its number is in every 16 bytes of it
+//! ([`tag`]). Clients check that they receive their own member's response, complete if marked as
+//! complete, or a response of weir's own in its exact form (`answer`); members check the same of
+//! requests (`arrival`). Both use parsers of their own.
 //!
-//! Sessions ([`client::session`], [`member::serve`]) are futures over any [`link::Stream`] and any [`clock::Clock`]: over
-//! sockets a thread runs one of them, in a simulation one thread runs them all. They wait nowhere but in
-//! [`link::Stream::poll_wait`], need no waker, and may be polled at any time. What they find is in the [`world::World`]
-//! that they share. [`settings`] has the configuration of weir that they expect.
+//! Sessions ([`client::session`], [`member::serve`]) are futures over any [`link::Stream`] and any
+//! [`clock::Clock`]: over sockets a thread runs one of them, in a simulation one thread runs them
+//! all. They wait only in [`link::Stream::poll_wait`], need no waker, and may be polled at any
+//! time. Their findings are in the shared [`world::World`]. [`settings`] has the configuration of
+//! weir that they expect.
 #![forbid(unsafe_code)]
 
 mod accept;

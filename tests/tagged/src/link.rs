@@ -1,4 +1,4 @@
-//! A connection that is read and written at the same time, by one task.
+//! A connection that one task reads and writes at the same time.
 
 use std::fmt::Debug;
 use std::future::poll_fn;
@@ -9,70 +9,72 @@ use std::time::Duration;
 use crate::clock::{Clock, Moment};
 use crate::world::World;
 
-/// What a connection stands on. A session holds it alone, and drops it to close it.
+/// The transport of a connection. A session owns it, and drops it to close it.
 pub trait Stream: Debug {
-    /// Reads what there is; 0: the other side has ended it in order; `WouldBlock`: there is nothing yet.
+    /// Reads available bytes; 0: the peer has ended it in order; `WouldBlock`: nothing is available
+    /// yet.
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes as much as goes; `WouldBlock`: nothing goes yet.
+    /// Writes as much as possible; `WouldBlock`: nothing is possible yet.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Sends FIN behind what was written.
+    /// Sends FIN after the written bytes.
     fn finish(&mut self);
 
-    /// Lets it close with a reset when it is dropped.
+    /// Makes it close with a reset when it is dropped.
     fn reset_on_close(&mut self);
 
-    /// Whether the other side has everything that was written, and the FIN behind it. `false`: nobody knows.
+    /// Whether the peer has received all written bytes, and the FIN behind them. `false`: unknown.
     fn is_delivered(&self) -> bool {
         false
     }
 
-    /// From now on the other side finds no room for what it sends, or finds some again; where that can be had.
+    /// Closes or reopens the receive window for the peer, if the transport supports that.
     fn take_nothing(&mut self, _takes_nothing: bool) {}
 
-    /// Lets the end of a response arrive at once, and right behind it what was not asked for. False, and nothing is done: not
-    /// now, or nobody could tell what is to come of it.
+    /// Delivers the end of a response at once, directly followed by unsolicited bytes. False, and
+    /// nothing is done: not possible now, or the outcome would be unknown.
     fn say_unasked(&mut self, _tail: &[u8], _surplus: &[u8]) -> bool {
         false
     }
 
-    /// What the other side has made of that.
+    /// The peer's reaction to them.
     fn unasked(&self) -> Option<Unasked> {
         None
     }
 
-    /// Ready when it can be read or written as is wanted, when it has ended and one of both is wanted, or when the time
-    /// has come. It may be ready too early, and it may be asked again with the same wishes though nothing has changed.
+    /// Ready when it can be read or written as requested, when it has ended and either is
+    /// requested, or when the time has come. It may be ready too early, and may be polled again
+    /// with the same request though nothing has changed.
     fn poll_wait(&mut self, wants_read: bool, wants_write: bool, until: Moment) -> Poll<()>;
 }
 
-/// What the other side has made of what it had not asked for.
+/// The peer's reaction to unsolicited bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unasked {
     /// It has sent nothing since.
     Heeded,
-    /// It has sent something when it could not know of it yet.
+    /// It has sent something before it could see them.
     Crossed,
-    /// It has sent something although it knew of it.
+    /// It has sent something although it had seen them.
     Ignored,
 }
 
-/// Bytes that the input has room for at first, and at least at each read.
+/// Initial room of the input, and minimum room at each read.
 const INPUT_BYTES_FIRST: usize = 4 * 1024;
 const ROOM_BYTES_MIN: usize = 2 * 1024;
-/// Room for input grows to this where reads fill it.
+/// The input's room grows to this where reads fill it.
 const ROOM_BYTES_MAX: usize = 32 * 1024;
-/// What is kept of what came, to be told with a finding.
+/// Received bytes that are kept for the report of a finding.
 const RECENT_BYTES: usize = 4 * 1024;
 
-/// When weir is about to end, who waits for nothing hears of it in this time.
+/// When weir is about to end, idle peers see it within this time.
 pub const END_TOLD_MAX: Duration = Duration::from_secs(20);
 
-/// A wait that only what happens on the connection ends.
+/// A wait that only an event on the connection ends.
 pub const UNTIL_EVENT: Duration = Duration::MAX;
 
-/// How the other side has ended a connection.
+/// How the peer has ended a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// In order.
@@ -87,21 +89,21 @@ pub struct Link {
     stream: Box<dyn Stream>,
     clock: Clock,
     turn_max: Duration,
-    /// Room for what comes; of it, what came and was not taken stands in `start..filled`.
+    /// The input buffer; `start..filled` holds the received bytes that were not used yet.
     input: Vec<u8>,
     start: usize,
     filled: usize,
     out: Vec<u8>,
     out_at: usize,
-    /// How the other side has ended it; what came before is in the input.
+    /// How the peer has ended it; earlier bytes are in the input.
     end: Option<End>,
-    /// Nothing that is sent arrives any more.
+    /// Sent bytes do not arrive any more.
     is_deaf: bool,
-    /// A write has met the reset, which the system tells once: reading meets an end then.
+    /// A write has met the reset, which the system reports once: reading sees an end then.
     was_reset: bool,
     /// When the last byte passed, in either direction.
     moved: Moment,
-    /// Until when what has come stays where it is.
+    /// Until when received bytes stay in the system.
     holds_until: Option<Moment>,
     recent: Vec<u8>,
     /// Bytes that came.
@@ -109,7 +111,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Over this stream, in the time of this world.
+    /// Over this stream, with the clock of this world.
     pub fn over(stream: Box<dyn Stream>, world: &World) -> Self {
         Self {
             stream,
@@ -130,17 +132,17 @@ impl Link {
         }
     }
 
-    /// What time it is.
+    /// The current time.
     pub fn now(&self) -> Moment {
         self.clock.now()
     }
 
-    /// What has come and was not taken yet.
+    /// Received bytes that were not used yet.
     pub fn input(&self) -> &[u8] {
         &self.input[self.start..self.filled]
     }
 
-    /// So many bytes of the input are done with.
+    /// Drops this many bytes of the input.
     pub fn take(&mut self, bytes: usize) {
         self.start += bytes;
         debug_assert!(self.start <= self.filled);
@@ -154,37 +156,37 @@ impl Link {
         self.out.len() - self.out_at
     }
 
-    /// Where bytes are put that are to be sent.
+    /// The output buffer.
     pub fn out(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
-    /// How the other side has ended it, once all that came before has been taken.
+    /// How the peer has ended it, once all earlier bytes were used.
     pub fn ended(&self) -> Option<End> {
         self.end.filter(|_| self.input().is_empty())
     }
 
-    /// The same, whatever is left.
+    /// The same, with any bytes left.
     pub fn has_ended(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Whether what is sent still goes anywhere.
+    /// Whether sent bytes still arrive anywhere.
     pub fn is_deaf(&self) -> bool {
         self.is_deaf
     }
 
-    /// How long nothing has passed.
+    /// How long the connection has been silent.
     pub fn still(&self) -> Duration {
         self.now() - self.moved
     }
 
-    /// The last bytes that came.
+    /// The last received bytes.
     pub fn recent(&self) -> &[u8] {
         &self.recent[self.recent.len().saturating_sub(RECENT_BYTES)..]
     }
 
-    /// Sends as much as goes without waiting.
+    /// Sends as much as possible without waiting.
     pub fn flush(&mut self) {
         while self.queued() > 0 && !self.is_deaf {
             match self.stream.write(&self.out[self.out_at..]) {
@@ -194,7 +196,7 @@ impl Link {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // What the other side has sent before is still to be read.
+                // Earlier bytes of the peer are still to be read.
                 Err(error) => {
                     self.is_deaf = true;
                     self.was_reset |= error.kind() == ErrorKind::ConnectionReset;
@@ -205,7 +207,7 @@ impl Link {
         self.out_at = 0;
     }
 
-    /// Reads nothing for so long.
+    /// Reads nothing for this time.
     pub fn hold(&mut self, time: Duration) {
         self.holds_until = Some(self.now() + time);
     }
@@ -219,7 +221,7 @@ impl Link {
         self.holds_until
     }
 
-    /// Reads once, without waiting; whether anything came.
+    /// Reads once, without waiting; returns whether anything arrived.
     pub fn fill(&mut self) -> bool {
         if self.end.is_some() || self.held().is_some() {
             return false;
@@ -260,7 +262,7 @@ impl Link {
         }
     }
 
-    /// Keeps the last bytes that came, and now and then forgets those before.
+    /// Keeps the last received bytes, and drops older ones now and then.
     fn remember(&mut self, count: usize) {
         let fresh = &self.input[self.filled - count.min(RECENT_BYTES)..self.filled];
         if self.recent.len() + fresh.len() > 2 * RECENT_BYTES {
@@ -270,11 +272,11 @@ impl Link {
         self.recent.extend_from_slice(fresh);
     }
 
-    /// Sends what there is and waits until something comes, something was sent, or the time is over.
+    /// Sends the output and waits until something arrives, something was sent, or the time is over.
     pub async fn turn(&mut self, at_most: Duration) {
         let was_queued = self.queued() > 0;
         self.flush();
-        // Who waits for the end of what was queued need not wait for more.
+        // A caller that waits for the queued end need not wait for more.
         if self.fill() || (was_queued && self.queued() == 0) {
             return;
         }
@@ -290,7 +292,7 @@ impl Link {
         poll_fn(|_| self.stream.poll_wait(wants_read, wants_write, until)).await;
     }
 
-    /// Does nothing at all for so long.
+    /// Does nothing for this time.
     pub async fn pause(&mut self, time: Duration) {
         let until = self.now() + time;
         while self.now() < until {
@@ -313,14 +315,14 @@ impl Link {
         self.stream.unasked()
     }
 
-    /// Sends FIN behind what was sent.
+    /// Sends FIN after the sent bytes.
     pub fn finish(&mut self) {
-        // The other side may be gone.
+        // The peer may be gone.
         self.stream.finish();
     }
 
-    /// Waits until the other side has all that was sent, with the end behind it, and reads nothing meanwhile; `false`: it
-    /// has not in this time, or nobody knows.
+    /// Waits until the peer has received all sent bytes, including the end, and reads nothing
+    /// meanwhile; `false`: not within this time, or unknown.
     pub async fn delivered(&mut self, at_most: Duration) -> bool {
         let until = self.now() + at_most;
         while !self.stream.is_delivered() && self.now() < until {
@@ -329,12 +331,13 @@ impl Link {
         self.stream.is_delivered()
     }
 
-    /// Lets it close with a reset.
+    /// Makes it close with a reset.
     pub fn reset(&mut self) {
         self.stream.reset_on_close();
     }
 
-    /// Sends what is left, half-closes, and waits until the other side has ended, too; what still comes is dropped.
+    /// Sends the remaining output, half-closes, and waits until the peer has ended, too; received
+    /// bytes are dropped.
     pub async fn close_in_order(&mut self, at_most: Duration) {
         let until = self.now() + at_most;
         while self.queued() > 0 && !self.is_deaf && self.now() < until {

@@ -1,4 +1,4 @@
-//! Whoever answers: one session for each connection that weir makes.
+//! Members: one session for each connection of weir.
 
 use weir_testing::Random;
 
@@ -9,17 +9,17 @@ use crate::{http1_member, http2_member, relay};
 /// A kind of member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It speaks HTTP/1, and is the one with this number in its pool.
+    /// An HTTP/1 member with this number in its pool.
     Http1(usize),
     /// It speaks HTTP/2.
     Http2(usize),
-    /// It speaks HTTP/2, and ends connections when it likes.
+    /// An HTTP/2 member that ends connections at will.
     RoughHttp2,
-    /// It speaks what relayed connections speak.
+    /// A member of relayed connections.
     Relay,
 }
 
-/// Serves one connection of weir's to its end. What is wrong is noted in the world.
+/// Serves one connection of weir to its end. Findings are recorded in the world.
 pub async fn serve(world: &World, role: Role, random: Random, link: Link) {
     let served = match role {
         Role::Http1(number) => http1_member::serve(world, number, random, link).await,

@@ -1,4 +1,4 @@
-//! What the heads and trailers of an exchange say on each side of weir, and whether what came is that.
+//! The heads and trailers of an exchange on each side of weir, and checks of received ones.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 /// Length of every date.
 const DATE_BYTES: usize = DATE.len();
 
-/// A request as it is sent, or as it came.
+/// A request as sent or as received.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
     /// Method.
@@ -32,11 +32,11 @@ pub struct Request {
     pub host: String,
     /// Of an extended CONNECT.
     pub protocol: Option<String>,
-    /// All other fields, without those of framing and connection.
+    /// All other fields, without those for framing and connection.
     pub fields: Fields,
 }
 
-/// Names of fields that come often, and need no memory of their own.
+/// Frequent field names, which need no memory of their own.
 const NAMES: [&str; 24] = [
     "x-tag-1",
     "x-tag-2",
@@ -64,21 +64,21 @@ const NAMES: [&str; 24] = [
     "sec-websocket-version",
 ];
 
-/// A name as it came, in any case.
+/// A received name, in any case.
 pub fn name_of(text: &str) -> Name {
     let is_same = |it: &&str| it.len() == text.len() && it.eq_ignore_ascii_case(text);
     let known = NAMES.into_iter().find(is_same);
     known.map_or_else(|| text.to_ascii_lowercase().into(), Cow::Borrowed)
 }
 
-/// Most fields that the heads here have, mostly.
+/// The usual maximum of fields in a head here.
 const FIELDS_USUAL: usize = 16;
 
 fn field(name: impl Into<Name>, value: impl Into<String>) -> (Name, String) {
     (name.into(), value.into())
 }
 
-/// Fields to which more are added.
+/// Fields, to be extended.
 fn fields<const COUNT: usize>(first: [(Name, String); COUNT]) -> Fields {
     let mut fields = Fields::with_capacity(FIELDS_USUAL);
     fields.extend(first);
@@ -98,7 +98,7 @@ fn one(key: Key, plan: &Plan, part: Part) -> String {
     key.text(plan.id, part, 0, 1)
 }
 
-/// The segment of the path that stands for the pool.
+/// The segment of the path that selects the pool.
 fn pool_segment(plan: &Plan) -> &'static str {
     match plan.place.member {
         Version::Http1 => "1",
@@ -113,18 +113,18 @@ pub fn target(key: Key, plan: &Plan) -> String {
     ["/", pool, "/", rule, "/", &path, "?q=", &query].concat()
 }
 
-/// The host that the client asks for.
+/// The host that the client names.
 pub fn host(key: Key, plan: &Plan) -> String {
     one(key, plan, Part::Host) + ".test"
 }
 
-/// The block of the path that a member was asked for.
+/// The block of the path that a member received.
 pub fn path_block(target: &str) -> Option<&[u8]> {
     let path = target.split('?').next()?;
     path.split('/').nth(3).map(str::as_bytes)
 }
 
-/// Whether client and member speak of trailers.
+/// Whether client and member announce trailers.
 pub fn wants_trailers(plan: &Plan) -> bool {
     plan.body.has_trailers || plan.answer.body.has_trailers
 }
@@ -134,7 +134,7 @@ pub fn socket_key(key: Key, plan: &Plan) -> String {
     crate::accept::base64(one(key, plan, Part::RequestField).as_bytes())
 }
 
-/// The request as the client means it.
+/// The request that the client means.
 pub fn request(key: Key, plan: &Plan) -> Request {
     let authorization = key.text(plan.id, Part::Authorization, 0, 2);
     let [a, b] = [0, 1].map(|place| key.text(plan.id, Part::Cookie, place, 1));
@@ -160,7 +160,7 @@ pub fn request(key: Key, plan: &Plan) -> Request {
     Request { method: method.to_owned(), target, host, protocol, fields }
 }
 
-/// Puts a cookie among those of a request, anywhere.
+/// Adds a cookie to those of a request, anywhere.
 pub fn add_cookie(cookie: Option<String>, fields: &mut Fields, random: &mut Random) {
     let Some(cookie) = cookie else { return };
     for (_, value) in fields.iter_mut().filter(|(name, _)| name == "cookie") {
@@ -199,7 +199,7 @@ fn request_for_member(key: Key, plan: &Plan) -> Request {
     request
 }
 
-/// Whether a request that came at a member is the one of the plan, in all its fields.
+/// Whether a request received by a member is the planned one, in all its fields.
 pub fn check_request(key: Key, plan: &Plan, got: &Request) -> Result<(), String> {
     let expected = request_for_member(key, plan);
     let same = |what, got: &str, expected: &str| match got == expected {
@@ -214,7 +214,7 @@ pub fn check_request(key: Key, plan: &Plan, got: &Request) -> Result<(), String>
     }
     compare(&got.fields, expected.fields, |name, value| match name {
         "te" => wants_trailers(plan) && value == "trailers",
-        // Where the client has none, weir makes one.
+        // Where the client has none, weir generates one.
         "sec-websocket-key" if plan.tunnel.is_some() => {
             plan.place.client == Version::Http2 || value == socket_key(key, plan)
         }
@@ -253,7 +253,8 @@ pub fn trailers(key: Key, plan: &Plan, part: Part) -> Fields {
     vec![field("x-trailer", key.text(plan.id, part, 0, 2))]
 }
 
-/// Whether trailers that came are those of the plan; whether there were any. They may be left out, never changed.
+/// Whether received trailers are the planned ones; returns whether there were any. They may be left
+/// out, never changed.
 pub fn check_trailers(
     key: Key,
     plan: &Plan,
@@ -280,21 +281,22 @@ pub fn is_of_member(fields: &Fields) -> bool {
     fields.iter().any(|(name, value)| name == "set-cookie" && value.starts_with("m="))
 }
 
-/// The name of the field of a response that nobody asked for.
+/// The name of a field in an unsolicited response.
 const SURPLUS: &str = "x-surplus";
 
-/// The field of a response that is surplus behind that of this exchange.
+/// The field of an unsolicited response after that of this exchange.
 pub fn surplus_field(key: Key, plan: &Plan) -> (Name, String) {
     field(SURPLUS, one(key, plan, Part::ResponseMark))
 }
 
-/// The exchange whose member has said more than it was asked, if that is this.
+/// The exchange whose member has sent an unsolicited response, if this is one.
 pub fn surplus_of(key: Key, fields: &Fields) -> Option<Id> {
     let (_, mark) = fields.iter().find(|(name, _)| name == SURPLUS)?;
     key.read(mark.as_bytes()).map(|(id, ..)| id)
 }
 
-/// Whether a final head that came to the client is that of the member's response; the coding of its body.
+/// Whether a final head received by the client is that of the member's response; returns the coding
+/// of its body.
 pub fn check_answer(
     key: Key,
     plan: &Plan,
@@ -343,13 +345,13 @@ pub fn check_agreement(key: Key, plan: &Plan, got: &Fields) -> Result<(), String
     }
     compare(got, expected, |name, value| match name {
         "date" => is_date(value),
-        // What a member of HTTP/1 answers to weir's own key, which is nobody's secret.
+        // An HTTP/1 member's answer to weir's own key, which is not secret.
         "sec-websocket-accept" => plan.place.client == Version::Http2 && value.len() == 28,
         _ => false,
     })
 }
 
-/// The fields with which a member agrees to a tunnel, but for those of the handshake.
+/// The fields with which a member accepts a tunnel, without those of the handshake.
 pub fn agreement_fields(key: Key, plan: &Plan) -> Fields {
     let mark = one(key, plan, Part::ResponseMark);
     vec![
@@ -358,7 +360,7 @@ pub fn agreement_fields(key: Key, plan: &Plan) -> Fields {
     ]
 }
 
-/// How long the body of the member's response is for the client, before it is compressed.
+/// The length of the member's response body for the client, before compression.
 pub fn answer_bytes(plan: &Plan) -> usize {
     match plan.method {
         Method::Head => 0,
@@ -367,7 +369,7 @@ pub fn answer_bytes(plan: &Plan) -> usize {
     }
 }
 
-/// Compares fields, each of which stands once; those that are not expected must pass `is_free`.
+/// Compares fields, each of which occurs once; unexpected ones must pass `is_free`.
 pub fn compare(
     got: &Fields,
     mut expected: Fields,

@@ -8,7 +8,7 @@ use crate::clock::Moment;
 use crate::link::{Link, UNTIL_EVENT};
 use crate::profile::Profile;
 
-/// What has to be before more is sent.
+/// The condition for sending more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Nothing.
@@ -27,14 +27,14 @@ pub struct Paced {
     profile: Profile,
     bytes: Vec<u8>,
     at: usize,
-    /// Ends of pieces, and what has to be before the next.
+    /// Ends of pieces, and the condition before the next.
     pieces: Vec<(usize, Wait)>,
     next: usize,
     since: Option<Moment>,
 }
 
 impl Paced {
-    /// Nothing is to be sent.
+    /// No bytes.
     pub fn new(profile: Profile) -> Self {
         Self { profile, bytes: Vec::new(), at: 0, pieces: Vec::new(), next: 0, since: None }
     }
@@ -66,7 +66,7 @@ impl Paced {
         self.pieces.push((self.bytes.len(), then));
     }
 
-    /// Nothing is sent beyond here.
+    /// No bytes are sent beyond this point.
     pub fn limit(&mut self, bytes: usize) {
         self.bytes.truncate(bytes);
         for (end, _) in &mut self.pieces {
@@ -74,27 +74,28 @@ impl Paced {
         }
     }
 
-    /// How many bytes there are.
+    /// Number of bytes.
     pub fn length(&self) -> usize {
         self.bytes.len()
     }
 
-    /// How many have been handed over.
+    /// Number of released bytes.
     pub fn sent(&self) -> usize {
         self.at
     }
 
-    /// Whether all have been handed over.
+    /// Whether all bytes were released.
     pub fn is_done(&self) -> bool {
         self.at == self.bytes.len()
     }
 
-    /// Nothing more is sent.
+    /// Drops the rest.
     pub fn stop(&mut self) {
         self.limit(self.at);
     }
 
-    /// Hands over what may go; how long until there is more to do, whatever happens: nothing, if it was the last.
+    /// Releases the bytes that may be sent; returns how long until there is more to do, without
+    /// further events: nothing, if these were the last.
     pub fn feed(&mut self, link: &mut Link, is_met: impl Fn(Wait) -> bool) -> Duration {
         let was_done = self.is_done();
         let wait = self.feed_pieces(link, is_met);

@@ -1,4 +1,5 @@
-//! Where an exchange takes place, which its number says: so whoever sees the number knows what is to be expected.
+//! The place of an exchange, which is part of its number: so any reader of the number knows what to
+//! expect.
 
 use weir_testing::Random;
 
@@ -22,29 +23,29 @@ pub enum Version {
 /// A virtual server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Server {
-    /// Nothing but a pool of members of HTTP/1.
+    /// Only a pool of HTTP/1 members.
     Http1,
-    /// Nothing but a pool of members of HTTP/2.
+    /// Only a pool of HTTP/2 members.
     Http2,
     /// Rules: pools by path, redirects, answers, rewrites.
     Policies,
     /// Responses are compressed.
     Compressed,
-    /// Members take few requests at a time, the others wait.
+    /// Members with few places; other requests wait.
     Queue,
-    /// Members that cannot be reached, stall and break connections; short timeouts.
+    /// Members that are unreachable, stall and break connections; short timeouts.
     Rough,
-    /// Whole connections.
+    /// Relayed connections.
     Relay,
-    /// Members are spoken to over TLS: another virtual server, which has the members of the plain ones.
+    /// Members over TLS: another virtual server, which has the members of the plain ones.
     Chain,
-    /// Clients are kept at members by a cookie; members go and come back.
+    /// Clients are kept at members by a cookie; members leave and return.
     Kept,
     /// The same by the address of the client.
     Sourced,
     /// Few connections, few requests at a time, and small bodies.
     Limits,
-    /// Bodies are held until rules have looked at them, unless they are long.
+    /// Bodies are held until rules have inspected them, unless they are long.
     Guarded,
 }
 
@@ -81,15 +82,15 @@ pub const SERVERS: [Server; 12] = [
 pub struct Place {
     /// The virtual server.
     pub server: Server,
-    /// What its member speaks.
+    /// The member's version.
     pub member: Version,
-    /// What its client speaks.
+    /// The client's version.
     pub client: Version,
-    /// The client may break its connection, and what else is on it.
+    /// The client may break its connection, with other requests on it.
     pub is_fragile: bool,
 }
 
-/// What members speak that a virtual server's requests may go to.
+/// Versions of the members that may receive a virtual server's requests.
 pub fn members_of(server: Server) -> &'static [Version] {
     match server {
         Server::Http1 | Server::Relay | Server::Sourced => &[Version::Http1],
@@ -99,8 +100,8 @@ pub fn members_of(server: Server) -> &'static [Version] {
 }
 
 impl Place {
-    /// A place for a session: one relayed connection in ten, if there is to be any; else one of these virtual servers,
-    /// which speak HTTP.
+    /// A place for a session: one relayed connection in ten, if any are wanted; else one of these
+    /// HTTP virtual servers.
     pub fn draw(random: &mut Random, http_servers: &[Server], relays: bool) -> Self {
         let server = match relays && random.percent(10) {
             true => Server::Relay,
@@ -113,7 +114,7 @@ impl Place {
         Self { server, member, client, is_fragile }
     }
 
-    /// Whether what belongs to an exchange arrives here whatever others do.
+    /// Whether exchanges here are complete regardless of others.
     pub fn is_calm(self) -> bool {
         !self.is_fragile && self.server != Server::Rough
     }

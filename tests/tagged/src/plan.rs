@@ -1,5 +1,5 @@
-//! What happens in an exchange: drawn from the seed and the number, so that client and member know the same without
-//! a word between them but the number.
+//! The course of an exchange: drawn from the seed and the number, so that client and member derive
+//! the same from the number alone.
 
 use std::time::Duration;
 
@@ -12,20 +12,20 @@ use crate::tag::Id;
 /// A request's method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// May be repeated.
+    /// Repeatable.
     Get,
     /// The same, without the body of the response.
     Head,
-    /// May be repeated, with a body.
+    /// Repeatable, with a body.
     Put,
-    /// May be repeated, mostly without a body.
+    /// Repeatable, mostly without a body.
     Delete,
-    /// Must not be repeated, with a body.
+    /// Not repeatable, with a body.
     Post,
 }
 
 impl Method {
-    /// As it is written.
+    /// Its name.
     pub fn text(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -53,7 +53,7 @@ pub enum Framing {
 /// A body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Body {
-    /// Where it ends.
+    /// Its framing.
     pub framing: Framing,
     /// Its length.
     pub bytes: usize,
@@ -61,20 +61,20 @@ pub struct Body {
     pub has_trailers: bool,
 }
 
-/// Above this a body is refused where limits are tried.
+/// Above this length a body is refused where limits are tested.
 pub const SMALL_BODY_BYTES_MAX: usize = 1_024;
 
-/// Longer bodies are not held where rules look at them.
+/// Longer bodies are not held where rules inspect them.
 pub const HELD_BODY_BYTES_MAX: usize = 64 * 1_024;
 
-/// Of clients that send ahead into a tunnel, so many in a hundred send as much as the window lets them.
+/// Percentage of clients that fill the window, among those that send early into a tunnel.
 const LONG_AHEAD_PERCENT: usize = 10;
-/// Weir tells of its window when half of that has been used, and that is less.
+/// Weir sends a window update when half of the window was used, and that is less.
 const LONG_AHEAD_BYTES_MIN: usize = 150_000;
 
 const EMPTY: Body = Body { framing: Framing::Empty, bytes: 0, has_trailers: false };
 
-/// What rules of the virtual server do with a request; the second segment of its path.
+/// The action of rules on a request; the second segment of its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// Nothing but choosing the pool.
@@ -91,14 +91,14 @@ pub enum Rule {
     Rewrite,
     /// 429 above a rate.
     Limited,
-    /// Held back above a rate, and 429 if that took too long.
+    /// Delayed above a rate, and 429 if that took too long.
     Delayed,
     /// The connection closes above a rate.
     Shut,
 }
 
 impl Rule {
-    /// As it stands in the path.
+    /// Its name in the path.
     pub fn segment(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -114,24 +114,24 @@ impl Rule {
     }
 }
 
-/// What is wrong with a request.
+/// The flaw of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
     /// A space before a colon; over HTTP/2 an upper-case name.
     Name,
     /// A control character in a value.
     Value,
-    /// Lengths that contradict; over HTTP/2 a field of connections.
+    /// Contradicting lengths; over HTTP/2 a connection-specific field.
     Framing,
-    /// An expectation that nobody knows.
+    /// An unknown expectation.
     Expectation,
     /// A head above the limit.
     LargeHead,
-    /// A chunk that is none; over HTTP/2 less data than announced.
+    /// An invalid chunk; over HTTP/2 less data than announced.
     Data,
     /// A body above the limit.
     LargeBody,
-    /// No request at all; over HTTP/2 data on a stream that was never opened.
+    /// Not HTTP at all; over HTTP/2 data on a stream that was never opened.
     Garbage,
 }
 
@@ -144,7 +144,7 @@ pub enum Break {
     Close,
     /// The connection is half-closed; of HTTP/2 reset as a whole.
     Half,
-    /// Nothing more is sent, and that is all.
+    /// Nothing more is sent, and no end either.
     Stall,
 }
 
@@ -153,34 +153,34 @@ pub enum Break {
 pub enum At {
     /// After this part of its request, in thousandths.
     Sent(usize),
-    /// After so many bytes of the response.
+    /// After this many bytes of the response.
     Received(usize),
 }
 
-/// What a member does with a request.
+/// A member's action on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
-    /// It answers once the request is whole.
+    /// It answers once the request is complete.
     Answer,
     /// It answers before the body of the request, and reads that afterwards.
     Early,
-    /// It ends without a byte of a response: the first time, or whenever it is asked.
+    /// It ends without a byte of a response: the first time, or every time.
     Silent {
-        /// It answers when it is asked once more.
+        /// It answers the repeated request.
         is_once: bool,
         /// How it ends.
         by: Break,
     },
-    /// It breaks off within its response, after so many thousandths of it.
+    /// It breaks off within its response, after this many thousandths of it.
     Cut {
         /// How much of it goes out.
         permille: usize,
         /// How it breaks off.
         by: Break,
     },
-    /// Its response is malformed, from so many thousandths of it on.
+    /// Its response is malformed, from this many thousandths of it on.
     Garbled {
-        /// How much of it is right.
+        /// The valid part of it.
         permille: usize,
     },
     /// It never answers.
@@ -206,7 +206,7 @@ pub struct Answer {
     pub closes: bool,
 }
 
-/// Bytes both ways, behind a WebSocket's handshake or of a relayed connection.
+/// Bytes in both directions, after a WebSocket handshake or on a relayed connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Tunnel {
     /// From the client.
@@ -217,17 +217,17 @@ pub struct Tunnel {
     pub client_breaks: bool,
     /// The member breaks off instead of ending.
     pub member_breaks: bool,
-    /// The member, which speaks HTTP/2, ends its connection when it has ended its half.
+    /// The HTTP/2 member ends its connection when it has ended its half.
     pub member_leaves: bool,
-    /// The member, which speaks HTTP/1, answers as if it had been asked for no tunnel.
+    /// The HTTP/1 member answers as if no tunnel had been requested.
     pub is_ignored: bool,
-    /// So much of its half the client, if it speaks HTTP/2, sends before the member has agreed.
+    /// Bytes of its half that an HTTP/2 client sends before the member has accepted.
     pub ahead: usize,
-    /// Where the client breaks off, on a stream, it does so by trailers, which a tunnel cannot have.
+    /// A client that breaks off on a stream does so by trailers, which a tunnel cannot have.
     pub has_trailers: bool,
 }
 
-/// What clients say of the codings that they take.
+/// Clients' values of Accept-Encoding.
 pub const ACCEPTS: [&str; 10] = [
     "gzip",
     "br",
@@ -241,7 +241,7 @@ pub const ACCEPTS: [&str; 10] = [
     "gzip;q=0, br;q=0.0, zstd;q=0.000",
 ];
 
-/// Whether a client that says so takes a coding (RFC 9110 section 12.5.3).
+/// Whether a client with this value accepts a coding (RFC 9110 section 12.5.3).
 pub fn takes(accepts: &str, coding: &str) -> bool {
     let of = |name: &str| {
         let parts = accepts.split(", ").map(|part| part.split_once(";q=").unwrap_or((part, "1")));
@@ -256,17 +256,17 @@ pub fn takes(accepts: &str, coding: &str) -> bool {
 pub struct Plan {
     /// Its number.
     pub id: Id,
-    /// Where it takes place.
+    /// Its place.
     pub place: Place,
     /// The method.
     pub method: Method,
     /// The request is one of HTTP/1.0.
     pub is_old: bool,
-    /// The client says that it is its last.
+    /// The client announces that it is its last.
     pub closes: bool,
     /// The request's body.
     pub body: Body,
-    /// The client waits for 100 before it sends that.
+    /// The client waits for 100 before it sends the body.
     pub expects: bool,
     /// It waits for long.
     pub is_patient: bool,
@@ -276,32 +276,32 @@ pub struct Plan {
     pub field_blocks: usize,
     /// What the client can decode.
     pub accepts: Option<&'static str>,
-    /// What rules do.
+    /// The rules' action.
     pub rule: Rule,
-    /// What is wrong with the request.
+    /// The flaw of the request.
     pub flaw: Option<Flaw>,
     /// How the client breaks off.
     pub abort: Option<(At, Break)>,
-    /// What the member does.
+    /// The member's action.
     pub deed: Deed,
     /// The member's response.
     pub answer: Answer,
-    /// How long the member thinks.
+    /// The member's delay.
     pub delay: Duration,
     /// It is a WebSocket, or a relayed connection.
     pub tunnel: Option<Tunnel>,
 }
 
-/// What may come of an exchange, as its client sees it.
+/// The possible outcomes of an exchange, as its client sees it.
 #[derive(Debug, Clone, Default)]
 pub struct Allowed {
-    /// The member's response, whole.
+    /// The member's complete response.
     pub whole: bool,
     /// The member's response, cut.
     pub cut: bool,
     /// The end of the connection, or of the stream, without a response.
     pub silence: bool,
-    /// A response of weir's own with one of these.
+    /// A response of weir's own with one of these statuses.
     pub own: Vec<u16>,
 }
 
@@ -310,7 +310,7 @@ fn pick<T: Copy>(random: &mut Random, of: &[T]) -> T {
 }
 
 impl Plan {
-    /// What happens in the exchange with this number, if there can be one.
+    /// The plan of the exchange with this number, if there can be one.
     pub fn of(seed: u64, profile: &Profile, id: Id) -> Option<Self> {
         let place = Place::of(id)?;
         let mut random = Random::new(seed ^ id.0.wrapping_mul(0xd6e8_feb8_6659_fd93));
@@ -363,7 +363,7 @@ impl Plan {
         Some(plan)
     }
 
-    /// Takes away what a member can be asked, and a client can be answered, through weir alone.
+    /// Removes everything that only weir makes possible between a client and a member.
     fn make_direct(&mut self) {
         (self.is_old, self.closes, self.rule, self.flaw) = (false, false, Rule::Plain, None);
         if self.deed != Deed::Early {
@@ -372,7 +372,7 @@ impl Plan {
         self.abort = None;
         if let Some(tunnel) = &mut self.tunnel {
             (tunnel.member_leaves, tunnel.is_ignored) = (false, false);
-            // Nobody looks at what still comes behind a break.
+            // Later bytes after a break are ignored.
             (tunnel.client_breaks, tunnel.member_breaks) = (false, false);
         }
         if self.answer.body.framing == Framing::UntilClose {
@@ -400,7 +400,7 @@ impl Plan {
 
     fn draw_tunnel(&mut self, profile: &Profile, random: &mut Random) {
         let breaks = random.percent(30);
-        // A member that breaks off may not seem to have answered, and then another is asked.
+        // A member that breaks off may look as if it had not answered, and then another is tried.
         let client_breaks = breaks && (random.percent(50) || self.place.server == Server::Sourced);
         let member = (self.place.server != Server::Relay).then_some(self.place.member);
         let is_ignored = member == Some(Version::Http1) && random.percent(15);
@@ -438,7 +438,7 @@ impl Plan {
         self.closes = is_http1 && (self.is_old || random.percent(4));
         self.method = match random.below(100) {
             0..40 => Method::Get,
-            // Who is told that its connection is one too many is not known to have meant HEAD.
+            // On a refused connection, weir cannot know that the method was HEAD.
             40..45 if self.place.server != Server::Limits => Method::Head,
             45..65 => Method::Put,
             65..70 => Method::Delete,
@@ -451,7 +451,7 @@ impl Plan {
             };
             let has_trailers = framing == Framing::Chunked && random.percent(25);
             self.body = Body { framing, bytes: profile.length(random), has_trailers };
-            // What waits in a queue waits with its body.
+            // A queued request waits with its body.
             let share = if self.place.server == Server::Queue { 25 } else { 8 };
             self.expects = !self.is_old && self.body.bytes > 0 && random.percent(share);
         }
@@ -493,7 +493,7 @@ impl Plan {
         let is_rough = self.place.server == Server::Rough;
         self.deed = match random.below(100) {
             0..6 if self.body.framing != Framing::Empty => Deed::Early,
-            // Who is asked once more is at another member then.
+            // A repeated request is at another member then.
             6..16 if self.place.server == Server::Sourced => Deed::Answer,
             6..9 => Deed::Silent { is_once: true, by },
             9..11 => Deed::Silent { is_once: false, by },
@@ -507,7 +507,7 @@ impl Plan {
             19..22 if is_rough => Deed::Stall,
             _ => Deed::Answer,
         };
-        // Some refuse the rest, and close when they have said so.
+        // Some refuse the rest, and close after that response.
         self.answer.closes |= self.deed == Deed::Early && random.percent(40);
     }
 
@@ -567,7 +567,7 @@ impl Plan {
         let share = if self.place.server == Server::Queue { 25 } else { 4 };
         let is_plain = self.place.client == Version::Http1 && self.tunnel.is_none();
         if is_plain && random.percent(share) {
-            // It has said everything, and wants to have its answer.
+            // It has sent everything, and waits for its answer.
             self.abort = Some((At::Sent(1_000), Break::Half));
             return;
         }
@@ -581,7 +581,8 @@ impl Plan {
         self.abort = Some((at, pick(random, &[Break::Reset, Break::Close, Break::Half])));
     }
 
-    /// Whether its body is held until rules have looked at it: then weir tells a client that waits to go on.
+    /// Whether its body is held until rules have inspected it: then weir itself sends 100 to a
+    /// waiting client.
     pub fn is_held(&self) -> bool {
         let is_announced_long =
             self.body.framing == Framing::Length && self.body.bytes > HELD_BODY_BYTES_MAX;
@@ -593,19 +594,20 @@ impl Plan {
         self.place.server == Server::Guarded && has_body && !is_announced_long
     }
 
-    /// Whether its member is to tell it to send its body.
+    /// Whether its member has to send 100.
     pub fn awaits_member(&self) -> bool {
         self.expects && !self.is_held()
     }
 
-    /// Whether a member may see the request more than once. What it has said that it did not read is no such time.
+    /// Whether a member may see the request more than once. Requests reported as unprocessed do not
+    /// count.
     pub fn may_repeat(&self) -> bool {
         let is_unread = self.place.member == Version::Http2
             && matches!(self.deed, Deed::Silent { by: Break::Close, .. });
         self.method != Method::Post || self.place.server == Server::Rough || is_unread
     }
 
-    /// Whether the request may reach a member in part alone.
+    /// Whether the request may reach a member only in part.
     pub fn may_be_cut(&self) -> bool {
         let is_flawed =
             matches!(self.flaw, Some(Flaw::Data | Flaw::LargeBody)) || self.is_too_large();
@@ -617,7 +619,7 @@ impl Plan {
         self.place.server == Server::Limits && self.body.bytes > SMALL_BODY_BYTES_MAX
     }
 
-    /// Whether it may be the last of its connection, by what becomes of it.
+    /// Whether it may be the last of its connection, by its outcome.
     pub fn may_end_connection(&self) -> bool {
         matches!(self.rule, Rule::Close | Rule::Reset | Rule::Shut)
     }
@@ -631,7 +633,7 @@ impl Plan {
         is_sound && !is_answered && !is_announced
     }
 
-    /// What may come of it.
+    /// Its possible outcomes.
     pub fn allowed(&self) -> Allowed {
         let mut allowed = Allowed { whole: true, ..Allowed::default() };
         match self.rule {
@@ -666,24 +668,24 @@ impl Plan {
         if self.place.client == Version::Http2 && self.place.is_fragile {
             (allowed.cut, allowed.silence) = (true, true);
         }
-        // Trailers are not kept for another member of HTTP/2, when the first cannot be reached.
+        // Trailers are not kept for another HTTP/2 member if the first is unreachable.
         if self.body.has_trailers && self.place.member == Version::Http2 && allowed.whole {
             allowed.own.push(502);
         }
-        // Only HTTP/1.1 knows an answer to an upgrade that is none.
+        // Only HTTP/1.1 allows a plain answer to an upgrade.
         let is_on_stream = self.place.client == Version::Http2;
         if is_on_stream && self.tunnel.is_some_and(|tunnel| tunnel.is_ignored) {
             allowed.whole = false;
             allowed.own.push(502);
         }
-        // A reset may destroy what was sent before it.
+        // A reset may destroy bytes sent before it.
         if self.tunnel.is_some_and(|tunnel| tunnel.member_breaks) {
             allowed.own.push(502);
         }
         match self.place.server {
             Server::Queue => {
                 allowed.own.push(503);
-                // Whose client has ended its sending gives up its place there.
+                // A client that has half-closed gives up its place there.
                 let is_half_closed = matches!(self.abort, Some((_, Break::Half)));
                 allowed.silence |= is_half_closed && self.place.member == Version::Http2;
             }
@@ -691,7 +693,7 @@ impl Plan {
             Server::Limits => {
                 allowed.own.extend([429, 503]);
                 if self.is_too_large() {
-                    // A member that has answered early may be followed by 413, or not.
+                    // The early answer of a member may be followed by 413, or not.
                     let may_come =
                         self.body.framing == Framing::Chunked && self.deed == Deed::Early;
                     allowed.own.push(413);
@@ -715,7 +717,7 @@ impl Plan {
             Flaw::LargeBody => vec![413],
             Flaw::Garbage if is_http1 => vec![400, 501],
             _ if is_http1 => vec![400],
-            // Of HTTP/2 such a stream is reset.
+            // In HTTP/2 that stream is reset.
             _ => vec![],
         };
         let silence = own.is_empty();

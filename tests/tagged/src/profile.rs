@@ -1,4 +1,4 @@
-//! How long messages are and how long sides wait: what costs time over sockets costs none in a simulation, where bytes do.
+//! Lengths of messages and waits: over sockets time is expensive, in a simulation bytes are.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -8,19 +8,21 @@ use weir_testing::Random;
 /// Sizes and times of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Profile {
-    /// Lengths of bodies and tunnels, and how many of a thousand are so long.
+    /// Lengths of bodies and tunnels, each with its share per thousand.
     pub lengths: &'static [(usize, Range<usize>)],
-    /// Messages of HTTP/1, in per cent, that go out in one piece; and those in few.
+    /// HTTP/1 messages, in percent, that are sent in one piece; and those in few.
     pub pieces: [usize; 2],
-    /// One pause in a hundred takes up to so long; shorter than any timeout but those of the rough server.
+    /// One pause in a hundred takes up to this long; shorter than any timeout but those of the
+    /// rough server.
     pub long_pause_max: Duration,
-    /// Who rests in a tunnel, or waits for 100, does so for up to so long: longer than any timeout but that of tunnels.
+    /// A side that rests in a tunnel, or waits for 100, does so for up to this long: longer than
+    /// any timeout but that of tunnels.
     pub rest_max: Duration,
-    /// Longest that nothing may happen before an exchange is taken to be stuck.
+    /// Maximum silence before an exchange counts as stuck.
     pub stuck: Duration,
-    /// Longest wait for something to happen.
+    /// Maximum wait for an event.
     pub turn_max: Duration,
-    /// Clients and members meet without weir: what it alone makes right does not happen.
+    /// Clients and members connect without weir: events that need weir do not happen.
     pub is_direct: bool,
     /// Findings are printed at once.
     pub is_told: bool,
@@ -73,7 +75,7 @@ impl Profile {
         }
     }
 
-    /// The same without weir between.
+    /// The same without weir in between.
     pub fn direct() -> Self {
         Self { is_direct: true, ..Self::simulation() }
     }
@@ -90,7 +92,7 @@ impl Profile {
         0
     }
 
-    /// A rest, if there are to be any.
+    /// A rest, if there are any.
     pub(crate) fn rest(&self, random: &mut Random) -> Option<Duration> {
         let below = self.rest_max.as_millis() as usize;
         (below > 0).then(|| Duration::from_millis(random.below(below) as u64))
@@ -102,7 +104,7 @@ impl Profile {
         if is_patient { USUAL.max(self.rest_max) } else { USUAL }
     }
 
-    /// A pause, mostly below so many microseconds.
+    /// A pause, mostly below this many microseconds.
     pub(crate) fn pause(&self, random: &mut Random, usual: usize) -> Duration {
         let is_long = !self.long_pause_max.is_zero() && random.percent(1);
         let below = if is_long { self.long_pause_max.as_micros() as usize } else { usual };

@@ -1,4 +1,4 @@
-//! Relayed connections: the first block names the exchange, what follows is its tunnel.
+//! Relayed connections: the first block names the exchange, and its tunnel follows.
 
 use weir_testing::Random;
 
@@ -26,7 +26,7 @@ pub async fn session(
     }
 }
 
-/// Serves one connection of weir's.
+/// Serves one connection of weir.
 pub async fn serve(world: &World, mut random: Random, mut link: Link) -> Result<(), Finding> {
     while link.input().len() < BLOCK_BYTES {
         if link.has_ended() {

@@ -1,4 +1,4 @@
-//! What a side sends on a stream of HTTP/2, step by step, as windows and time allow.
+//! The bytes that a side sends on an HTTP/2 stream, step by step, as windows and time allow.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,32 +14,32 @@ use crate::profile::Profile;
 use crate::tag::{Id, Key, Part};
 use crate::world::World;
 
-/// Most that waits in a connection before a script goes on.
+/// Maximum output of a connection for which a script continues.
 const QUEUED_BYTES_MAX: usize = 64 * 1024;
 
-/// What is sent.
+/// A step.
 #[derive(Debug)]
 pub enum Step {
-    /// A head, or trailers; whether nothing follows.
+    /// A head, or trailers; and whether it ends the stream.
     Headers(Fields, bool),
-    /// A block that is none of the usual, as it is.
+    /// An unusual block, as given.
     Block(Vec<u8>, bool),
-    /// Some of a part, from one place to another; whether nothing follows.
+    /// A range of a part; and whether it ends the stream.
     Data(usize, usize, bool),
-    /// A frame that says nothing about the message.
+    /// A frame that does not concern the message.
     Chat,
     /// A reset with this code.
     Reset(u32),
-    /// Nothing, for so long.
+    /// A pause of this length.
     Pause(Duration),
-    /// Nothing, until 100 comes, or a final response, or so much time has passed.
+    /// A pause until 100 arrives, or a final response, or this time has passed.
     Continue(Duration),
 }
 
-/// What becomes of a script.
+/// The state of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// It goes on, at the latest after so long.
+    /// It continues, at the latest after this time.
     Waits(Duration),
     /// All has been sent.
     Done,
@@ -58,12 +58,12 @@ pub struct Script {
     since: Option<Moment>,
     /// The first step is done.
     pub has_begun: bool,
-    /// What [`Step::Continue`] waits for has come.
+    /// The condition of [`Step::Continue`] is fulfilled.
     pub continued: bool,
 }
 
 impl Script {
-    /// Nothing is to be sent; data is of this part.
+    /// No steps; data is of this part.
     pub fn new(world: &World, id: Id, part: Part) -> Self {
         let (key, profile, steps) = (world.key, world.profile, VecDeque::new());
         Self { key, profile, id, part, steps, since: None, has_begun: false, continued: false }
@@ -83,7 +83,7 @@ impl Script {
         while at < body.bytes {
             let length = (1 + random.below(frame_max)).min(body.bytes - at);
             let is_last = at + length == body.bytes;
-            // The end comes with the last data, or by itself.
+            // The end is part of the last data, or a frame of its own.
             let end = is_last && !is_trailed && random.percent(70);
             self.push(Step::Data(at, at + length, end));
             at += length;
@@ -100,7 +100,7 @@ impl Script {
         }
     }
 
-    /// Keeps so many thousandths of the steps, at least one.
+    /// Keeps this many thousandths of the steps, at least one.
     pub fn keep(&mut self, permille: usize) {
         let count = (self.steps.len() * permille / 1_000).max(1);
         self.steps.truncate(count);
@@ -117,22 +117,22 @@ impl Script {
         self.steps.iter().map(bytes).sum()
     }
 
-    /// How many steps are left.
+    /// Number of remaining steps.
     pub fn steps_left(&self) -> usize {
         self.steps.len()
     }
 
-    /// Nothing more is sent.
+    /// Drops the remaining steps.
     pub fn stop(&mut self) {
         self.steps.clear();
     }
 
-    /// Whether nothing is left to be sent.
+    /// Whether no steps remain.
     pub fn is_done(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Sends what can be sent on the stream.
+    /// Sends as much as possible on the stream.
     pub fn go_on(&mut self, http2: &mut Http2, stream: u32, random: &mut Random) -> Progress {
         loop {
             if http2.link.queued() > QUEUED_BYTES_MAX {

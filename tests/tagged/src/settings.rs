@@ -7,14 +7,15 @@ use crate::keeping::SPARE;
 use crate::member::Role;
 use crate::place::Server;
 
-/// Rules that read every body, of requests as of responses. Short limits on bodies, so that some are longer.
+/// Rules that read every body, of requests and of responses. Short limits on bodies, so that some
+/// exceed them.
 const GUARD: &str = concat!(
     "waf: { mode: block, rules: \"",
     env!("CARGO_MANIFEST_DIR"),
     "/rules.conf\", checks: off, body_size_max: 64KiB, unjudged: pass, responses: { size_max: 8KiB } }"
 );
 
-/// Where everything listens.
+/// Addresses of all listeners.
 #[derive(Debug, Clone)]
 pub struct Addresses {
     /// The virtual servers that clients reach; [`Server::Http1`] is one of them.
@@ -27,25 +28,25 @@ pub struct Addresses {
     pub rough: [SocketAddr; 2],
     /// The member of relayed connections.
     pub relay: SocketAddr,
-    /// A member of HTTP/1 that serves while nobody else does.
+    /// An HTTP/1 member that serves while no other does.
     pub spare: SocketAddr,
-    /// Where nobody listens.
+    /// An address without a listener.
     pub refusing: SocketAddr,
     /// What is behind [`Server::Chain`], if that is one of the servers.
     pub inner: Option<Inner>,
 }
 
-/// The virtual server that clients do not reach, but weir itself, over TLS.
+/// The virtual server that only weir itself reaches, over TLS.
 #[derive(Debug, Clone)]
 pub struct Inner {
-    /// Where it listens.
+    /// Its address.
     pub listen: SocketAddr,
     /// Its certificate and key, as `tls.certificates` takes them.
     pub certificates: String,
 }
 
 impl Addresses {
-    /// What listens where, but for virtual servers.
+    /// Addresses of all listeners except virtual servers.
     pub fn roles(&self) -> Vec<(SocketAddr, Role)> {
         let [rough1, rough2] = self.rough;
         let mut roles = Vec::new();
@@ -56,12 +57,12 @@ impl Addresses {
         roles
     }
 
-    /// Whether this is one of the members that now and then cannot be reached.
+    /// Whether this is one of the members that are unreachable now and then.
     pub fn is_rough(&self, address: &str) -> bool {
         self.rough.iter().any(|it| it.to_string() == address)
     }
 
-    /// Where a virtual server listens, if it is one of them.
+    /// Address of a virtual server, if it is one of them.
     pub fn server(&self, server: Server) -> Option<SocketAddr> {
         self.servers.iter().find(|(it, _)| *it == server).map(|(_, address)| *address)
     }
@@ -70,7 +71,7 @@ impl Addresses {
 const HTTP: &str = "http2: true, request_trailers: forward, body_size_max: 16MiB, body_timeout: 10s, header_timeout: 10s";
 const ROUGH: &str = "http2: true, request_trailers: forward, response_body_timeout: 1s, body_size_max: 16MiB, body_timeout: 1s, header_timeout: 1s";
 
-/// Of a virtual server that others hand requests to.
+/// Keys of a virtual server that receives requests from others.
 const HANDED_OVER: &str =
     "http: { request_trailers: forward, body_size_max: 16MiB, body_timeout: 10s }";
 
@@ -121,17 +122,17 @@ const POLICIES: &str = r#"policies:
         then: [ { rate_limit: { requests_per_second: 2, exceed: close, entries_max: 99 } } ]
 "#;
 
-/// Whatever can be tried again is.
+/// Everything repeatable is retried.
 const TRIED_AGAIN: &str = "retries: 3, retry_budget: { per_second_min: 100000 }";
 
-/// Of a virtual server where few are served.
+/// Keys of a virtual server with low limits.
 const LIMITS: &str = "limits: { connections: 1, requests: 4, requests_per_second: 200, burst: 50, \
     per_key: [ { requests_per_second: 10, exceed: delay, delay_max: 400ms, entries_max: 99 }, \
     { requests: 3, entries_max: 99 } ] }";
-/// Of its members.
+/// Keys of its members.
 const NARROW: &str = "connections_max: 2, requests_per_second_max: 50";
 
-/// How members are picked.
+/// Balancing methods.
 const BALANCES: [&str; 7] = [
     "round_robin",
     "least_connections",
@@ -142,10 +143,10 @@ const BALANCES: [&str; 7] = [
     "round_robin",
 ];
 
-/// Members come and go as monitors say.
+/// Members leave and return as monitors decide.
 const MONITORED: &str = "slow_start: 5s, monitors: [ { type: tcp, interval: 1h } ]";
 
-/// What is changed of a request makes it another one, which is to be like the first.
+/// A changed request becomes another one, which must look like the first.
 const OVER_TO_PACKED: &str = r#"  over-to-packed:
     rules:
       - when: 'request.method == "GET"'
@@ -168,9 +169,9 @@ const CHAIN_POLICY: &str = r#"  chain2:
 /// The configuration with these addresses, and with one of several small changes.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings<'a> {
-    /// Where everything listens.
+    /// Addresses of all listeners.
     pub addresses: &'a Addresses,
-    /// Which change: any number, and each gives another configuration than the one before.
+    /// The change: any number, and each gives another configuration than the one before.
     pub change: usize,
 }
 
@@ -184,7 +185,7 @@ impl Settings<'_> {
         self.change / 2 % 2 == 1
     }
 
-    /// The virtual server of this name decides then in place of one that is described so.
+    /// The virtual server of this name decides then instead of the given one.
     fn behind(&self, name: &str, rest: String, lines: &mut Vec<String>) -> String {
         if !self.hands_over() {
             return rest;
@@ -193,7 +194,7 @@ impl Settings<'_> {
         format!("policies: [ over-to-{name} ]")
     }
 
-    /// The rules, a section of the top level.
+    /// The rules, a top-level section.
     pub fn policies(&self) -> String {
         let mut policies = POLICIES.to_owned();
         if self.addresses.inner.is_some() {
@@ -216,7 +217,7 @@ impl Settings<'_> {
 
     /// The members of its pool, which is called `members`.
     pub fn first_members(&self) -> &[SocketAddr] {
-        // Now and then a member is gone.
+        // Now and then a member is missing.
         let count = if self.change % 5 == 3 { 1 } else { 2 };
         &self.addresses.http1[..count]
     }
@@ -283,7 +284,7 @@ impl Settings<'_> {
         let narrow = |pair: [SocketAddr; 2]| {
             pair.map(|it| format!("{{ address: \"{it}\", {NARROW} }}")).join(", ")
         };
-        // Now and then members stand in another order, which is to be no matter.
+        // Now and then members are in another order, which must not matter.
         let ordered = |[one, other]: [SocketAddr; 2]| match self.change % 4 {
             0 | 1 => [one, other],
             _ => [other, one],
@@ -294,7 +295,7 @@ impl Settings<'_> {
         let (kept1, kept2) = (both(ordered(*http1)), both(ordered(*http2)));
         let ([one, other], [rough1, rough2]) = (http2, rough);
         let http2 = match self.change % 5 {
-            // Now and then a member is gone, or one cannot be reached.
+            // Now and then a member is missing, or one is unreachable.
             4 => one.to_string(),
             1 | 2 => format!("{one}, {refusing}, {other}"),
             _ => format!("{one}, {other}"),
@@ -337,7 +338,7 @@ impl Settings<'_> {
         pools
     }
 
-    /// All of it, behind other lines of the top level: `admin`, `log`, `data_plane`.
+    /// The whole file, after other top-level lines: `admin`, `log`, `data_plane`.
     pub fn yaml(&self, top: &str) -> String {
         let mut text = format!("{top}\n{}virtual_servers:\n", self.policies());
         if let Some(listen) = self.addresses.server(Server::Http1) {

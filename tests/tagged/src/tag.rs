@@ -1,9 +1,9 @@
 //! Text of which every 16 bytes name the exchange, the part of it, and the place in that part.
 //!
-//! A block is 16 hexadecimal digits: the 64 bits of number, part and place, mixed with a key by a permutation. So a
-//! block of another exchange, of another part or of another place is never the one that is expected, bytes that are
-//! shifted are none at all, and of a block that stands where it should not it can be told whose it is. Digits may stand
-//! everywhere: in paths, names of hosts, fields, cookies and bodies; and they can be compressed.
+//! A block is 16 hexadecimal digits: the 64 bits of number, part and place, mixed with a key by a
+//! permutation. So a block of another exchange, part or place never equals the expected one,
+//! shifted bytes are no block at all, and a misplaced block shows its exchange. Digits are allowed
+//! everywhere: in paths, host names, fields, cookies and bodies; and they can be compressed.
 
 use std::fmt::{self, Write};
 
@@ -14,7 +14,7 @@ pub const BLOCK_BYTES: usize = 16;
 const PLACE_BITS: u32 = 20;
 /// Bits that tell a part.
 const PART_BITS: u32 = 4;
-/// Bits that are the same in every block: a look for blocks in foreign bytes finds few by chance.
+/// Bits that are the same in every block: a search for blocks in foreign bytes finds few by chance.
 const MARK_BITS: u32 = 4;
 const MARK: u64 = 0b1010;
 
@@ -28,10 +28,10 @@ impl fmt::Display for Id {
     }
 }
 
-/// What of an exchange a block stands in.
+/// The part of an exchange that contains a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The host that is asked for.
+    /// The Host.
     Host = 1,
     /// The path.
     Path,
@@ -57,9 +57,9 @@ pub enum Part {
     ResponseBody,
     /// A trailer of the response.
     ResponseTrailer,
-    /// What a client sends through a tunnel.
+    /// Bytes of a client through a tunnel.
     Up,
-    /// What a member sends through a tunnel.
+    /// Bytes of a member through a tunnel.
     Down,
 }
 
@@ -81,18 +81,18 @@ const PARTS: [Part; 15] = [
     Part::Down,
 ];
 
-/// What blocks are mixed with.
+/// The key of the permutation.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
     before: u64,
     after: u64,
 }
 
-/// An odd number, so that multiplying by it can be undone.
+/// An odd number, so that the multiplication has an inverse.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const FACTOR_INVERSE: u64 = inverse(FACTOR);
 
-/// The number that undoes a multiplication, by Newton's method.
+/// The inverse of a multiplication, by Newton's method.
 const fn inverse(factor: u64) -> u64 {
     let mut found = factor;
     let mut round = 0;
@@ -103,13 +103,13 @@ const fn inverse(factor: u64) -> u64 {
     found
 }
 
-/// The digits of 32 bits, each in its byte: all eight are spread and written at once.
+/// The digits of 32 bits, each in its byte: all eight are computed and written at once.
 fn digits(bits: u32) -> [u8; 8] {
     let word = u64::from(bits);
     let word = (word | word << 16) & 0x0000_ffff_0000_ffff;
     let word = (word | word << 8) & 0x00ff_00ff_00ff_00ff;
     let word = (word | word << 4) & 0x0f0f_0f0f_0f0f_0f0f;
-    // A carry of six tells letters.
+    // A carry from adding six shows letters.
     let letters = (word + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
     (word + 0x3030_3030_3030_3030 + letters * u64::from(b'a' - b'9' - 1)).to_be_bytes()
 }
@@ -146,7 +146,7 @@ impl Key {
         block
     }
 
-    /// What these 16 bytes say, if they are a block.
+    /// The content of these 16 bytes, if they are a block.
     pub fn read(self, block: &[u8]) -> Option<(Id, Part, usize)> {
         let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if block.len() != BLOCK_BYTES || !block.iter().all(is_digit) {
@@ -184,14 +184,14 @@ impl Key {
         String::from_utf8(text).expect("digits")
     }
 
-    /// So many bytes of a part, from its beginning on.
+    /// This many bytes of a part, from its beginning.
     pub fn bytes(self, id: Id, part: Part, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         self.fill(id, part, 0, &mut bytes);
         bytes
     }
 
-    /// The exchanges whose blocks stand in bytes of any kind, each once.
+    /// The exchanges with blocks in arbitrary bytes, each once.
     pub fn owners(self, bytes: &[u8], is_known: impl Fn(Id) -> bool) -> Vec<Id> {
         let mut owners = Vec::new();
         let mut at = 0;
@@ -207,7 +207,8 @@ impl Key {
         owners
     }
 
-    /// Whose blocks stand in foreign bytes: those that pass `is_known`, runs of them in one piece.
+    /// The exchanges with blocks in foreign bytes: those that pass `is_known`, contiguous runs as
+    /// one.
     pub fn sights(self, bytes: &[u8], is_known: impl Fn(Id) -> bool) -> String {
         let mut told = String::new();
         let mut at = 0;
@@ -230,7 +231,7 @@ impl Key {
     }
 }
 
-/// Checks the bytes of a part as they come.
+/// Checks the received bytes of a part.
 #[derive(Debug, Clone)]
 pub struct Checker {
     key: Key,
@@ -245,12 +246,12 @@ impl Checker {
         Self { key, id, part, offset: 0 }
     }
 
-    /// Bytes that came so far.
+    /// Number of received bytes.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Takes the next bytes; an error tells where the first wrong one is.
+    /// Checks the next bytes; an error gives the first wrong one.
     pub fn take(&mut self, mut bytes: &[u8]) -> Result<(), String> {
         while !bytes.is_empty() {
             let block = self.key.block(self.id, self.part, self.offset / BLOCK_BYTES);

@@ -1,4 +1,4 @@
-//! Bytes both ways over a connection: relayed ones, and WebSockets over HTTP/1.
+//! Bytes in both directions over a connection: relayed ones, and WebSockets over HTTP/1.
 
 use weir_testing::Random;
 
@@ -12,14 +12,14 @@ use crate::world::{Finding, Kind, World};
 /// An end of a tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// It sends up.
+    /// The end that sends up.
     Client,
-    /// It sends down.
+    /// The end that sends down.
     Member,
 }
 
 impl Side {
-    /// What it sends, how much, and whether it breaks off.
+    /// Its bytes, their number, and whether it breaks off.
     pub fn sends(self, tunnel: &Tunnel) -> (Part, usize, bool) {
         match self {
             Self::Client => (Part::Up, tunnel.up, tunnel.client_breaks),
@@ -27,7 +27,7 @@ impl Side {
         }
     }
 
-    /// The one at the other end.
+    /// The opposite end.
     pub fn other(self) -> Self {
         match self {
             Self::Client => Self::Member,
@@ -36,9 +36,10 @@ impl Side {
     }
 }
 
-/// Whether a break of one end has to be one for the other, too, and no orderly end.
+/// Whether a break of one end must appear as a break at the other, not as an orderly end.
 pub fn shows_breaks(plan: &Plan) -> bool {
-    // Who half-closes before it has begun has ended in order, and who closes then looks the same.
+    // An end that half-closes before it has begun has ended in order, and one that closes then
+    // looks the same.
     let is_ended = match plan.abort {
         Some((_, Break::Half)) => true,
         Some((_, Break::Close)) => plan.place.client == Version::Http1,
@@ -47,7 +48,7 @@ pub fn shows_breaks(plan: &Plan) -> bool {
     (plan.place.server == Server::Relay || plan.place.member == Version::Http2) && !is_ended
 }
 
-/// Counts a tunnel that has ended as it was to.
+/// Counts a tunnel that ended as planned.
 pub fn count(world: &World, plan: &Plan, is_broken: bool) {
     let place = plan.place;
     world.count(match (place.server, place.client, place.member) {
@@ -86,7 +87,7 @@ pub async fn run(
     if let Some(time) = rest {
         link.hold(time);
     }
-    // The other half may end first, and this one goes on; a break ends both.
+    // The other half may end first, and this one continues; a break ends both.
     while link.ended().is_none() || (link.ended() == Some(End::Fin) && !is_finished) {
         checker.take(link.input()).map_err(|what| found(link, what))?;
         let taken = link.input().len();
@@ -112,7 +113,7 @@ pub async fn run(
         }
         link.turn(wait).await;
     }
-    // Of what has come nothing is lost by a break.
+    // A break loses none of the received bytes.
     while link.fill() && !link.input().is_empty() {
         checker.take(link.input()).map_err(|what| found(link, what))?;
         let taken = link.input().len();
@@ -121,7 +122,7 @@ pub async fn run(
     check_end(world, plan, side, (link.ended(), checker.offset())).map_err(|what| found(link, what))
 }
 
-/// Whether a tunnel may end so for this side, after so many bytes of the other's.
+/// Whether a tunnel may end this way for this side, after this many bytes from the other.
 fn check_end(
     world: &World,
     plan: &Plan,
@@ -142,9 +143,10 @@ fn check_end(
         }
         _ if other_breaks => count(world, plan, true),
         Some(End::Fin) if is_whole => count(world, plan, false),
-        // It came when weir was about to end.
+        // It was opened when weir was about to end.
         _ if side == Side::Client && bytes == 0 && world.is_draining() => {}
-        // The other end may have ended before it read everything: then nothing is lost but what it did not want.
+        // The other end may have ended before it read everything: then only unwanted bytes are
+        // lost.
         end if plan.place.is_calm() => {
             return Err(format!("{end:?} after {bytes} of {other_length} bytes"));
         }

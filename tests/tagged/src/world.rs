@@ -1,4 +1,4 @@
-//! What all threads share: the key, the counts, what was found.
+//! State shared by all threads: the key, the counts, the findings.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -16,7 +16,7 @@ use crate::tag::{Id, Key, Part};
 
 macro_rules! kinds {
     ($($name:ident: $text:literal,)+) => {
-        /// What may happen. Each must happen in a run, or the run shows nothing about it.
+        /// Kinds of events. Each must happen in a run, or the run proves nothing about it.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Kind { $(#[doc = $text] $name,)+ }
 
@@ -103,7 +103,7 @@ kinds! {
     Drains: "ends in order",
 }
 
-/// How often each kind has happened.
+/// Number of events of each kind.
 #[derive(Debug)]
 pub struct Tally([AtomicU64; TEXTS.len()]);
 
@@ -114,7 +114,7 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// It has happened once more.
+    /// Counts one event.
     pub fn count(&self, kind: Kind) {
         self.0[kind as usize].fetch_add(1, Ordering::Relaxed);
     }
@@ -123,24 +123,24 @@ impl Tally {
         TEXTS.iter().zip(&self.0).map(|(text, count)| (*text, count.load(Ordering::Relaxed)))
     }
 
-    /// It has happened so often.
+    /// Counts this many events.
     pub fn count_many(&self, kind: Kind, count: u64) {
         self.0[kind as usize].fetch_add(count, Ordering::Relaxed);
     }
 
-    /// How often it has happened.
+    /// The count of a kind.
     pub fn get(&self, kind: Kind) -> u64 {
         self.0[kind as usize].load(Ordering::Relaxed)
     }
 
-    /// What has happened elsewhere has happened here, too.
+    /// Adds the counts of another run.
     pub fn add(&self, other: &Self) {
         for (count, more) in self.0.iter().zip(&other.0) {
             count.fetch_add(more.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 
-    /// Kinds that never happened, but for those that cannot in this setup.
+    /// Kinds that never happened, except those impossible in this environment.
     pub fn missing(&self, impossible: &[Kind]) -> Vec<&'static str> {
         let impossible: Vec<&str> = impossible.iter().map(|kind| TEXTS[*kind as usize]).collect();
         let never = self.all().filter(|(_, count)| *count == 0).map(|(text, _)| text);
@@ -155,14 +155,14 @@ impl Tally {
     }
 }
 
-/// Something that must not be.
+/// A finding.
 #[derive(Debug)]
 pub struct Finding {
-    /// What it is.
+    /// Its description.
     pub what: String,
-    /// The exchange in which it was seen.
+    /// The exchange in which it was observed.
     pub id: Option<Id>,
-    /// The last bytes that came there.
+    /// The last received bytes there.
     pub received: Vec<u8>,
 }
 
@@ -172,57 +172,59 @@ impl Finding {
         Self { what: what.into(), id: Some(id), received: Vec::new() }
     }
 
-    /// With the last bytes that came.
+    /// With the last received bytes.
     pub fn with(mut self, received: &[u8]) -> Self {
         self.received = received.to_vec();
         self
     }
 }
 
-/// What all threads share.
+/// State shared by all threads.
 #[derive(Debug)]
 pub struct World {
-    /// What everything random comes from.
+    /// The source of all randomness.
     pub seed: u64,
-    /// What blocks are mixed with.
+    /// The key of blocks.
     pub key: Key,
     /// Sizes and times.
     pub profile: Profile,
-    /// Tells the time.
+    /// The clock.
     pub clock: Clock,
     /// Counts.
     pub tally: Tally,
-    /// Who takes what, and which clients are kept where.
+    /// The members' availability, and the clients kept at them.
     pub keeping: Keeping,
     /// Exchanges that each thread has begun.
     begun: [AtomicU64; THREADS_MAX],
-    /// Number of a request, and how often members have seen it; lossy, for it is for those under way alone.
+    /// Number of a request, and how often members have seen it; approximate, because it only covers
+    /// requests under way.
     seen: Vec<AtomicU64>,
-    /// How often members have said of a request that they did not read it.
+    /// How often members have reported a request as unprocessed.
     unread: Mutex<HashMap<Id, u32>>,
-    /// What was seen that is right if that was so often enough.
+    /// Observations that are right if that happened often enough.
     suspects: Mutex<Vec<(Id, String, u32)>>,
-    /// What members have said unasked.
+    /// Unsolicited responses of members.
     pub surplus: Surplus,
-    /// Tunnels of clients of HTTP/2 that have ended for their members.
+    /// Tunnels of HTTP/2 clients that have ended for their members.
     ended: Mutex<HashSet<Id>>,
-    /// The last exchanges of each thread that a finding has brought to their ends, from one count to another.
+    /// The exchanges of each thread, as a range of counts, that a finding has ended.
     spoilt: [[AtomicU64; 2]; THREADS_MAX],
-    /// Exchanges of each thread, from the first on, that weir has broken off if they were under way.
+    /// Exchanges of each thread, from the first on, that weir has broken off if they were under
+    /// way.
     broken_off: [AtomicU64; THREADS_MAX],
     findings: Mutex<Findings>,
     findings_max: usize,
     stopping: AtomicBool,
-    /// weir is about to be ended: what is seen from here on shows nothing.
+    /// weir is about to be ended: observations from here on prove nothing.
     closing: AtomicBool,
-    /// weir was told to end when nobody asks it any more.
+    /// weir was told to stop after the last request.
     draining: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Findings {
     texts: Vec<String>,
-    /// What is found in these again follows from the first.
+    /// Further findings in these follow from the first.
     ids: HashSet<Id>,
 }
 
@@ -232,7 +234,7 @@ const SEEN_MAX: usize = 1 << 14;
 const ARRIVALS_BITS: u32 = 8;
 
 impl World {
-    /// Nothing has happened; it ends after so many findings.
+    /// The initial state; it ends after this many findings.
     pub fn new(seed: u64, findings_max: usize, profile: Profile, clock: Clock) -> Self {
         Self {
             seed,
@@ -257,12 +259,12 @@ impl World {
         }
     }
 
-    /// What time it is.
+    /// The current time.
     pub fn now(&self) -> Moment {
         self.clock.now()
     }
 
-    /// It has happened once more.
+    /// Counts one event.
     pub fn count(&self, kind: Kind) {
         self.tally.count(kind);
     }
@@ -272,7 +274,7 @@ impl World {
         self.begun[thread].load(Ordering::Relaxed)
     }
 
-    /// The number that a thread's next exchange is made of.
+    /// The count from which a thread's next exchange gets its number.
     pub fn next(&self, thread: usize) -> u64 {
         self.begun[thread].fetch_add(1, Ordering::Relaxed)
     }
@@ -293,7 +295,7 @@ impl World {
         self.is_known(id).then(|| Plan::of(self.seed, &self.profile, id))?
     }
 
-    /// Whether no block of another exchange stands in bytes that are too few to be read.
+    /// Whether bytes too few to be parsed contain no block of another exchange.
     pub fn check_rest(&self, rest: &[u8], own: Option<Id>) -> Result<(), String> {
         let owners = self.key.owners(rest, |id| self.is_known(id));
         let of = own.or(owners.first().copied());
@@ -305,7 +307,7 @@ impl World {
         }
     }
 
-    /// A request has arrived at a member: how often it has now.
+    /// A request has arrived at a member: returns how often it has now.
     pub fn arrived(&self, id: Id) -> u64 {
         let hashed = id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50;
         let place = &self.seen[hashed as usize];
@@ -316,7 +318,7 @@ impl World {
         count
     }
 
-    /// A request has come to a member that says that it has not read it.
+    /// A request has arrived at a member that reports it as unprocessed.
     pub fn leave_unread(&self, request: &Request) -> Result<(), String> {
         let block = path_block(&request.target).unwrap_or_default();
         let named = self.key.read(block).and_then(|(id, ..)| self.plan(id));
@@ -328,13 +330,15 @@ impl World {
         Ok(())
     }
 
-    /// What has become of a request is right if so many members have left it unread, which they may be yet to see.
+    /// A request's outcome is right if this many members have left it unprocessed, which they may
+    /// still have to see.
     pub fn suspect(&self, id: Id, what: String, unread: u32) {
         let mut suspects = self.suspects.lock().unwrap_or_else(PoisonError::into_inner);
         suspects.push((id, what, unread));
     }
 
-    /// All members have seen what has come: what they have not left unread is found.
+    /// All members have seen all arrivals: outcomes without the unprocessed reports become
+    /// findings.
     pub fn convict(&self) {
         for (id, of) in self.surplus.convicted() {
             self.found(&Finding::new(format!("a client got what was said behind {of}"), id));
@@ -348,7 +352,7 @@ impl World {
         }
     }
 
-    /// A member has got all of a tunnel.
+    /// A member has received all of a tunnel.
     pub fn end(&self, id: Id) {
         let is_awaited =
             Place::of(id).is_some_and(|place| place.client == Version::Http2 && !place.is_fragile);
@@ -357,7 +361,7 @@ impl World {
         }
     }
 
-    /// Whether it has; asked with success once.
+    /// Whether it has; succeeds once.
     pub fn has_ended(&self, id: Id) -> bool {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
     }
@@ -372,7 +376,8 @@ impl World {
         self.closing.store(true, Ordering::Release);
     }
 
-    /// weir was told to end when what is under way is over, and takes no more connections.
+    /// weir was told to stop when all exchanges under way are over, and accepts no more
+    /// connections.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Release);
     }
@@ -382,14 +387,14 @@ impl World {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// weir has broken off whatever was under way, on all connections.
+    /// weir has broken off everything under way, on all connections.
     pub fn crash(&self) {
         for broken in &self.broken_off {
             broken.store(u64::MAX, Ordering::Release);
         }
     }
 
-    /// A thread begins with a connection: what was broken off is over.
+    /// A thread begins a connection: its broken-off exchanges are over.
     pub fn begin_session(&self, thread: usize) {
         let begun = self.begun[thread].load(Ordering::Relaxed);
         let broken = &self.broken_off[thread];
@@ -407,7 +412,7 @@ impl World {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Whether so much was found that more would not help.
+    /// Whether there were enough findings.
     pub fn has_enough(&self) -> bool {
         self.locked().texts.len() >= self.findings_max
     }
@@ -416,7 +421,8 @@ impl World {
         self.findings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A thread has found something, and breaks off all that it has begun since: what that does is no finding.
+    /// A thread has a finding, and abandons all that it has begun since: their effects are no
+    /// findings.
     pub fn spoil(&self, thread: usize, since: u64) {
         let [from, to] = &self.spoilt[thread];
         to.store(self.begun[thread].load(Ordering::Relaxed), Ordering::Release);
@@ -429,7 +435,7 @@ impl World {
         (from..to).contains(&count) || count < self.broken_off[thread].load(Ordering::Acquire)
     }
 
-    /// Notes what was found.
+    /// Records a finding.
     pub fn found(&self, finding: &Finding) {
         let is_closing = self.closing.load(Ordering::Acquire);
         if is_closing || finding.id.is_some_and(|id| self.is_spoilt(id)) {
@@ -462,7 +468,7 @@ impl World {
         }
     }
 
-    /// All that was found.
+    /// All findings.
     pub fn findings(&self) -> Vec<String> {
         self.locked().texts.clone()
     }

@@ -1,8 +1,9 @@
-//! A browser before weir, over TLS and HTTP/2. `WEIR_CHROMIUM` names the program; without it nothing is done.
+//! A browser in front of weir, over TLS and HTTP/2. `WEIR_CHROMIUM` names the program; without it
+//! the test is skipped.
 //!
-//! It loads a page whose script (`page.js`) fetches resources, many at a time, in each coding that weir has, sends
-//! and gets a large body, leaves a response half-way, listens to events and speaks by WebSocket, and tells what it
-//! saw.
+//! The page's script (`page.js`) fetches resources, many at a time, in each coding that weir has,
+//! sends and receives a large body, aborts a response half-way, listens to events, speaks
+//! WebSocket, and reports its results.
 
 use std::io;
 use std::path::Path;
@@ -23,16 +24,16 @@ use weir_tests::{STEP_TIMEOUT, eventually, tls, tools, websocket};
 
 const PAGE: &str = "<!doctype html><title>A page</title><script src=\"/page.js\"></script>\n";
 const SCRIPT: &str = include_str!("page.js");
-/// Until the page has told what it saw.
+/// Time for the page to report its results.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Page, script, four times one `/offer` and 34 texts, and the rest of the steps, at least.
+/// Page, script, four times one `/offer` and 34 texts, and at least the rest of the steps.
 const REQUESTS_MIN: usize = 2 + 4 * 35 + 10;
 
-/// What the page asks of the test.
+/// Requests of the page to the test.
 enum Asked {
-    /// That weir offers this coding alone; then it is to be told.
+    /// Weir shall offer this coding alone; reply when it does.
     Offer(String, Sender<()>),
-    /// To look at what it saw.
+    /// Take the page's report.
     Seen(String),
 }
 
@@ -53,7 +54,7 @@ fn chromium() {
         match asked.recv_timeout(PAGE_TIMEOUT.saturating_sub(begun.elapsed())) {
             Ok(Asked::Offer(coding, done)) => {
                 proxy.reload_and_wait(&setup(&member, &coding));
-                // A page that does not wait any more is judged by what it says.
+                // The report judges a page that no longer waits.
                 let _ = done.send(());
             }
             Ok(Asked::Seen(text)) => break text,
@@ -81,7 +82,8 @@ fn chromium() {
     judge_log(&mut proxy);
 }
 
-/// What weir says of it: all came by HTTP/2, over one connection or a few, and nothing failed but what was left.
+/// Weir's log: all requests came by HTTP/2, over one connection or a few, and only aborted requests
+/// failed.
 fn judge_log(proxy: &mut Proxy) {
     proxy.wait_for_open_connections("main", 0.0);
     let mut lines: Vec<Value> = Vec::new();
@@ -90,7 +92,7 @@ fn judge_log(proxy: &mut Proxy) {
         lines = output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         lines.iter().any(|line| line["target"] == "/seen")
     });
-    // The browser gives up connections that it opened ahead.
+    // The browser closes connections that it opened ahead of need.
     let (lines, ahead): (Vec<Value>, _) =
         lines.into_iter().partition(|it| it["method"].is_string());
     assert!(ahead.iter().all(|line| line["termination"] == "tls_handshake"), "{ahead:?}");
@@ -102,7 +104,7 @@ fn judge_log(proxy: &mut Proxy) {
             .collect()
     };
     assert_eq!(targets(&|line| line["version"] != "HTTP/2.0"), [""; 0]);
-    // It cannot but have come by an extended CONNECT: the member's upgrade in the words of the log.
+    // Only an extended CONNECT is possible here: the log calls it the member's upgrade.
     let tunnels = targets(&|line| line["status"] == 101 || line["target"] == "/chat");
     assert_eq!(tunnels, ["GET /chat"], "{lines:?}");
     let left = targets(&|line| line["termination"] == "client_abort");
@@ -131,7 +133,7 @@ fn setup(member: &Member, coding: &str) -> Setup {
 }
 
 fn start(program: &Path, proxy: &Proxy, folder: &TempDir) -> Process {
-    // The browser does not know the authority; it takes the certificate for its key.
+    // The browser does not know the authority; it accepts the certificate by its key.
     let hash = "openssl x509 -pubkey -noout -in \"$CERT\" | openssl pkey -pubin -outform der |
                 openssl dgst -sha256 -binary | base64";
     let mut command = Command::new("sh");
@@ -139,7 +141,7 @@ fn start(program: &Path, proxy: &Proxy, folder: &TempDir) -> Process {
     let data = format!("--user-data-dir={}", folder.path().join("data").display());
     let key = format!("--ignore-certificate-errors-spki-list={}", hash.trim());
     let rules = format!("--host-resolver-rules=MAP shop.example:443 {}", proxy.address());
-    // What it leaves in the folder for temporary files is gone with the rest.
+    // Files left in the folder for temporary files are removed with the rest.
     let temporary = format!("TMPDIR={}", folder.path().display());
     let arguments = [
         &temporary,
@@ -220,7 +222,7 @@ fn answer(exchange: &mut Exchange, kind: &str, text: &str) -> io::Result<Then> {
     Ok(Then::KeepAlive)
 }
 
-/// Each event goes when the one before has been heard, and who has heard all leaves.
+/// Each event is sent when the previous one was received; a client that received all leaves.
 fn events(exchange: &mut Exchange, heard: &AtomicUsize) -> io::Result<Then> {
     exchange.send(
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -236,7 +238,7 @@ fn events(exchange: &mut Exchange, heard: &AtomicUsize) -> io::Result<Then> {
             thread::sleep(Duration::from_millis(2));
         }
     }
-    // Nothing comes but the end.
+    // Nothing but the end arrives.
     exchange.receive(&mut [0; 16])?;
     Ok(Then::Close)
 }

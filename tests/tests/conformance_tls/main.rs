@@ -1,8 +1,8 @@
-//! Outside suites for TLS. They are found by environment variables; none of their code is here.
+//! External test suites for TLS. Environment variables name them; none of their code is here.
 //!
 //! `WEIR_TESTSSL`: the program testssl, of Debian's `testssl.sh`, or `testssl.sh` of a checkout.
-//! `WEIR_TLSFUZZER`: a checkout of tlsfuzzer/tlsfuzzer; `python3`, or the Python that `WEIR_PYTHON` names, has its
-//! dependencies. `WEIR_TLSFUZZER_ONLY` names a script that is run alone.
+//! `WEIR_TLSFUZZER`: a checkout of tlsfuzzer/tlsfuzzer; `python3`, or the Python that `WEIR_PYTHON`
+//! names, has its dependencies. `WEIR_TLSFUZZER_ONLY` names a script to run alone.
 
 mod scripts;
 mod testssl;

@@ -1,32 +1,34 @@
-//! The scripts of tlsfuzzer: how each is run, what of it is known to fail and why, and which are left out.
+//! The scripts of tlsfuzzer: how each is run, its known failures with reasons, and the omitted
+//! scripts.
 
 /// The server that a script runs against.
 #[derive(Debug, Clone, Copy)]
 pub enum Server {
     /// The RSA certificate.
     Rsa,
-    /// The certificate of elliptic curves.
+    /// The ECDSA certificate.
     Ec,
     /// Both certificates.
     Both,
-    /// The RSA certificate; the server keeps the sessions instead of giving tickets.
+    /// The RSA certificate; the server stores sessions instead of sending tickets.
     Stateful,
-    /// The RSA certificate; clients are asked for theirs, and the script shows the RSA one.
+    /// The RSA certificate; the server requests client certificates, and the script shows the RSA
+    /// one.
     ClientRsa,
-    /// The same, and the script shows the one of elliptic curves.
+    /// The same, and the script shows the ECDSA one.
     ClientEc,
-    /// The RSA certificate, before a member that sends back what it gets.
+    /// The RSA certificate, in front of an echoing member.
     Echo,
 }
 
 use Server::{Both, ClientEc, ClientRsa, Ec, Echo, Rsa, Stateful};
 
-/// A script of tlsfuzzer and what of it is known to fail.
+/// A script of tlsfuzzer and its known failures.
 pub struct Script {
     pub name: &'static str,
     pub server: Server,
     pub options: &'static str,
-    /// The beginning of a conversation's name, a part of what went wrong in it, and the reason.
+    /// The beginning of a conversation's name, a part of its error, and the reason.
     pub expected: &'static [(&'static str, &'static str, &'static str)],
 }
 
@@ -61,7 +63,8 @@ pub const LENIENT: &str = "RFC 8446 would have it refused; it is passed over and
 pub const OTHER_SCHEMES: &str = "the list of signature schemes is another than the script's";
 pub const AEAD: &str = "-C TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256";
 
-/// What is run. `-d` stands for ECDHE, here always with AES-GCM: see `PRELUDE` beside this file.
+/// The scripts to run. `-d` stands for ECDHE, here always with AES-GCM: see `PRELUDE` beside this
+/// file.
 pub const SCRIPTS: &[Script] = &[
     // TLS 1.3.
     script("tls13-0rtt-garbage", Rsa, "-d", &[]),

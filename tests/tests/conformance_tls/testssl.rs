@@ -1,4 +1,4 @@
-//! testssl: every finding that is no praise, explained.
+//! testssl: every negative finding, explained.
 
 use std::process::Command;
 
@@ -9,10 +9,10 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::{tls, tools};
 
-/// Findings of testssl that are no praise, by severity and the beginning of the name, and why they are so.
-/// What is not here, a finding that is HIGH or CRITICAL above all, fails the test.
+/// Negative findings of testssl, by severity and the beginning of the name, with the reason. A
+/// finding missing here, above all HIGH or CRITICAL, fails the test.
 const FINDINGS: &[(&str, &str, &str)] = &[
-    // HIGH to the 3.0 of Debian 12 only: later versions find it well where all suites are good.
+    // HIGH only in version 3.0 of Debian 12: later versions accept it if all suites are good.
     (
         "HIGH",
         "cipher_order",
@@ -28,7 +28,7 @@ const FINDINGS: &[(&str, &str, &str)] = &[
     ("LOW", "cert_serialNumberLen", "the example's authority numbers its certificates from 1000"),
     ("LOW", "DNS_CAArecord", "no name server knows shop.example"),
     ("MEDIUM", "security_headers", "they are the application's: weir does not make them up"),
-    // OpenSSL's client ends as soon as it has shaken hands; the ticket follows its last message.
+    // OpenSSL's client ends right after the handshake; the ticket follows its last message.
     ("WARN", "sessionresumption_ticket", "its client is often gone before the ticket is there"),
     ("WARN", "QUIC", "the local OpenSSL cannot try it"),
     ("WARN", "engine_problem", "the local OpenSSL has no GOST to try"),
@@ -47,7 +47,7 @@ fn testssl() {
     let directory = TempDir::new("testssl");
     let report = directory.path().join("report.json");
     let url = format!("https://shop.example:{}/", proxy.address().port());
-    // It ends with the number of what it did not like.
+    // The exit status is the number of findings.
     let output = Command::new(&program)
         .args(["--full", "--warnings", "batch", "--quiet", "--color", "0", "--nodns", "min"])
         .args(["--ip", "127.0.0.1", "--add-ca", &tls::file("root.crt"), "--jsonfile"])

@@ -1,4 +1,4 @@
-//! tlsfuzzer: all scripts of a checkout but those that are left out.
+//! tlsfuzzer: all scripts of a checkout except the omitted ones.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,8 +11,9 @@ use weir_tests::{tls, tools};
 
 use super::scripts::{LEFT_OUT, SCRIPTS, Script, Server};
 
-/// The suites of the scripts' `-d` are CBC: these take their places, in the scripts, by the names that they use. And
-/// hellos of TLS 1.2 that say nothing of groups or signatures, as of 2006, say what is usual: rustls takes no others.
+/// The suites of the scripts' `-d` are CBC: these replace them in the scripts, under the names used
+/// there. TLS 1.2 ClientHellos without groups or signatures, as of 2006, get the usual ones: rustls
+/// refuses others.
 const PRELUDE: &str = r#"
 import runpy, sys
 from tlslite.constants import CipherSuite, ExtensionType, GroupName
@@ -39,10 +40,10 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 "#;
 /// A script that takes longer than this many seconds hangs.
 const SCRIPT_SECONDS_MAX: &str = "120";
-/// As many as run at once.
+/// The number of scripts run at once.
 const SCRIPTS_AT_ONCE: usize = 2;
 
-/// What came of a script.
+/// The result of a script.
 #[derive(Debug, Default)]
 struct Outcome {
     passed: usize,
@@ -51,7 +52,7 @@ struct Outcome {
 }
 
 impl Script {
-    /// Reads what it printed: conversations by name, each with `OK` or with what went wrong.
+    /// Reads the script's output: conversations by name, each with `OK` or its error.
     fn judge(&self, text: &str, ended_well: bool) -> Outcome {
         let mut outcome = Outcome::default();
         let text = text.split("\nTest end").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Every direct dependency has its row in the list of dependencies, and no row is without one.
+//! Every direct dependency has a row in the list of dependencies, and every row has a dependency.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn every_direct_dependency_has_its_row() {
     repository::expect_none(&findings(&repository::read(DOCUMENT), &named));
 }
 
-/// What is wrong with the rows for these dependencies, each with a manifest that names it.
+/// Mistakes in the rows for these dependencies, each with a manifest that names it.
 fn findings(document: &str, named: &BTreeMap<String, String>) -> Vec<String> {
     let lines = (1..).zip(document.lines());
     let rows: BTreeMap<&str, usize> = lines

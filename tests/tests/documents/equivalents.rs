@@ -1,4 +1,5 @@
-//! The tables for users of other products: each row links to the section that explains it, and names tests that exist.
+//! The tables for users of other products: each row links to the section that explains it, and
+//! names existing tests.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use crate::quoted;
 const DOCUMENT: &str = "docs/traffic-management.md";
 const HEADING: &str = "## From BIG-IP or NetScaler";
 const HEAD: &str = "| BIG-IP LTM | NetScaler | weir | test |";
-/// Tests without a folder are here.
+/// Tests named without a folder are in this one.
 const SCENARIOS: &str = "tests/tests/";
 
 #[test]

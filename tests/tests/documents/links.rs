@@ -1,4 +1,4 @@
-//! Links within the repository lead to files that are there, and to headings that these have.
+//! Links within the repository lead to existing files and headings.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -18,7 +18,7 @@ fn links_lead_somewhere() {
     repository::expect_none(&findings(&documents, exists));
 }
 
-/// What is wrong with the links of these documents, which are paths and texts.
+/// Broken links of these documents, which are paths and texts.
 fn findings(documents: &[(String, String)], exists: impl Fn(&Path) -> bool) -> Vec<String> {
     let headings: BTreeMap<PathBuf, Vec<String>> =
         documents.iter().map(|(path, text)| (path.into(), anchors(text))).collect();
@@ -44,7 +44,7 @@ fn findings(documents: &[(String, String)], exists: impl Fn(&Path) -> bool) -> V
     findings
 }
 
-/// Lines that are not within a block of code, with their numbers.
+/// Lines outside of code blocks, with their numbers.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     (1..).zip(text.lines()).filter(move |(_, line)| {

@@ -1,5 +1,5 @@
-//! What stands between backquotes in documents about the code, and is the name of a file, type, function or constant,
-//! is there under this name.
+//! Text between backquotes in documents about the code, if it names a file, type, function or
+//! constant, exists under this name.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use weir_tests::source::{self, File, Item};
 
 use crate::quoted;
 
-/// Documents that describe the code as it is; so do the decisions.
+/// Documents that describe the current code; so do the decisions.
 const ABOUT_CODE: [&str; 4] =
     ["ARCHITECTURE.md", "THREAT_MODEL.md", "docs/flow-control.md", "docs/operating.md"];
 
@@ -72,7 +72,7 @@ fn names_that_are_quoted_exist() {
     repository::expect_none(&findings);
 }
 
-/// What there is to be named.
+/// Everything that can be named.
 struct Code<'a> {
     files: Vec<&'a File>,
     words: BTreeSet<&'a str>,
@@ -81,7 +81,8 @@ struct Code<'a> {
 }
 
 impl<'a> Code<'a> {
-    /// That of these files and texts. Tests of documents do not vouch for what is named there.
+    /// Collects the names of these files and texts. Tests of documents do not count as evidence for
+    /// a name.
     fn new(files: &'a [File], texts: &'a [String]) -> Self {
         let is_code = |file: &&File| {
             !file.path.starts_with("tests/tests/documents")
@@ -125,7 +126,8 @@ impl<'a> Code<'a> {
     }
 }
 
-/// Whether a file is of the module or crate `path`, or below it: what is exported from there may be defined here.
+/// Whether a file is of the module or crate `path`, or below it: an item exported there may be
+/// defined here.
 fn is_within(file: &File, path: &str) -> bool {
     let parts: Vec<&str> = file.module().split('/').collect();
     path.split("::").all(|part| {
@@ -134,7 +136,7 @@ fn is_within(file: &File, path: &str) -> bool {
     })
 }
 
-/// Whether an item has this name, and is no member of a type.
+/// Whether an item, not a member of a type, has this name.
 fn is_free(item: &Item, name: &str) -> bool {
     item.of.is_none() && item.name == name
 }
@@ -173,7 +175,7 @@ fn misplaced(document: &str, text: &str, files: &[File]) -> Vec<String> {
         .collect()
 }
 
-/// Names that stand before a path, as in "`name` (`path`)" and "`name` in `path`", with the line of the path.
+/// Names before a path, as in "`name` (`path`)" and "`name` in `path`", with the line of the path.
 fn placed(text: &str) -> Vec<(usize, &str, &str)> {
     let parts: Vec<&str> = text.split('`').collect();
     let mut line = 1;
@@ -188,7 +190,7 @@ fn placed(text: &str) -> Vec<(usize, &str, &str)> {
     placed
 }
 
-/// Whether this is an item's name, with the type or the module that it belongs to or without.
+/// Whether this is an item's name, with or without its type or module.
 fn is_called(item: &Item, name: &str) -> bool {
     let (path, last) = name.rsplit_once("::").unwrap_or(("", name));
     let of = path.rsplit("::").next().filter(|of| of.starts_with(|it: char| it.is_uppercase()));

@@ -1,16 +1,18 @@
-//! What the document of layer 4 promises to those who know it from elsewhere is shown by tests: each row of its tables has one.
+//! The document of layer 4 makes promises to users of other products, and tests show them: each row
+//! of its tables has one.
 
 use std::collections::BTreeSet;
 
 use weir_tests::repository::{expect_none, files, read};
 
 const DOCUMENT: &str = "docs/layer-4.md";
-/// The first cells of the head of the table whose last column says what is here; and which tests show it, row by row.
+/// The first cells of the head of the table whose last column says what is here; and the tests of
+/// each row.
 const CONNECTIONS: &str = "| HAProxy `mode tcp` |";
 /// The end of the head of the table that names its tests itself.
 const PACKETS: &str = "| shown by |";
 
-/// The tests of each row about connections, which are the concern of nobody who reads the document.
+/// The tests of each row about connections; readers of the document do not need them.
 const SHOWN: &[(&str, &[&str])] = &[
     ("`type: tcp`", &["bytes_pass_both_ways_at_once", "each_half_ends_by_itself"]),
     ("`tcp.idle_timeout`", &["an_idle_connection_ends_and_a_busy_one_does_not"]),
@@ -75,7 +77,7 @@ const SHOWN: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The cells of the rows of the table whose head is meant.
+/// The cells of the rows of the table with this head.
 fn rows(text: &str, is_meant: impl Fn(&str) -> bool) -> Vec<Vec<&str>> {
     let rows = text.lines().skip_while(|line| !is_meant(line)).skip(2);
     let rows = rows.take_while(|line| line.starts_with('|'));

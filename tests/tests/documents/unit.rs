@@ -1,4 +1,5 @@
-//! The unit of systemd that the documents show, and what they say of scripts that run under it.
+//! The systemd unit in the documents, and the documents' statements about scripts that run under
+//! it.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -12,7 +13,7 @@ use weir_tests::tools;
 const UNIT: &str = "docs/operating.md";
 const SCRIPTS: &str = "docs/monitors.md";
 
-/// Directives of `[Service]` that a script feels as little as weir: starting, stopping, folders and limits.
+/// Directives of `[Service]` that concern weir alone: starting, stopping, folders and limits.
 const OF_WEIR_ALONE: [&str; 11] = [
     "Type",
     "ExecStartPre",
@@ -27,7 +28,7 @@ const OF_WEIR_ALONE: [&str; 11] = [
     "LimitNOFILE",
 ];
 
-/// The unit as the document has it.
+/// The unit from the document.
 fn unit() -> String {
     let text = repository::read(UNIT);
     let (_, unit) =
@@ -43,7 +44,7 @@ fn directives(unit: &str) -> BTreeSet<&str> {
     lines.filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect()
 }
 
-/// Each directive that bounds what weir may do bounds scripts, too, and the document says how.
+/// Each directive that restricts weir restricts scripts as well, and the document says how.
 #[test]
 fn scripts_are_told_what_the_unit_forbids() {
     let (unit, text) = (unit(), repository::read(SCRIPTS));
@@ -92,7 +93,7 @@ fn systemd_takes_the_unit() {
         let output =
             command.args(["verify", "--man=no"]).arg(path).output().expect("systemd-analyze");
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        // Of other units of this machine it may say something, too.
+        // systemd may also report on other units of this machine.
         let of_ours = said.lines().filter(|line| line.contains("weir")).map(str::to_owned);
         of_ours.collect::<Vec<String>>()
     };

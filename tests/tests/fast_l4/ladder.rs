@@ -1,4 +1,4 @@
-//! Which rung a virtual server gets, and where that is said.
+//! Which rung a virtual server gets, and where that is reported.
 
 use weir_tests::proxy::weir_binary;
 use weir_tests::{STEP_TIMEOUT, eventually, require};
@@ -42,7 +42,7 @@ fn without_capabilities_sockets_take_the_place_of_packets() {
     assert!(told.contains("error ladder: virtual server b is not served"), "{told}");
     let page = network.command(&["status"]);
     assert!(page.contains(&format!("served by    sockets, not packets: {why}")), "{page}");
-    // Where sockets may not be tried, nobody serves it, and that is said.
+    // Without sockets as a fallback nobody serves it, and weir reports that.
     network.configure(
         ", rungs: [ xdp, tcx ]",
         &format!("{servers}pools: {{ p: {{ members: [ 10.77.2.2:9000 ] }} }}\n"),
@@ -50,7 +50,7 @@ fn without_capabilities_sockets_take_the_place_of_packets() {
     network.reload();
     assert_eq!(network.server("a")["unserved"], "`rungs` has no `proxy`");
     assert!(!network.has_pins());
-    // It is said beforehand, too.
+    // `check` reports it in advance as well.
     let check = |before: &[&str]| {
         let mut words: Vec<String> = before.iter().map(|word| (*word).to_owned()).collect();
         let file = network.file();
@@ -110,7 +110,7 @@ fn what_guards_sockets_needs_no_virtual_server_of_packets() {
     network.configure(", deny: [ 10.77.1.2 ]", rest);
     network.start();
     assert!(network.try_connect("10.77.1.1:80").is_none());
-    // A configuration that cannot be in force takes no guard away.
+    // A configuration that cannot take effect removes no guard.
     network.configure(", deny: [ 10.77.1.2 ]", &rest.replace("10.77.1.1:80", "10.99.9.9:80"));
     network.weir().signal(rustix::process::Signal::HUP);
     eventually("it is refused", STEP_TIMEOUT, || {
@@ -122,7 +122,8 @@ fn what_guards_sockets_needs_no_virtual_server_of_packets() {
     network.connect("10.77.1.1:80").echo();
 }
 
-/// Whatever becomes of it: of a file with errors nothing is asked of the kernel, and what another has asked for is undone.
+/// Whatever the outcome: a file with errors asks nothing of the kernel, and requests of another
+/// file are undone.
 #[test]
 fn a_configuration_that_is_refused_takes_no_interface() {
     let Some(mut network) = Network::make() else { return };
@@ -139,7 +140,7 @@ fn a_configuration_that_is_refused_takes_no_interface() {
          b: {{ type: tcp, listen: 10.99.9.9:80, pool: p }}\n{POOL}"
     );
     let mut held = network.connect("10.77.9.1:80");
-    // The last asks for other tables.
+    // The last one needs other tables.
     for (number, flows_max, text) in
         [(1, 4_096, "virtual_servers: ["), (2, 4_096, &*bound), (3, 8_192, &bound)]
     {

@@ -1,11 +1,11 @@
-//! What outlasts what: members, reloads, restarts, crashes.
+//! Members, reloads, restarts, crashes: state that survives each of them.
 
 use weir_tests::{STEP_TIMEOUT, eventually};
 
 use crate::network::{Connection, FIRST, Network, SECOND, at};
 use crate::{POOL, server};
 
-/// Connections until both members have one.
+/// Opens connections until both members have one.
 fn connect_to_both(network: &Network) -> Vec<Connection> {
     let mut all = Vec::new();
     let has =
@@ -25,7 +25,7 @@ fn a_member_that_is_drained_keeps_its_flows_and_one_that_is_down_loses_them() {
     let pool = format!("pools: {{ p: {{ members: [ {FIRST}, {SECOND} ], {monitors} }} }}\n");
     network.configure("", &format!("{}{pool}", server("listen: 10.77.9.1:80, pool: p")));
     network.start();
-    // The second answers no probe.
+    // The second member answers no probe.
     for _ in 0..8 {
         assert_eq!(network.connect("10.77.9.1:80").member, at(FIRST));
     }
@@ -59,7 +59,7 @@ fn flows_outlast_reloads() {
     network.configure("", &format!("{server}{POOL}"));
     network.start();
     let mut connections = connect_to_both(&network);
-    // Without the second: what it has goes on, and nothing new comes to it.
+    // Without the second member: its connections continue, and it gets no new ones.
     let one = format!("pools: {{ p: {{ members: [ {FIRST} ] }} }}\n");
     network.configure("", &format!("{server}{one}"));
     network.reload();
@@ -76,7 +76,7 @@ fn flows_outlast_reloads() {
     for connection in &mut connections {
         connection.echo();
     }
-    // A configuration that cannot be in force changes nothing.
+    // A configuration that cannot take effect changes nothing.
     network.configure("", "virtual_servers: { a: { type: http, listen: 10.99.9.9:80, pool: p } }\npools: { p: { members: [ 10.77.2.2:9000 ] } }\n");
     network.weir().signal(rustix::process::Signal::HUP);
     eventually("it is refused", STEP_TIMEOUT, || {
@@ -85,7 +85,7 @@ fn flows_outlast_reloads() {
     for connection in &mut connections {
         connection.echo();
     }
-    // Without any of type fast_l4 nothing is left in the kernel.
+    // Without a virtual server of type fast_l4 nothing is left in the kernel.
     network.configure("", "virtual_servers: { a: { type: tcp, listen: 10.77.1.1:80, pool: p } }\npools: { p: { members: [ 10.77.2.2:9000 ] } }\n");
     network.reload();
     eventually("it is detached", STEP_TIMEOUT, || !network.has_pins());
@@ -101,7 +101,7 @@ fn flows_outlast_restarts_and_crashes_and_can_be_removed() {
     network.start();
     let mut connections = connect_to_both(&network);
     network.end();
-    // Nobody steers, and packets go on: new flows, too.
+    // Without a running weir packets are still forwarded: new flows as well.
     connections.push(network.connect("10.77.9.1:80"));
     for connection in &mut connections {
         connection.echo();
@@ -118,7 +118,7 @@ fn flows_outlast_restarts_and_crashes_and_can_be_removed() {
     }
     network.start();
     assert_eq!(network.flows(&[]).len(), connections.len());
-    // What a running weir has is left alone.
+    // The state of a running weir is left alone.
     let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| network.detach()));
     assert!(refused.is_err() && network.has_pins());
     network.kill();
@@ -164,7 +164,7 @@ fn flows_that_are_to_be_kept_outlast_an_end_before_the_first_probes_are_in() {
     network.start();
     let mut connections = connect_to_both(&network);
     network.end();
-    // Probes of the second process are taken, and not answered.
+    // Probes of the second process are accepted but not answered.
     let _silent = [network.listen("10.77.2.2:9100"), network.listen("10.77.2.3:9100")];
     let monitor = "monitors: [ { type: http, port: 9100, interval: 60s, timeout: 30s } ]";
     let pool = format!("pools: {{ p: {{ members: [ {FIRST}, {SECOND} ], {monitor} }} }}\n");
@@ -187,7 +187,7 @@ fn interfaces_may_come_later_and_come_back_as_others() {
     network.start();
     let mut connections = connect_to_both(&network);
     network.end();
-    // The flows of a former process outlast a start without one of the interfaces.
+    // The flows of a former process survive a start with one of the interfaces missing.
     network.configure(", on_exit: keep, interfaces: [ clients, servers, later ]", &rest);
     network.start();
     assert_eq!(network.server("a")["rungs"], both);
@@ -204,7 +204,7 @@ fn interfaces_may_come_later_and_come_back_as_others() {
         network.shell("adc", "ip link del later");
         eventually("it is gone", STEP_TIMEOUT, || network.server("a")["rungs"] == both);
     }
-    // Settings that change while it is missing change nothing else.
+    // Settings that change while the interface is missing change nothing else.
     network.configure(
         ", on_exit: keep, rungs: [ tcx ], interfaces: [ clients, servers, later ]",
         &rest,
@@ -228,7 +228,7 @@ fn weir_ends_though_somebody_works_on_this_host() {
     network.start();
     let _service = network.listen_within("adc", "10.77.1.1:22");
     let mut session = network.connect_silently("10.77.1.1:22");
-    // Somebody types all the while.
+    // The connection sends all the while.
     std::thread::spawn(move || {
         while std::io::Write::write_all(&mut session, b"x").is_ok() {
             std::thread::sleep(std::time::Duration::from_millis(300));
@@ -251,12 +251,12 @@ fn sockets_are_not_robbed_by_what_a_crash_has_left() {
     network.connect("10.77.1.1:80").echo();
     network.kill();
     assert!(network.has_pins(), "the kernel goes on");
-    // By sockets from now on, to another member.
+    // Through sockets from now on, to another member.
     let pool = "pools: { p: { members: [ 10.77.2.2:9300 ] } }\n";
     network.configure(", rungs: [ proxy ]", &format!("{packets}{pool}"));
     network.start();
     assert!(!network.has_pins(), "nothing is left");
-    // The kernel lets go of programs a little later.
+    // The kernel releases programs a little later.
     eventually("sockets serve", STEP_TIMEOUT, || {
         network.try_connect("10.77.1.1:80").is_some_and(|it| it.member == at("10.77.2.2:9300"))
     });
@@ -306,7 +306,8 @@ fn packets_begin_and_end_with_a_reload() {
     let relay = "virtual_servers: { a: { type: tcp, listen: 10.77.1.1:80, pool: p } }\n";
     network.configure("", &format!("{relay}{POOL}"));
     network.start();
-    // One that cannot be in force leaves nothing in the kernel, though its programs were loaded meanwhile.
+    // A configuration that cannot take effect leaves nothing in the kernel, though its programs
+    // were loaded.
     let packets = "virtual_servers:\n  a: { type: fast_l4, listen: 10.77.9.1:80, pool: p, fast_l4: { source: auto } }\n";
     let bad = "  b: { type: http, listen: 10.99.9.9:80, pool: p }\n";
     network.configure("", &format!("{packets}{bad}{POOL}"));

@@ -1,7 +1,7 @@
-//! Much traffic: bulk, short connections while programs are replaced, a flood.
+//! Heavy traffic: bulk, short connections while programs are replaced, a flood.
 //!
-//! How much is set by variables, so that a run by hand can be larger: `WEIR_TEST_L4_BODY_MIB`, `WEIR_TEST_L4_CONNECTIONS`,
-//! `WEIR_TEST_L4_RELOADS`.
+//! Variables set the amounts, so that a run by hand can be larger: `WEIR_TEST_L4_BODY_MIB`,
+//! `WEIR_TEST_L4_CONNECTIONS`, `WEIR_TEST_L4_RELOADS`.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -25,7 +25,7 @@ fn size(variable: &str, default: u64) -> u64 {
     }
 }
 
-/// The same bytes for everybody, and none of its parts like another.
+/// The same bytes for every connection, with no two parts alike.
 fn fill(buffer: &mut [u8], state: &mut u64) {
     for part in buffer.chunks_mut(8) {
         *state ^= *state << 13;
@@ -110,7 +110,7 @@ fn bulk_arrives_whole_in_large_packets() {
     bulk_arrives_whole(9_000, "");
 }
 
-/// Answers each connection with the four bytes that it has sent, and ends.
+/// Answers each connection with the four bytes that it sent, and ends.
 fn answer_each(listener: TcpListener) {
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
@@ -193,7 +193,8 @@ fn short_connections_have_no_error_while_programs_are_replaced() {
     eventually("every connection is a flow", STEP_TIMEOUT, || flows() >= done);
 }
 
-/// SYNs to these two, from addresses and ports that nobody has, until it is killed. Tells now and then how many there were.
+/// Sends SYNs to these two, from unused addresses and ports, until it is killed. Reports their
+/// number now and then.
 const FLOOD: &str = r#"
 import random, socket, struct, sys, time
 out = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
@@ -216,12 +217,13 @@ while sent < most:
 print(sent)
 "#;
 
-/// SYNs in all: bounded, as the flood is on a machine that is not ours alone.
+/// SYNs in all: bounded, because the flood runs on a shared machine.
 const FLOOD_SYNS: u64 = 30_000;
 /// Connections to each of the two while it lasts.
 const DURING_FLOOD: u32 = 200;
 
-/// To a listener of this host behind SYN cookies, and to a virtual server whose members are asked.
+/// To a listener of this host behind SYN cookies, and to a virtual server that passes SYNs on to
+/// members.
 #[test]
 fn a_flood_of_syns_leaves_the_others_their_connections() {
     if !tools::present("python3") {
@@ -267,7 +269,8 @@ fn a_flood_of_syns_leaves_the_others_their_connections() {
     assert!(f64::from(answered) >= 0.99 * f64::from(2 * asked), "{answered} of {}", 2 * asked);
 }
 
-/// The kernel times all programs, which makes each packet dearer; it ends with the value, also when the test fails.
+/// The kernel times all programs, which makes each packet more expensive; timing ends when this
+/// value is dropped, also when the test fails.
 struct Timed {
     found: String,
 }
@@ -289,7 +292,7 @@ impl Drop for Timed {
     }
 }
 
-/// Time in weir's packet programs, in nanoseconds, and how often they ran.
+/// Time in weir's packet programs, in nanoseconds, and the number of runs.
 fn program_time(network: &Network) -> (u64, u64) {
     let folder = format!("/proc/{}/fdinfo", network.weir().pid());
     let mut total = BTreeMap::new();

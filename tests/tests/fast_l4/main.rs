@@ -60,7 +60,7 @@ fn both_addresses_are_translated_and_counted() {
     assert_eq!(status["served_by"], "packets");
     assert_eq!(status["rungs"], "xdp on clients, xdp on servers", "{status}");
     assert!(status["counters"]["bytes_out"].as_u64() > Some(32 * 60), "{status}");
-    // Those of one member are ended: both of their ends are told.
+    // Connections of one member are ended: both of their ends are notified.
     let ended = network.command(&["l4", "end", "--member", SECOND]);
     assert!(ended.starts_with(&format!("{to_second} flow")), "{ended}");
     for connection in &mut members {

@@ -3,8 +3,7 @@
 //! ```text
 //!   client 10.77.1.2 ---- 10.77.1.1 weir 10.77.2.1 ---- 10.77.2.2 and 10.77.2.3, members
 //! ```
-//!
-//! The virtual address 10.77.9.1 is nobody's: the client's default route leads to weir.
+//! The virtual address 10.77.9.1 belongs to no interface: the client's default route leads to weir.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -21,16 +20,16 @@ use weir_tests::proxy::weir_binary;
 use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually, tools};
 
-/// The kernel looks at programs for seconds when they are loaded, and longer beside other work.
+/// The kernel verifies programs for seconds when they are loaded, and longer on a busy machine.
 const LOADING_TIMEOUT: Duration = Duration::from_secs(90);
 
 pub const FIRST: &str = "10.77.2.2:9000";
 pub const SECOND: &str = "10.77.2.3:9000";
 
-/// Waits for an answer of a connection that may come to nothing.
+/// Waits for an answer of a connection that may fail.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// Tells the logs of programs apart.
+/// Distinguishes the logs of programs.
 fn number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -50,14 +49,14 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes it; `None`, with the reason printed, where it cannot be had.
+    /// Creates it; `None`, with the reason printed, where it is not possible.
     #[track_caller]
     pub fn make() -> Option<Self> {
         if !tools::present("ethtool") || !tools::present("nsenter") {
             return None;
         }
         let namespaces = Namespaces::make()?;
-        // Whole checksums: what XDP sends on is not completed by a device.
+        // Complete checksums: a device does not complete those of packets that XDP sends on.
         for role in ["client", "server"] {
             namespaces.shell(role, "ethtool -K link gro on tx off");
         }
@@ -92,7 +91,7 @@ impl Network {
         }
     }
 
-    /// Listens there, and takes nothing.
+    /// Listens there, and accepts nothing.
     pub fn listen(&self, address: &str) -> TcpListener {
         self.listen_within("server", address)
     }
@@ -101,13 +100,13 @@ impl Network {
         self.namespaces.within(role, || TcpListener::bind(at(address)).expect("an own address"))
     }
 
-    /// A connection of the client to a listener that says nothing.
+    /// A connection of the client to a silent listener.
     pub fn connect_silently(&self, address: &str) -> TcpStream {
         let connect = || TcpStream::connect_timeout(&at(address), STEP_TIMEOUT);
         self.namespaces.within("client", connect).expect("a connection")
     }
 
-    /// Serves there: tells each connection `LOCAL REMOTE`, and then sends back what comes.
+    /// Serves there: sends each connection `LOCAL REMOTE`, and then echoes.
     pub fn serve(&self, address: &str) {
         let listener = self.listen(address);
         thread::spawn(move || {
@@ -130,7 +129,7 @@ impl Network {
     pub fn start_in(&self, role: &str, words: &[&str]) -> Process {
         let nsenter = tools::find("nsenter").expect("nsenter");
         let namespace = format!("--net=/run/netns/{}", self.namespaces.name(role));
-        // A log of its own: what an earlier one said is no news of this one.
+        // A log of its own: messages of an earlier process are not taken for messages of this one.
         let log = self.directory.path().join(format!("{role}-{}.log", number()));
         Process::start(&nsenter, &[&[namespace.as_str()], words].concat(), &log)
     }
@@ -167,7 +166,7 @@ impl Network {
         self.wait_until_the_kernel_knows();
     }
 
-    /// Starts weir, and waits until it says this.
+    /// Starts weir, and waits until it logs this.
     #[track_caller]
     pub fn start_until(&mut self, before: &[&str], says: &str) {
         let nsenter = tools::find("nsenter").expect("nsenter");
@@ -185,7 +184,7 @@ impl Network {
         self.weir = Some(process);
     }
 
-    /// The packet path does what the configuration in force says.
+    /// Waits until the packet path follows the configuration in force.
     #[track_caller]
     fn wait_until_the_kernel_knows(&self) {
         eventually("the packet path does what the configuration says", STEP_TIMEOUT, || {
@@ -219,7 +218,7 @@ impl Network {
         self.wait_until_the_kernel_knows();
     }
 
-    /// Has weir end as a service manager does.
+    /// Stops weir as a service manager does.
     #[track_caller]
     pub fn end(&mut self) {
         let mut weir = self.weir.take().expect("weir runs");
@@ -231,7 +230,7 @@ impl Network {
         self.weir.take().expect("weir runs").kill();
     }
 
-    /// What a command of weir says.
+    /// The output of a command of weir.
     #[track_caller]
     pub fn command(&self, words: &[&str]) -> String {
         let mut command = Command::new(weir_binary());
@@ -243,7 +242,7 @@ impl Network {
         serde_json::from_str(&self.command(&["status", "--json"])).expect("a status")
     }
 
-    /// What `/status` says of a virtual server of the packet path.
+    /// The `/status` entry of a virtual server of the packet path.
     #[track_caller]
     pub fn server(&self, name: &str) -> Value {
         let status = self.status();
@@ -267,7 +266,7 @@ impl Network {
         Path::new("/sys/fs/bpf/weirgate").join(&self.name).exists()
     }
 
-    /// Sends a datagram from the client to there, where it is sent back. Gives what came.
+    /// Sends a datagram from the client to this address, which echoes it. Returns the reply.
     pub fn echo_datagram(&self, address: &str) -> String {
         let bind = |role: &str, own: &str| {
             self.namespaces.within(role, || UdpSocket::bind(at(own)).expect("an address"))
@@ -300,7 +299,7 @@ impl Network {
             use rustix::net::{AddressFamily, SocketType, bind, connect, socket, sockopt};
             let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
             sockopt::set_socket_reuseaddr(&socket, true)?;
-            // No TIME_WAIT: the same ends shall be used again.
+            // No TIME_WAIT: the same addresses and ports are used again.
             sockopt::set_socket_linger(&socket, Some(Duration::ZERO))?;
             bind(&socket, &at(own))?;
             connect(&socket, &at(address))?;
@@ -310,7 +309,7 @@ impl Network {
         Connection::greeted(stream.expect("a connection")).expect("a greeting")
     }
 
-    /// A connection of the client that its member has greeted; `None`: there is none in time.
+    /// A connection of the client that its member has greeted; `None`: no greeting in time.
     pub fn try_connect(&self, address: &str) -> Option<Connection> {
         let connect = || TcpStream::connect_timeout(&at(address), CONNECT_TIMEOUT);
         Connection::greeted(self.namespaces.within("client", connect).ok()?)
@@ -335,7 +334,7 @@ impl Drop for Network {
 pub struct Connection {
     /// The member's end.
     pub member: SocketAddr,
-    /// What the member sees as its client.
+    /// The client's address as the member sees it.
     pub source: SocketAddr,
     reader: BufReader<TcpStream>,
 }
@@ -346,14 +345,15 @@ impl Connection {
         stream.set_read_timeout(Some(STEP_TIMEOUT)).expect("a timeout");
         let mut reader = BufReader::new(stream);
         let mut line = String::new();
-        // Programs are let go of one after the other: what one has let in may get no answer by the next.
+        // Programs are released one after the other: a packet accepted by one may get no answer
+        // through the next.
         reader.read_line(&mut line).ok()?;
         let (member, source) =
             line.trim_end().split_once(' ').unwrap_or_else(|| panic!("{line:?}"));
         Some(Self { member: at(member), source: at(source), reader })
     }
 
-    /// An echo that does not come is waited for so long.
+    /// How long to wait for an echo that does not arrive.
     pub fn wait_at_most(&self, time: Duration) {
         self.reader.get_ref().set_read_timeout(Some(time)).expect("a timeout");
     }

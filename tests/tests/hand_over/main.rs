@@ -1,4 +1,5 @@
-//! Rules of one virtual server that hand requests to another (`virtual_server`), as clients and members see it.
+//! Rules of one virtual server that hand requests to another (`virtual_server`), as clients and
+//! members see it.
 
 mod checks;
 mod streams;
@@ -8,8 +9,9 @@ use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{STEP_TIMEOUT, eventually};
 
-/// The virtual server `main` hands what is below `/app` to `app`, which listens nowhere, with these keys; `rule`: what its rule
-/// does before. `top`: further policies, below `policies:`.
+/// The virtual server `main` hands requests below `/app` to `app`, which does not listen and has
+/// these keys; `rule`: the actions of its rule before that. `top`: further policies, below
+/// `policies:`.
 struct Bed {
     member: Member,
     other: Member,
@@ -135,7 +137,7 @@ fn what_rules_have_done_to_the_request_is_what_the_other_sees() {
     }
     assert_eq!(response.head.field("x-front"), Some("yes"));
     assert_eq!(response.head.field("x-both"), Some("app"), "its own comes later");
-    // The log says what the client asked for.
+    // The log has the client's original target.
     wait_for_log(&mut proxy, "\"target\":\"/app/x?a=b\"");
     wait_for_log(&mut proxy, "\"marks\":[\"at-main\",\"at-app\"]");
 }
@@ -162,7 +164,7 @@ fn rules_behind_do_nothing_but_for_every_response() {
     let text = response.assert_status(200).text();
     assert!(!text.contains("X-Behind"), "{text}");
     assert_eq!(response.head.field("x-always"), Some("1"));
-    // Those that read the response are of the virtual server that decides.
+    // Rules that read the response belong to the virtual server that decides.
     assert_eq!(response.head.field("x-late"), None);
     let response = get(&proxy, "/else", "");
     assert_eq!(response.head.field("x-late"), Some("1"));
@@ -179,7 +181,7 @@ fn it_may_be_handed_on_several_times() {
         )
     };
     let last = Member::echo();
-    // As many as there may be.
+    // The maximum number.
     let policies: String = (1..=8).map(policy).collect();
     let setup = Setup::new(&[members[0].address()])
         .access_log()
@@ -222,7 +224,7 @@ fn a_reload_changes_what_comes_next_alone() {
     let mut client = proxy.client();
     client.send("GET /app HTTP/1.1\r\nHost: a\r\n\r\n");
     bed.member.wait_for_requests(1);
-    // Neither the rule nor the virtual server is there any more.
+    // Neither the rule nor the virtual server exists any more.
     proxy.reload_and_wait(&Setup::new(&[after.address()]).access_log());
     assert_eq!(get(&proxy, "/app", "").assert_status(200).text(), "after");
     gate.store(true, std::sync::atomic::Ordering::Release);

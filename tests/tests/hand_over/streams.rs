@@ -61,7 +61,7 @@ fn a_websocket_is_handed_over() {
     bed.rule = "{ rewrite_path: /socket },".into();
     bed.member = websocket::echo_member();
     bed.other = Member::named("of main");
-    // All that comes is handed over.
+    // All requests are handed over.
     bed.main = "policies: [ all ]".into();
     bed.policies =
         "  all: { rules: [ { then: [ { rewrite_path: /socket }, { virtual_server: app } ] } ] }\n"
@@ -95,7 +95,7 @@ fn streams_of_one_connection_go_to_both() {
             peer.request("POST", &format!("{path}/{number}"), &[("x-tag", tag.as_str())], false);
         streams.push((stream, number));
     }
-    // Their bodies come in pieces, by turns.
+    // Their bodies arrive in pieces, alternately.
     for piece in 0..3 {
         for (stream, number) in &streams {
             peer.data(*stream, format!("<{number}.{piece}>").as_bytes(), piece == 2);

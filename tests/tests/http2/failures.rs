@@ -1,4 +1,4 @@
-//! HTTP/2 from clients: who is slow, fails or leaves, reloads and the end.
+//! HTTP/2 from clients: slow, failing and leaving clients, reloads and shutdown.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -67,7 +67,7 @@ fn a_slow_reader_holds_its_own_stream_alone_and_little_memory() {
     });
     let grown = proxy.process().resident_bytes().saturating_sub(before);
     assert!(grown < GROWTH_BYTES_MAX, "{grown} bytes more");
-    // One of them reads on, slowly.
+    // One stream reads on, slowly.
     let going = slow[0];
     for _ in 0..8 {
         peer.pump_for(Duration::from_millis(250));
@@ -182,7 +182,7 @@ fn an_idle_connection_ends_with_goaway() {
     let begun = Instant::now();
     assert_eq!(peer.rest(), Some((1, code::NO_ERROR)));
     assert!(begun.elapsed() >= Duration::from_millis(400), "{:?}", begun.elapsed());
-    // One that never asks for anything, too; PING is no request.
+    // Also a client that never sends a request; PING is no request.
     let mut peer = connect(&proxy);
     peer.settle();
     assert_eq!(peer.rest(), Some((0, code::NO_ERROR)));
@@ -223,7 +223,7 @@ fn frames_that_are_always_cut_somewhere_are_no_slow_head() {
         ];
         Frame::headers(stream, &lines, true).bytes()
     };
-    // Nothing of its own comes between the halves.
+    // Weir sends no frame of its own between the halves.
     peer.holds_windows = true;
     // Each write ends one request and begins the next.
     peer.send_bytes(&head(1)[..20]).expect("sent");
@@ -254,7 +254,7 @@ fn a_drain_lets_streams_end_and_takes_what_was_under_way() {
     proxy.process().signal(Signal::TERM);
     peer.pump_until("the announcement", |peer| !peer.goaways.is_empty());
     assert_eq!(peer.goaways[0], (0x7fff_ffff, code::NO_ERROR), "it may still open streams");
-    // It was sent before the client knew better.
+    // It was sent before the client received GOAWAY.
     let late = peer.new_stream();
     let lines = [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "test")];
     peer.headers(late, &lines, true);
@@ -263,19 +263,20 @@ fn a_drain_lets_streams_end_and_takes_what_was_under_way() {
     peer.response(slow).assert_status(200);
     let last = peer.rest().expect("GOAWAY");
     assert!(last.1 == code::NO_ERROR && last.0 >= slow, "{last:?}");
-    // Nothing that the last GOAWAY counts in is lost.
+    // No request covered by the last GOAWAY is lost.
     assert_eq!(late.status() == 200, last.0 > slow, "{last:?}, {late:?}");
     assert_eq!(idle.rest(), Some((0, code::NO_ERROR)));
     assert!(proxy.process().wait(Duration::from_secs(10)).success());
 }
 
-/// Asks on connection after connection, some streams at a time, until told to stop; a connection that was told of
-/// its end is replaced by another. What was asked and not answered, though the last GOAWAY counts it in.
+/// Sends requests on one connection after another, some streams at a time, until told to stop; a
+/// connection that received GOAWAY is replaced. Returns the requests that got no response although
+/// the last GOAWAY covers them.
 fn ask_on(address: SocketAddr, stop: &AtomicBool) -> (usize, Vec<String>) {
     let (mut good, mut failed) = (0, Vec::new());
     'connections: while !stop.load(Ordering::Acquire) {
         let Ok(mut peer) = Peer::try_connect(address, &[]) else { continue };
-        // The kernel may have connected it to a listener that was closed before it was accepted.
+        // The kernel may have connected it to a listener that was closed before accepting it.
         while peer.settings.is_empty() {
             if !peer.pump() {
                 continue 'connections;
@@ -365,7 +366,7 @@ fn a_reload_turns_it_on_and_off_for_new_connections() {
     let mut before = connect(&proxy);
     before.get("/").assert_status(200);
     proxy.reload_and_wait(&with(false));
-    // The connection that there is goes on, or is told of its end before a request is lost.
+    // The open connection continues, or receives GOAWAY before a request is lost.
     let stream = before.request("GET", "/", &[], true);
     let response = before.response(stream);
     assert!(response.status() == 200 || !before.goaways.is_empty(), "{response:?}");
@@ -404,7 +405,7 @@ fn a_member_that_hangs_is_given_up_while_its_client_does_not_read() {
     let big = peer.request("GET", "/big", &[], true);
     peer.response_head(big);
     let sent = || proxy.metric("weir_virtual_server_sent_bytes_total", &["\"main\""]);
-    // It stands still when the sockets are full.
+    // It stalls when the sockets are full.
     let mut before = -1.0;
     eventually("no more goes out", STEP_TIMEOUT, || {
         std::thread::sleep(Duration::from_millis(50));
@@ -443,7 +444,8 @@ fn a_member_that_hangs_is_given_up_while_others_are_busy() {
     peer.response(never).assert_status(504);
 }
 
-/// The member's 200 becomes 304 for a client that has it: its stream is over before the member's response is.
+/// The member's 200 becomes 304 for a client with a current copy: its stream ends before the
+/// member's response.
 #[test]
 fn a_client_may_leave_before_what_it_has_already_was_read() {
     let member = Member::new(|exchange| {

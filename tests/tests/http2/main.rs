@@ -1,4 +1,4 @@
-//! HTTP/2 from clients: what the other scenarios show for HTTP/1.1, on streams.
+//! HTTP/2 from clients: the scenarios of HTTP/1.1, on streams.
 
 mod failures;
 mod messages;
@@ -22,7 +22,7 @@ fn start(member: &Member) -> Proxy {
     Proxy::start(&h2c(&[member]))
 }
 
-/// A connection, and the settings of the other side.
+/// A connection, and the peer's settings.
 fn connect(proxy: &Proxy) -> Peer {
     let mut peer = Peer::connect(proxy.address());
     peer.pump_until("its settings", |peer| !peer.settings.is_empty());
@@ -33,7 +33,7 @@ fn metric(proxy: &Proxy, name: &str) -> f64 {
     proxy.metric(&format!("weir_virtual_server_{name}"), &["\"main\""])
 }
 
-/// Answers with so many bytes as the target says.
+/// Answers with the number of bytes in the target.
 fn sized() -> Member {
     Member::new(|exchange| {
         let size = exchange.request.target()[1..].parse().unwrap_or(0);

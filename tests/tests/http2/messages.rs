@@ -1,4 +1,5 @@
-//! HTTP/2 from clients: what goes each way, by real clients and by raw ones, and what weir says itself.
+//! HTTP/2 from clients: messages in both directions, with real and raw clients, and weir's own
+//! responses.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ fn curl_speaks_it_over_tls_and_without() {
     let posted = curl(&["--http2-prior-knowledge", "-d", "hello"]);
     assert!(posted.ends_with("\r\n\r\nhello"), "{posted}");
     assert!(curl(&["--http1.1"]).starts_with("GET /x HTTP/1.1\r\n"), "both on one port");
-    // Upgrade: h2c is gone with RFC 9113; the request is served as it is.
+    // Upgrade: RFC 9113 removed h2c; the request is served as HTTP/1.1.
     assert!(curl(&["--http2"]).starts_with("GET /x HTTP/1.1\r\n"));
 }
 
@@ -79,7 +80,7 @@ fn methods_keep_their_meaning_and_one_connection_serves_all() {
     assert_eq!((metric(&proxy, "http2_connections_total"), member.connection_count()), (1.0, 1));
 }
 
-/// Sends the pattern and checks what comes, both at once.
+/// Sends the pattern and checks the received bytes at the same time.
 fn both_ways(exchange: &mut Exchange, size: u64) -> std::io::Result<Then> {
     let mut out = exchange.stream().try_clone()?;
     let sender = std::thread::spawn(move || {
@@ -150,7 +151,8 @@ fn requests_that_are_with_their_members_leave_the_window_to_others() {
     });
     let proxy = start(&member);
     let mut peer = connect(&proxy);
-    // Nearly all of the connection's window, whole requests, before their members are even connected.
+    // Nearly the whole window of the connection, with complete requests, before their members are
+    // even connected.
     peer.settle();
     let window = peer.allowance_of_connection();
     let part = vec![b'x'; 16_000];
@@ -193,7 +195,7 @@ fn trailers_pass_both_ways() {
     assert_eq!(response.assert_status(200).text(), "hello");
     assert_eq!(response.trailers, [("x-back".to_owned(), "42".to_owned())]);
     assert_eq!(response.field("trailer"), Some("X-Back"));
-    // Without data, too.
+    // Without data as well.
     let stream = peer.request("POST", "/", &[], false);
     peer.headers(stream, &[("x-sum", "43")], true);
     assert_eq!(peer.response(stream).assert_status(200).trailers[0].1, "43");
@@ -210,7 +212,7 @@ fn interim_responses_come_before_the_final_one() {
     let mut peer = connect(&proxy);
     let stream = peer.request("POST", "/", &[("expect", "100-continue")], false);
     let is_told = |peer: &Peer| peer.streams.get(&stream).is_some_and(|it| it.status() == 100);
-    // The body is not sent before.
+    // The body is not sent before that.
     peer.pump_until("100", is_told);
     peer.data(stream, b"now", true);
     let response = peer.response(stream);
@@ -246,7 +248,7 @@ fn any_framing_of_a_member_ends_its_stream() {
     }
 }
 
-// What weir says itself, and what it does with requests
+// Weir's own responses, and rules
 
 #[test]
 fn own_responses_end_their_stream_alone() {
@@ -270,12 +272,12 @@ fn own_responses_end_their_stream_alone() {
     let head = peer.response(stream);
     assert_eq!((head.assert_status(404).field("content-length"), head.body.len()), (Some("8"), 0));
 
-    // A length that is too large is refused before its body.
+    // A declared length that is too large is refused before the body.
     let stream = peer.request("POST", "/", &[("content-length", "1025")], false);
     let refused = peer.response(stream);
     assert_eq!(refused.assert_status(413).text(), "too much");
     assert_eq!(refused.field("content-type"), Some("text/x-page"));
-    // A body that turns out to be too large is refused when it does.
+    // A body without a declared length is refused once it is too large.
     let response = peer.post("/", &[b'x'; 1025]);
     response.assert_status(413);
     assert_eq!(peer.post("/", &[b'x'; 1024]).assert_status(200).text(), "member");
@@ -287,7 +289,7 @@ fn own_responses_end_their_stream_alone() {
     let many: Vec<(&str, &str)> = many.iter().map(|(name, value)| (&**name, *value)).collect();
     let stream = peer.request("GET", "/", &many, true);
     peer.response(stream).assert_status(431);
-    // The connection has lived through all of it.
+    // The connection survived all of it.
     assert_eq!(peer.get("/").assert_status(200).text(), "member");
     assert_eq!(metric(&proxy, "http2_connections_total"), 1.0);
 }

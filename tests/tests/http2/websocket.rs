@@ -62,7 +62,7 @@ fn a_websocket_echoes_on_a_stream() {
         peer.data(stream, b"", true);
     }
     eventually("the member's sides are closed", STEP_TIMEOUT, || member.open_connections() <= 1);
-    // A member's side may be closed before the other of its tunnel is.
+    // A member's side may be closed before the other side of its tunnel.
     eventually("no tunnel is left", STEP_TIMEOUT, || metric(&proxy, "requests_active") == 0.0);
 }
 
@@ -101,7 +101,7 @@ fn each_half_of_a_tunnel_ends_by_itself() {
     let proxy = start(&member);
     let mut peer = connect(&proxy);
     let stream = peer.open(&websocket_head("/"), false);
-    // Before the answer, too, what is sent is the tunnel's.
+    // Data sent before the answer belongs to the tunnel as well.
     peer.data(stream, b"out ", false);
     assert_eq!(peer.response_head(stream).status(), 200);
     peer.data(stream, b"there", true);
@@ -122,7 +122,7 @@ fn a_tunnel_that_is_refused_reset_or_idle_is_over() {
     });
     let proxy = Proxy::start(&h2c(&[&member]).http("tunnel_timeout: 500ms"));
     let mut peer = connect(&proxy);
-    // Passed on, its 200 would open a tunnel.
+    // If it were forwarded, its 200 would open a tunnel.
     let stream = peer.open(&websocket_head("/page"), false);
     peer.response(stream).assert_status(502);
     let stream = peer.open(&websocket_head("/refused"), false);
@@ -145,7 +145,8 @@ fn a_tunnel_that_had_to_wait_for_an_end_is_not_cut_for_it_later() {
         exchange.send(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
         )?;
-        // It takes nothing for longer than `body_timeout`, then everything; so does the client.
+        // The member reads nothing for longer than `body_timeout`, then everything; so does the
+        // client.
         std::thread::sleep(PAUSE);
         let (mut buffer, mut left) = (vec![0; 64 * 1024], SIZE);
         while left > 0 {
@@ -162,7 +163,7 @@ fn a_tunnel_that_had_to_wait_for_an_end_is_not_cut_for_it_later() {
     peer.body(stream, &vec![b'x'; SIZE], false).expect("sending");
     peer.holds_windows = true;
     peer.pump_until("a window full", |peer| peer.streams[&stream].body.len() == 65_535);
-    // Its windows open bit by bit at first.
+    // Its windows open in small steps at first.
     for _ in 0..4 {
         std::thread::sleep(Duration::from_millis(100));
         peer.send(&Frame::window_update(0, 2_000)).send(&Frame::window_update(stream, 2_000));
@@ -175,7 +176,7 @@ fn a_tunnel_that_had_to_wait_for_an_end_is_not_cut_for_it_later() {
     assert!(response.ended && response.body.ends_with(b"still here"), "{:?}", response.reset);
 }
 
-/// A member whose WebSockets say so many bytes and then nothing.
+/// A member whose WebSockets send this many bytes and then nothing.
 fn talking_member(size: usize) -> Member {
     Member::new(move |exchange| {
         exchange.send(
@@ -220,7 +221,7 @@ fn a_tunnel_whose_client_takes_nothing_more_ends_in_its_time() {
     peer.holds_windows = true;
     let stream = peer.open(&websocket_head("/"), false);
     peer.response_head(stream);
-    // Little is enough.
+    // Few bytes are enough.
     for _ in 0..8 {
         peer.pump_for(Duration::from_millis(250));
         peer.send(&Frame::window_update(0, 500)).send(&Frame::window_update(stream, 500));
@@ -253,7 +254,7 @@ fn an_idle_tunnel_ends_beside_a_download() {
     peer.request("GET", "/large", &[], true);
     let is_over = Arc::new(AtomicBool::new(false));
     let stop = Arc::clone(&is_over);
-    // It always has something to take, and takes of it.
+    // It always has something to read, and reads some of it.
     let reader = std::thread::spawn(move || {
         while !stop.load(Ordering::Acquire) && peer.pump() {
             std::thread::sleep(Duration::from_millis(2));

@@ -1,4 +1,4 @@
-//! Each end sets the pace of the other.
+//! Flow control: each end limits the other.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use weir_tests::{STEP_TIMEOUT, eventually};
 
 use super::{BOTH, Socket, TAKES, answer, before, echo, with_socket};
 
-/// More than fits into the buffers of the kernel and the windows.
+/// More than the kernel's buffers and the windows hold.
 const LARGE: usize = 24 * 1024 * 1024;
-/// What the proxy may need more while somebody does not take that.
+/// Additional memory of the proxy while one side does not read that.
 const GROWTH_BYTES_MAX: u64 = 6 * 1024 * 1024;
 
-/// A member that takes nothing until it is told to, then all, and says whether that was whole.
+/// A member that reads nothing until told to, then everything, and reports whether it was complete.
 fn slow_reader(taken: &Arc<AtomicU64>, is_open: &Arc<AtomicBool>) -> Http2Member {
     let (taken, is_open) = (Arc::clone(taken), Arc::clone(is_open));
     with_socket(move |peer, stream| {
@@ -63,7 +63,8 @@ fn a_member_that_takes_nothing_stops_its_client() {
             socket
         });
         eventually("the window is full", STEP_TIMEOUT, || taken.load(Ordering::Acquire) == 65_535);
-        // Others go on meanwhile, beyond `body_timeout`: that of a tunnel is `tunnel_timeout`.
+        // Other tunnels continue meanwhile, beyond `body_timeout`: a tunnel's timeout is
+        // `tunnel_timeout`.
         for _ in 0..10 {
             proxy.client().get("/").assert_status(200);
             std::thread::sleep(Duration::from_millis(100));
@@ -73,7 +74,7 @@ fn a_member_that_takes_nothing_stops_its_client() {
         assert!(grown < GROWTH_BYTES_MAX, "{version:?}: {grown} bytes more");
         is_open.store(true, Ordering::Release);
         let mut socket = sender.join().expect("the sender");
-        // Nothing of what was due meanwhile ends it now.
+        // No timer that expired meanwhile ends it now.
         std::thread::sleep(Duration::from_millis(900));
         socket.assert_echo("still here");
     }
@@ -150,7 +151,7 @@ fn a_slow_member_of_one_tunnel_does_not_hold_up_another() {
         let mut slow = Socket::open(&proxy, version, "/slow");
         let mut quick = Socket::open(&proxy, version, "/quick");
         match &mut slow {
-            // As much as fits anywhere.
+            // As much as all buffers hold.
             Socket::One(client) => {
                 client.stream().set_nonblocking(true).expect("an option");
                 let part = vec![b'x'; 64 * 1024];

@@ -1,4 +1,4 @@
-//! WebSockets to members that speak HTTP/2, of clients of either version: extended CONNECT (RFC 8441).
+//! WebSockets to HTTP/2 members, from clients of either version: extended CONNECT (RFC 8441).
 
 mod ending;
 mod flow;
@@ -12,7 +12,7 @@ use weir_tests::http2::{Frame, Http2Member, Message, Peer, code, setting};
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{STEP_TIMEOUT, eventually};
 
-/// What a member has to say before it is asked for a WebSocket.
+/// The setting that a member must send before weir asks it for a WebSocket.
 const TAKES: [(u16, u32); 1] = [(setting::ENABLE_CONNECT_PROTOCOL, 1)];
 
 /// A proxy with one worker whose member speaks HTTP/2, as may its clients.
@@ -33,13 +33,13 @@ enum Version {
 
 const BOTH: [Version; 2] = [Version::One, Version::Two];
 
-/// A client's end of a WebSocket, taken for the bytes that it is.
+/// A client's end of a WebSocket, used for raw bytes.
 enum Socket {
     One(Client),
     Two(Box<Peer>, u32),
 }
 
-/// How the other side has ended.
+/// How the peer has ended.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
     InOrder,
@@ -48,7 +48,7 @@ enum Ended {
 }
 
 impl Socket {
-    /// Asks for a WebSocket; what the answer is, is still to be looked at.
+    /// Requests a WebSocket; the response is not read yet.
     fn ask(proxy: &Proxy, version: Version, path: &str) -> Self {
         match version {
             Version::One => {
@@ -87,7 +87,7 @@ impl Socket {
             Self::One(client) => {
                 let head = client.response().head;
                 assert_eq!(head.start, "HTTP/1.1 101 Switching Protocols", "{head:?}");
-                // RFC 6455 section 1.3 has this of the key above.
+                // RFC 6455 section 1.3 gives this for the key above.
                 let accept = head.field("sec-websocket-accept");
                 assert_eq!(accept, Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "{head:?}");
                 assert!(head.has_token("upgrade", "websocket"), "{head:?}");
@@ -105,7 +105,7 @@ impl Socket {
         socket
     }
 
-    /// The answer to one that is not opened: status and body.
+    /// The response that refuses a WebSocket: status and body.
     #[track_caller]
     fn refusal(&mut self) -> (u16, String) {
         match self {
@@ -141,7 +141,7 @@ impl Socket {
         }
     }
 
-    /// So many bytes, to the last one.
+    /// Exactly this many bytes.
     #[track_caller]
     fn receive(&mut self, count: usize) -> Vec<u8> {
         match self {
@@ -171,7 +171,7 @@ impl Socket {
         assert_eq!(self.receive(text.len()), text.as_bytes());
     }
 
-    /// All that comes until the end, and how that is told.
+    /// All bytes until the end, and how the end is signalled.
     fn rest(&mut self) -> (Vec<u8>, Ended) {
         match self {
             Self::One(client) => {
@@ -198,13 +198,13 @@ impl Socket {
         }
     }
 
-    /// What it looks like when the member breaks off.
+    /// How a break by the member appears.
     #[track_caller]
     fn assert_cut(&mut self) {
         assert_eq!(self.rest(), (Vec::new(), Ended::Cut));
     }
 
-    /// What it looks like when the proxy gives it up: HTTP/1 is closed.
+    /// How an abort by the proxy appears: HTTP/1 is closed.
     #[track_caller]
     fn assert_given_up(&mut self) {
         let end = if matches!(self, Self::One(_)) { Ended::InOrder } else { Ended::Cut };
@@ -227,7 +227,7 @@ fn is_asked_for(message: &Message) -> bool {
     message.field(":protocol").is_some()
 }
 
-/// Answers what has come: 200 to those who ask for a WebSocket.
+/// Answers received requests: 200 to those that ask for a WebSocket.
 fn answer(peer: &mut Peer) -> io::Result<Vec<u32>> {
     let mut opened = Vec::new();
     while let Some(stream) = peer.try_next_request() {
@@ -243,7 +243,7 @@ fn answer(peer: &mut Peer) -> io::Result<Vec<u32>> {
     Ok(opened)
 }
 
-/// Sends back what comes, and at the end of it a farewell.
+/// Echoes, and sends a farewell at the end.
 fn echo(peer: &mut Peer) -> io::Result<()> {
     loop {
         answer(peer)?;
@@ -259,7 +259,7 @@ fn echo(peer: &mut Peer) -> io::Result<()> {
                 peer.streams.remove(&stream);
                 bytes.extend_from_slice(b" bye");
             }
-            // One that was reset meanwhile wants nothing more.
+            // A stream that was reset meanwhile needs nothing more.
             let _ = peer.body(stream, &bytes, ended);
         }
         if !peer.pump() {
@@ -272,7 +272,7 @@ fn echoing() -> Http2Member {
     Http2Member::new(&TAKES, |peer, _| echo(peer))
 }
 
-/// A member with one WebSocket on each connection, which a scenario has from its opening on.
+/// A member with one WebSocket on each connection; a scenario controls it once it is open.
 fn with_socket(
     handler: impl Fn(&mut Peer, u32) -> io::Result<()> + Send + Sync + 'static,
 ) -> Http2Member {

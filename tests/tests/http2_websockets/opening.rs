@@ -1,4 +1,4 @@
-//! How a WebSocket is asked for, and refused.
+//! How a WebSocket is requested, and refused.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -123,7 +123,7 @@ fn a_refusal_of_the_member_is_passed_on() {
     for version in BOTH {
         let mut socket = Socket::ask(&proxy, version, "/");
         assert_eq!(socket.refusal(), (403, "no".to_owned()), "{version:?}");
-        // The connection is good for another request.
+        // The connection can carry another request.
         match &mut socket {
             Socket::One(client) => client.get("/").assert_status(200).text(),
             Socket::Two(peer, _) => peer.get("/").assert_status(200).text(),
@@ -237,7 +237,7 @@ fn settings_that_do_not_come_are_a_connect_that_failed() {
 fn each_tunnel_has_a_connection_for_itself() {
     let member = Http2Member::new(&TAKES, |peer, _| echo(peer));
     let proxy = Proxy::start(&before(member.address()));
-    // The first takes one that is kept.
+    // The first one uses a kept connection.
     proxy.client().get("/page").assert_status(200);
     let mut sockets: Vec<Socket> =
         (0..5).map(|number| Socket::open(&proxy, BOTH[number % 2], "/")).collect();
@@ -272,7 +272,7 @@ fn a_member_that_allows_no_stream_is_not_connected_to_without_end() {
 fn what_comes_before_the_answer_is_the_tunnels() {
     let member = Http2Member::new(&TAKES, |peer, _| {
         while let Some(stream) = peer.next_request() {
-            // Its client has sent on, and ended, long before this.
+            // Its client has sent more, and ended, long before this.
             peer.pump_for(Duration::from_millis(200));
             assert!(!peer.streams[&stream].ended && peer.streams[&stream].body.is_empty());
             peer.headers(stream, &[(":status", "299")], false);

@@ -1,11 +1,12 @@
-//! Every byte that passes weir names the exchange that it belongs to, and whoever receives it looks.
+//! Every byte that passes weir names its exchange, and every receiver checks it.
 //!
-//! The clients and members of `weir-tagged` speak HTTP/1 and HTTP/2 through a real weir with several virtual servers,
-//! over sockets and in threads.
+//! The clients and members of `weir-tagged` speak HTTP/1 and HTTP/2 through a real weir with
+//! several virtual servers, over sockets and in threads.
 //!
 //! `WEIR_TEST_ISOLATION_SECONDS` (60) is shared by a run with one worker and one with two,
-//! `WEIR_TEST_ISOLATION_SEED` repeats a seed, after `WEIR_TEST_ISOLATION_FINDINGS` (3) findings it ends. The access logs
-//! go to `WEIR_TEST_ISOLATION_LOG` with `.1` and `.2` behind it; what a finding calls its exchange stands in the path.
+//! `WEIR_TEST_ISOLATION_SEED` repeats a seed, after `WEIR_TEST_ISOLATION_FINDINGS` (3) findings it
+//! ends. The access logs go to `WEIR_TEST_ISOLATION_LOG` with `.1` and `.2` appended; the
+//! exchange's name in a finding is in the path.
 
 mod setup;
 mod sockets;
@@ -28,7 +29,7 @@ use crate::sockets::{block_on, clock, connect, connect_narrow};
 
 /// Clients at a time.
 const CLIENTS: usize = 24;
-/// What is not done to a real weir here.
+/// Actions that are not possible with a real weir here.
 const IMPOSSIBLE: [Happening; 19] = [
     Happening::Spliced,
     Happening::SurplusBehind,
@@ -52,7 +53,7 @@ const IMPOSSIBLE: [Happening; 19] = [
 ];
 /// How often the configuration changes.
 const RELOAD_EVERY: Duration = Duration::from_millis(700);
-/// How often something is told of a long run.
+/// How often a long run prints its progress.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 /// Memory may still grow by this much after the first third: pools reach their high mark late.
 const GROWTH_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -85,7 +86,7 @@ fn every_byte_belongs_to_its_exchange() {
     assert_eq!(world.tally.missing(&IMPOSSIBLE), Vec::<&str>::new(), "never happened");
 }
 
-/// Clients, reloads and a look at the process, for so long.
+/// Clients, reloads and checks of the process, for this long.
 fn run(world: &World, members: &Members, workers: usize, phase: usize, length: Duration) {
     let listeners = Listeners::lease();
     let log = std::env::var("WEIR_TEST_ISOLATION_LOG").ok();
@@ -124,14 +125,14 @@ fn client_thread(world: &World, thread: usize, address: impl Fn(Server) -> Socke
         let place = Place::draw(random, &HTTP_SERVERS, true);
         let is_narrow = place.server != Server::Relay && random.percent(20);
         let connect = if is_narrow { connect_narrow } else { connect };
-        // Else weir is not there any more: whoever ended it knows.
+        // Otherwise weir has exited; the code that ended it expects this.
         if let Ok(link) = connect(address(place.server), world) {
             block_on(session(world, thread, Random::new(random.next()), place, link));
         }
     }
 }
 
-/// Reloads again and again until the time is over, and looks at the process meanwhile.
+/// Reloads repeatedly until the time is over, and checks the process meanwhile.
 fn watch(
     world: &World,
     proxy: &mut Proxy,

@@ -1,4 +1,4 @@
-//! Where members and virtual servers listen, and what weir is told of them.
+//! Addresses of members and virtual servers, and weir's configuration.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct Members {
     rough: [SocketAddr; 2],
     relay: SocketAddr,
     spare: SocketAddr,
-    /// Where nobody listens.
+    /// An address without a listener.
     refusing: Lease,
     is_over: Arc<AtomicBool>,
 }
@@ -47,7 +47,7 @@ impl Members {
         }
     }
 
-    /// With where virtual servers listen, the first of them here.
+    /// With the addresses of virtual servers; the first of them is given.
     fn addresses(&self, listeners: &Listeners, first: SocketAddr) -> Addresses {
         let certificates = tls::pair("shop-ec");
         Addresses {
@@ -74,7 +74,7 @@ impl Drop for Members {
     }
 }
 
-/// How much a member takes at a time.
+/// How much a member reads at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Buffer {
     Usual,
@@ -85,7 +85,7 @@ fn listen(role: Role, buffer: Buffer, world: &Arc<World>, is_over: &Arc<AtomicBo
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     if buffer == Buffer::Narrow {
-        // Connections have it from their listener.
+        // Connections inherit it from their listener.
         set_socket_recv_buffer_size(&listener, NARROW_BYTES).expect("SO_RCVBUF");
     }
     let address = listener.local_addr().expect("the listener's address");
@@ -109,7 +109,8 @@ fn listen(role: Role, buffer: Buffer, world: &Arc<World>, is_over: &Arc<AtomicBo
     address
 }
 
-/// Where the virtual servers listen; the first is the harness's own. Behind them comes the one that clients do not reach.
+/// Addresses of the virtual servers; the first is the harness's own. The last one is not reachable
+/// by clients.
 #[derive(Debug)]
 pub struct Listeners(Vec<Lease>);
 
@@ -123,7 +124,7 @@ impl Listeners {
         self.0[SERVERS.len() - 1].address()
     }
 
-    /// Where one listens.
+    /// Address of one virtual server.
     pub fn address(&self, server: Server, first: SocketAddr) -> SocketAddr {
         match server as usize {
             0 => first,
@@ -134,7 +135,7 @@ impl Listeners {
 
 /// The configuration, with one of several small changes.
 pub fn setup(members: &Members, listeners: &Listeners, workers: usize, change: usize) -> Setup {
-    // The harness knows where the first virtual server listens.
+    // The harness knows the address of the first virtual server.
     let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
     let addresses = members.addresses(listeners, nowhere);
     let settings = Settings { addresses: &addresses, change };

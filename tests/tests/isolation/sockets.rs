@@ -13,7 +13,7 @@ use weir_tagged::clock::{Clock, Moment};
 use weir_tagged::link::{Link, Stream};
 use weir_tagged::world::World;
 
-/// Receive buffer of who takes little at a time.
+/// Receive buffer of a side that reads little at a time.
 pub const NARROW_BYTES: usize = 8 * 1024;
 
 /// The time that passes.
@@ -35,7 +35,7 @@ pub fn connect(address: SocketAddr, world: &World) -> io::Result<Link> {
     link(TcpStream::connect(address)?, world)
 }
 
-/// Connects with a small receive buffer: who sends much has to wait.
+/// Connects with a small receive buffer: a sender of much data has to wait.
 pub fn connect_narrow(address: SocketAddr, world: &World) -> io::Result<Link> {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
     set_socket_recv_buffer_size(&socket, NARROW_BYTES)?;
@@ -67,7 +67,7 @@ impl Stream for Socket {
     }
 
     fn finish(&mut self) {
-        // The other side may be gone.
+        // The peer may be gone.
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
@@ -81,14 +81,14 @@ impl Stream for Socket {
         flags.set(PollFlags::IN, wants_read);
         flags.set(PollFlags::OUT, wants_write);
         if flags.is_empty() {
-            // `poll` tells of an end that nobody asks for.
+            // `poll` also reports a hang-up that was not requested.
             std::thread::sleep(time);
             return Poll::Ready(());
         }
         let timeout =
             Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         let mut polled = [PollFd::new(&self.stream, flags)];
-        // Interrupted or not: the next turn sees what there is.
+        // Interrupted or not: the next turn sees the current state.
         let _ = poll(&mut polled, Some(&timeout));
         Poll::Ready(())
     }

@@ -1,4 +1,4 @@
-//! One path for rules and members: what a rule saw is what real servers resolve.
+//! Rules and members see the same path: real servers resolve it as the rules did.
 
 mod members;
 #[path = "../../../crates/http/tests/invariants/resolvers.rs"]
@@ -14,8 +14,8 @@ use weir_tests::{http2, require};
 use members::{Kind, Resolved, Resolver};
 use resolvers::{SPELLINGS, Server, assemble, merged, resolve, resolve_whole, spell};
 
-/// Requests for `/admin` that passed a rule which refuses what starts so, with members that decode `%2F` and
-/// merge slashes; then others of their kind.
+/// Requests for `/admin` that passed a rule against that prefix, with members that decode `%2F` and
+/// merge slashes; then similar requests.
 const BYPASSES: [&str; 14] = [
     "//admin/",
     "/public/..%2fadmin/",
@@ -69,7 +69,7 @@ fn no_spelling_of_a_path_passes_the_rule_that_refuses_it() {
     }
 }
 
-/// Settings of `http.path` under which all of the corpus is asked for.
+/// Settings of `http.path`; the whole corpus is requested under each.
 const SETTINGS: [&str; 7] = [
     "{}",
     "{ encoded_slashes: decode }",
@@ -83,7 +83,7 @@ const SETTINGS: [&str; 7] = [
 /// Spellings beside those of the table, per setting.
 const GENERATED: usize = 120;
 
-/// Where each member is known by its name.
+/// URL of each member, by its name.
 fn in_front_of(members: &[(Kind, Resolver)], path_setting: &str) -> Proxy {
     let mut setup = Setup::new(&[members[0].1.address()]);
     let mut rules = String::new();
@@ -103,7 +103,7 @@ fn in_front_of(members: &[(Kind, Resolver)], path_setting: &str) -> Proxy {
     )
 }
 
-/// Asks a member for a path. `None`: weir refused it.
+/// Requests a path from a member. `None`: weir refused it.
 fn ask(
     client: &mut Option<Client>,
     proxy: &Proxy,
@@ -168,7 +168,8 @@ fn what_rules_saw_is_what_nginx_apache_and_node_resolve() {
     }
 }
 
-/// A member's answer agrees with the model of its kind, and the model of every kind with what rules saw.
+/// A member's answer agrees with the model of its kind, and the model of every kind with the path
+/// that rules saw.
 fn check(kind: Kind, setting: &str, decided: &str, answer: &Answer, told: &str) {
     let asked = match answer {
         Answer::Resolved(resolved) => {
@@ -185,7 +186,7 @@ fn check(kind: Kind, setting: &str, decided: &str, answer: &Answer, told: &str) 
     for server in resolvers::SERVERS {
         let Some(mut resolved) = resolve(server, asked.as_bytes()) else { continue };
         if server == Server::Url && setting != "{}" {
-            // Repeated slashes that are kept it keeps.
+            // Here repeated slashes are kept.
             resolved = merged(&resolved);
         }
         assert_eq!(decided, spell(&resolved), "{server:?} resolves another path: {told}");

@@ -1,4 +1,4 @@
-//! Members of the usual kinds, which tell how they read a path.
+//! Members of the usual kinds, which report how they read a path.
 
 use std::net::SocketAddr;
 
@@ -30,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// How it is taken to read paths.
+    /// The expected way of reading paths.
     pub fn server(self) -> Server {
         match self {
             Self::Nginx => Server::Nginx,
@@ -40,8 +40,8 @@ impl Kind {
     }
 }
 
-/// A real server that answers each request with the path that it was asked for, a line end, and the path that
-/// it made of that, decoded.
+/// A real server that answers each request with the requested path, a line end, and its own decoded
+/// form of the path.
 pub struct Resolver {
     // Dropped in this order: the process before its folder and its port.
     _process: Process,
@@ -82,12 +82,12 @@ impl Resolver {
     }
 }
 
-/// What a [`Resolver`] answered.
+/// The answer of a [`Resolver`].
 #[derive(Debug)]
 pub struct Resolved {
-    /// The path as it came.
+    /// The path as received.
     pub received: String,
-    /// What the member made of it.
+    /// The path as the member resolved it.
     pub path: Vec<u8>,
 }
 

@@ -1,8 +1,8 @@
-//! What rules, members, the log and the counters say of a path.
+//! The path as rules, members, the log and the counters see it.
 
 use super::*;
 
-/// An echoing member; responses tell what rules saw.
+/// An echoing member; responses contain the path that rules saw.
 fn echo(http: &str) -> (Member, Proxy) {
     let member = Member::echo();
     let rule = "[ { then: [ { set_header: { X-Path: '${request.path}', X-Raw: '${request.raw_path}', \
@@ -16,7 +16,7 @@ fn echo(http: &str) -> (Member, Proxy) {
     (member, proxy)
 }
 
-/// What the member was asked for, and what it was told of rules.
+/// The path that the member received, and the path that rules saw.
 fn lines(text: &str) -> [String; 4] {
     let field = |name: &str| {
         let mut lines = text.lines().skip(1).filter_map(|line| line.split_once(": "));
@@ -92,7 +92,7 @@ fn rules_see_the_path_as_members_read_it_and_as_it_came() {
     }
 }
 
-/// Of a raw target, members, rules and persistence see the same bytes: the encoded ones.
+/// For a raw target, members, rules and persistence see the same encoded bytes.
 #[test]
 fn raw_bytes_in_targets_are_encoded_or_refused() {
     let targets = ["/caf\u{e9}", "/?q=\u{e9}", "/\"", "/a<b", "/a?b>c", "/a?\u{ff5e}"];
@@ -112,7 +112,7 @@ fn raw_bytes_in_targets_are_encoded_or_refused() {
         }
         let malformed = proxy.metric("weir_virtual_server_requests_malformed_total", &["\"main\""]);
         assert_eq!(malformed as usize, 2 * targets.len() - answered, "{setting}");
-        // What parsers of all kinds end a target at is refused, with either setting.
+        // Characters at which any parser ends a target are refused, with either setting.
         for target in ["/#", "/a\u{7f}", "/a?\u{1}", "/a\t", "/?a\tb"] {
             proxy.client().get(target).assert_status(400);
         }
@@ -136,7 +136,7 @@ fn a_refused_path_is_answered_logged_and_counted() {
     }
     client.get("/sound").assert_status(200);
     assert_eq!(member.request_count(), 1);
-    // What is no path at all is no matter of settings.
+    // The settings do not apply to a target without a path.
     proxy.client().get("/%zz").assert_status(400);
     let count = |name: &str| proxy.metric(name, &["\"main\""]);
     assert_eq!(count("weir_virtual_server_requests_path_refused_total"), 12.0);
@@ -170,7 +170,7 @@ fn a_rewritten_path_is_taken_as_a_received_one_is() {
                 ("/app/../app;id=1/x?y", Some("/base/app;id=1/x?y")),
                 ("/slash", None),
                 ("/api/x", Some("/backend/x")),
-                // It would be `/admin/x`.
+                // This would become `/admin/x`.
                 ("/api../admin/x", None),
                 ("/api%2e%2e/admin/x", None),
             ],

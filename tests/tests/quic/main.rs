@@ -1,7 +1,7 @@
-//! Clients and servers of QUIC that others have written: aioquic, before weir and behind it.
+//! QUIC clients and servers of another implementation: aioquic, in front of weir and behind it.
 //!
-//! `WEIR_AIOQUIC` is a Python that has it: `python3 -m venv venv && venv/bin/pip install aioquic`, then
-//! `WEIR_AIOQUIC=$PWD/venv/bin/python`.
+//! `WEIR_AIOQUIC` names a Python that has it: `python3 -m venv venv && venv/bin/pip install
+//! aioquic`, then `WEIR_AIOQUIC=$PWD/venv/bin/python`.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually, repository, tls, tools};
 
 const CLIENTS: usize = 6;
-/// Each changes its port so often.
+/// How often each client changes its port.
 const MOVES: usize = 2;
 
 /// A server that sends back what comes.
@@ -76,7 +76,7 @@ fn connections_survive_new_ports_and_reloads() {
         (0..CLIENTS).map(|client| self::client(&python, number, client)).collect();
     let sessions = || proxy.metric("weir_virtual_server_connections_total", &["\"quic\""]);
     eventually("all are connected", STEP_TIMEOUT, || sessions() >= CLIENTS as f64);
-    // One member more: the table of IDs is another one then.
+    // With one more member the table of IDs is different.
     proxy.reload_and_wait(&setup(&port, &addresses));
     eventually("they have moved", STEP_TIMEOUT, || sessions() >= (CLIENTS + 1) as f64);
     proxy.reload_and_wait(&setup(&port, &addresses[..2]));

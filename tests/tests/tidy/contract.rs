@@ -1,4 +1,5 @@
-//! What transactions ask of the world around them stays small: a feature that needs one thing more finds it among these.
+//! The interface that transactions require from their environment stays small: a new feature finds
+//! its needs among these methods.
 
 use weir_tests::repository;
 

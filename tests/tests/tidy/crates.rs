@@ -124,7 +124,7 @@ mod tests {
         rows(&format!("# Crates\n\n{HEADING}\n|---|---|---|\n{}\n\nText\n", lines.join("\n")))
     }
 
-    /// What is found, one finding each that contains a text of `expected`.
+    /// The findings: one for each text of `expected`, which contains it.
     #[track_caller]
     fn check(lines: &[&str], packages: &[Package], expected: &[&str]) {
         let findings = findings(&table(lines), packages);

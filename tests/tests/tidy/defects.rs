@@ -1,10 +1,10 @@
-//! Defects that the simulation has to find are patches to today's code: each of them applies.
+//! Defects that the simulation must find are patches to the current code: each of them applies.
 
 use std::process::Command;
 
 use weir_tests::repository;
 
-/// So many there were at least.
+/// The minimum number of defects.
 const DEFECTS_MIN: usize = 25;
 
 #[test]

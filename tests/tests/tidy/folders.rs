@@ -1,12 +1,12 @@
-//! Folders and files of the heart use one another in one direction: data below the contract, the contract below what
-//! decides or acts.
+//! Folders and files of the data path use one another in one direction: data below the contract,
+//! the contract below decisions and actions.
 
 use weir_tests::repository;
 
-/// Places of one folder, each of which may use those before it.
+/// Parts of one folder, each of which may use those before it.
 struct Order {
     root: &'static str,
-    /// What its paths begin with.
+    /// The common prefix of its paths.
     prefix: &'static str,
     places: &'static [&'static str],
 }
@@ -28,7 +28,7 @@ impl Order {
         self.places.iter().position(|other| *other == name)
     }
 
-    /// Which of them a file belongs to.
+    /// The part that a file belongs to.
     fn place(&self, path: &str) -> Option<usize> {
         let first = path.strip_prefix(self.root)?.split('/').next()?;
         self.place_of(first.strip_suffix(".rs").unwrap_or(first))

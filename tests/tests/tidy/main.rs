@@ -1,6 +1,6 @@
-//! Holds the house in order: which crate uses which, where `unsafe` may be, how large things may become.
+//! Structure of the code: which crate uses which, where `unsafe` may be, size limits.
 //!
-//! What documents say is tested in `tests/tests/documents/`.
+//! Statements of documents are tested in `tests/tests/documents/`.
 
 mod contract;
 mod crates;

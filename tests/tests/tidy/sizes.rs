@@ -1,25 +1,25 @@
-//! How large things may become. What is beyond a bound today is listed with its size, and may only shrink.
+//! Size limits. Code above a limit is listed with its size, and may only shrink.
 
 use std::collections::BTreeMap;
 
 use weir_tests::repository;
 use weir_tests::source::{self, File, Item, Kind};
 
-/// This file, which messages name.
+/// This file, named in messages.
 const HERE: &str = "tests/tests/tidy/sizes.rs";
 
-/// A bound, and what is beyond it today.
+/// A limit, and the code above it today.
 struct Bound {
-    /// What is counted.
+    /// The unit that is counted.
     unit: &'static str,
     max: usize,
-    /// Names with their sizes today: these go down, and none is added.
+    /// Names with their current sizes: these may only shrink, and no name may be added.
     beyond: &'static [(&'static str, usize)],
-    /// What to do with something that is too large.
+    /// Advice for code that is too large.
     advice: &'static str,
 }
 
-/// From the name of a function to its last line. Tests, which are often tables, have a bound of their own.
+/// From the name of a function to its last line. Tests, often tables, have a limit of their own.
 const FUNCTIONS: Bound = Bound {
     unit: "lines",
     max: 70,
@@ -48,7 +48,7 @@ const TEST_FUNCTIONS: Bound = Bound {
     advice: "divide it into several tests or tables",
 };
 
-/// Functions of a type itself, outside of traits, wherever in its crate they stand.
+/// Functions of a type itself, outside of traits, anywhere in its crate.
 const METHODS: Bound = Bound {
     unit: "methods",
     max: 30,
@@ -178,7 +178,7 @@ fn name(file: &File, item: &Item) -> String {
     format!("{} {}{}", file.path, of.collect::<String>(), item.name)
 }
 
-/// Of every type with methods, how many there are.
+/// For every type with methods, their number.
 fn methods(files: &[File]) -> Vec<Size> {
     let definitions = definitions(files);
     let mut sizes: BTreeMap<String, Size> = BTreeMap::new();
@@ -233,8 +233,8 @@ fn lines(files: &[File]) -> Vec<Size> {
     files.iter().map(|file| Size { name: file.path.clone(), line: 1, size: file.lines }).collect()
 }
 
-/// What is largest today, to compare commits by:
-/// `cargo test -p weir-tests --test tidy figures -- --ignored --nocapture`
+/// The largest sizes today, to compare commits: `cargo test -p weir-tests --test tidy figures --
+/// --ignored --nocapture`
 #[test]
 #[ignore = "prints figures and checks nothing"]
 fn figures() {
@@ -270,8 +270,8 @@ fn print_largest(what: &str, sizes: Vec<Size>) {
 /// The crates of the data path.
 const HEART: [&str; 2] = ["crates/dataplane", "crates/exchange"];
 
-/// Named fields of a struct of the data path, and how many of them are booleans; with `deep` those of the structs of
-/// the data path that it is made of, too.
+/// Named fields of a struct of the data path, and how many of them are booleans; with `deep` also
+/// those of the data path's structs inside it.
 fn parts(files: &[File], name: &str, deep: bool) -> (usize, usize) {
     let of_heart = |file: &&File| HEART.contains(&file.package()) && !file.is_test;
     let items = files.iter().filter(of_heart).flat_map(|file| &file.items);

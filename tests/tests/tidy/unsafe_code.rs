@@ -6,7 +6,7 @@ use weir_tests::repository;
 use weir_tests::source::{self, File};
 
 const DOCUMENT: &str = "ARCHITECTURE.md";
-/// The paragraph that lists the files has this in it.
+/// The text that marks the paragraph with the list of files.
 const LIST: &str = "`unsafe` is in ";
 
 #[test]
@@ -46,7 +46,7 @@ fn findings(line: usize, listed: &BTreeSet<String>, files: &[File]) -> Vec<Strin
     findings
 }
 
-/// What is wrong with the root of a crate or program that could forbid unsafe code and does not.
+/// Problems with the root of a crate or program that could forbid unsafe code and does not.
 fn not_forbidden(file: &File, listed: &BTreeSet<String>) -> Option<String> {
     let is_root = file.path.starts_with("crates/")
         && ["src/lib.rs", "src/main.rs"].iter().any(|root| file.path.ends_with(root));

@@ -15,7 +15,7 @@ use super::{
     Cell, Handshake, Key, Protocol, REQUEST, Shown, Told, Version, after, protocol, servers, shown,
 };
 
-/// What weir knows of a client, for the member.
+/// Weir's information about a client, for the member.
 const SEEN: &str =
     "${tls.version} ${request.version} ${tls.cipher} [${tls.client_certificate.subject}]";
 
@@ -50,7 +50,7 @@ impl Clients {
         Self { member, servers, folder: TempDir::new("interop") }
     }
 
-    /// What comes of each cell.
+    /// The result of each cell.
     pub fn talk(&self, program: &str, cells: &[Cell]) -> Vec<Vec<Told>> {
         let addresses: Vec<SocketAddr> = self.servers.iter().map(|it| it.0.address()).collect();
         let gateway = (program == "haproxy").then(|| Gateway::start(&addresses, cells));
@@ -70,7 +70,7 @@ impl Clients {
         cells.iter().enumerate().map(talk).collect()
     }
 
-    /// What the client says, what weir says, and what certificate weir has.
+    /// The client's report, weir's report, and the kind of weir's certificate.
     fn watch(&self, cell: &Cell, talk: impl FnOnce() -> Told) -> Vec<Told> {
         let (proxy, key) = &self.servers[cell.server()];
         let handshakes = |result: &str| {
@@ -101,7 +101,7 @@ impl Clients {
     }
 }
 
-/// One request by the protocol, from a client that closes or lets close then.
+/// One request by the protocol, from a client that closes, or waits for the close, afterwards.
 fn request(cell: &Cell) -> Vec<u8> {
     if cell.protocol == Protocol::Http1 {
         return REQUEST.to_vec();
@@ -119,7 +119,8 @@ fn request(cell: &Cell) -> Vec<u8> {
     out
 }
 
-/// The options, as `--cert FILE` or `--cert=FILE`, that have the client show its certificate, if it shall.
+/// The options, as `--cert FILE` or `--cert=FILE`, that make the client present its certificate, if
+/// it has to.
 fn identity(cell: &Cell, options: [&str; 2]) -> Vec<String> {
     let files = [tls::file("client.crt"), tls::file("client.key")];
     let words =
@@ -156,7 +157,7 @@ fn s_client(at: SocketAddr, cell: &Cell, folder: &Path) -> Told {
     }
 }
 
-/// It does not say whether a session went on, only that it tried.
+/// It does not report whether a session was resumed, only that it tried.
 fn curl(at: SocketAddr, cell: &Cell) -> Told {
     let mut command = Command::new("curl");
     let to = format!("shop.example:443:{}:{}", at.ip(), at.port());
@@ -202,7 +203,7 @@ fn gnutls_cli(at: SocketAddr, cell: &Cell) -> Told {
         .arg(format!("--alpn={}", cell.protocol.alpn()))
         .args(identity(cell, ["--x509certfile=", "--x509keyfile="]));
     if cell.handshake != Handshake::Full {
-        // It connects twice, and asks on the second connection.
+        // It connects twice, and sends its request on the second connection.
         command.args(["--resume", "--waitresumption"]);
     }
     command.arg(format!("--port={}", at.port())).arg(at.ip().to_string());
@@ -249,7 +250,7 @@ fn h2load(at: SocketAddr, cell: &Cell) -> Told {
     }
 }
 
-/// It says nothing of TLS.
+/// It reports nothing about TLS.
 fn wrk(at: SocketAddr, folder: &TempDir) -> Told {
     // It takes a second at least, and one request is enough.
     let script = "function response(status, headers, body)\n\

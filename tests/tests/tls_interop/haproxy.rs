@@ -1,4 +1,4 @@
-//! HAProxy on either side: it tells in fields and pages what it sees.
+//! HAProxy on either side: it reports its view in fields and pages.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use super::{Cell, Handshake, Key, Shown, Told, Version, after, protocol, shown};
 const DEFAULTS: &str = "global\n nbthread 1\ndefaults\n mode http\n \
                         timeout connect 5s\n timeout client 30s\n timeout server 30s\n";
 
-/// Certificate and key in one file, as it wants them.
+/// Certificate and key in one file, as HAProxy requires.
 fn pem(name: &str, folder: &TempDir) -> String {
     let read = |end| std::fs::read_to_string(tls::file(&format!("{name}.{end}")));
     let both = read("crt").expect("a certificate") + &read("key").expect("a key");
@@ -41,7 +41,7 @@ pub fn member(
     )
 }
 
-/// What the page of a member says.
+/// The page of a member.
 pub fn told_by_member(page: &str) -> Told {
     let words: Vec<&str> = page.splitn(5, ' ').collect();
     Told {
@@ -53,7 +53,7 @@ pub fn told_by_member(page: &str) -> Told {
     }
 }
 
-/// It as a client: it passes on what it is asked for, with a connection for each request.
+/// HAProxy as a client: it forwards each request on a connection of its own.
 pub struct Gateway {
     _process: Process,
     _folder: TempDir,
@@ -61,7 +61,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// One that speaks to the servers as each of the cells says, by its number in the path.
+    /// HAProxy in front of the servers; the number in the path selects the cell.
     pub fn start(servers: &[SocketAddr], cells: &[Cell]) -> Self {
         let (lease, folder) = (Lease::new(), TempDir::new("interop"));
         let identity = format!("crt {}", pem("client", &folder));
@@ -92,7 +92,7 @@ impl Gateway {
         Self { _process: process, _folder: folder, lease }
     }
 
-    /// Asks for the cell of this number, twice where the second time is what counts.
+    /// Requests the cell of this number, twice if the second handshake counts.
     pub fn talk(&self, number: usize, cell: &Cell) -> Told {
         // One client's requests would share a connection.
         let ask = || Client::connect(self.lease.address()).get(&format!("/{number}"));

@@ -1,13 +1,14 @@
-//! TLS between weir and other programs, both ways, as one table: every combination of what a row says, with TLS 1.2
-//! and 1.3, with a certificate of RSA and of ECDSA, is a cell. `--nocapture` prints it.
+//! TLS between weir and other programs, in both roles, as one table: each row, with TLS 1.2 and 1.3
+//! and with an RSA and an ECDSA certificate, gives cells. `--nocapture` prints it.
 //!
-//! In a cell both sides say what they saw, and none may contradict: the version, the kind of the certificate, whether
-//! the client showed one of its own, whether the session went on, and the protocol that runs over it.
+//! In a cell both sides report their view, and neither may contradict: the version, the kind of the
+//! certificate, whether the client presented one of its own, whether the session was resumed, and
+//! the protocol over TLS.
 //!
-//! What is no matter of two programs alone is elsewhere: sessions that go on over a reload, and at another instance
-//! with the same key file (`tls.rs`: `sessions_go_on_over_reloads_and_instances`, TLS 1.2 and 1.3, tickets with and
-//! without a key file, and `stateful`); certificates that are refused (`tls.rs`, `tls_members.rs`); weir on both
-//! sides (`tls_members.rs`).
+//! Cases that involve more than two programs are elsewhere: sessions resumed over a reload, and at
+//! another instance with the same key file (`tls.rs`: `sessions_go_on_over_reloads_and_instances`,
+//! TLS 1.2 and 1.3, tickets with and without a key file, and `stateful`); certificates that are
+//! refused (`tls.rs`, `tls_members.rs`); weir on both sides (`tls_members.rs`).
 
 mod clients;
 mod haproxy;
@@ -25,7 +26,7 @@ use Shown::{No, Yes};
 use Side::{Client, Member};
 use Version::{V12, V13};
 
-/// What a program is to weir.
+/// A program's role towards weir.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Side {
     Client,
@@ -45,22 +46,22 @@ enum Key {
     Ecdsa,
 }
 
-/// What runs over TLS. Clients choose it by ALPN; from weir to a member HTTP/1.1 goes without.
+/// The protocol over TLS. Clients choose it by ALPN; HTTP/1.1 from weir to a member uses no ALPN.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Protocol {
     Http1,
     Http2,
 }
 
-/// Whether the client shows a certificate. Every server here asks for one.
+/// Whether the client presents a certificate. Every server here requests one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Shown {
     No,
     Yes,
 }
 
-/// The first handshake of a client, or that of one that comes again: to a server that seals what it needs in a ticket,
-/// or to one that stores it.
+/// The first handshake of a client, or that of a returning client: to a server with tickets, or to
+/// one that stores sessions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Handshake {
     Full,
@@ -86,10 +87,10 @@ const TABLE: [Row; 11] = [
     (Member, "gnutls-serv", &[Http1],          &[No, Yes],            &[Full, Ticket, Stored]),
 ];
 
-/// Each row is done with each of these.
+/// Each row runs with each of these.
 const COLUMNS: [(Version, Key); 4] = [(V12, Rsa), (V12, Ecdsa), (V13, Rsa), (V13, Ecdsa)];
 
-/// Where a handshake is full in spite of the row, and why.
+/// Handshakes that are full in spite of the row, and the reason.
 const FULL_ALL_THE_SAME: [(&str, Version, Handshake, &str); 2] = [
     ("curl", V12, Ticket, "it asks for no ticket with TLS 1.2"),
     ("gnutls-serv", V13, Stored, "with TLS 1.3 it has tickets alone"),
@@ -107,7 +108,7 @@ fn programs_on_either_side() {
     for row in TABLE {
         let (side, program, ..) = row;
         if tools::find(program).is_none() {
-            // gnutls is for those who have it.
+            // gnutls is optional.
             println!("SKIPPED {side:?} {program}: it is not installed");
             continue;
         }
@@ -126,7 +127,7 @@ fn programs_on_either_side() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// The cells of a row, those beside each other in the table one after the other.
+/// The cells of a row, in the table's order.
 fn cells(&(_, _, protocols, shown, handshakes): &Row) -> Vec<Cell> {
     let mut cells = Vec::new();
     for &protocol in protocols {
@@ -140,7 +141,7 @@ fn cells(&(_, _, protocols, shown, handshakes): &Row) -> Vec<Cell> {
     cells
 }
 
-/// Prints the cells of a line; returns what is not as it should be.
+/// Prints the cells of a line; returns the wrong ones.
 fn print_line(side: Side, program: &str, line: &[Cell], told: &[Vec<Told>]) -> Vec<String> {
     let Cell { protocol, shown, handshake, .. } = line[0];
     let words = [format!("{side:?}"), format!("{protocol:?}"), format!("{shown:?}")];
@@ -162,7 +163,7 @@ fn print_line(side: Side, program: &str, line: &[Cell], told: &[Vec<Told>]) -> V
     differences
 }
 
-/// What shall come of it.
+/// The expected result.
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     version: Version,
@@ -172,7 +173,7 @@ struct Cell {
     handshake: Handshake,
 }
 
-/// What a side said of a connection, `None` where it said nothing.
+/// A side's report of a connection, `None` for a missing value.
 #[derive(Debug, Default, Clone, Copy)]
 struct Told {
     version: Option<Version>,
@@ -183,7 +184,7 @@ struct Told {
 }
 
 impl Cell {
-    /// What was said otherwise, or by nobody.
+    /// Values that differ from the expectation, or that neither side reported.
     fn differences(&self, program: &str, told: &[Told]) -> Vec<String> {
         let resumed = self.handshake != Full && !self.is_full_all_the_same(program);
         let results = [
@@ -202,7 +203,7 @@ impl Cell {
         })
     }
 
-    /// Which of the servers it is done with: first those with tickets, then those that store.
+    /// The servers to use: first those with tickets, then those that store.
     fn server(&self) -> usize {
         let is_own = |it: &(Version, Key)| *it == (self.version, self.key);
         let column = COLUMNS.iter().position(is_own).expect("a column");
@@ -230,7 +231,7 @@ impl Version {
         }
     }
 
-    /// The version that a text begins with.
+    /// The TLS version at the beginning of a text.
     fn of(text: &str) -> Option<Self> {
         [V12, V13].into_iter().find(|version| text.starts_with(version.name()))
     }
@@ -255,7 +256,7 @@ impl Key {
         }
     }
 
-    /// The kind of signature that a text begins with: `RSA-PSS`, `ECDSA`.
+    /// The kind of signature at the beginning of a text: `RSA-PSS`, `ECDSA`.
     fn of(text: &str) -> Option<Self> {
         match text {
             _ if text.starts_with("RSA") => Some(Rsa),
@@ -264,14 +265,15 @@ impl Key {
         }
     }
 
-    /// The kind that a suite of TLS 1.2 belongs to, `ECDHE-RSA-AES128-GCM-SHA256`; those of TLS 1.3 belong to none.
+    /// The certificate kind of a TLS 1.2 suite, `ECDHE-RSA-AES128-GCM-SHA256`; TLS 1.3 suites have
+    /// none.
     fn of_suite(suite: &str) -> Option<Self> {
         let suite = suite.strip_prefix("TLS_").unwrap_or(suite);
         Self::of(suite.strip_prefix("ECDHE")?.trim_start_matches(['-', '_']))
     }
 
-    /// The kind of certificate that a server shows, as openssl sees it. No server here has more than one, so this is
-    /// known of programs that do not say what they saw.
+    /// The kind of certificate that a server presents, as openssl sees it. No server here has more
+    /// than one, so this also covers programs that do not report it.
     fn of_server(address: SocketAddr) -> Option<Self> {
         let text = tls::s_client_text(address, &[], REQUEST);
         after("Peer signature type: ", &text).and_then(Self::of)
@@ -280,7 +282,7 @@ impl Key {
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n";
 
-/// What a text has behind the first of these words.
+/// The text after the first of these words.
 fn after<'a>(words: &str, text: &'a str) -> Option<&'a str> {
     text.split_once(words).map(|(_, rest)| rest)
 }

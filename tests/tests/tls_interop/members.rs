@@ -1,4 +1,4 @@
-//! Programs as members behind weir. Each tells in its answer what it sees of the connection.
+//! Programs as members behind weir. The answer of each contains its view of the connection.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use super::{
     Cell, Handshake, Key, Protocol, Shown, Told, Version, after, haproxy, protocol, servers, shown,
 };
 
-/// What comes of each cell: what the member says, and what certificate it has.
+/// The result of each cell: the member's report, and its kind of certificate.
 pub fn talk(program: &str, cells: &[Cell]) -> Vec<Vec<Told>> {
     let servers = servers(|version, key, is_storing| {
         let server = Server::start(program, version, key, is_storing);
@@ -38,7 +38,7 @@ pub fn talk(program: &str, cells: &[Cell]) -> Vec<Vec<Told>> {
     cells.iter().enumerate().map(talk).collect()
 }
 
-/// A pool for each cell, so that none knows the others' sessions, and a connection for each request.
+/// A pool for each cell, so that sessions are not shared, and a connection for each request.
 fn setup(servers: &[SocketAddr], cells: &[Cell]) -> Setup {
     let mut setup = Setup::new(servers)
         .virtual_server("policies: [ by-cell ]")
@@ -61,7 +61,7 @@ fn setup(servers: &[SocketAddr], cells: &[Cell]) -> Setup {
     setup
 }
 
-/// A program that serves.
+/// A running server program.
 struct Server {
     // Dropped in this order: the process before its folder and its port.
     _process: Process,
@@ -187,7 +187,7 @@ fn gnutls_serv_arguments(
     words
 }
 
-/// A session that goes on keeps its number.
+/// A resumed session keeps its id.
 fn gnutls_serv(first: &str, again: Option<&str>) -> Told {
     let session = |page| after("Session ID: <i>", page).and_then(|rest| rest.split('<').next());
     let last = again.unwrap_or(first);

@@ -1,4 +1,5 @@
-//! Bodies: held until they were judged, whole at the member, and what becomes of those that cannot be judged.
+//! Bodies: held until they were inspected, complete at the member; and bodies that cannot be
+//! inspected.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,14 +12,14 @@ use weir_tests::{STEP_TIMEOUT, eventually};
 
 use crate::setup::{Rules, ask, counted, form, guarded, wait_for_any, wait_for_lines, with_type};
 
-/// Rules that look at whatever comes.
+/// Rules that inspect everything.
 const EVERY_BODY: &str = r#"
 SecAction "id:1,phase:1,nolog,pass,ctl:forceRequestBodyVariable=On"
 SecRule REQUEST_BODY "@contains attack" "id:2,phase:2,deny,status:403,msg:'in the body'"
 SecRule ARGS "@contains attack" "id:3,phase:2,deny,status:403,msg:'an argument'"
 "#;
 
-/// Longer than sockets take at once.
+/// Longer than sockets accept at once.
 const LONG_BYTES: usize = 1_000_000;
 
 #[test]
@@ -62,12 +63,12 @@ fn what_rules_do_not_look_at_passes_as_it_comes() {
     eventually("the member has the first half", STEP_TIMEOUT, || seen.load(Ordering::Relaxed) == 5);
     client.send("world");
     assert_eq!(client.response().text(), "done");
-    // What the query says is judged all the same.
+    // The query is inspected in any case.
     let attack = with_type("/?q=attack", "application/octet-stream", "x");
     assert_eq!(ask(&proxy, attack).status, 403);
 }
 
-/// Nothing is kept from members where rules only detect: so nothing is held.
+/// Where rules only detect, members receive everything: nothing is held.
 #[test]
 fn what_is_only_detected_passes_while_it_is_judged() {
     let seen = Arc::new(AtomicUsize::new(0));
@@ -105,7 +106,7 @@ fn what_is_only_detected_passes_while_it_is_judged() {
     half(3);
     peer.data(stream, b"ack", true);
     assert_eq!(peer.response(stream).text(), "done");
-    // Its member says whether it wants the body.
+    // Its member decides whether it wants the body.
     client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 6\r\n\r\n");
     let interim = client.reader().head().expect("a head").expect("one more");
     assert!(interim.start.contains(" 100 "), "{interim:?}");
@@ -144,7 +145,7 @@ fn what_is_only_detected_passes_whatever_its_body_is() {
     assert_eq!(client.response().text(), "4");
     let line = wait_for_any(&mut proxy, |line| line["limit"] == "body");
     assert_eq!((&line["outcome"], &line["blocked"]), (&"unjudged".into(), &false.into()));
-    // It is over before its body is: what was found in its head is told.
+    // The request ends before its body: findings in its head are logged.
     let rules = Rules::new(
         "SecRule ARGS_GET \"@contains attack\" \"id:7,phase:1,pass,log,msg:'in the query'\"\nSecAction \"id:1,phase:1,nolog,pass,ctl:forceRequestBodyVariable=On\"",
     );
@@ -156,7 +157,7 @@ fn what_is_only_detected_passes_whatever_its_body_is() {
     assert_eq!(line["rules"][0]["id"], 7, "{line}");
 }
 
-/// A member that has seen enough answers before the body is whole.
+/// A member may answer before the body is complete.
 #[test]
 fn an_early_answer_does_not_end_what_only_detects() {
     let member = Member::streaming(|exchange| {
@@ -176,7 +177,7 @@ fn an_early_answer_does_not_end_what_only_detects() {
     assert!(crate::setup::lines(&mut proxy).is_empty(), "half of a word is no finding");
 }
 
-/// Rules have a time, too: what each byte costs is not the same for all of them.
+/// Rules have a time limit as well: the cost of a byte differs between rules.
 #[test]
 fn rules_that_take_too_long_do_not_judge() {
     let member = Member::named("member");
@@ -264,7 +265,7 @@ fn too_long_bodies_are_not_judged() {
             assert_eq!(line["blocked"], outcome, "{line}");
         }
         assert_eq!(counted(&proxy, "unjudged"), 2.0);
-        // Padding hides no attack elsewhere.
+        // Padding does not hide an attack elsewhere.
         let expected = if more.contains("block") { 403 } else { 200 };
         assert_eq!(ask(&proxy, form("/?q=attack", &long)).status, expected, "{more}");
     }
@@ -300,7 +301,7 @@ fn clients_that_wait_are_told_to_go_on() {
         client.send(
             "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 8\r\n\r\n",
         );
-        // It says so before any of the body is there.
+        // Weir sends 100 (Continue) before any of the body has arrived.
         std::thread::sleep(Duration::from_millis(50));
         client.send(body);
         let response = client.response();
@@ -382,7 +383,7 @@ fn requests_wait_for_their_turn_with_what_was_judged() {
     assert_eq!(bodies, ["a=1", "n=0", "n=1", "n=2", "n=3"]);
 }
 
-/// What servers read in another way than rules do is not judged.
+/// Bodies that servers read differently than the rules are not inspected.
 #[test]
 fn bodies_that_cannot_be_looked_into_are_not_judged() {
     let member = Member::echo();
@@ -423,17 +424,17 @@ fn calls_are_not_held() {
     assert_eq!(told.recv_timeout(STEP_TIMEOUT).expect("it is passed on"), b"first");
     client.send("0\r\n\r\n");
     assert_eq!(client.response().text(), "done");
-    // A second type is no way past the rules.
+    // A second type does not bypass the rules.
     let two = "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n\
                Content-Type: application/grpc\r\nContent-Length: 8\r\n\r\na=attack";
     assert_eq!(ask(&proxy, two).status, 400);
-    // Nor is one that the member does not get.
+    // Nor does a type that the member does not get.
     let nominated = "POST / HTTP/1.1\r\nHost: a\r\nConnection: content-type\r\n\
                      Content-Type: application/grpc\r\nContent-Length: 8\r\n\r\na=attack";
     assert_eq!(ask(&proxy, nominated).status, 403);
 }
 
-/// More arguments than are taken hide nothing in those that are, nor in the body.
+/// Excess arguments hide nothing in the accepted ones, nor in the body.
 #[test]
 fn many_arguments_hide_nothing() {
     let member = Member::echo();
@@ -461,7 +462,7 @@ fn bodies_have_to_be_whole_some_time() {
     let request = form("/", "a=0123456789012345678901234567890123456789");
     let (head, body) = request.split_at(request.len() - 42);
     client.send(head);
-    // Each byte is progress, and does not make it longer.
+    // Each byte is progress, but does not extend the time.
     for byte in body.as_bytes().chunks(1).take(8) {
         client.send(byte);
         std::thread::sleep(Duration::from_millis(200));

@@ -1,4 +1,4 @@
-//! Encoded bodies: judged as they are when they are decoded, and passed on as they came.
+//! Encoded bodies: inspected decoded, and forwarded as received.
 
 use weir_testing::encode;
 use weir_tests::http2::Peer;
@@ -11,7 +11,7 @@ const RULES: &str = r#"
 SecRule ARGS "@contains attack" "id:3,phase:2,deny,status:403,msg:'an argument'"
 "#;
 
-/// A form in these codings, the one that was done last behind the others.
+/// A form in these codings, the last applied one at the end.
 fn request(codings: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n\
@@ -120,7 +120,7 @@ fn what_cannot_be_inflated_is_not_judged() {
     }
 }
 
-/// What stands before the place where a body cannot be read on is judged.
+/// The bytes before an undecodable place are inspected.
 #[test]
 fn a_bad_end_hides_nothing() {
     let member = Member::echo();
@@ -141,7 +141,7 @@ fn a_bad_end_hides_nothing() {
     assert_eq!(member.request_count(), 0);
 }
 
-/// Servers that pay no regard to the coding get the bytes that came.
+/// Servers that ignore the coding get the received bytes.
 #[test]
 fn a_coding_hides_nothing_from_those_who_do_not_know_it() {
     let member = Member::echo();
@@ -151,7 +151,7 @@ fn a_coding_hides_nothing_from_those_who_do_not_know_it() {
     named[3] |= 8;
     named.splice(10..10, *b"&q=an attack&\0");
     assert_eq!(ask(&proxy, request("gzip", &named)).status, 403);
-    // A field that the member does not get makes nothing of the body.
+    // A field that the member does not get has no effect on the body.
     let only_here = "gzip\r\nConnection: content-encoding";
     assert_eq!(ask(&proxy, request(only_here, b"a=attack")).status, 403);
     assert_eq!(ask(&proxy, request(only_here, b"a=harmless")).status, 200);

@@ -1,4 +1,5 @@
-//! The web application firewall, over sockets: what is blocked, what members get, what is told of it.
+//! The web application firewall, over sockets: blocked requests, the bytes that members get, and
+//! the log.
 
 mod blocking;
 mod bodies;

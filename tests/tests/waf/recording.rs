@@ -1,4 +1,4 @@
-//! Requests that the log records, so that they can be judged again.
+//! Requests recorded in the log, so that they can be inspected again.
 
 use std::process::Command;
 

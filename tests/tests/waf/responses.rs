@@ -1,4 +1,5 @@
-//! Responses: judged before clients get them, whole where rules look at them, and never held where they come bit by bit.
+//! Responses: inspected before clients get them, held as a whole where rules inspect them, and
+//! never held if they are streams.
 
 use std::net::Shutdown;
 use std::sync::mpsc;
@@ -17,7 +18,7 @@ SecRule RESPONSE_BODY "@contains ORA-00933" "id:3,phase:4,deny,status:504,msg:'a
 SecRule ARGS "@contains attack" "id:4,phase:2,deny,status:403,msg:'an attack'"
 "#;
 
-/// Answers with the fields and the body that the target names: `/FIELD~FIELD~BODY`, with `_` for blanks.
+/// Answers with the fields and the body in the target: `/FIELD~FIELD~BODY`, with `_` for blanks.
 fn member() -> Member {
     Member::new(|exchange| {
         let target = exchange.request.target().replace('_', " ");
@@ -67,10 +68,10 @@ fn what_must_not_leave_is_answered_in_place_of() {
         (format!("/Content-Type:TEXT/Plain;charset=utf-8~{leak}"), 504),
         (format!("/Content-Type:application/json~chunked~{leak}"), 504),
         (format!("/Content-Type:text/html~eof~{leak}"), 504),
-        // Nobody looks at these.
+        // These are not inspected.
         (format!("/Content-Type:image/png~{leak}"), 200),
         (format!("/Content-Type:text/html~Content-Encoding:br~{leak}"), 200),
-        // Browsers find out what has no type, or several.
+        // Browsers guess the type if there is none, or several.
         (format!("/{leak}"), 504),
         (format!("/Content-Type:image/png~Content-Type:text/html~{leak}"), 504),
     ];
@@ -104,7 +105,7 @@ fn responses_arrive_as_they_were_sent() {
     }
     let head = ask(&proxy, get("/Content-Type:text/html~abc").replace("GET", "HEAD"));
     assert_eq!((head.status, head.head.field("Content-Length")), (200, Some("3")));
-    // What lies behind what is looked at is not seen.
+    // Bytes beyond the inspected part are not seen.
     let behind = format!("/Content-Type:text/html~{long}ORA-00933");
     assert_eq!(ask(&proxy, get(&behind)).status, 200);
 }
@@ -122,7 +123,7 @@ fn a_member_that_breaks_off_is_told_to_the_client() {
     });
 }
 
-/// The log tells what its client got of a response: of one that is held nothing.
+/// The log has the number of response bytes that the client got: none of a held one.
 #[test]
 fn a_client_that_leaves_while_its_response_is_held_has_got_none() {
     let (sender, receiver) = mpsc::sync_channel::<()>(1);
@@ -166,7 +167,7 @@ fn event_streams_are_not_held() {
         Ok(Then::Close)
     });
     let rules = Rules::new(LEAKS);
-    // Not even where they are among the types.
+    // Not even if their type is listed.
     let proxy = Proxy::start(&leaks(&member, &rules, "types: [ \"text/*\" ]"));
     let mut client = proxy.client();
     client.send(get("/"));
@@ -238,7 +239,8 @@ fn only_detecting_lets_everything_leave() {
     assert_eq!((&line["outcome"], &line["rule"]), (&"detected".into(), &3.into()));
 }
 
-/// What its request calls itself, or that it could not be judged, does not take a response out of the inspection.
+/// The request's own type, or a failed inspection of the request, does not exempt its response from
+/// inspection.
 #[test]
 fn each_response_is_judged_whatever_its_request_was() {
     let (member, rules) = (member(), Rules::new(LEAKS));
@@ -256,7 +258,7 @@ fn each_response_is_judged_whatever_its_request_was() {
     {
         assert_eq!(ask(&proxy, post(media_type, body)).status, 504, "{media_type} {body}");
     }
-    // Where nothing is found in the response, the log says that the request was not judged.
+    // Where the response has no finding, the log says that the request was not inspected.
     let fine = post("application/json", "{bad").replace("ORA-00933", "fine");
     assert_eq!(ask(&proxy, fine).status, 200);
     let lines = wait_for_lines(&mut proxy, 4);

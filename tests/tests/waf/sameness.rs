@@ -1,11 +1,12 @@
-//! What was judged is what the member gets: on requests that servers are known to read in different ways.
+//! The member gets exactly the inspected bytes: with requests that servers are known to read
+//! differently.
 
 use weir_tests::member::Member;
 use weir_tests::proxy::Proxy;
 
 use crate::setup::{Rules, guarded, lines};
 
-/// Tells what rules see.
+/// Logs the rules' view.
 const TELLING: &str = r#"
 SecAction "id:1,phase:1,nolog,pass,ctl:forceRequestBodyVariable=On"
 SecRule REQUEST_URI "@unconditionalMatch" "id:2,phase:2,pass,log,msg:'uri'"
@@ -63,7 +64,7 @@ const REQUESTS: &[&str] = &[
     "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n\x01\x02\x7f",
 ];
 
-/// What one of the rules has told.
+/// The text logged by one of the rules.
 fn told(line: &serde_json::Value, message: &str) -> String {
     let rules = line["rules"].as_array().expect("rules");
     let rule = rules.iter().find(|rule| rule["message"] == message);

@@ -1,4 +1,4 @@
-//! Virtual servers with a firewall, and what the log says of it.
+//! Virtual servers with a firewall, and the firewall's log.
 
 use std::path::PathBuf;
 
@@ -9,20 +9,20 @@ use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually};
 
-/// Rules of a test in a file of its own.
+/// Rules of a test in a file of their own.
 pub struct Rules {
     folder: TempDir,
 }
 
 impl Rules {
-    /// These.
+    /// These rules.
     pub fn new(text: &str) -> Self {
         let folder = TempDir::new("rules");
         folder.write("rules.conf", text);
         Self { folder }
     }
 
-    /// `waf` of a virtual server that goes by them, with further keys.
+    /// `waf` of a virtual server with these rules and further keys.
     pub fn key(&self, more: &str) -> String {
         let path = self.folder.path().join("rules.conf");
         format!("waf: {{ rules: \"{}\", checks: off, {more} }}", path.display())
@@ -34,14 +34,14 @@ pub fn guarded(member: &Member, waf: &str) -> Setup {
     Setup::new(&[member.address()]).virtual_server(waf)
 }
 
-/// What the log of the firewall says, line by line.
+/// The firewall's log, line by line.
 pub fn lines(proxy: &mut Proxy) -> Vec<Value> {
     let output = proxy.process().output();
     let json = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     json.filter(|line| line["type"] == "waf").collect()
 }
 
-/// Waits for so many lines.
+/// Waits for this many lines.
 #[track_caller]
 pub fn wait_for_lines(proxy: &mut Proxy, count: usize) -> Vec<Value> {
     let mut found = Vec::new();
@@ -53,7 +53,7 @@ pub fn wait_for_lines(proxy: &mut Proxy, count: usize) -> Vec<Value> {
     found
 }
 
-/// Waits for a line like this; it is the last of those.
+/// Waits for a line with this text, which is the last one.
 #[track_caller]
 pub fn wait_for_any(proxy: &mut Proxy, is_it: impl Fn(&Value) -> bool) -> Value {
     let mut found = None;
@@ -97,7 +97,7 @@ pub fn ask(proxy: &Proxy, request: impl AsRef<[u8]>) -> Response {
     client.response()
 }
 
-/// OWASP CRS, where it is at hand.
+/// OWASP CRS, if it is installed.
 pub fn crs() -> Option<PathBuf> {
     let places = [std::env::var_os("WEIR_CRS").map(PathBuf::from)];
     let debian = Some(PathBuf::from("/usr/share/modsecurity-crs"));

@@ -273,8 +273,8 @@ mod tests {
     use crate::load::Window;
     use crate::report::testing;
 
-    /// The product spent 1.5 s while the meter looked, which was 3 s because it was late: 0.5 s for each second
-    /// of the window, and 100 responses were complete in each of those. What came later is not among them.
+    /// The product used 1.5 s of CPU within the meter's 3 s, which was late: 0.5 s for each second
+    /// of the window, and 100 responses completed in each of those. Later ones do not count.
     #[test]
     fn costs_are_told_by_what_was_complete_in_the_window() {
         let mut point = testing::run().tests[0].points[0].clone();
@@ -292,13 +292,14 @@ mod tests {
         check(&point, Figure::RequestsPerJoule, 10.0);
         check(&point, Figure::CoreBusy, 50.0);
         check(&point, Figure::Goodput, 0.8);
-        // All cores took 10,000 µs for each, and 7,000 without a product.
+        // All cores used 10,000 µs for each response, and 7,000 without a product.
         (point.cost.load_busy_s, point.cost.direct_s_per_request) = (Some(1.5), Some(0.007));
         check(&point, Figure::AddedCpuPerRequest, 3_000.0);
         point.cost.unguarded_s_per_request = Some(0.002);
         check(&point, Figure::FirewallCpuPerRequest, 3_000.0);
         check(&point, Figure::UnguardedCpuPerRequest, 2_000.0);
-        // Records of earlier versions have only the requests that were begun, and the wait for them.
+        // Records of earlier versions have only the number of begun requests, and the wait for
+        // them.
         point.load.window = None;
         point.load.elapsed_s = 3.0;
         check(&point, Figure::CpuPerRequest, 12_500.0);

@@ -138,7 +138,7 @@ mod tests {
         let without_latency =
             "no P99 latency and CPU per request, core busy in B, where peers have it";
         check("basic-l7", dead_at_96k, &[("96,000 connections", without_latency)]);
-        // A setting without any result was not measured; it says nothing about weir.
+        // A setting without any result was not measured; it is no evidence about weir.
         check("basic-l7", |record| record.points.retain(|point| point.at != 96e3), &[]);
         let past_it = |record: &mut TestRecord| {
             record.points.iter_mut().for_each(|point| {

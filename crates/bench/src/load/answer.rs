@@ -150,7 +150,7 @@ impl Coded {
         }
         let mut unpacked = Vec::new();
         let whole = self.whole.as_deref()?;
-        // One byte more than there may be shows that there is more.
+        // One byte above the limit shows that there is more.
         let mut bounded = flate2::read::GzDecoder::new(whole).take(expected.body_bytes + 1);
         if bounded.read_to_end(&mut unpacked).is_err() {
             return Some(Fault::Body);
@@ -174,7 +174,7 @@ mod tests {
         gzip.finish().expect("memory")
     }
 
-    /// The fault of a body that came in pieces of `step` bytes, and whether it was unpacked.
+    /// The fault of a body received in pieces of `step` bytes, and whether it was decompressed.
     fn judged(
         body: &[u8],
         step: usize,

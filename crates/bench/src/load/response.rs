@@ -179,7 +179,7 @@ mod tests {
         (reader.answer.status(), reader.answer.body_bytes())
     }
 
-    /// Reads `wire`, cut in two at every place; all must agree.
+    /// Reads `wire`, cut in two at every place; all results must agree.
     fn check(wire: &str, is_head: bool, expected: Result<(u16, u64, bool, usize), ErrorKind>) {
         for cut in 0..=wire.len() {
             let (mut reader, mut head) = (ResponseReader::new(), ResponseHead::new());

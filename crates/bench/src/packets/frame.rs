@@ -180,7 +180,7 @@ pub fn sink() -> Vec<Instruction> {
 mod tests {
     use super::*;
 
-    /// The program's change to a frame.
+    /// The change of the program to a frame.
     fn with_flow(frame: &mut [u8], flow: u32) {
         frame[SOURCE_PORT_AT as usize..][..2].copy_from_slice(&(flow as u16).to_ne_bytes());
         let upper = (flow >> 16) as u8;

@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(told("haproxy"), None);
     }
 
-    /// weir's knee where its P99 and its share of the offered rate are these, by round and step.
+    /// weir's knee for these P99 latencies and shares of the offered rate, by round and step.
     fn knee_of(p99_ms: &[[u64; 4]; 3], kept: &[[f64; 4]; 3]) -> Option<(f64, f64, f64, End)> {
         let mut run: Run = testing::run();
         run.tests.retain(|test| test.name == "ramp");
@@ -265,14 +265,14 @@ mod tests {
         let failed = End::Failed;
         check([[1, 2, 3, 4]; 3], all, Some((20e3, 20e3, 20e3, End::OfRamp)));
         check([[1, 2, 3, 10]; 3], all, Some((15e3, 15e3, 15e3, failed(20e3))));
-        // A step that failed ends the ramp, whatever is kept above it.
+        // A failed step ends the ramp, even if a later one succeeds.
         check([[1, 2, 30, 9]; 3], all, Some((10e3, 10e3, 10e3, failed(15e3))));
         check(
             [[1, 2, 30, 40], [1, 2, 3, 40], [1, 2, 3, 4]],
             all,
             Some((15e3, 10e3, 20e3, failed(20e3))),
         );
-        // A round that kept nothing is the lowest and does not vanish.
+        // A round that sustained no step is the lowest and is not dropped.
         check(
             [[30, 2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 4]],
             all,

@@ -121,7 +121,7 @@ mod tests {
     use crate::report::testing;
     use crate::report::verdict::{Subject, Verdicts};
 
-    /// A run whose products kept their core so busy, and the load its own.
+    /// A run with the product's core and the load's core busy to these degrees.
     fn busy(test: &str, shares: impl Fn(&Point) -> (f64, f64)) -> Run {
         let mut run = testing::run();
         run.tests.retain(|record| record.name == test);

@@ -317,7 +317,7 @@ mod tests {
         page(&report, &verdicts)
     }
 
-    /// Lines of tables must all have as many cells as their header.
+    /// All lines of a table must have as many cells as its header.
     fn check_tables(page: &str) {
         let cells = |line: &str| line.replace("\\|", "").matches('|').count();
         let mut header: Option<usize> = None;

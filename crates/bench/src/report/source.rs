@@ -297,7 +297,7 @@ mod tests {
         assert!(read_changed(|_| ()).is_ok());
     }
 
-    /// Runs that an earlier weir wrote have texts as discarded rounds, and neither counts nor the origin's
+    /// Runs of earlier versions have texts as discarded rounds, and neither counts nor the origin's
     /// time.
     #[test]
     fn an_earlier_run_is_read() {

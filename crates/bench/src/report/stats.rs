@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn ratios_are_paired_by_round() {
-        // The machine was twice as slow in the second round: the pairs do not notice.
+        // The machine was twice as slow in the second round: the pairs are not affected.
         let ratio = Ratio::paired([(8.0, 10.0), (16.0, 20.0), (8.0, 10.0)]).expect("a ratio");
         assert!((ratio.median - 0.8).abs() < 1e-12);
         assert!(ratio.is_beyond_noise());
@@ -214,7 +214,7 @@ mod tests {
         check(&[1.02], true);
         check(&[0.98, 0.98, 0.98], true);
         check(&[0.999, 0.999, 0.999], false);
-        // Rounds that scatter more than that are believed.
+        // A difference larger than the scatter counts.
         check(&[0.80, 0.95, 0.85], false);
     }
 

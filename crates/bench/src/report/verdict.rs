@@ -472,17 +472,19 @@ mod tests {
         check(&[120.0, 121.0, 119.0], &[100.0, 100.0, 100.0], Standing::Won);
         check(&[80.0, 81.0, 79.0], &[100.0, 100.0, 100.0], Standing::Lost);
         check(&[99.0, 101.0, 100.0], &[100.0, 100.0, 100.0], Standing::Even);
-        // Beyond noise, but less than a twentieth: neither won nor lost. If the noise also allows a difference that
-        // matters, it is undecided.
+        // Significant, but less than a twentieth: neither a win nor a loss. If the noise also
+        // allows a relevant difference, it is undecided.
         check(&[104.0, 104.1, 103.9], &[100.0, 100.0, 100.0], Standing::Even);
         check(&[96.0, 96.1, 95.9], &[100.0, 100.0, 100.0], Standing::Even);
         check(&[101.0, 104.0, 101.5], &[97.0, 100.0, 97.5], Standing::Even);
         check(&[105.1, 105.0, 105.2], &[100.0, 100.0, 100.0], Standing::Won);
         check(&[95.1, 95.2, 95.0], &[100.0, 100.0, 100.0], Standing::Lost);
-        // Three rounds with this scatter allow 13% either way; and a ratio of 4 with any scatter is no tie.
+        // Three rounds with this scatter allow 13% in either direction; and a ratio of 4 with any
+        // scatter is no tie.
         check(&[95.0, 105.0, 99.0], &[100.0, 100.0, 100.0], Standing::Undecided);
         check(&[400.0, 700.0, 120.0], &[100.0, 100.0, 100.0], Standing::Undecided);
-        // Twice the load on the machine in one round: both have it, the ratio does not.
+        // Twice the load on the machine in one round: both products have it, so the ratio is
+        // unaffected.
         check(&[120.0, 60.0, 120.0], &[100.0, 50.0, 100.0], Standing::Won);
     }
 
@@ -498,7 +500,8 @@ mod tests {
         };
         let scattered: &[f64] = &[40.0, 70.0, 120.0];
         check(&[80.0; 3], &[90.0; 3], &[10.0; 3], "haproxy", Standing::Won);
-        // One undecided comparison leaves all of it undecided, one loss loses it, whatever the medians.
+        // One undecided comparison leaves the whole undecided, one loss loses it, whatever the
+        // medians.
         check(scattered, &[90.0; 3], &[10.0; 3], "nginx", Standing::Undecided);
         check(&[150.0, 300.0, 60.0], &[110.0; 3], &[10.0; 3], "haproxy", Standing::Lost);
         check(&[100.0; 3], &[90.0; 3], &[10.0; 3], "nginx", Standing::Even);

@@ -226,7 +226,7 @@ mod tests {
         check(50, 0, 1_000, 0.5);
         check(50, 20, 1_000, 0.3);
         check(0, 0, 1_000, 1.0);
-        // A tick may fall to either side.
+        // A tick may count on either side.
         check(101, 0, 1_000, 0.0);
     }
 

@@ -26,7 +26,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers one request so.
+    /// Answers one request with this.
     fn server(answer: &'static str) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address");

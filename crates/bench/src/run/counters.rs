@@ -169,7 +169,7 @@ mod tests {
         fs::remove_dir_all(&folder).expect("removing it");
     }
 
-    /// Skips where perf may not count, which is a failure under `WEIR_TEST_STRICT`.
+    /// Skips where perf is not permitted, which is a failure under `WEIR_TEST_STRICT`.
     #[test]
     fn system_calls_of_this_process() {
         let counting = match SystemCalls::begin(&[std::process::id()]) {
@@ -182,7 +182,7 @@ mod tests {
             let _ = fs::metadata("/nonexistent");
         }
         let counted = counting.end().expect("a count");
-        // Other tests of this process make some, too.
+        // Other tests of this process make calls, too.
         assert!(counted >= 1_000, "{counted}");
     }
 }

@@ -451,7 +451,7 @@ mod tests {
             assert!((from_s..=to_s).contains(&estimate), "{}: {estimate} s", extent.name());
         };
         check(Extent::Smoke, 5, 110);
-        // A part is left for rounds that are repeated.
+        // A part is reserved for repeated rounds.
         check(Extent::Quick, 150, 280);
         check(Extent::Full, 1_800, 5_000);
     }

@@ -1,4 +1,4 @@
-//! Decisions over heads as they are received.
+//! Decisions about received heads.
 
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{HeadLimits, parse_request, parse_response};
@@ -16,8 +16,8 @@ fn compress(coding: Coding, level: u8, flush: FlushWhen) -> Decision {
     Decision::Compress { coding, level: Level::new(level).unwrap(), flush }
 }
 
-/// What becomes of a response (its status line and field lines without line ends) to a request (its method, and
-/// field lines).
+/// The outcome of a response (its status line and field lines without line ends) to a request (its
+/// method, and field lines).
 fn decide_with(rules: &Rules, request: &[&str], response: &[&str], edits: &FieldEdits) -> Decision {
     let (line, fields) = request.split_first().unwrap();
     let line = if line.contains(' ') { (*line).to_owned() } else { format!("{line} / HTTP/1.1") };
@@ -115,7 +115,7 @@ fn responses_that_are_compressed_or_not() {
         (&["416 Range Not Satisfiable", HTML, LONG], PLAIN),
         (&["500 Oops", HTML, LONG], end),
         (&["503 Busy", HTML, LONG], end),
-        // What must not be touched.
+        // Responses that must stay unchanged.
         (&["200 OK", HTML, LONG, "Content-Encoding: gzip"], PLAIN),
         (&["200 OK", HTML, LONG, "Content-Encoding: identity, br"], PLAIN),
         (&["200 OK", HTML, LONG, "Content-Encoding: unknown"], PLAIN),

@@ -250,7 +250,7 @@ mod tests {
             for level in Level::all() {
                 let bytes = whole_bytes_max(coding, level);
                 assert!(bytes <= crate::WHOLE_BYTES_MAX, "{coding:?} {level:?}");
-                // Above the fast class whatever is given at once may be collected as well.
+                // Above the fast class, input passed at once may be collected as well.
                 let is_fast = coding == Coding::Gzip && level <= quick::LEVEL_MAX;
                 assert!(is_fast || bytes >= slice_bytes_max(coding, level), "{coding:?} {level:?}");
             }

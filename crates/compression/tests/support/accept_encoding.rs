@@ -1,4 +1,4 @@
-//! What holds for any Accept-Encoding field, for the fuzz target and the smoke of it.
+//! Invariants of any Accept-Encoding field, for the fuzz target and its smoke test.
 
 use weir_compression::{Choice, Coding, accept_encoding};
 
@@ -26,7 +26,7 @@ fn choose(values: &[&[u8]], offered: &[Coding]) -> Choice {
     accept_encoding(values.iter().copied(), offered)
 }
 
-/// Whatever a client sends, it gets what is on offer and what it did not refuse.
+/// For any value of a client, the chosen coding is on offer and not refused.
 pub fn check(field: &[u8]) {
     use Coding::{Brotli, Gzip, Zstd};
     let offers: [&[Coding]; 5] =
@@ -35,7 +35,7 @@ pub fn check(field: &[u8]) {
         let found = choose(&[field], offered);
         let about = || format!("{} of {offered:?}: {found:?}", field.escape_ascii());
         assert!(found.coding().is_none_or(|coding| offered.contains(&coding)), "{}", about());
-        // Letters of any case, further commas, items that say nothing: all the same.
+        // Letters of any case, further commas, empty items: the result is the same.
         assert_eq!(choose(&[&field.to_ascii_uppercase()], offered), found, "{}", about());
         assert_eq!(choose(&[b"", field, b" , ", b"gzip;q=9"], offered), found, "{}", about());
         // One list, however it is divided.
@@ -43,7 +43,7 @@ pub fn check(field: &[u8]) {
             let halves = [&field[..at], &field[at + 1..]];
             assert_eq!(choose(&halves, offered), found, "{}", about());
         }
-        // What is refused, or is not on offer, is not sent.
+        // A coding that is refused or not on offer is not sent.
         if let Some(coding) = found.coding() {
             let refusal = format!("{};q=0", coding.name());
             let without = choose(&[field, refusal.as_bytes()], offered);
@@ -53,7 +53,7 @@ pub fn check(field: &[u8]) {
             assert_eq!(choose(&[field], &others), without, "{}", about());
             assert_eq!(choose(&[field], &[coding]), found, "{}", about());
         }
-        // A coding is the choice of whoever asks for it with no less than anything else.
+        // A coding is chosen if the client prefers it no less than any other.
         let alone = choose(&[b"zstd;q=1.000"], offered);
         assert_eq!(alone.coding(), offered.contains(&Zstd).then_some(Zstd));
     }

@@ -5,13 +5,13 @@
 use weir_compression::{Coding, Encoder, Flush, Level, Pool};
 use weir_testing::{Random, bodies};
 
-/// A body, how it is encoded, and what came of it.
+/// A body, its encoding, and the result.
 pub struct Case {
     pub coding: Coding,
     pub level: Level,
     pub body: Vec<u8>,
     pub encoded: Vec<u8>,
-    /// Where a sync flush was: so much of the body, so much of what is encoded.
+    /// Places of sync flushes: bytes of the body, bytes of the output.
     pub flushed: Vec<(usize, usize)>,
 }
 

@@ -244,7 +244,7 @@ mod tests {
             ("\"${user}\" \"x\" ${host}\"", &[true, false]),
             ("\"a\"\"${user}\"", &[true]),
             ("'${user}' [${host}]", &[false, false]),
-            // Nothing ends these.
+            // Unterminated.
             ("\"${user}", &[false]),
             ("\"${user}\" \"${host}", &[true, false]),
         ] {

@@ -1,4 +1,4 @@
-//! What is said about keys and values that are wrong by themselves.
+//! Findings about keys and values that are wrong by themselves.
 
 use super::*;
 
@@ -44,7 +44,7 @@ fn unknown_keys() {
     );
 }
 
-/// The value is read as that of the key that was meant.
+/// The value is read as that of the intended key.
 #[test]
 fn what_stands_below_a_misspelt_key() {
     let key = |place: &str, key: &str, section: &str, meant: &str| {
@@ -60,7 +60,7 @@ fn what_stands_below_a_misspelt_key() {
         key("4:5", "poool", "`virtual_servers.a`", "pool"),
         &["error 4:12 pool `r` is not defined -> defined: `p`"],
     );
-    // What is named below it is used, and not told of as unused.
+    // Names below it count as used.
     check(
         &sound("", "").replace("pool: p", "poool: p"),
         key("4:5", "poool", "`virtual_servers.a`", "pool"),
@@ -88,7 +88,7 @@ fn what_stands_below_a_misspelt_key() {
         key("9:39", "redirct", "`policies.q.rules[0].then[0]`", "redirect"),
         &["error 9:66 200 does not redirect -> use 301, 302, 303, 307 or 308"],
     );
-    // Where the right key is there as well, or two may be meant, the value is nobody's.
+    // Where the right key is present as well, or two are possible, the value is ignored.
     check_server("lisen: 1", &[&key("5:5", "lisen", "`virtual_servers.a`", "listen")]);
     let two = [
         key("8:5", "retrys", "`pools.p`", "retries"),
@@ -190,7 +190,8 @@ fn files_that_are_no_configuration() {
     );
 }
 
-/// The language as a whole: what this version cannot do is refused at its place, and nothing else.
+/// The language as a whole: what this version does not support is refused at its place, and nothing
+/// else.
 #[test]
 fn the_whole_language() {
     let missing = [(36, "shop.crt"), (51, "shop.key")].map(|(column, file)| {
@@ -206,10 +207,10 @@ fn the_whole_language() {
     assert_eq!(findings(include_str!("../data/language.yaml")), expected);
 }
 
-/// What an engineer writes who comes from another product.
+/// Configurations written by users of other products.
 #[test]
 fn words_of_other_products() {
-    // The value is another product's as well: more may be said of it.
+    // The value is another product's as well: there may be more findings.
     for (line, meant) in [
         ("proxy_pass: p", "pool"),
         ("default_backend: p", "pool"),

@@ -1,4 +1,4 @@
-//! What is said about faulty configurations: where, what, and how to mend it.
+//! Findings about faulty configurations: place, message, and help.
 
 mod keys_and_values;
 mod monitors;
@@ -36,7 +36,7 @@ fn check(text: &str, expected: &[&str]) {
     assert_eq!(findings(text), expected, "\n{text}");
 }
 
-/// A sound file with one virtual server and one pool, to which lines are added.
+/// A valid file with one virtual server and one pool, to which lines are added.
 fn sound(server: &str, pool: &str) -> String {
     format!(
         "virtual_servers:\n  a:\n    listen: 127.0.0.1:80\n    pool: p\n{server}\

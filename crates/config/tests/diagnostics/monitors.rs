@@ -1,4 +1,4 @@
-//! What is said about monitors that log in, speak TLS, or send requests of their own.
+//! Findings about monitors that log in, speak TLS, or send requests of their own.
 
 use weir_config::{Colour, render_json, render_text};
 
@@ -172,7 +172,7 @@ fn services() {
     }
 }
 
-/// What fits the other members is no matter of a member with monitors of its own.
+/// The port of the other members does not matter to a member with monitors of its own.
 #[test]
 fn monitors_of_members() {
     let with = |members: &str, pool: &str| {
@@ -199,7 +199,7 @@ fn monitors_of_members() {
     );
 }
 
-/// Wherever the mistake is, no form of a diagnostic has the password in it.
+/// For any mistake, no form of a diagnostic contains the password.
 #[test]
 fn passwords_are_not_shown() {
     for line in [

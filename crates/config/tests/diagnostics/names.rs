@@ -1,4 +1,4 @@
-//! What is said about names that lead nowhere, or in a circle.
+//! Findings about unknown names and circles.
 
 use super::*;
 
@@ -117,7 +117,7 @@ fn no_file(place: &str) -> String {
     format!("error {place} cannot open /nowhere: No such file or directory -> {help}")
 }
 
-/// An error hides none that stands beside or behind it.
+/// An error hides no other beside or after it.
 #[test]
 fn a_rule_tells_all_its_errors() {
     check_with_rule(
@@ -203,7 +203,7 @@ fn pools_and_virtual_servers_tell_all_their_errors() {
     );
 }
 
-/// A sound file but for a rule, which is in line 9 from column 35 on.
+/// A valid file except for a rule, which is in line 9 from column 35 on.
 #[track_caller]
 fn check_with_rule(rule: &str, expected: &[&str]) {
     let policy = format!("policies: {{ q: {{ rules: [ {rule} ] }} }}\n");

@@ -1,4 +1,4 @@
-//! What is said about settings that do nothing.
+//! Findings about settings without effect.
 
 use super::*;
 

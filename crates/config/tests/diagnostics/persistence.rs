@@ -1,8 +1,8 @@
-//! What is said about persistence.
+//! Findings about persistence.
 
 use super::*;
 
-/// A persistence in place: what is said of it in line 5.
+/// A persistence inline: its findings in line 5.
 #[track_caller]
 fn check_persistence(settings: &str, expected: &[&str]) {
     check_server(&format!("persistence: {{ {settings} }}"), expected);
@@ -51,7 +51,7 @@ fn learned_values() {
         ));
         assert!(found.len() == 1 && found[0].contains(no_response), "{found:?}");
     }
-    // Learned of responses, where there are none.
+    // Learned from responses, where there are none.
     let server = |kind: &str| {
         format!(
             "    type: {kind}\n    persistence: {{ type: learned, of: \"${{client.ip}}\", {LEARN} }}\n"

@@ -1,4 +1,4 @@
-//! What is said about members, monitors and what is overlooked in responses.
+//! Findings about members, monitors and tolerated flaws of responses.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! How findings are shown: as text, as JSON, and how many.
+//! Output of findings: as text, as JSON, and their number.
 
 use weir_config::{Colour, render_json, render_text};
 

@@ -1,8 +1,8 @@
-//! What is said about rules of policies.
+//! Findings about rules of policies.
 
 use super::*;
 
-/// A sound file with a rule of these actions in a policy; the rule is in line 11.
+/// A valid file with a rule of these actions in a policy; the rule is in line 11.
 #[track_caller]
 fn check_actions(actions: &str, expected: &[&str]) {
     let policy = format!("policies:\n  q:\n    rules:\n      - then: [ {actions} ]\n");
@@ -83,7 +83,8 @@ fn actions_that_cannot_be_meant() {
     );
 }
 
-/// A sound file with a rule of this condition; the condition is in line 12, or 13 behind a line for `http`, from column 15 on.
+/// A valid file with a rule of this condition; the condition is in line 12, or 13 after a line for
+/// `http`, from column 15 on.
 fn with_condition(condition: &str, http: &str) -> String {
     let policy = format!(
         "policies:\n  q:\n    rules:\n      - when: {condition}\n        then: [ close ]\n"
@@ -96,7 +97,7 @@ fn check_condition(condition: &str, http: &str, expected: &[&str]) {
     check(&with_condition(condition, http), expected);
 }
 
-/// A path, what is wrong with it, and how to mend it.
+/// A path, its error, and the help.
 #[track_caller]
 fn check_never(condition: &str, http: &str, column: usize, message: &str, help: &str) {
     let line = 12 + http.lines().count();
@@ -269,7 +270,7 @@ fn actions_that_come_too_late() {
         );
         check_rules("all_match", &[rule], &[&error]);
     }
-    // An answer comes in the place of the response, and ends no request.
+    // An answer replaces the response, and ends no request.
     let replaced = "{ then: [ { respond: { body: '${response.status}' } } ] }";
     check_rules("all_match", &[replaced, "{ then: [ { pool: p } ] }"], &[]);
     let redirected = "{ when: response.status == 500, then: [ { redirect: { to: /sorry } } ] }";
@@ -305,11 +306,11 @@ fn rules_behind_one_that_always_holds() {
         ],
     );
     check_rules("first_match", &[pool, page], &[]);
-    // The changes to responses are made to every response, also to that of a rule.
+    // Response edits apply to every response, also to that of a rule.
     check_rules("all_match", &[page, field], &[]);
     check_rules("all_match", &[field, any, pool], &[]);
     check_rules("first_match", &[page, late], &[]);
-    // What is no request meets rules without `when` alone.
+    // Malformed requests meet only rules without `when`.
     check_rules("first_match", &[any, field], &[]);
 }
 
@@ -397,9 +398,9 @@ fn policies_behind_one_that_always_ends() {
         (close, pool, true),
         (close, some, true),
         (pool, close, false),
-        // What the first rule takes goes on.
+        // Requests matched by the first rule continue.
         (rest.as_str(), pool, false),
-        // Changes to responses are made to that of any rule.
+        // Response edits apply to that of any rule.
         (close, field, false),
         (close, late, false),
     ] {

@@ -1,4 +1,4 @@
-//! What is said about the sections of the whole program.
+//! Findings about the sections of the whole program.
 
 use super::*;
 

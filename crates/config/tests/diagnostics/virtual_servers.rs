@@ -1,4 +1,4 @@
-//! What is said about virtual servers: where they listen, and how they take HTTP.
+//! Findings about virtual servers: their addresses, and their HTTP settings.
 
 use super::*;
 

@@ -7,7 +7,8 @@ use std::path::Path;
 use weir_config::snapshot::VirtualServer;
 use weir_config::{Diagnostic, Loaded, Resolutions, parse};
 
-/// A sound file with one virtual server, to which lines are added; the first is line 5. `rest` follows it.
+/// A valid file with one virtual server, to which lines are added; the first is line 5. `rest`
+/// follows it.
 pub fn file(lines: &str, rest: &str) -> String {
     format!(
         "virtual_servers:\n  a:\n    listen: 127.0.0.1:80\n    pool: p\n    {lines}\n{rest}\
@@ -95,7 +96,7 @@ impl Folder {
         parse(&name, &file(lines, rest))
     }
 
-    /// What is said, with paths from here on.
+    /// The findings, with paths relative to the folder.
     pub fn findings(&self, lines: &str) -> Vec<String> {
         let here = format!("{}/", self.path().display());
         let loaded = self.load(lines, "");

@@ -1,4 +1,4 @@
-//! The admin listener as a client sees it, by raw sockets.
+//! The admin listener as a client sees it, over raw sockets.
 
 use std::net::SocketAddr;
 
@@ -35,7 +35,7 @@ async fn exchange(admin: &Admin, request: &str) -> String {
     let mut stream = TcpStream::connect(socket_of(admin)).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    // A connection that is closed with bytes unread may be reset; what came before counts.
+    // A connection closed with unread bytes may be reset; bytes received before count.
     let _ = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answer))
         .await
         .expect("an end");
@@ -95,7 +95,7 @@ async fn what_there_is_not() {
     assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
 }
 
-/// What a page whose name was made to lead here could send, and what it cannot.
+/// Requests that a page can send after DNS rebinding, and requests that it cannot.
 #[tokio::test]
 async fn over_tcp_only_known_names_are_answered() {
     let (admin, observed) = start(&any_port()).await.unwrap();
@@ -233,7 +233,7 @@ async fn unix_sockets_are_private_and_replaced_when_stale() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.ends_with("ok\n"), "{answer}");
-    // No browser reaches it: any name will do.
+    // No browser reaches it: any name is accepted.
     let mut stream = UnixStream::connect(&path).await.unwrap();
     stream
         .write_all(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -247,7 +247,7 @@ async fn unix_sockets_are_private_and_replaced_when_stale() {
     drop(admin);
     assert!(!path.exists());
 
-    // A socket that nobody serves is replaced; another file is not touched.
+    // A stale socket is replaced; another file is not touched.
     drop(UnixListener::bind(&path).unwrap());
     let (admin, _) = start(&address).await.unwrap();
     drop(admin);

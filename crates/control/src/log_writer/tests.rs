@@ -62,7 +62,7 @@ fn writes_and_follows_a_rotated_file() {
     eventually(|| writer.counters.access.lines_written.load(Relaxed) == 2);
     std::fs::rename(&path, &moved).unwrap();
     writer.reopen(Way::To(target.clone()));
-    // Even without a further line the old file is let go.
+    // The old file is closed even without a further line.
     eventually(|| path.exists());
     sender.send(batch("three\n")).unwrap();
     drop(sender);
@@ -100,7 +100,7 @@ fn a_named_pipe_needs_a_reader_and_is_never_waited_for() {
     let target = LogTarget::File(path.clone());
     let error = LogWriter::check(&target).unwrap_err().to_string();
     assert!(error.ends_with("pipe: nothing reads this pipe"), "{error}");
-    // For reading and writing: on Linux that does not wait for the other side.
+    // For reading and writing: on Linux this does not wait for the other side.
     let mut reader = OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let (events, _) = Captured::new();
     let writer = start(&target, events).unwrap();

@@ -120,8 +120,8 @@ fn what_the_firewall_did_and_its_rules_found() {
     assert!(!without.contains("waf_requests_total{") && !without.contains("matches_total{"));
 }
 
-/// What a scraper's parser insists on: each metric once, with help and type, its samples together, no
-/// sample twice.
+/// Requirements of a scraper's parser: each metric once, with help and type, its samples together,
+/// no sample twice.
 #[test]
 fn the_text_is_well_formed() {
     let text = encode(&observed());
@@ -148,7 +148,7 @@ fn the_text_is_well_formed() {
     assert_eq!(described.len(), descriptions().count());
 }
 
-/// The labels that a description promises are those of its samples.
+/// The labels of a description are those of its samples.
 #[test]
 fn labels_are_as_described() {
     let text = encode(&observed());
@@ -159,7 +159,8 @@ fn labels_are_as_described() {
                 .and_then(|rest| rest.strip_prefix(suffix))
                 .is_some_and(|rest| rest.starts_with(['{', ' ']))
         };
-        // The observed process has no monitors, no rules, no TLS, no packet path, no firewall, rewrites and relays nothing.
+        // The observed process has no monitors, no rules, no TLS, no packet path and no firewall,
+        // and rewrites and relays nothing.
         let Some(sample) = text.lines().find(is_sample) else {
             let absent = [
                 "weir_l4_",

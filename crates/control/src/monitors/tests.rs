@@ -13,7 +13,7 @@ use super::*;
 use crate::events::testing::Captured;
 use crate::testing::{pool, snapshot};
 
-/// A member that answers 200 or 503 as told, and counts what it was asked.
+/// A member that answers 200 or 503 as set, and counts its probes.
 #[derive(Clone)]
 struct Member {
     address: Address,
@@ -93,7 +93,7 @@ fn late(_: &Pool) -> Instant {
     Instant::now() + Duration::from_secs(3_600)
 }
 
-/// As a start does.
+/// As at a start.
 fn apply(monitors: &mut Monitors, table: &LiveTable) {
     monitors.apply(table, None);
     monitors.prepare(&table.snapshot, late);
@@ -137,7 +137,7 @@ fn delayed(up_delay_ms: u64) -> Monitor {
     Monitor { schedule: Schedule { up_delay_ms, ..monitor.schedule }, ..monitor }
 }
 
-/// A member that is new is up with its first pass; one that was down has to pass for a while.
+/// A new member is up with its first pass; one that was down has to pass several times.
 #[tokio::test]
 async fn a_member_that_was_down_comes_up_after_a_delay() {
     let (events, captured) = Captured::new();
@@ -167,7 +167,7 @@ async fn a_member_that_was_down_comes_up_after_a_delay() {
     assert_eq!((told.len(), delays.count()), (5, 1), "{told:?}");
 }
 
-/// In place of the pool's, all of which fail.
+/// Instead of the pool's monitors, all of which fail.
 #[tokio::test]
 async fn a_member_may_have_monitors_of_its_own() {
     let (events, _captured) = Captured::new();
@@ -292,13 +292,13 @@ async fn a_reload_keeps_what_is_unchanged() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(removed.asked.load(Relaxed), asked, "a removed member is not probed");
 
-    // Another monitor on a healthy member does not take it out, not even for a moment.
+    // Another monitor on a healthy member does not take it out of service, not even for a moment.
     let epoch = live.pool.epoch.load(Relaxed);
     let third = table(&[&kept, &added], &[http(30), tcp(30)], Some(&second));
     apply(&mut monitors, &third);
     assert_eq!((monitors.running(), live.health(), new.health()), (4, Health::Up, Health::Up));
     assert_eq!(live.pool.epoch.load(Relaxed), epoch);
-    // Yet it is judged by it from then on.
+    // From then on its result counts.
     kept.healthy.store(false, Relaxed);
     eventually(|| live.health() == Health::Down).await;
 
@@ -309,7 +309,7 @@ async fn a_reload_keeps_what_is_unchanged() {
     assert_eq!(captured.lines(&events).iter().filter(|line| line.contains("down")).count(), 1);
 }
 
-/// A counter of a monitor's labels only grows, whatever a reload makes of the monitor.
+/// A counter of a monitor's labels only grows, through any reload.
 #[tokio::test]
 async fn counts_stay_with_their_labels() {
     let (events, _) = Captured::new();
@@ -341,13 +341,13 @@ async fn counts_stay_with_their_labels() {
         assert!(after.1 >= before.1 && after.2 >= before.2, "{what}: {after:?} < {before:?}");
     }
 
-    // Of another type, it has other labels and is new.
+    // With another type, it has other labels and is new.
     table = self::table(&[&member], &[tcp(3_600_000)], Some(&table));
     apply(&mut monitors, &table);
     assert!(matches!(counts(0), Some(("tcp", 0 | 1, 0))), "{:?}", counts(0));
 }
 
-/// A member that takes connections and never says a word.
+/// A member that accepts connections and stays silent.
 async fn silent() -> Member {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = Address::Socket(listener.local_addr().unwrap());
@@ -360,7 +360,7 @@ async fn silent() -> Member {
     Member { address, healthy: Arc::default(), asked: Arc::default() }
 }
 
-/// As [`http`], and a probe that is not answered does not end within the test.
+/// Like [`http`], but an unanswered probe does not end within the test.
 fn patient(interval_ms: u64) -> Monitor {
     let monitor = http(interval_ms);
     Monitor { schedule: Schedule { timeout_ms: 3_600_000, ..monitor.schedule }, ..monitor }
@@ -426,7 +426,7 @@ async fn other_monitors_judge_a_member_when_they_are_in_force() {
         ]
     );
 
-    // One that takes traffic is not waited for: it keeps it until it fails.
+    // A member in service is not waited for: it stays in service until it fails.
     let third = table(&[&member], &[http(10), tcp(10)], Some(&second));
     monitors.prepare(&third.snapshot, late);
     assert!(!is_awaiting(&monitors));
@@ -452,12 +452,12 @@ async fn what_takes_the_place_of_what_waits_keeps_its_probes() {
     monitors.prepare(&second.snapshot, late);
     assert!(!is_awaiting(&monitors), "it is known from before");
     assert_eq!(monitors.running(), 2);
-    // Back to what is in force: nothing is left of the others.
+    // Back to the configuration in force: nothing is left of the others.
     monitors.prepare(&first.snapshot, late);
     assert_eq!((monitors.running(), is_awaiting(&monitors)), (1, false));
     apply(&mut monitors, &first);
     assert_eq!(first.pools[0].members[0].health(), Health::Up);
-    // What is dropped while it is waited for is waited for no longer.
+    // A member removed during the wait is not waited for any more.
     let silent = silent().await;
     monitors.prepare(&table(&[&old, &silent], &[patient(3_600_000)], Some(&first)).snapshot, late);
     assert!(is_awaiting(&monitors));
@@ -478,7 +478,7 @@ async fn what_is_in_force_and_unknown_is_waited_for_only_where_it_is_wanted() {
     let second = table(&[&good], &[patient(3_600_000)], Some(&first));
     monitors.prepare(&second.snapshot, late);
     monitors.fewer_awaited_than(1).await;
-    // Wanted again, it is waited for again.
+    // Added again, it is waited for again.
     let both = table(&[&good, &silent], &[patient(3_600_000)], Some(&first));
     monitors.prepare(&both.snapshot, late);
     assert_eq!(monitors.board().awaited(&both.snapshot)[0].members.len(), 1);
@@ -513,7 +513,7 @@ async fn members_that_do_not_answer_are_tried_where_there_is_no_other() {
         assert_eq!(stopped, told);
         assert_eq!(of(&table), expected);
         assert!(!is_awaiting(&monitors));
-        // Nor is it waited for again, when it is in force.
+        // Nor is it waited for again once it is in force.
         monitors.prepare(&table.snapshot, late);
         assert!(!is_awaiting(&monitors));
     }
@@ -531,7 +531,8 @@ async fn members_that_get_nothing_are_not_waited_for() {
     assert_eq!((monitors.running(), is_awaiting(&monitors)), (1, false));
 }
 
-/// What has no usable member is waited for, and its probes are repeated, though their interval is long.
+/// A pool without a usable member is waited for, and its probes are repeated in spite of their long
+/// interval.
 #[tokio::test]
 async fn a_first_probe_that_fails_is_repeated_where_no_member_is_usable() {
     let (events, captured) = Captured::new();
@@ -539,7 +540,7 @@ async fn a_first_probe_that_fails_is_repeated_where_no_member_is_usable() {
     let mut monitors = Monitors::new(events.clone());
     let table = table(&[&member], &[http(3_600_000)], None);
     monitors.prepare(&table.snapshot, late);
-    // More than would take a member down that is in force.
+    // More than would take a member in force down.
     eventually(|| member.asked.load(Relaxed) > 3).await;
     assert!(is_awaiting(&monitors));
     assert_eq!(monitors.board().awaited(&table.snapshot)[0].members.len(), 1);
@@ -561,7 +562,7 @@ async fn a_first_probe_that_fails_is_not_repeated_where_another_member_is_usable
     monitors.prepare(&both.snapshot, late);
     monitors.fewer_awaited_than(1).await;
     let asked = bad.asked.load(Relaxed);
-    // It is probed again at once when the next one has no other member.
+    // It is probed again at once when the next configuration has no other member.
     let alone = table(&[&bad], &[http(3_600_000)], None);
     monitors.prepare(&alone.snapshot, late);
     assert!(is_awaiting(&monitors));
@@ -570,7 +571,7 @@ async fn a_first_probe_that_fails_is_not_repeated_where_another_member_is_usable
     monitors.fewer_awaited_than(1).await;
 }
 
-/// A member of a pool that serves ends the wait for a new one, whichever comes up.
+/// The first usable member of a pool ends the wait for a new one.
 #[tokio::test]
 async fn a_member_in_force_that_comes_up_ends_the_wait() {
     let (events, _) = Captured::new();
@@ -590,7 +591,7 @@ async fn a_member_in_force_that_comes_up_ends_the_wait() {
     monitors.fewer_awaited_than(1).await;
 }
 
-/// A probe that times out says nothing of a member, one that is answered does.
+/// A probe that times out proves nothing about a member; an answered one does.
 #[tokio::test]
 async fn only_members_without_an_answer_are_tried() {
     let (events, _) = Captured::new();

@@ -1,4 +1,4 @@
-//! Names against a small name server of the test's own.
+//! Names, with a small name server of the test's own.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -8,7 +8,7 @@ use tokio::net::UdpSocket;
 use super::*;
 use crate::events::testing::Captured;
 
-/// What the name server says of a name.
+/// The name server's records of a name.
 #[derive(Clone)]
 enum Reply {
     Addresses(Vec<IpAddr>, u32),
@@ -131,12 +131,12 @@ async fn addresses_follow_the_ttl() {
     assert_eq!(names.resolutions()["app.example"], [v4(3)]);
     assert_eq!(captured.lines(&events), ["info name app.example has other addresses: 192.0.2.3"]);
 
-    // The TTL of an hour holds: nothing is asked.
+    // The TTL of one hour applies: there is no query.
     let asked = *lock(&server.queries);
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     assert_eq!(*lock(&server.queries), asked);
 
-    // A reload asks at once, and forgets names that are gone.
+    // A reload queries at once, and drops removed names.
     server.set("app.example", Reply::Addresses(vec![v4(4)], 3_600));
     server.set("new.example", Reply::Addresses(vec![v6(9)], 3_600));
     names.follow(["app.example", "new.example"].into_iter()).await;
@@ -170,7 +170,7 @@ async fn failures_keep_the_last_answer() {
     }
 }
 
-/// A family whose query fails keeps its addresses; the other one is followed as if nothing were wrong.
+/// A family whose query fails keeps its addresses; the other one is updated as usual.
 #[tokio::test]
 async fn one_family_fails() {
     let (events, captured) = Captured::new();
@@ -235,7 +235,7 @@ async fn a_start_does_not_wait_for_ever() {
     assert!(lines[0].starts_with("warning name silent.example "), "{lines:?}");
 }
 
-/// Without a name server, what the hosts file has is still found.
+/// Without a name server, names in the hosts file are still found.
 #[tokio::test]
 async fn the_hosts_file_counts() {
     let (events, _) = Captured::new();
@@ -256,7 +256,7 @@ fn the_next_asking() {
     check(Some(1_000_000), 0, 3_600);
     check(None, 3, 4);
     check(None, 99, 30);
-    // In part: whichever comes first.
+    // In part: whichever arrives first.
     check(Some(1), 99, 1);
     check(Some(60), 3, 4);
     check(Some(60), 99, 30);

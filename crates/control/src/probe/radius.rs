@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(&rest[rest.len() - 6..], b"\x20\x06weir");
     }
 
-    /// An answer with these attributes, signed if that is wanted.
+    /// An answer with these attributes, optionally signed.
     pub(in crate::probe) fn answer(
         code: u8,
         identifier: u8,

@@ -155,7 +155,7 @@ mod tests {
             assert!(begun().answer(words.as_bytes()).is_err(), "{words}");
         }
         assert!(begun().answer(b"r=\xff").is_err());
-        // The end before its time, twice the same, a signature of another.
+        // A premature end, the same message twice, a foreign signature.
         assert!(begun().finish(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=").is_err());
         let mut exchange = begun();
         assert!(exchange.answer(SERVER_FIRST.as_bytes()).is_ok());

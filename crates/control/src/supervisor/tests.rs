@@ -119,7 +119,7 @@ async fn gated(name: &'static str, gate: &Gate) -> SocketAddr {
     address
 }
 
-/// As [`yaml`], with a probe that may take long.
+/// Like [`yaml`], with a probe that may take long.
 fn patient(listen: u16, members: &[SocketAddr], more: &str) -> String {
     let more = match more.contains("first_probes") {
         true => more.to_owned(),
@@ -132,7 +132,7 @@ fn patient(listen: u16, members: &[SocketAddr], more: &str) -> String {
 /// Whether probes are answered.
 type Gate = Arc<AtomicBool>;
 
-/// Opens the gate when an event with this text was told.
+/// Opens the gate at an event with this text.
 async fn open_when_told(gate: &Gate, what: &str, captured: &Captured, events: &Events) {
     while !captured.lines(events).iter().any(|line| line.contains(what)) {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -189,7 +189,7 @@ async fn a_reload_is_in_force_when_the_first_probes_are_in() {
     assert!(supervisor.read_again().await);
     assert!(supervisor.observed.waiting().is_some());
     assert!(ask(socket(listen), "/").await.ends_with("one"));
-    // A bad file changes nothing of it.
+    // An invalid file does not change it.
     files.config("nonsense: true");
     assert!(!supervisor.read_again().await);
     assert!(supervisor.next.is_some());
@@ -197,7 +197,7 @@ async fn a_reload_is_in_force_when_the_first_probes_are_in() {
     tokio::join!(supervisor.wait(), open_when_told(&gate, waits, &captured, &events));
     assert!(ask(socket(listen), "/").await.ends_with("slow"));
 
-    // A good one takes its place.
+    // A valid file replaces it.
     let waits = "first_probes: { wait: 10m }";
     files.config(&patient(listen, &[silent], waits));
     assert!(supervisor.read_again().await);
@@ -213,7 +213,7 @@ async fn a_reload_is_in_force_when_the_first_probes_are_in() {
     let told = |what: &str| lines.iter().filter(|line| line.contains(what)).count();
     assert_eq!(told("info configuration replaces one that waited for its first probes"), 2);
 
-    // What waits when the end comes is dropped.
+    // A waiting configuration is dropped at the end.
     files.config(&patient(listen, &[silent], waits));
     assert!(supervisor.read_again().await);
     supervisor.drain();
@@ -284,7 +284,7 @@ async fn other_addresses_of_names_are_probed_before_they_are_used() {
     let file = files.config(&yaml(listen, &[one], ""));
     let mut supervisor =
         Supervisor::start(&file, NameServers::System, events.clone()).await.unwrap();
-    // The same as a change of a name, without a name server.
+    // Has the effect of a changed name, without a name server.
     let mut snapshot = Snapshot::clone(&supervisor.table.snapshot);
     let pool = Arc::make_mut(&mut snapshot.pools[0]);
     pool.members[0].address = Address::Socket(slow);
@@ -315,7 +315,7 @@ async fn a_panic_of_a_worker_is_told_counted_and_shown() {
         Supervisor::start(&file, NameServers::System, events.clone()).await.unwrap();
     let none = ask(socket(admin), "/metrics").await;
     assert!(none.contains("\nweir_worker_panics_total 0\n"), "{none}");
-    // No input makes a worker panic, as far as is known; a table that cannot be does.
+    // No known input makes a worker panic; an impossible table does.
     let snapshot = Arc::clone(&supervisor.table.snapshot);
     let mut impossible = LiveTable::build(snapshot, Some(&supervisor.table), 1, &outside());
     impossible.tls.clear();
@@ -362,7 +362,7 @@ async fn a_process_serves_reloads_and_drains() {
         "{metrics}"
     );
 
-    // A bad file changes nothing and says why.
+    // An invalid file changes nothing, and the error has the reason.
     files.config("virtual_servers: { shop: { listen: 127.0.0.1:1, pool: wep } }\npools: { web: { members: [] } }");
     assert!(!supervisor.reload().await);
     assert!(ask(socket(listen), "/").await.ends_with("one"));
@@ -376,14 +376,14 @@ async fn a_process_serves_reloads_and_drains() {
         "{lines:#?}"
     );
 
-    // Neither does an address that is taken.
+    // Neither does an address in use.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken_port = taken.local_addr().unwrap().port();
     files.config(&yaml(taken_port, &[one], &with_admin));
     assert!(!supervisor.reload().await);
     assert!(ask(socket(listen), "/").await.ends_with("one"));
 
-    // A good one does: other members, another admin address, and workers that need a restart.
+    // A valid file does: other members, another admin address, and workers that need a restart.
     let moved = free_port();
     let more = format!(
         "admin: {{ listen: 127.0.0.1:{moved} }}\ndata_plane: {{ workers: 3, drain_timeout: 5s }}"
@@ -400,7 +400,7 @@ async fn a_process_serves_reloads_and_drains() {
     let restart = "warning data_plane.workers needs a restart to change from 2 to 3".to_owned();
     assert!(lines.contains(&restart), "{lines:#?}");
 
-    // An admin address that is taken leaves the old one.
+    // With an admin address in use, the old one stays.
     files.config(&yaml(listen, &[two], &format!("admin: {{ listen: 127.0.0.1:{taken_port} }}")));
     assert!(supervisor.reload().await);
     assert!(ask(socket(moved), "/health").await.ends_with("ok\n"));
@@ -442,7 +442,7 @@ async fn a_start_that_fails_says_why() {
     assert!(matches!(result, Err(Error::Configuration { .. })));
 }
 
-/// A member given by name is found, and its address can change while requests are served.
+/// A member given by name is resolved, and its address can change while requests are served.
 #[tokio::test]
 async fn names_become_members() {
     let (events, _) = Captured::new();
@@ -502,7 +502,7 @@ async fn access_log_fields_are_documented() {
 
 #[tokio::test]
 async fn a_reload_that_waits_for_names_does_not_keep_the_process_from_ending() {
-    // A name server that takes questions and never answers.
+    // A name server that receives queries and never answers.
     let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let servers = NameServers::Udp(silent.local_addr().unwrap());
     let (events, _) = Captured::new();
@@ -545,7 +545,7 @@ fn two_pools(listen: [u16; 2], members: [SocketAddr; 2], first_probes: &str) -> 
     )
 }
 
-/// The snapshot in force, with these addresses in place of those of a pool: a change of a name, without a name server.
+/// The snapshot in force, with these addresses for a pool: a changed name, without a name server.
 fn renamed(supervisor: &Supervisor, pools: &[(usize, &[SocketAddr])]) -> Snapshot {
     let mut snapshot = Snapshot::clone(&supervisor.table.snapshot);
     for (index, addresses) in pools {
@@ -561,7 +561,8 @@ fn renamed(supervisor: &Supervisor, pools: &[(usize, &[SocketAddr])]) -> Snapsho
     snapshot
 }
 
-/// Names whose new addresses are dead hold back no other pool, and come when one of theirs does.
+/// Names with dead new addresses delay no other pool, and take effect when one of their addresses
+/// comes up.
 #[tokio::test]
 async fn a_pool_with_other_addresses_does_not_wait_for_another_pool() {
     let (events, captured) = Captured::new();
@@ -578,7 +579,7 @@ async fn a_pool_with_other_addresses_does_not_wait_for_another_pool() {
     assert!(ask(socket(listen[1]), "/").await.ends_with("two"), "its new address is up");
     assert!(ask(socket(listen[0]), "/").await.ends_with("one"), "it keeps the former one");
     assert!(supervisor.next.is_some() && supervisor.observed.waiting().is_some());
-    // The same again, while one waits: it goes on waiting.
+    // The same again, while one waits: it continues waiting.
     let both = renamed(&supervisor, &[(0, &[slow]), (1, &[one, silent])]);
     supervisor.prepare_next(both, None).unwrap();
     let _ = tokio::time::timeout(Duration::from_secs(2), supervisor.wait()).await;
@@ -593,7 +594,8 @@ async fn a_pool_with_other_addresses_does_not_wait_for_another_pool() {
     supervisor.finish();
 }
 
-/// What has a usable member is in force soon, whatever its other members do; by a reload, too.
+/// A pool with a usable member takes effect soon, whatever the state of its other members; also at
+/// a reload.
 #[tokio::test]
 async fn a_pool_with_a_usable_member_does_not_wait_long_for_others() {
     let (events, _) = Captured::new();
@@ -614,10 +616,11 @@ async fn a_pool_with_a_usable_member_does_not_wait_long_for_others() {
     supervisor.finish();
 }
 
-/// While names are asked for, what waits is put in force in time, and so it is while the file is read.
+/// While names are resolved, a waiting configuration takes effect in time; so it does while the
+/// file is read.
 #[tokio::test]
 async fn what_waits_is_in_force_in_time_while_names_are_asked_for() {
-    // A name server that takes questions and never answers.
+    // A name server that receives queries and never answers.
     let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let servers = NameServers::Udp(server.local_addr().unwrap());
     let (events, _) = Captured::new();
@@ -648,7 +651,7 @@ async fn what_waits_is_in_force_in_time_while_names_are_asked_for() {
     supervisor.finish();
 }
 
-/// A name that has no address yet is waited for as a member that is not up yet.
+/// A name without an address yet is waited for like a member that is not up yet.
 #[tokio::test]
 async fn a_pool_whose_name_has_no_address_yet_is_waited_for() {
     let server = crate::names::tests::Server::start().await;
@@ -683,7 +686,8 @@ async fn a_pool_whose_name_has_no_address_yet_is_waited_for() {
     supervisor.finish();
 }
 
-/// The word that a line of the access log ends with stands in the table of its fields, and in that of what to do about it.
+/// The termination word of an access log line is in the table of its fields, and in that of
+/// remedies.
 #[test]
 fn words_of_endings_are_documented() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/");

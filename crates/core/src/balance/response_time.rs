@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(average(state.observe(900, 100_000)), 100_000);
     }
 
-    /// The pace does not depend on how many responses there are.
+    /// The pace does not depend on the number of responses.
     #[test]
     fn many_responses_and_few_give_the_same_average() {
         let run = |every_ms: usize| {

@@ -205,6 +205,6 @@ impl Beginnings {
 
 #[cfg(test)]
 thread_local! {
-    /// Steps in trees of beginnings, to be counted by tests.
+    /// Counts steps in trees of prefixes, for tests.
     pub(super) static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }

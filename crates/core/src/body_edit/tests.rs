@@ -21,7 +21,7 @@ fn edit(what: What, size_bytes_max: u64) -> Arc<BodyEdit> {
     Arc::new(BodyEdit { what, types, size_bytes_max })
 }
 
-/// What each piece lets go on, and at last the end.
+/// The output released by each piece, and by the end.
 fn pieces(edit: &Arc<BodyEdit>, pieces: &[&str]) -> Vec<String> {
     let mut rewriter = Rewriter::new(Arc::clone(edit));
     let (mut searchers, mut joined) = (Searchers::default(), Vec::new());
@@ -70,7 +70,7 @@ fn matches_have_a_bound() {
     }
 }
 
-/// The end of a text is read once, not for each string that is found before it.
+/// The end of a text is read once, not for each string found before it.
 #[test]
 fn many_strings_in_one_piece_cost_as_many_steps() {
     let long = "ab".repeat(STRING_BYTES_MAX / 2);
@@ -100,11 +100,11 @@ fn what_is_too_much_passes_as_it_is() {
         rewriter.finish(&mut searchers, &mut joined, &mut out);
         (String::from_utf8(out).unwrap(), rewriter.is_cut())
     };
-    // Of what comes in.
+    // Of the input.
     assert_eq!(rewritten(8, &["xx", "xxxa"]), ("xxxxxbbb".into(), false));
     assert_eq!(rewritten(4, &["xxxac"]), ("xxxac".into(), true));
     assert_eq!(rewritten(6, &["xxa", "xxxaa", "a"]), ("xxbbbxxxaaa".into(), true));
-    // Of what goes out.
+    // Of the output.
     assert_eq!(rewritten(9, &["aaaa"]), ("bbbbbbbbba".into(), true));
     assert_eq!(rewritten(9, &["aa", "aa", "ac"]), ("bbbbbbbbbaac".into(), true));
 }
@@ -136,7 +136,7 @@ fn bodies_on_their_way_share_what_searches() {
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
     assert_eq!(searchers.spare.len(), 2, "one for each pattern");
-    // Those of edits that are gone give way.
+    // Those of removed edits are dropped.
     for _ in 0..2 * SPARE_MAX {
         let gone = pattern("a", "b", 10);
         Rewriter::new(gone).rewrite(b"a", &mut searchers, &mut joined, &mut out);

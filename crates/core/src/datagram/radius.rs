@@ -151,7 +151,7 @@ mod tests {
         check(&with_length(19), 1, None);
         check(&with_length(31), 1, None);
         check(&with_length(4097), 1, None);
-        // Data behind the packet is padding, and no attribute.
+        // Data after the packet is padding, not an attribute.
         check(&with_length(25), 1, Some(b"joe"));
         check(&with_length(25), 44, None);
         check(&packet(0, b"\x01\x05joe"), 1, None);

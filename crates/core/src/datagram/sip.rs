@@ -211,7 +211,7 @@ mod tests {
         ] {
             check(&folded(written), "i", Some(expected));
         }
-        // A fold of another field is no field.
+        // A folded line of another field is not a field.
         let other = "BYE sip:a SIP/2.0\r\nSubject: a\r\n Call-ID: no\r\ni: yes\r\n\r\n";
         check(other, "x", None);
         check(other, "Subject", Some("a Call-ID: no"));

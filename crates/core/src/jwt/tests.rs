@@ -1,4 +1,4 @@
-//! Which tokens are taken, and which are not.
+//! Accepted and refused tokens.
 
 use weir_http::h1::{HeadLimits, parse_request};
 use weir_http::message::RequestHead;
@@ -69,7 +69,7 @@ fn the_tokens_of_the_standards() {
         assert!(claims.write("http://example.com/is_root", &mut text) && text == b"true");
         assert_eq!(refusal(&all, token, EXPIRES_S), Some(Refusal::Expired));
     }
-    // Its signature is good, but what it signs are no claims.
+    // Its signature is valid, but the signed content is not claims.
     assert_eq!(refusal(&all, RFC_ED_TOKEN, 0), Some(Refusal::Malformed));
     let (signed, signature) = RFC_ED_TOKEN.rsplit_once('.').unwrap();
     let signature = BASE64URL_NOPAD.decode(signature.as_bytes()).unwrap();
@@ -118,7 +118,7 @@ fn a_key_verifies_its_own_algorithm_alone() {
             let expected = (named != signs).then_some(Refusal::UnknownKey);
             assert_eq!(refusal(&own, &token, 0), expected, "{signs:?} {named:?}");
         }
-        // Keys of all kinds are there, of others.
+        // There are keys of all kinds, but of other owners.
         let others = Algorithm::ALL
             .map(|it| if it == Algorithm::EdDsa { Issuer::ed(8) } else { Issuer::new(it) });
         let others = others.map(|it| it.jwk(""));
@@ -227,7 +227,7 @@ fn a_token_that_is_remembered_still_ends() {
     let mut cache = TokenCache::default();
     let mut read = |now_s| own.read(token.as_bytes(), now_s, &mut cache).map(|_| ());
     assert_eq!([read(99), read(100), read(99)], [Ok(()), Err(Refusal::Expired), Ok(())]);
-    // Other keys: what was verified by the ones before counts no more.
+    // Other keys: verifications with the previous ones are not valid any more.
     own.set_keys(Arc::new(keys(&[other.jwk("")])));
     assert_eq!(read(99), Err(Refusal::Signature));
     own.set_keys(Arc::new(keys(&[issuer.jwk("")])));
@@ -256,12 +256,12 @@ fn keys_are_found_by_their_names() {
     };
     check(1, r#"{"alg":"EdDSA","kid":"b"}"#, None);
     check(0, r#"{"alg":"EdDSA","kid":"b"}"#, Some(Refusal::Signature));
-    // A key without a name may be the one that is meant.
+    // A key without a name may be the right one.
     check(2, r#"{"alg":"EdDSA","kid":"c"}"#, None);
-    // Without a name, few are tried.
+    // Without a name, only a few keys are tried.
     check(KEYS_TRIED_MAX - 1, r#"{"alg":"EdDSA"}"#, None);
     check(KEYS_TRIED_MAX, r#"{"alg":"EdDSA"}"#, Some(Refusal::Signature));
-    // The key of the name is tried before those without one, however many stand in front of it.
+    // The named key is tried before those without a name, however many precede it.
     let mut all: Vec<String> = (10..15).map(|seed| Issuer::ed(seed).jwk("")).collect();
     all.push(jwk(1));
     let own = TokenReader::new(settings(), Some(keys(&all)));

@@ -93,7 +93,7 @@ fn a_word_fits_56_bits_for_ten_years() {
     assert!(word < (1 << 56) - 1);
 }
 
-/// After a reload with a higher rate nobody pays for what the lower one left.
+/// After a reload with a higher rate, no client pays for debts under the lower one.
 #[test]
 fn a_word_of_a_slower_rate_is_forgotten() {
     let slow = rate(1, PERIOD_MS_MAX, 10);
@@ -131,8 +131,8 @@ impl Cores {
     }
 }
 
-/// In every second the rate holds within 5% once the first burst is through, and every burst within
-/// what the module promises.
+/// In every second the rate holds within 5% after the first burst, and every burst stays within the
+/// module's bound.
 #[test]
 fn several_cores_keep_to_the_rate() {
     const SKEW_US_MAX: u64 = 1_000;
@@ -161,7 +161,7 @@ fn several_cores_keep_to_the_rate() {
         let in_last = pool.passed_us.iter().filter(|&&at| at >= last_second).count() as f64;
         let share = in_last / f64::from(per_second);
         assert!(share <= 1.05, "seed {seed}: {share} of {per_second}/s");
-        // Without a burst, a gap between random requests is lost; that is what bursts are for.
+        // Without a burst, a gap between random requests is lost; bursts exist for this reason.
         assert!(share >= 0.95 || limit.burst() < 10, "seed {seed}: {share} of {per_second}/s");
     }
 }

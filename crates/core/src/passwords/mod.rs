@@ -209,7 +209,8 @@ mod tests {
         let users = Users::parse(format!("ann:{hash}\nbob:{hash}\n").as_bytes()).unwrap();
         assert!(users.check(b"ann", b"abc") && users.check(b"bob", b"abc"));
         assert!(!users.check(b"ann", b"abd"));
-        // Passwords for unknown users, which are compared with another user's hash, and let nobody in.
+        // Passwords for unknown users, which are compared with another user's hash, and are never
+        // accepted.
         for nobody in [&b""[..], b"Ann", b"eve", b"ann "] {
             assert!(!users.check(nobody, b"abc"));
         }

@@ -271,7 +271,7 @@ mod tests {
             (good.as_str(), 0, 200, None),
             ("", 0, 401, Some("Bearer realm=\"shop\"")),
             (old.as_str(), 0, 401, Some(expired)),
-            // Its reader has no keys: that is no fault of the token.
+            // Its reader has no keys: the token is not at fault.
             (good.as_str(), 1, 503, None),
         ] {
             for strategy in [Strategy::FirstMatch, Strategy::AllMatch] {

@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// A condition on few hosts and paths, so that many of them meet.
+    /// A condition on few hosts and paths, so that many of them overlap.
     fn random_rule(random: &mut Random, depth: usize) -> String {
         let path = |random: &mut Random| {
             let length = random.below(5);
@@ -288,7 +288,7 @@ mod tests {
                 let path: String =
                     (0..random.below(6)).map(|_| ["a", "b", "/"][random.below(3)]).collect();
                 let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
-                // The host, all that these rules look for, has the same slot everywhere.
+                // The host, the only field of these rules, has the same slot everywhere.
                 let sample = Sample::new(&request);
                 let facts = sample.facts();
                 let path = String::from_utf8_lossy(facts.request.path(facts.request_input));

@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(line.pop(), Some(1));
     }
 
-    /// One waits, thousands come and go behind it.
+    /// One waits while thousands join and leave behind it.
     #[test]
     fn departures_do_not_make_it_grow() {
         let mut line = Line::new(100);
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(line.len(), 2);
     }
 
-    /// Against a plain list.
+    /// Compared with a simple list.
     #[test]
     fn agrees_with_a_list() {
         for seed in 0..128 {

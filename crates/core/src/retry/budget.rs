@@ -114,7 +114,7 @@ mod tests {
 
     const SETTINGS: BudgetSettings = BudgetSettings { share_percent: 20, floor_per_s: 1 };
 
-    /// Retries that are allowed now.
+    /// Retries allowed now.
     fn drain(budget: &mut RetryBudget, now_ms: u64) -> usize {
         (0..1_000_000).take_while(|_| budget.try_retry(now_ms, SETTINGS)).count()
     }
@@ -154,8 +154,9 @@ mod tests {
         assert_eq!(drain(&mut budget, 90_500), 0);
     }
 
-    /// A pool in which everything fails: against the list of all that happened, no window has more
-    /// retries than its budget, and the load is no more than the share and the floor above the requests.
+    /// A pool in which everything fails: compared with the list of all events, no window has more
+    /// retries than its budget, and the load is no more than the share and the floor above the
+    /// requests.
     #[test]
     fn no_window_exceeds_its_budget() {
         for seed in 0..64 {

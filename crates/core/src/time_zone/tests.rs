@@ -1,8 +1,8 @@
-//! Times of the year at which clocks change, against what calendars say.
+//! Daylight saving changes, compared with calendars.
 
 use super::*;
 
-/// A file with these changes and this rule; kinds of time are offsets in seconds.
+/// A file with these changes and this rule; offsets are in seconds.
 fn file(changes: &[(i64, u8)], kinds: &[i32], rule: &str) -> Vec<u8> {
     let header = |times: usize, kinds: usize| {
         let mut bytes = b"TZif2".to_vec();
@@ -12,7 +12,7 @@ fn file(changes: &[(i64, u8)], kinds: &[i32], rule: &str) -> Vec<u8> {
         }
         bytes
     };
-    // The part with times of 32 bits says nothing.
+    // The part with 32-bit times is empty.
     let mut bytes = header(0, 1);
     bytes.extend([0; 6]);
     bytes.extend(b"LMT\0");
@@ -75,13 +75,13 @@ fn rules_are_those_of_calendars() {
         &[(2026, 3, 8, 419), (2026, 3, 8, 420), (2026, 11, 1, 359), (2026, 11, 1, 360)],
         &[-5.0, -4.0, -4.0, -5.0],
     );
-    // Sydney, where summer is over the turn of the year.
+    // Sydney, where summer spans the turn of the year.
     check(
         "AEST-10AEDT,M10.1.0,M4.1.0/3",
         &[(2026, 1, 1, 0), (2026, 4, 4, 959), (2026, 4, 4, 960), (2026, 10, 3, 960)],
         &[11.0, 11.0, 10.0, 11.0],
     );
-    // Lord Howe: half an hour. Dublin: winter is what differs. Nuuk: on the eve.
+    // Lord Howe: half an hour. Dublin: the offset is in winter. Nuuk: on the eve.
     check(
         "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0",
         &[(2026, 1, 1, 0), (2026, 7, 1, 0)],

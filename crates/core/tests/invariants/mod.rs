@@ -1,11 +1,12 @@
-//! What must hold for every datagram: asserted for random mutations of sound ones, and by the fuzz targets, which
-//! include this file.
+//! Invariants of every datagram: asserted for random mutations of valid ones, and by the fuzz
+//! targets, which include this file.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use weir_core::datagram::quic::{Header, LongHeader};
 use weir_core::datagram::{quic, radius, sip};
 
-/// A header of QUIC, written again, is what was read; what follows it does not matter, and a cut one is none.
+/// A QUIC header, written again, equals the input; bytes after it do not matter, and a cut header
+/// is invalid.
 pub fn quic(datagram: &[u8]) {
     for short_id_bytes in [0, 1, 8, 20] {
         let found = Header::parse(datagram, short_id_bytes);
@@ -49,7 +50,7 @@ fn long(first: u8, version: u32, destination: &[u8], source: &[u8]) -> Vec<u8> {
     [&[first][..], &version, &length(destination), destination, &length(source), source].concat()
 }
 
-/// A value of SIP stands in front of the empty line, has no space around it, and is the same by either name.
+/// A SIP value is before the empty line, has no space around it, and is the same by either name.
 pub fn sip(datagram: &[u8]) {
     for (name, other) in [("Call-ID", "i"), ("v", "via"), ("X-Other", "x-OTHER"), ("", "")] {
         let found = sip::header(datagram, name);
@@ -64,13 +65,13 @@ pub fn sip(datagram: &[u8]) {
         let mut line = Vec::new();
         sip::unfold(raw, &mut line);
         assert!(!line.contains(&b'\n') && line.len() <= raw.len());
-        // What follows the value does not matter.
+        // Bytes after the value do not matter.
         let longer = [datagram, b"more: 1\r\n\r\n"].concat();
         assert_eq!(sip::header(&longer, name), found);
     }
 }
 
-/// Attributes of RADIUS are those that a plain walk finds.
+/// RADIUS attributes equal those of a simple walk.
 pub fn radius(datagram: &[u8]) {
     let attributes = walk(datagram);
     for number in 0..=u8::MAX {
@@ -109,7 +110,7 @@ fn walk(datagram: &[u8]) -> Vec<(u8, &[u8])> {
     found
 }
 
-/// Sound datagrams, to begin with.
+/// Valid datagrams to start from.
 pub const QUIC: [&[u8]; 5] = [
     b"\xc0\x00\x00\x00\x01\x08\x83\x94\xc8\xf0\x3e\x51\x57\x08\x00\x00\x44\x9e",
     b"\xcf\x00\x00\x00\x01\x00\x08\xf0\x67\xa5\x50\x2a\x42\x62\xb5\x00\x40\x75",

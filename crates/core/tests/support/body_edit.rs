@@ -1,11 +1,11 @@
-//! What holds for text that is replaced in bodies, however they come.
+//! Invariants of text replacement in bodies, in any pieces.
 
 use std::sync::Arc;
 
 use weir_core::body_edit::{BodyEdit, PatternEdit, Rewriter, Searchers, StringEdit, What};
 use weir_http::media_types::MediaTypes;
 
-/// Expressions with what takes the place of their matches.
+/// Expressions with their replacements.
 const PATTERNS: [(&str, &str); 12] = [
     ("ab", "[$0]"),
     ("a[^b]*b", "<$0>"),
@@ -31,10 +31,10 @@ const STRINGS: [&[(&[u8], &[u8])]; 7] = [
     &[(b"cabcabcabcab", b"?"), (b"abcabcabc", b"!")],
 ];
 
-/// Bytes that a match has at most, and that a body may have.
+/// Maximum bytes of a match, and of a body.
 const LIMITS: [(usize, u64); 5] = [(1, 1 << 20), (4, 1 << 20), (7, 23), (64, 1 << 20), (1024, 9)];
 
-/// What is replaced, and by what it is told how to do that plainly.
+/// The edit, and the description from which the simple way computes it.
 struct Case {
     edit: Arc<BodyEdit>,
     plain: Plain,
@@ -90,7 +90,7 @@ fn choose(bytes: &mut &[u8], max: usize) -> usize {
     usize::from(*first) % max
 }
 
-/// A text of few letters, so that much of it is the beginning of something.
+/// A text of few letters, so that many of its parts are prefixes of a match.
 pub fn letters(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|byte| b"aaabbbccc \n\xff"[usize::from(*byte) % 12]).collect()
 }
@@ -121,7 +121,8 @@ fn in_pieces(
     (out, rewriter.is_cut())
 }
 
-/// What a body becomes, found in the plainest way: place by place. `None`: not all of it is rewritten.
+/// The edited body, computed in the simplest way: place by place. `None`: not all of it is
+/// rewritten.
 fn plainly(case: &Case, body: &[u8]) -> Option<Vec<u8>> {
     let (mut out, mut at) = (Vec::new(), 0);
     let size_bytes_max = case.edit.size_bytes_max;
@@ -159,7 +160,8 @@ fn plainly(case: &Case, body: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Cut as `bytes` say, a body becomes what it becomes as a whole, and that is what the plain way makes of it.
+/// Cut as `bytes` say, a body gives the same result as the whole, which equals that of the simple
+/// way.
 pub fn check(bytes: &[u8]) {
     CASES.with(|cases| {
         let mut choices = bytes;

@@ -95,7 +95,7 @@ fn where_looking_takes_too_long_nothing_is_shown() {
     let (secret, found) = ("a".repeat(4_096) + "b", "a".repeat(4_096));
     let secrets = Secrets::from_values([secret.as_bytes()].into_iter());
     for _ in 0..WORK_BYTES_MAX / 4_096 / 2 {
-        // The text is the beginning of a secret.
+        // The text is the prefix of a secret.
         assert_eq!(text(&secrets.without(found.as_bytes())), "***");
     }
     let many = format!("{} ", found).repeat(2);
@@ -104,7 +104,7 @@ fn where_looking_takes_too_long_nothing_is_shown() {
     assert_eq!(text(&secrets.without(b"x")), "***");
 }
 
-/// Data and values of a match, as they are shown.
+/// Data and values of a match, as displayed.
 fn shown(
     secrets: &Secrets<'_>,
     data: &'static str,
@@ -222,7 +222,7 @@ fn variables_that_are_secrets() {
         ("REQUEST_HEADERS:Authorization", true),
         ("REQUEST_HEADERS:Accept", false),
         ("MATCHED_VARS:ARGS:pin", true),
-        // Whose elements they are, nobody knows any more.
+        // The owner of these elements is not known any more.
         ("XML:/*", true),
         ("XML", false),
     ] {

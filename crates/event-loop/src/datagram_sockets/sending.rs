@@ -182,7 +182,8 @@ mod tests {
 
     #[test]
     fn each_datagram_is_sent_once_whatever_is_told_meanwhile() {
-        // One datagram; some that fit the way as a train, and some that do not; more than one train.
+        // One datagram; some that fit the path's MTU as a train, and some that do not; more than
+        // one train.
         for (count, size) in [(1, 10), (5, 10), (5, 1_000), (66, 10), (66, 1_000)] {
             let bytes: Vec<u8> = (0..count).flat_map(|number| vec![number; size]).collect();
             let train = Train { bytes: &bytes, size };

@@ -10,7 +10,7 @@ use crate::token::OwnerKey;
 
 const LISTENER: Owner = Owner::DatagramListener(OwnerKey::new(0));
 
-/// Writes down what it is told, and stops the loop with it.
+/// Records its events, and stops the loop.
 struct Recorder {
     told: Vec<(Owner, Vec<u8>)>,
     failed: Vec<Errno>,
@@ -71,7 +71,7 @@ fn what_is_too_long_is_lost_and_the_socket_goes_on() {
     let long = [0; 65_530];
     assert_eq!(Datagrams::of(&mut io).send(token, Train::one(&long)), Ok(()));
     assert_eq!(Datagrams::of(&mut io).take_lost(), 1);
-    // Nothing of it is left that would wake the loop.
+    // No remaining event would wake the loop.
     let mut events = Vec::with_capacity(8);
     io.kernel.wait(&mut events, Some(0), false).unwrap();
     assert!(events.is_empty(), "{}", events.len());
@@ -83,7 +83,7 @@ fn what_is_too_long_is_lost_and_the_socket_goes_on() {
     run(&mut io, &mut recorder);
     assert_eq!(recorder.told.len(), 1);
     assert!(recorder.failed.is_empty(), "{:?}", recorder.failed);
-    // That nobody is there is the member's, and told once.
+    // A refused port is the member's error, reported once.
     drop(member);
     assert_eq!(Datagrams::of(&mut io).send(token, Train::one(b"anybody?")), Ok(()));
     run(&mut io, &mut recorder);

@@ -380,7 +380,7 @@ mod tests {
     use super::*;
     use crate::sockets::{Endpoint, ListenOptions, connect_datagrams, listen};
 
-    /// A listener at this address, and where it is.
+    /// A listener at this address, and its actual address.
     fn listener(address: &str) -> (UdpSocket, SocketAddr) {
         let address = Endpoint::Datagrams(address.parse().unwrap());
         let mut sockets = listen(address, 1, ListenOptions::default()).unwrap();
@@ -389,7 +389,7 @@ mod tests {
         (socket, address)
     }
 
-    /// All datagrams that have come, and whose they are.
+    /// All received datagrams, and their senders.
     fn received(socket: &UdpSocket, count: usize) -> Vec<(Option<Flow>, Vec<u8>)> {
         let (mut inbox, mut all) = (Inbox::new(), Vec::new());
         while all.len() < count {
@@ -416,7 +416,7 @@ mod tests {
             assert_eq!(all.iter().map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>(), sent);
             let client = member.local_addr().unwrap();
             assert!(all.iter().all(|(flow, _)| *flow == Some(Flow { client, local: None })));
-            // And back to the senders.
+            // And the replies to the senders.
             let mut outbox = crate::datagrams::Outbox::default();
             let token = crate::token::Token::from_data(rustix::event::epoll::EventData::new_u64(7));
             outbox.push(token, Flow { client, local: None }, train);
@@ -444,7 +444,7 @@ mod tests {
             let mut batch = [Outgoing::NOTHING; BATCH_MAX];
             let (_, count) = outbox.batch(0, &mut batch).expect("something");
             assert_eq!(send(socket.as_fd(), &batch[..count], false), Ok(1));
-            // A connected socket takes it from the address asked alone.
+            // A connected socket accepts it only from the address it sent to.
             client.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
             assert_eq!(client.recv(&mut [0; 16]).unwrap(), 6);
         }

@@ -22,13 +22,13 @@ const SINK: Owner = Owner::Client(KEY);
 /// Longest that a scenario may take.
 const SCENARIO: Duration = Duration::from_secs(20);
 
-/// Passes on what one socket sends to the other, and stops it while that takes nothing.
+/// Passes on one socket's bytes to the other, and stops the source while the sink accepts nothing.
 struct Tunnel {
     source: Token,
     sink: Token,
     copied: Vec<usize>,
     passed: Vec<usize>,
-    /// Told when the source is stopped.
+    /// Set when the source is stopped.
     stopped: Option<Sender<()>>,
     ends_when_stopped: bool,
     has_ended: bool,
@@ -110,7 +110,7 @@ fn socket(io: &mut EventLoop, owner: Owner) -> (TcpStream, Token) {
     (peer, io.add_stream(OwnedFd::from(socket).into(), owner).unwrap())
 }
 
-/// A direction that may go straight, and the peers at its ends.
+/// A direction that may be spliced, and the peers at its ends.
 fn tunnel(io: &mut EventLoop) -> (TcpStream, Tunnel, TcpStream) {
     let ((from, source), (to, sink)) = (socket(io, SOURCE), socket(io, SINK));
     io.read_as(source, Reading::Straight(sink));
@@ -142,7 +142,7 @@ fn send(mut from: TcpStream, bytes: usize) -> thread::JoinHandle<()> {
     })
 }
 
-/// Receives to the end, and not before it is told to.
+/// Receives to the end, after a signal to start.
 fn receive(mut to: TcpStream, begins: Option<Receiver<()>>) -> thread::JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut received = Vec::new();
@@ -176,7 +176,7 @@ fn what_the_other_side_does_not_take_waits_in_the_pipe_and_stops_the_source() {
     let (sender, receiver) = (send(from, 32 * MIB), receive(to, Some(begins)));
     io.run(&mut tunnel).unwrap();
     sender.join().unwrap();
-    // The end came behind what was in the pipe.
+    // The end came after the bytes in the pipe.
     assert!(receiver.join().unwrap() == pattern(32 * MIB), "the bytes are others");
     assert_eq!(tunnel.all(), 32 * MIB);
 }
@@ -187,7 +187,7 @@ fn a_pipe_with_bytes_in_it_is_closed_with_its_socket() {
     for closes_sink in [true, false] {
         let (from, mut first, to) = tunnel(&mut io);
         first.ends_when_stopped = true;
-        // As much as no socket takes whose peer does not read.
+        // More than a socket accepts whose peer does not read.
         let sender = thread::spawn(move || {
             let mut from = from;
             from.write_all(&pattern(64 * MIB)).unwrap_err();
@@ -238,7 +238,7 @@ fn when_little_flows_bytes_are_copied_again() {
     let mut io = EventLoop::new().unwrap();
     let (mut from, mut tunnel, mut to) = tunnel(&mut io);
     let peers = thread::spawn(move || {
-        // Each is taken before the next is sent, however large the first is.
+        // Each is received before the next is sent, however large the first is.
         let mut writing = from.try_clone().unwrap();
         let bulk = thread::spawn(move || writing.write_all(&pattern(8 * MIB)).unwrap());
         let mut received = vec![0; 8 * MIB];
@@ -269,7 +269,7 @@ fn a_sink_that_breaks_is_told_of_and_takes_its_pipe_along() {
     tunnel.stopped = Some(stopped);
     let sender = thread::spawn(move || {
         let mut from = from;
-        // It ends when nobody takes it any more.
+        // It ends when the sink accepts nothing any more.
         let _ = from.write_all(&pattern(64 * MIB));
     });
     let breaking = thread::spawn(move || {
@@ -294,7 +294,7 @@ fn send_around_a_mark(from: &mut TcpStream) {
     from.write_all(&bytes[10_000..]).unwrap();
 }
 
-/// The kernel moves nothing beyond the mark, and says that nothing is there, or the end.
+/// The kernel moves nothing beyond the mark, and reports that nothing is available, or the end.
 #[test]
 fn urgent_data_neither_stops_nor_ends_what_is_moved() {
     let mut findings = Vec::new();
@@ -305,7 +305,7 @@ fn urgent_data_neither_stops_nor_ends_what_is_moved() {
             let socket = io.sockets.get(tunnel.source).unwrap();
             socket.straight.as_mut().unwrap().pace = Pace::Spliced { short_fills: 0 };
         }
-        // All of it is there before the first of it is looked at.
+        // All of it has arrived before the first part is examined.
         send_around_a_mark(&mut from);
         if has_ended {
             from.shutdown(Shutdown::Write).unwrap();

@@ -603,7 +603,7 @@ mod tests {
         Clock::at_us(now_ms * 1_000)
     }
 
-    /// Workers' views of one pool: of the same live state, as in a running process.
+    /// Workers' views of one pool, on the same live state as in a running process.
     fn views(pool: &str, workers: usize) -> (LiveTable, Vec<LocalPool>) {
         let text = format!(
             "virtual_servers: {{ v: {{ listen: \"127.0.0.1:8080\", pool: p }} }}\npools: {{ p: {pool} }}\n"
@@ -734,7 +734,7 @@ mod tests {
         assert_eq!(views[0].occupy(&[], at(12_000), Preference::Member(0)), Ok(1));
         members[0].mark_success(12_500);
         assert!(tries(&picks(12_500)) >= 2, "it has its share again");
-        // Neither is a trial without an answer for ever: the next may try.
+        // A trial without an answer does not last for ever either: the next request may try.
         assert!(members[0].mark_failure(13_000, &settings, bounds).is_some());
         assert_eq!(tries(&picks(23_000)), 1);
         assert_eq!(tries(&picks(28_000)), 1);

@@ -289,7 +289,7 @@ mod tests {
         assert!(Rc::ptr_eq(a.other(c.index).expect("c"), &c));
         assert!(Rc::ptr_eq(b.other(c.index).expect("c"), &c));
         assert!(a.other(d.index).is_none() && c.other(a.index).is_none());
-        // What goes with a request is looked at there; others pass requests on as they are.
+        // Sections that apply to a request are examined there; others forward requests unchanged.
         assert!(c.traffic.is_some() && d.traffic.is_none());
     }
 

@@ -143,7 +143,7 @@ mod tests {
         for member in [0, 1, 2] {
             tries.note(member);
         }
-        // The first is gone, and the others have changed places.
+        // The first is gone, and the others have moved.
         tries.renumber(|member| [None, Some(1), Some(0)][member as usize]);
         assert_eq!((tries.tried(), tries.preference), (&[1, 0][..], Preference::Member(0)));
         assert_eq!(tries.count, 3);

@@ -321,7 +321,7 @@ mod tests {
         assert!(tell(&ids, &answer(b"identity"), 1, 0).is_some());
         assert!(ids.look(&short(b"identity"), UNUSED_MS).is_some());
         assert!(ids.look(&short(b"identity"), 2 * UNUSED_MS).is_none());
-        // Told once more it does not end sooner, nor does it become another's.
+        // Learned again it does not end sooner, nor does it move to another member.
         give(&ids, b"identity", 1, 0);
         assert!(tell(&ids, &answer(b"identity"), 0, 0).is_some());
         assert_eq!(ids.find(&short(b"identity"), 50_000), Some(1));
@@ -334,7 +334,7 @@ mod tests {
         let id = |number: u64| number.to_be_bytes();
         let mut live: Vec<KnownId> =
             (0..LIVE).map(|number| give(&ids, &id(number), 1, 0)).collect();
-        // A hundred times as many as there is room for, while the live ones are refreshed.
+        // A hundred times the capacity, while the live ones are refreshed.
         for second in 0..60 {
             let now_ms = 1_000 * second;
             for stranger in 0..1_000 {

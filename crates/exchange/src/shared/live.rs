@@ -640,7 +640,7 @@ mod tests {
         assert_eq!(second.departed.members().count(), 2);
         drop(first);
         assert_eq!(second.departed.members().count(), 1, "nobody holds the other");
-        // It is remembered over a table that knows nothing of it.
+        // It is remembered over a table without an entry for it.
         let third = table("[ 127.0.0.1:4 ]", Some(&second));
         drop(second);
         let fourth = table("[ 127.0.0.1:1, 127.0.0.1:2 ]", Some(&third));

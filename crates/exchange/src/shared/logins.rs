@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn who_was_right_is_known_for_a_while() {
-        // At the wrap of the time, too.
+        // Also when the time wraps around.
         for now_s in [0, 1, 1_000, TIME_MASK - 10, TIME_MASK, TIME_MASK + 1, 1 << 40] {
             let known = Known::default();
             assert!(!known.has(&tag(1), now_s));

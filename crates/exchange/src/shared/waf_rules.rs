@@ -97,7 +97,7 @@ mod tests {
         }
         assert_eq!(found(&first), [(920_350, 1), (942_100, 2)]);
         let second = WafRules::of_numbers(BTreeSet::from([7, 942_100]), Some(&first));
-        // A worker that has not yet heard of the new table.
+        // A worker that has not received the new table yet.
         first.count_one(942_100);
         second.count_one(7);
         assert_eq!(found(&second), [(7, 1), (942_100, 3)]);

@@ -1,4 +1,4 @@
-//! What the fake world does with a member: connections, requests on them, and how they are left.
+//! The simulated world's side of members: connections, requests on them, and their release.
 
 use std::rc::Rc;
 
@@ -18,9 +18,9 @@ use super::member::{MemberConnection, MemberStream};
 use super::model::Attempt;
 use super::world::{World, end_of_chunks};
 
-/// A kept connection is used for what cannot be repeated if it rests for less than that.
+/// A kept connection carries a non-repeatable request if it has rested for less than this.
 const UNREPEATABLE_REUSE_IDLE_MS: u64 = 1_000;
-/// A body of so many bytes goes with its head.
+/// A body of at most this many bytes is sent with its head.
 const SMALL_BYTES: usize = 4_096;
 
 /// Gets a connection to a member: a kept one, or a new one.
@@ -214,7 +214,7 @@ fn send_on_stream(world: &mut World, ends: &Ends, data: &[u8], end: End<'_>) {
     send(world, ends, &data[..out]);
 }
 
-/// Sends what waits of a request, as the window lets it out. Whether anything waited.
+/// Sends waiting bytes of a request, as the window allows. Returns whether any waited.
 pub fn let_out(world: &mut World, ends: &Ends) -> bool {
     let Some(connection) = world.member(ends) else { return false };
     let attempt = connection.attempt;
@@ -255,13 +255,13 @@ pub fn ask_again(world: &mut World, ends: &mut Ends, request: &mut Request, unse
     }
 }
 
-/// Whether a stream is to come that is not opened before the member's SETTINGS are known.
+/// Whether a stream waits for the member's SETTINGS before it is opened.
 pub fn awaits_settings(world: &mut World, ends: &Ends, request: &Request) -> bool {
     let stream = world.member(ends).and_then(|it| it.stream.as_ref());
     stream.is_some_and(|stream| !stream.is_opened) && request.websocket.is_some()
 }
 
-/// Asks for a WebSocket, as soon as it is known whether the member takes that.
+/// Requests a WebSocket, as soon as it is known whether the member supports it.
 pub fn ask_for_tunnel(world: &mut World, ends: &Ends, request: &Request) {
     let connection = ends.attempt.connection;
     match world.member(ends).and_then(|it| it.takes_tunnels) {
@@ -299,7 +299,7 @@ pub fn half_close(world: &mut World, ends: &Ends) {
     }
 }
 
-/// Until when a member has time to take more.
+/// Until when a member has time to accept more.
 pub fn patience_until_ms(world: &mut World, ends: &Ends, timeout_ms: u64) -> u64 {
     let Some(connection) = world.member(ends) else { return 0 };
     let (progress_ms, is_queued) = (connection.progress_ms, !connection.queued.is_empty());
@@ -311,7 +311,8 @@ pub fn patience_until_ms(world: &mut World, ends: &Ends, timeout_ms: u64) -> u64
     }
 }
 
-/// Leaves the connection to the member. Whether something of the request was sent on its stream.
+/// Releases the connection to the member. Returns whether any of the request was sent on its
+/// stream.
 pub fn release(world: &mut World, ends: &mut Ends, how: Release) -> bool {
     let Some(key) = ends.attempt.connection.take() else { return false };
     let now_ms = world.now_ms();
@@ -321,7 +322,7 @@ pub fn release(world: &mut World, ends: &mut Ends, how: Release) -> bool {
     if stream.is_some() {
         let was_opened = connection.stream.take().is_some_and(|stream| stream.is_opened);
         (connection.exchange, connection.idle_since_ms) = (None, now_ms);
-        // What was sent of it before says nothing of the next.
+        // Bytes sent before are no evidence about the next.
         connection.queued.clear();
         if !connection.is_connecting {
             connection.due_ms = None;

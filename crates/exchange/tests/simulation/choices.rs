@@ -1,13 +1,13 @@
-//! Who chooses what happens.
+//! The source of choices.
 
 use weir_testing::Random;
 
-/// Chooses what happens.
+/// Chooses the next event.
 pub trait Choices {
     /// A number in `0..end`.
     fn below(&mut self, end: usize) -> usize;
 
-    /// Whether there is nothing more to choose.
+    /// Whether there are no more choices.
     fn is_over(&self) -> bool {
         false
     }
@@ -19,7 +19,7 @@ impl Choices for Random {
     }
 }
 
-/// What a fuzzer wants: a byte for each choice.
+/// A fuzzer's input: a byte for each choice.
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl Choices for Bytes<'_> {
@@ -34,11 +34,11 @@ impl Choices for Bytes<'_> {
     }
 }
 
-/// All sequences of so many choices, one after another.
+/// All sequences of this many choices, one after another.
 pub struct Sequences {
-    /// What was chosen, of how many.
+    /// The choices made, each with the number of options.
     chosen: Vec<(usize, usize)>,
-    /// How many of them are made.
+    /// Number of choices made.
     made: usize,
     length_max: usize,
 }
@@ -49,7 +49,7 @@ impl Sequences {
         Self { chosen: Vec::new(), made: 0, length_max }
     }
 
-    /// Turns to the next. False: there is none.
+    /// Advances to the next. False: there is none.
     pub fn advance(&mut self) -> bool {
         self.made = 0;
         while let Some((choice, end)) = self.chosen.pop() {

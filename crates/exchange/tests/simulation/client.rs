@@ -6,20 +6,20 @@ use weir_exchange::parts::pieces::Pieces;
 
 use super::plan::Plan;
 
-/// What a client has got.
+/// Data received by a client.
 #[derive(Debug, Default)]
 pub struct Got {
     /// Heads of interim responses.
     pub interims: usize,
-    /// The status of the one final head; 0: none has come.
+    /// The status of the one final head; 0: none has arrived.
     pub status: u16,
     /// The head was written, and has yet to go out.
     pub is_head_written: bool,
-    /// Weir has made the response.
+    /// Weir generated the response.
     pub is_own: bool,
     /// Bytes of the body, or of the tunnel.
     pub bytes: usize,
-    /// The end of it, behind all of them.
+    /// The end, after all of them.
     pub has_end: bool,
     /// It ends with the connection.
     pub is_until_close: bool,
@@ -29,37 +29,37 @@ pub struct Got {
 
 /// The stream of a client of HTTP/2.
 pub struct ClientStream {
-    /// So many bytes more the client lets out.
+    /// Bytes that the client's window still allows.
     pub allowance: usize,
-    /// Bytes that wait for that.
+    /// Bytes that wait for the window.
     pub pending: usize,
     /// The end waits with them.
     pub is_end_pending: bool,
-    /// What has nowhere to go yet.
+    /// Bytes that cannot be sent yet.
     pub held: Vec<u8>,
-    /// What follows that.
+    /// The part that follows.
     pub held_end: OwnedEnd,
-    /// Bytes of the request whose window is not given back.
+    /// Bytes of the request that were not returned to the window.
     pub unreleased: usize,
     /// The client of a tunnel knows that its member sends nothing more.
     pub is_end_told: bool,
-    /// Since when its window has let nothing out.
+    /// Since when its window has been closed.
     pub stalled_ms: u64,
 }
 
-/// A client, and what weir knows of its connection.
+/// A client, and weir's state of its connection.
 pub struct Client {
     /// Its stream, with HTTP/2.
     pub stream: Option<ClientStream>,
-    /// It takes nothing of its connection for now.
+    /// It does not read from its connection for now.
     pub is_slow: bool,
-    /// Bytes that it has not taken.
+    /// Bytes that it has not read.
     pub queued: usize,
-    /// When it has last taken something.
+    /// When it last read something.
     pub progress_ms: u64,
-    /// It is not read.
+    /// Weir does not read from it.
     pub is_paused: bool,
-    /// Bytes that it has sent, and so many of them the transaction has seen.
+    /// Bytes that it has sent, and how many of them the transaction has seen.
     pub sent: usize,
     pub used: usize,
     /// It has sent the end of its body, and the transaction has seen that.
@@ -67,7 +67,7 @@ pub struct Client {
     pub is_end_used: bool,
     /// It has ended its connection.
     pub has_ended: bool,
-    /// What was kept of it is looked at when the call has returned.
+    /// Its buffered bytes are examined after the call has returned.
     pub goes_on: bool,
     /// When it must have done something.
     pub due_ms: Option<u64>,
@@ -76,7 +76,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// One that has sent the head of its request.
+    /// A client that has sent the head of its request.
     pub fn new(plan: &Plan, now_ms: u64) -> Self {
         let stream = plan.has_http2_client.then(|| ClientStream {
             allowance: usize::MAX,
@@ -105,12 +105,12 @@ impl Client {
         }
     }
 
-    /// Whether something that it has sent was kept.
+    /// Whether some of its bytes are buffered.
     pub fn has_input(&self) -> bool {
         self.stream.is_none() && (self.used < self.sent || self.has_sent_end && !self.is_end_used)
     }
 
-    /// Whether it takes what it is sent.
+    /// Whether it reads its bytes.
     pub fn lag(&self) -> Lag {
         match &self.stream {
             Some(stream) if stream.pending > 0 => Lag::Behind,
@@ -130,7 +130,7 @@ impl Client {
         }
     }
 
-    /// It gets data, and perhaps the end. What is its member's is what the plan says.
+    /// It receives data, and perhaps the end. Data of its member follows the plan.
     pub fn get(&mut self, plan: &Plan, (input, pieces): (&[u8], &Pieces), end: End<'_>) {
         let got = &mut self.got;
         assert!(!got.has_end, "nothing follows the end");
@@ -143,7 +143,7 @@ impl Client {
         got.has_end = !matches!(end, End::No);
     }
 
-    /// Bytes go out on its stream, as far as its window lets them.
+    /// Bytes go out on its stream, as its window allows.
     pub fn deliver(&mut self, bytes: usize, is_end: bool, now_ms: u64) {
         let Some(stream) = &mut self.stream else { return };
         let sent = if stream.pending > 0 { 0 } else { bytes.min(stream.allowance) };
@@ -158,7 +158,7 @@ impl Client {
         self.queue(sent, now_ms);
     }
 
-    /// Whether all that it was sent is on its way.
+    /// Whether all of its bytes were sent.
     pub fn is_delivered(&self) -> bool {
         self.stream.as_ref().is_none_or(|stream| stream.pending == 0)
     }

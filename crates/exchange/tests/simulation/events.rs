@@ -1,4 +1,4 @@
-//! What can happen in a state, and no more.
+//! The events possible in a state.
 
 use weir_exchange::parts::failure::MemberFailure;
 use weir_exchange::transaction::Transaction;
@@ -14,26 +14,26 @@ use super::{from_client, from_member, from_service, from_worker};
 /// A window that opens a little.
 const LITTLE_BYTES: usize = 5;
 
-/// Something that happens.
+/// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// A piece of the request's body, or of the tunnel.
     ClientSends,
     /// All that is left of it, and the end.
     ClientSendsRest,
-    /// What is no body.
+    /// A malformed body.
     ClientSendsGarbage,
-    /// It takes nothing more for now.
+    /// It stops reading for now.
     ClientStops,
-    /// It takes everything.
+    /// It reads everything.
     ClientTakes,
-    /// The window of its stream is shut, opens a little, opens.
+    /// The window of its stream is closed, opens a little, opens.
     ClientShuts,
     ClientOpensALittle,
     ClientOpens,
     /// The end of its connection, or of its half of a tunnel.
     ClientEnds,
-    /// It knows the answer, and ends its request short.
+    /// It knows the answer, and ends its request early.
     ClientCuts,
     /// It is gone.
     ClientLeaves,
@@ -41,28 +41,28 @@ pub enum Event {
     MemberConnects,
     /// It cannot be opened.
     MemberRefuses,
-    /// It takes nothing more for now.
+    /// It stops reading for now.
     MemberStops,
-    /// It takes everything.
+    /// It reads everything.
     MemberTakes,
-    /// The window of its stream is shut, opens a little, opens.
+    /// The window of its stream is closed, opens a little, opens.
     MemberShuts,
     MemberOpensALittle,
     MemberOpens,
-    /// Its SETTINGS: it takes extended CONNECT, or not.
+    /// Its SETTINGS: it supports extended CONNECT, or not.
     MemberTakesTunnels,
     MemberTakesNoTunnels,
     /// An interim response.
     MemberSaysInterim,
-    /// It agrees to a tunnel.
+    /// It accepts a tunnel.
     MemberSwitches,
     /// The head of a response, and a piece of its body.
     MemberResponds,
     /// The head of a response, and all of its body.
     MemberRespondsWhole,
-    /// A response that has no body, 304.
+    /// A response without a body, 304.
     MemberRespondsBare,
-    /// The head of a response by which it fails, 503.
+    /// The head of a response that counts as a failure, 503.
     MemberFails,
     /// A piece of the body, or of the tunnel.
     MemberSends,
@@ -74,19 +74,19 @@ pub enum Event {
     MemberBreaks,
     /// It resets its stream.
     MemberResets,
-    /// It has not read its stream.
+    /// It reports its stream as unprocessed.
     MemberHasNotRead,
-    /// It has ended its half, and wants nothing more of the other.
+    /// It has ended its half, and does not want the rest of the other.
     MemberLeaves,
-    /// What it sends is none of this.
+    /// It sends invalid bytes.
     MemberSendsGarbage,
-    /// The service that is asked lets it in, does not, fails.
+    /// The authorisation service allows the request, denies it, or fails.
     ServiceLetsIn,
     ServiceDenies,
     ServiceFails,
     /// A place becomes free.
     PlaceIsFreed,
-    /// Time passes until something is due.
+    /// Time passes until a timer expires.
     TimePasses,
     /// The process is told to stop, and stops.
     Drains,
@@ -96,7 +96,7 @@ pub enum Event {
 use Event::*;
 
 impl Event {
-    /// Whether nothing much can come after it.
+    /// Whether few events can follow it.
     pub fn is_rash(self) -> bool {
         matches!(
             self,
@@ -117,7 +117,7 @@ impl Event {
         )
     }
 
-    /// Whether something is lost by it that nobody has to lose.
+    /// Whether it is an avoidable loss.
     fn spoils(self, plan: &Plan) -> bool {
         if matches!(self, MemberSwitches | MemberResponds | MemberRespondsWhole | MemberFails) {
             return plan.is_tunnel() != (self == MemberSwitches);
@@ -147,13 +147,13 @@ impl Event {
     }
 }
 
-/// How much of a body is left, and how much of that comes next.
+/// How much of a body is left, and how much of that arrives next.
 fn next(body: &Body, sent: usize) -> (usize, usize) {
     let rest = body.bytes.saturating_sub(sent);
     (rest, rest.min(body.piece))
 }
 
-/// What can happen now.
+/// The events possible now.
 pub fn possible(router: &Router, into: &mut Vec<Event>) {
     into.clear();
     let Some(it) = &router.it else { return };
@@ -223,7 +223,7 @@ fn client_takes(client: &Client, into: &mut Vec<Event>) {
 
 fn client_ends(router: &Router, it: &Transaction, into: &mut Vec<Event>) {
     let client = &router.world.client;
-    // The end is read behind all that was sent.
+    // The end is read after all sent bytes.
     let is_read = !client.is_paused && client.stream.is_none();
     if is_read
         && !client.has_ended
@@ -251,7 +251,7 @@ fn member_takes(connection: &MemberConnection, into: &mut Vec<Event>) {
     }
 }
 
-/// Bytes that a member may send; `None`: it is not read.
+/// Bytes that a member may send; `None`: weir does not read from it.
 fn room(connection: &MemberConnection) -> Option<usize> {
     if connection.is_connecting || connection.is_paused {
         return None;
@@ -321,7 +321,7 @@ fn member_of_tunnel(router: &Router, connection: &MemberConnection, into: &mut V
     into.push(MemberEnds);
 }
 
-/// Lets it happen.
+/// Applies the event.
 pub fn happen(router: &mut Router, event: Event) {
     router.pass_ms(1);
     router.world.book.is_spoiled |= event.spoils(&router.world.plan);
@@ -345,7 +345,7 @@ fn of_client(router: &mut Router, event: Event) {
     let (rest, piece) = next(&plan.request, router.world.client.sent);
     match event {
         ClientSends => from_client::sends(router, piece, false),
-        // A connection of HTTP/1 is not read beyond what a body may have.
+        // An HTTP/1 connection is not read beyond the limit of a body.
         ClientSendsRest
             if plan.request.bytes > BODY_BYTES_MAX && plan.has_body() && !plan.has_http2_client =>
         {

@@ -1,4 +1,4 @@
-//! What a client does, as its connection tells the transaction.
+//! The client's actions, as its connection reports them to the transaction.
 
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::ends::LetOut;
@@ -29,7 +29,7 @@ pub fn sends(router: &mut Router, bytes: usize, is_end: bool) {
     router.with(|it, at| it.client_data(at, data, end));
 }
 
-/// Looks at what it has sent, with HTTP/1.
+/// Examines its sent bytes, with HTTP/1.
 pub fn input(router: &mut Router) {
     let plan = router.world.plan;
     let client = &mut router.world.client;
@@ -63,7 +63,7 @@ pub fn input(router: &mut Router) {
     }
 }
 
-/// It may send on: what it has sent already is looked at, and the end that may be behind it.
+/// It may continue sending: its buffered bytes are examined, and the end that may follow them.
 pub fn goes_on(router: &mut Router) {
     if router.world.client.has_input() {
         input(router);
@@ -73,7 +73,7 @@ pub fn goes_on(router: &mut Router) {
     }
 }
 
-/// What it sends is malformed, or too large.
+/// Its bytes are malformed, or too many.
 pub fn sends_garbage(router: &mut Router) {
     if router.world.client.stream.is_some() {
         return router.with(|it, at| it.abandon(at, Termination::ClientMalformed));
@@ -81,7 +81,7 @@ pub fn sends_garbage(router: &mut Router) {
     router.with_http(|it, at| it.respond(at, 400, Termination::ClientMalformed));
 }
 
-/// It has taken everything that was sent on its connection.
+/// It has read everything that was sent on its connection.
 pub fn takes(router: &mut Router) {
     let now_ms = router.world.now_ms();
     let client = &mut router.world.client;
@@ -102,7 +102,7 @@ pub fn takes(router: &mut Router) {
     }
 }
 
-/// The window of its stream lets out so many bytes more.
+/// The window of its stream opens by this many bytes.
 pub fn opens(router: &mut Router, bytes: usize) {
     if let Some(stream) = &mut router.world.client.stream {
         stream.allowance = stream.allowance.saturating_add(bytes);
@@ -141,7 +141,7 @@ pub fn ends(router: &mut Router) {
     router.with(|it, at| it.client_finished(at));
 }
 
-/// It ends its stream short, since it knows the answer.
+/// It ends its stream early, because it knows the answer.
 pub fn cuts(router: &mut Router) {
     router.world.client.has_sent_end = true;
     router.with(|it, at| it.client_cut(at));

@@ -1,4 +1,4 @@
-//! What a member does, as its connection tells the transaction.
+//! The member's actions, as its connection reports them to the transaction.
 
 use weir_exchange::edge::{Edge, Flow, Side};
 use weir_exchange::parts::end::End;
@@ -25,7 +25,7 @@ fn is_stream(router: &Router) -> bool {
     router.ends().is_some_and(|ends| ends.attempt.member_stream.is_some())
 }
 
-/// Its connection is open, and takes what was queued.
+/// Its connection is open, and accepts the queued bytes.
 pub fn connects(router: &mut Router) {
     let now_us = router.world.clock.now_us();
     let Some(connection) = connection(router) else { return };
@@ -56,7 +56,7 @@ pub fn connects(router: &mut Router) {
     takes(router);
 }
 
-/// It takes everything that was sent on its connection.
+/// It reads everything that was sent on its connection.
 pub fn takes(router: &mut Router) {
     let now_ms = router.world.now_ms();
     let Some(connection) = connection(router) else { return };
@@ -101,7 +101,7 @@ fn stream_took(router: &mut Router) {
     }
 }
 
-/// The window of its stream lets out so many bytes more.
+/// The window of its stream opens by this many bytes.
 pub fn opens(router: &mut Router, bytes: usize) {
     let stream = connection(router).and_then(|it| it.stream.as_mut());
     let Some(stream) = stream else { return };
@@ -109,7 +109,7 @@ pub fn opens(router: &mut Router, bytes: usize) {
     router.let_request_out();
 }
 
-/// It says whether it takes extended CONNECT.
+/// It announces whether it supports extended CONNECT.
 pub fn says(router: &mut Router, takes_tunnels: bool) {
     let Some(connection) = connection(router) else { return };
     connection.takes_tunnels = Some(takes_tunnels);
@@ -123,7 +123,7 @@ pub fn says(router: &mut Router, takes_tunnels: bool) {
     }
 }
 
-/// Bytes of an answer come. False: to what was not asked.
+/// Bytes of an answer arrive. False: without a request.
 fn answers(router: &mut Router) -> bool {
     let Some(connection) = connection(router) else { return false };
     let (attempt, sent_bytes) = (connection.attempt, connection.sent_bytes);
@@ -151,7 +151,7 @@ pub fn says_interim(router: &mut Router) {
     }
 }
 
-/// It agrees to another protocol, which it was offered or not.
+/// It switches to another protocol, offered or not.
 pub fn switches(router: &mut Router) {
     if !answers(router) {
         return;
@@ -167,7 +167,7 @@ pub fn switches(router: &mut Router) {
     });
 }
 
-/// The head of its response, with so many bytes of the body.
+/// The head of its response, with this many bytes of the body.
 pub fn responds(router: &mut Router, status: u16, bytes: usize, is_end: bool) {
     if !answers(router) {
         return;
@@ -189,7 +189,7 @@ pub fn responds(router: &mut Router, status: u16, bytes: usize, is_end: bool) {
     }
     let message = router.with_http(|it, at| it.begin_response(at, &mut head, (&text, body)));
     if router.http().is_some_and(|it| it.phase == Phase::AwaitHead && !it.is_over()) {
-        // Another member is asked in its place.
+        // Another member is tried instead.
         return;
     }
     if let Some(attempt) = attempt {
@@ -198,7 +198,7 @@ pub fn responds(router: &mut Router, status: u16, bytes: usize, is_end: bool) {
     if !is_on_stream {
         return passes(router, message, bytes, is_end);
     }
-    // On a stream data comes behind the head, in a frame of its own.
+    // On a stream data follows the head in a frame of its own.
     let end = if is_end && bytes == 0 { End::Data } else { End::No };
     router.world.book.has_response_end |= !matches!(end, End::No);
     router.with_http(|it, at| it.member_body(at, message, b"", end));
@@ -241,7 +241,7 @@ fn count_sent(router: &mut Router, bytes: usize) -> &'static [u8] {
     data
 }
 
-/// Some of a response's body passes on, on a connection of HTTP/1.
+/// Part of a response's body is forwarded, on an HTTP/1 connection.
 fn passes(router: &mut Router, head: Message, bytes: usize, is_end: bool) {
     let plan = router.world.plan;
     let data = count_sent(router, bytes);
@@ -294,7 +294,7 @@ pub fn ends(router: &mut Router) {
     router.with_http(|it, at| it.response_done(at, true));
 }
 
-/// What it sends is nothing that can be used.
+/// Its bytes are invalid.
 pub fn fails(router: &mut Router, why: MemberFailure) {
     if !is_stream(router) {
         return router.connection_lost(why);
@@ -305,7 +305,7 @@ pub fn fails(router: &mut Router, why: MemberFailure) {
     router.with(|it, at| it.stream_lost(at, why, false));
 }
 
-/// It has not read the request.
+/// It has not processed the request.
 pub fn has_not_read(router: &mut Router) {
     let Some(connection) = connection(router) else { return };
     let attempt = connection.attempt;
@@ -313,7 +313,7 @@ pub fn has_not_read(router: &mut Router) {
     router.with(|it, at| it.stream_lost(at, MemberFailure::Abort, true));
 }
 
-/// It has ended its half of a tunnel, and wants nothing more of the other.
+/// It has ended its half of a tunnel, and does not want the rest of the other.
 pub fn leaves(router: &mut Router) {
     if !router.with_tunnel(|it, at| it.member_left(at)) {
         fails(router, MemberFailure::Abort);

@@ -1,4 +1,4 @@
-//! What a service says that is asked about a request, and what becomes of the question.
+//! The answers of an authorisation service, and the fate of the question.
 
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::parts::aside::Reply;
@@ -11,7 +11,7 @@ use super::router::Router;
 
 const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
 
-/// Does what the transaction has asked for.
+/// Executes the transaction's request to the service.
 pub fn run(router: &mut Router, errand: &Errand) {
     match errand {
         Errand::Client(_) => unreachable!("the client goes on by itself here"),

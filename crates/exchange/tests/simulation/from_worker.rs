@@ -1,4 +1,5 @@
-//! What happens to a transaction that neither of its ends has done: its turn, its time, the end of its connection.
+//! Events of a transaction caused by neither of its ends: its turn, its timer, the end of its
+//! connection.
 
 use std::rc::Rc;
 
@@ -12,7 +13,7 @@ use weir_exchange::termination::Termination;
 use super::asking;
 use super::router::Router;
 
-/// Serves it if its turn or its time has come.
+/// Serves it if its turn has come or its timer has expired.
 pub fn serve_waiting(router: &mut Router) {
     let now = router.world.clock;
     if router.world.delayed_until_us.is_some_and(|until_us| until_us <= now.now_us()) {
@@ -41,18 +42,18 @@ pub fn serve_waiting(router: &mut Router) {
     router.with(|it, at| it.go_on(at));
 }
 
-/// What is due first, and when.
+/// The first timer, and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Due {
     Client,
     /// The connection of a client that speaks HTTP/2.
     ClientConnection,
     Member,
-    /// Its turn, or the end of its time in line.
+    /// Its turn, or its timeout in the queue.
     Worker,
 }
 
-/// Whether anything is due at some time.
+/// Whether any timer is set.
 pub fn is_anything_due(router: &Router) -> bool {
     first_due(router).is_some()
 }
@@ -75,7 +76,7 @@ fn first_due(router: &Router) -> Option<(u64, Due)> {
     dues.into_iter().filter_map(|(at_ms, due)| Some((at_ms?, due))).min_by_key(|(at_ms, _)| *at_ms)
 }
 
-/// Time passes until something is due.
+/// Time passes until a timer expires.
 pub fn time_passes(router: &mut Router) {
     let Some((at_ms, due)) = first_due(router) else { return };
     router.pass_ms(at_ms.saturating_sub(router.world.now_ms()));
@@ -123,7 +124,7 @@ fn member_timer(router: &mut Router) {
     }
 }
 
-/// A connection to a member is of no use any more: its transaction goes on elsewhere or ends.
+/// A connection to a member has become useless: its transaction continues elsewhere or ends.
 pub fn connection_lost(router: &mut Router, why: MemberFailure) {
     let Some(it) = &mut router.it else { return };
     let ends = it.ends_mut();

@@ -1,4 +1,5 @@
-//! The line of a pool, in which one transaction may wait, and others who have the places that it waits for.
+//! The queue of a pool, in which one transaction may wait, and other requests with the places that
+//! it waits for.
 
 use std::rc::Rc;
 
@@ -10,19 +11,19 @@ use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::parked::Parked;
 use weir_exchange::parts::tries::Lease;
 
-/// Who waits for a place, and who has one.
+/// The waiting transaction, and the occupied places.
 #[derive(Default)]
 pub struct Queue {
-    /// In line.
+    /// In the queue.
     line: Option<Line<ExchangeKey>>,
-    /// Beside it, until then.
+    /// Outside the queue, until this time.
     beside: Option<(ExchangeKey, u64)>,
-    /// Places that others have.
+    /// Places occupied by others.
     others: Vec<Lease>,
 }
 
 impl Queue {
-    /// Others take all places of this pool.
+    /// Others occupy all places of this pool.
     pub fn fill(&mut self, pool: &Rc<LocalPool>, now: Clock) {
         while self.others.len() < 8
             && let Ok(member) = pool.occupy(&[], now, Preference::Any)
@@ -31,7 +32,7 @@ impl Queue {
         }
     }
 
-    /// Places that others have.
+    /// Places occupied by others.
     pub fn others(&self) -> usize {
         self.others.len()
     }
@@ -41,18 +42,18 @@ impl Queue {
         self.others.pop();
     }
 
-    /// Whether somebody waits.
+    /// Whether a transaction waits.
     pub fn is_empty(&self) -> bool {
         self.line.as_ref().is_none_or(Line::is_empty) && self.beside.is_none()
     }
 
-    /// Until when somebody waits.
+    /// Until when a transaction waits.
     pub fn due_ms(&self) -> Option<u64> {
         let in_line = self.line.as_ref().and_then(Line::next_deadline_ms);
         in_line.or(self.beside.map(|(_, until_ms)| until_ms))
     }
 
-    /// Lets a transaction wait. False: it cannot.
+    /// Queues a transaction. False: it cannot wait.
     pub fn join(
         &mut self,
         ends: &mut Ends,
@@ -92,7 +93,7 @@ impl Queue {
         self.publish(pool);
     }
 
-    /// Its turn has come, or its time is over.
+    /// Its turn has come, or its timeout has expired.
     pub fn take_out(&mut self, pool: &LocalPool) {
         if self.beside.take().is_none() {
             let first = self.line.as_mut().and_then(Line::pop);

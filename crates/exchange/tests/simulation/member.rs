@@ -8,22 +8,22 @@ use weir_exchange::parts::end::OwnedEnd;
 pub struct MemberStream {
     /// Its head is written.
     pub is_opened: bool,
-    /// So many bytes more the member lets out.
+    /// Bytes that the member's window still allows.
     pub allowance: usize,
-    /// Bytes that wait for that.
+    /// Bytes that wait for the window.
     pub pending: Vec<u8>,
     /// The end waits with them.
     pub pending_end: OwnedEnd,
-    /// The client waits for the member to take what there is of the request.
+    /// The client waits until the member has accepted the available bytes of the request.
     pub was_backed_up: bool,
     /// The member of a tunnel knows that its client sends nothing more.
     pub is_end_told: bool,
-    /// Bytes of the response whose window is not given back.
+    /// Bytes of the response that were not returned to the window.
     pub unreleased: usize,
 }
 
 impl MemberStream {
-    /// One that is not opened.
+    /// A stream that is not open.
     pub fn new() -> Self {
         Self {
             is_opened: false,
@@ -39,21 +39,21 @@ impl MemberStream {
 
 /// A connection to a member.
 pub struct MemberConnection {
-    /// Which member of its pool.
+    /// Index of the member in its pool.
     pub member: u32,
-    /// Whose request it carries.
+    /// The owner of the request that it carries.
     pub exchange: Option<ExchangeKey>,
     /// It is not open yet.
     pub is_connecting: bool,
-    /// It takes nothing for now.
+    /// It does not read for now.
     pub is_slow: bool,
-    /// What it has not taken.
+    /// Bytes that it has not read.
     pub queued: Vec<u8>,
-    /// Bytes that it has taken.
+    /// Bytes that it has read.
     pub sent_bytes: u64,
-    /// When it has last taken something.
+    /// When it last read something.
     pub progress_ms: u64,
-    /// It is not read.
+    /// Weir does not read from it.
     pub is_paused: bool,
     /// It has served a request, and carries none since.
     pub idle_since_ms: u64,
@@ -63,16 +63,16 @@ pub struct MemberConnection {
     pub due_ms: Option<u64>,
     /// It speaks HTTP/2.
     pub is_http2: bool,
-    /// Whether it takes extended CONNECT; `None`: it has not said.
+    /// Whether it supports extended CONNECT; `None`: not announced yet.
     pub takes_tunnels: Option<bool>,
     /// The stream of the exchange, with HTTP/2.
     pub stream: Option<MemberStream>,
-    /// The exchange's try of it, in the model.
+    /// The exchange's try at this member, in the model.
     pub attempt: usize,
 }
 
 impl MemberConnection {
-    /// One that is being opened.
+    /// A connection that is being opened.
     pub fn opening(member: u32, is_http2: bool, now_ms: u64) -> Self {
         Self {
             member,
@@ -93,7 +93,7 @@ impl MemberConnection {
         }
     }
 
-    /// Sends bytes. Whether it takes some of them at once.
+    /// Sends bytes. Returns whether some of them are accepted at once.
     pub fn send(&mut self, bytes: &[u8], now_ms: u64) -> bool {
         let waits = self.is_connecting || self.is_slow || !self.queued.is_empty();
         if waits && !bytes.is_empty() {
@@ -107,7 +107,7 @@ impl MemberConnection {
         !bytes.is_empty()
     }
 
-    /// Takes what was queued. Whether there was something.
+    /// Accepts the queued bytes. Returns whether there were any.
     pub fn take_all(&mut self, now_ms: u64) -> bool {
         let bytes = std::mem::take(&mut self.queued);
         self.sent_bytes += bytes.len() as u64;
@@ -115,7 +115,7 @@ impl MemberConnection {
         !bytes.is_empty()
     }
 
-    /// Whether it takes what it is sent. Who asks waits for it from then on.
+    /// Whether it reads its bytes. The caller waits for it from then on.
     pub fn lag(&mut self) -> Lag {
         let is_queued = !self.queued.is_empty();
         let Some(stream) = &mut self.stream else {

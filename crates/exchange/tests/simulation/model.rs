@@ -1,4 +1,5 @@
-//! What must hold, whatever happens: an account of its own of what was asked for, kept apart from the transaction's.
+//! Invariants of all runs: an independent account of the requested actions, separate from the
+//! transaction's.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -14,20 +15,20 @@ use super::client::Client;
 use super::plan::{Ask, Framed, Plan};
 use super::scene::{BODY_BYTES_MAX, Scene, Server};
 
-/// Members take targets as they come; nothing in them is raw.
+/// Members get targets as received; nothing in them is raw.
 const KEPT: TargetForm = TargetForm { path: PathForm::Keep, raw_bytes: RawBytes::Refuse };
 const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
 
 /// Heads are shorter.
 const HEAD_BYTES_MAX: usize = 300;
-/// A request is tried so often at most: with each member that it may have, on a kept connection that has gone stale and on
-/// a new one, and once more where it was not read.
+/// Maximum number of tries of a request: with each eligible member, on a stale kept connection and
+/// on a new one, and once more if it was not processed.
 const ATTEMPTS_MAX: usize = 2 * 3 + 1;
 
-/// A try of a member: what was sent to it.
+/// A try at a member: the bytes sent to it.
 #[derive(Default)]
 pub struct Attempt {
-    /// As HTTP/1 sends it; on a stream the body behind the head is bare.
+    /// As sent by HTTP/1; on a stream the body follows the head without framing.
     pub bytes: Vec<u8>,
     /// Length of the head, on a stream.
     pub stream_head: Option<usize>,
@@ -37,41 +38,41 @@ pub struct Attempt {
     pub has_trailers: bool,
     /// Something of it has reached the member.
     pub is_reached: bool,
-    /// The member has said that it did not read it.
+    /// The member has reported that it did not process it.
     pub is_unread: bool,
-    /// The member has answered something that its client gets.
+    /// The member has sent a response that its client receives.
     pub is_answered: bool,
     /// It has sent an interim response.
     pub has_interim: bool,
 }
 
-/// What was asked for.
+/// The requested actions.
 #[derive(Default)]
 pub struct Book {
     /// Tries of members, in their order.
     pub attempts: Vec<Attempt>,
-    /// How it ended, as it was logged.
+    /// The logged end.
     pub finished: Option<(Termination, StreamEnd)>,
-    /// Buffers that came back.
+    /// Returned buffers.
     pub recycled: usize,
-    /// Those with data of the client that were handed out, to come back with the others.
+    /// Lent buffers with data of the client, to be returned with the others.
     pub handed_out: usize,
     /// Bytes of its response that the member has sent, and the end of it.
     pub response_sent: usize,
     pub has_response_end: bool,
-    /// A service has let it in.
+    /// A service has allowed it.
     pub is_let_in: bool,
-    /// Something happened that nobody would wish for.
+    /// Something undesired happened.
     pub is_spoiled: bool,
 }
 
 impl Book {
-    /// Whatever is asked for is asked for by a transaction that is not over.
+    /// Only a transaction that is not over may request an action.
     pub fn expect_under_way(&self, what: &str) {
         assert!(self.finished.is_none(), "{what} of a transaction that is over");
     }
 
-    /// A member has taken some of the request.
+    /// A member has accepted some of the request.
     pub fn reach(&mut self, plan: &Plan, attempt: usize) {
         if !std::mem::replace(&mut self.attempts[attempt].is_reached, true) {
             for earlier in
@@ -83,14 +84,14 @@ impl Book {
         }
     }
 
-    /// A response begins. One that fails by its status may be dropped, and another member be asked.
+    /// A response begins. A failure by its status may be dropped, and another member tried.
     pub fn begin_answer(&mut self, plan: &Plan, attempt: usize, status: u16) {
         let it = &mut self.attempts[attempt];
         let has_got_some = it.has_interim && plan.ask != Ask::OldGet;
         it.is_answered = status != 503 || has_got_some;
     }
 
-    /// A transaction is over: what was sent of it, and what its client got.
+    /// A transaction is over: the sent part of its request, and the data that its client received.
     pub fn check_over(&self, plan: &Plan, client: &Client, after: &After) {
         let (why, stream_end) = self.finished.expect("what is over was logged");
         assert!(self.attempts.len() <= ATTEMPTS_MAX, "it is tried for ever");
@@ -125,7 +126,7 @@ impl Book {
             After::Broken { must_reset } => {
                 let looks_whole = got.has_end || got.is_until_close;
                 let is_visible = !looks_whole || !client.is_delivered() || *must_reset;
-                // Of a tunnel the other half may be what is broken.
+                // Of a tunnel the other half may be broken.
                 let is_whole = self.has_response_end && self.response_sent == got.bytes;
                 assert!(is_visible || is_whole, "a part does not look like the whole");
                 assert_ne!(why, Termination::Complete);
@@ -146,7 +147,7 @@ impl Book {
 }
 
 impl Attempt {
-    /// What its stream ends with, if it ends.
+    /// How its stream ends, if it ends.
     pub fn note_end(&mut self, end: End<'_>) {
         self.has_end |= !matches!(end, End::No);
         self.has_trailers |= matches!(end, End::Trailers(..));
@@ -168,7 +169,8 @@ impl Attempt {
         }
     }
 
-    /// What the member got is the beginning of this request, and all of it where it looks so.
+    /// The member's bytes are a prefix of this request, and the whole request if they look
+    /// complete.
     fn check(&self, plan: &Plan, client: &Client) {
         if plan.is_held() && !self.bytes.is_empty() {
             assert!(client.has_sent_end, "it was judged before all of it was there");
@@ -215,7 +217,7 @@ impl Attempt {
                     (at, count) = (at + end, count + data.len());
                 }
                 BodyStep::NeedMore { .. } => return,
-                // Nothing but an empty line is behind it.
+                // Only an empty line may follow.
                 BodyStep::Trailers { .. } | BodyStep::End { .. } => break,
             }
         }
@@ -229,7 +231,7 @@ impl Attempt {
     }
 }
 
-/// What has happened in all runs.
+/// Events of all runs.
 #[derive(Default)]
 pub struct Tally {
     /// Events.
@@ -239,7 +241,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A transaction has ended so.
+    /// A transaction has ended this way.
     pub fn note(&mut self, why: Termination) {
         if !self.ends.contains(&why) {
             self.ends.push(why);
@@ -247,7 +249,7 @@ impl Tally {
     }
 }
 
-/// Nothing is left of what was under way but the places of others.
+/// Nothing is left of a finished transaction, except places of others.
 pub fn check_nothing_is_left(scene: &Scene, others: usize) {
     let mut occupied = 0;
     for pool in scene.pools() {
@@ -265,7 +267,7 @@ pub fn check_nothing_is_left(scene: &Scene, others: usize) {
 }
 
 impl super::router::Router {
-    /// Nobody has done anything that another would have to suffer for.
+    /// No party has done anything that could harm another.
     pub fn expect_fine(&self) {
         let (plan, book, got) = (&self.world.plan, &self.world.book, &self.world.client.got);
         let (why, _) = book.finished.expect("it is over");

@@ -1,4 +1,4 @@
-//! What a request and its response are, and the bytes that they are made of.
+//! The content of a request and its response.
 
 use std::sync::LazyLock;
 
@@ -13,28 +13,28 @@ use super::scene::{JUDGED_BYTES_MAX, Server};
 
 /// The most that either side sends.
 pub const BYTES_MAX: usize = 40_000;
-/// Bytes that either side may send on a stream until it gets its window back.
+/// Bytes that either side may send on a stream until its window is returned.
 pub const WINDOW_BYTES: usize = 16 * 1024;
 const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
 
-/// What bodies are made of: no two places look alike.
+/// The content of bodies: no two places look alike.
 static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut random = Random::new(1);
     std::iter::repeat_with(|| random.next() as u8).take(4 * BYTES_MAX).collect()
 });
 
-/// What a client asks for.
+/// The kind of a client's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
-    /// Something that has no body.
+    /// A request without a body.
     Get,
-    /// The same, of the head alone.
+    /// The same, with HEAD.
     Head,
     /// The same, in HTTP/1.0.
     OldGet,
-    /// Something with a body that can be repeated.
+    /// A repeatable request with a body.
     Put,
-    /// Something with a body that cannot.
+    /// A non-repeatable request with a body.
     Post,
     /// The same: the body waits for an answer to the head.
     Expect,
@@ -45,7 +45,7 @@ pub enum Ask {
 const ASKS: [Ask; 7] =
     [Ask::Get, Ask::Head, Ask::OldGet, Ask::Put, Ask::Post, Ask::Expect, Ask::WebSocket];
 
-/// How a body says where it ends.
+/// How the end of a body is signalled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framed {
     /// Before it begins.
@@ -54,7 +54,7 @@ pub enum Framed {
     Mark,
     /// The same, with trailers.
     Trailers,
-    /// With the connection; of a request and on a stream as by a mark.
+    /// With the connection; for a request and on a stream by a mark.
     Close,
 }
 
@@ -65,7 +65,7 @@ const FRAMED: [Framed; 4] = [Framed::Length, Framed::Mark, Framed::Trailers, Fra
 pub struct Body {
     /// How long it is.
     pub bytes: usize,
-    /// How much of it comes at a time.
+    /// How much of it arrives at a time.
     pub piece: usize,
     /// How it ends.
     pub framed: Framed,
@@ -82,33 +82,33 @@ impl Body {
     }
 }
 
-/// What a request and its response are.
+/// A request and its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// Which it is: its bytes are its own.
+    /// Its number: its bytes are its own.
     pub number: usize,
     /// Its client speaks HTTP/2.
     pub has_http2_client: bool,
     /// Its members do.
     pub has_http2_members: bool,
-    /// Where it comes in.
+    /// The virtual server that receives it.
     pub server: Server,
     /// What it asks for.
     pub ask: Ask,
-    /// What it sends.
+    /// The request's body.
     pub request: Body,
-    /// What it gets.
+    /// The response.
     pub response: Body,
-    /// The member closes its connection behind the response.
+    /// The member closes its connection after the response.
     pub member_closes: bool,
-    /// Others have all places at the members.
+    /// Others occupy all places at the members.
     pub others: bool,
-    /// So many connects fail at once.
+    /// This many connects fail at once.
     pub bad_connects: usize,
 }
 
 impl Plan {
-    /// One of all.
+    /// One of all plans.
     pub fn draw(choices: &mut dyn Choices, number: usize) -> Self {
         let mut plan = Self {
             number,
@@ -126,7 +126,7 @@ impl Plan {
         plan
     }
 
-    /// Those whose beginnings are tried in every order: few of each kind.
+    /// Plans whose beginnings are tried in every order: few of each kind.
     pub fn few() -> Vec<Self> {
         let body = Body { bytes: 10, piece: 7, framed: Framed::Mark };
         let mut plans = Vec::new();
@@ -168,7 +168,7 @@ impl Plan {
         plans
     }
 
-    /// Makes something that can be of it.
+    /// Makes the plan consistent.
     fn settle(&mut self) {
         if self.server == Server::Relay {
             (self.has_http2_client, self.has_http2_members) = (false, false);
@@ -193,30 +193,30 @@ impl Plan {
         may_have && !(self.request.bytes == 0 && self.request.framed == Framed::Length)
     }
 
-    /// Whether its body is held until it was judged.
+    /// Whether its body is held until it was inspected.
     pub fn is_held(&self) -> bool {
         let is_short = self.request.bytes <= JUDGED_BYTES_MAX;
         self.server == Server::Guarded && self.has_body() && is_short
     }
 
-    /// Whether members do not get it.
+    /// Whether members do not receive it.
     pub fn is_blocked(&self) -> bool {
         let has_bad_body =
             self.has_body() && (self.request.bytes == 200 || self.request.bytes > JUDGED_BYTES_MAX);
         self.server == Server::Guarded && (self.number % 10 == 7 || has_bad_body)
     }
 
-    /// Whether a service is asked about it.
+    /// Whether a service authorises it.
     pub fn is_asked(&self) -> bool {
         matches!(self.server, Server::Asked | Server::HandedOver)
     }
 
-    /// Whether a second one like it does no harm.
+    /// Whether repeating it does no harm.
     pub fn is_idempotent(&self) -> bool {
         !matches!(self.ask, Ask::Post | Ask::Expect)
     }
 
-    /// Whether bytes pass both ways in the end, if all goes well.
+    /// Whether bytes flow in both directions in the end, if nothing fails.
     pub fn is_tunnel(&self) -> bool {
         self.ask == Ask::WebSocket || self.server == Server::Relay
     }
@@ -233,7 +233,7 @@ impl Plan {
         &NOISE[start..start + count]
     }
 
-    /// Bytes of a client: those of its body, or what it has to say through a tunnel.
+    /// Bytes of a client: of its body, or for a tunnel.
     pub fn request_length(&self) -> usize {
         if self.has_body() || self.is_tunnel() { self.request.bytes } else { 0 }
     }
@@ -243,7 +243,7 @@ impl Plan {
         if self.ask == Ask::Head { 0 } else { self.response.bytes }
     }
 
-    /// The head of the request, as its client's connection reads it.
+    /// The head of the request, as the client's connection reads it.
     pub fn request_head(&self) -> (RequestHead, Vec<u8>) {
         let method = match self.ask {
             Ask::Get | Ask::OldGet | Ask::WebSocket => "GET",
@@ -289,7 +289,8 @@ impl Plan {
         }
     }
 
-    /// A head of the member, as its connection reads it. `is_end`: nothing follows it on its stream.
+    /// A head of the member, as its connection reads it. `is_end`: nothing follows it on its
+    /// stream.
     pub fn response_head(&self, status: u16, is_end: bool) -> (ResponseHead, Vec<u8>) {
         let mut text = format!("HTTP/1.1 {status} Said\r\n");
         if status == 101 {

@@ -1,4 +1,4 @@
-//! Tells a transaction what happened, as a worker does, and sees to what follows from that.
+//! Reports events to a transaction, as a worker does, and handles their consequences.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -29,17 +29,17 @@ use super::scene::{BEGINNING_US, Scene, Server};
 use super::world::World;
 use super::{asking, from_client, from_service, from_worker};
 
-/// A transaction, if one is under way, and all that is around it.
+/// A transaction, if one is under way, and its environment.
 pub struct Router {
-    /// What is in force.
+    /// The configuration in force.
     pub scene: Scene,
-    /// All that is around it.
+    /// The environment.
     pub world: World,
-    /// Where transactions begin; they are taken from there.
+    /// The state from which transactions begin.
     transactions: Arena<OfExchange, Transaction>,
-    /// What is under way.
+    /// The transaction under way.
     pub it: Option<Transaction>,
-    /// A head whose body has not begun to come with it, on a stream.
+    /// A head on a stream whose body has not begun to arrive.
     pub is_body_to_come: bool,
 }
 
@@ -48,7 +48,7 @@ fn key<K>(number: usize) -> weir_exchange::arena::Key<K> {
 }
 
 impl Router {
-    /// Nothing has happened.
+    /// The initial state.
     pub fn new(plan: Plan) -> Self {
         let world = World {
             tools: Tools::new(
@@ -76,22 +76,22 @@ impl Router {
         }
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn pass_ms(&mut self, ms: u64) {
         self.world.clock = Clock::at_us(self.world.clock.now_us() + ms * 1_000);
     }
 
-    /// The two connections of what is under way.
+    /// The two connections of the transaction.
     pub fn ends(&self) -> Option<&Ends> {
         self.it.as_ref().map(Transaction::ends)
     }
 
-    /// What is under way, if that is an exchange.
+    /// The transaction under way, if it is an exchange.
     pub fn http(&self) -> Option<&Exchange> {
         self.it.as_ref().and_then(Transaction::http)
     }
 
-    /// A request comes, or a connection that is relayed.
+    /// A request arrives, or a relayed connection.
     pub fn begin(&mut self, plan: Plan) {
         assert!(self.it.is_none(), "one at a time");
         let world = &mut self.world;
@@ -140,7 +140,7 @@ impl Router {
             it.enter(at, &head, verdict);
         });
         if !plan.has_http2_client {
-            // What came behind the head is looked at, be it nothing.
+            // The bytes after the head are examined, even if there are none.
             from_client::input(self);
         }
     }
@@ -154,7 +154,7 @@ impl Router {
         self.with(|it, at| it.go_on(at));
     }
 
-    /// Does something with what is under way. What has ended then is gone.
+    /// Applies an action to the transaction. An ended transaction is removed.
     pub fn with<R: Default>(&mut self, act: impl FnOnce(&mut Transaction, &mut World) -> R) -> R {
         let Some(it) = &mut self.it else { return R::default() };
         let result = act(it, &mut self.world);
@@ -233,7 +233,7 @@ impl Router {
         self.check();
     }
 
-    /// A client may wait for an answer before its body comes.
+    /// A client may wait for an answer before it sends its body.
     fn send_head(&mut self) {
         let is_unsent =
             |it: &Exchange| !it.request.is_sent() && it.ends.attempt.connection.is_some();
@@ -242,7 +242,7 @@ impl Router {
         }
     }
 
-    /// What waits has a time, or a turn to come.
+    /// A waiting transaction has a timer, or a turn to come.
     fn check(&mut self) {
         let Some(it) = &self.it else { return };
         let ends = it.ends();
@@ -257,12 +257,12 @@ impl Router {
         assert!(!ends.parked.is_in_queue() || !self.world.queue.is_empty(), "a place in line");
     }
 
-    /// The connection to the member is of no use any more.
+    /// The connection to the member has become useless.
     pub fn connection_lost(&mut self, why: MemberFailure) {
         from_worker::connection_lost(self, why);
     }
 
-    /// Whether the request waits for what its member takes.
+    /// Whether the request waits for its member to accept more.
     pub fn let_request_out(&mut self) {
         self.with(|it, at| {
             if asking::let_out(at, it.ends()) && !it.is_member_backed_up(at) {

@@ -1,4 +1,4 @@
-//! A run: transactions one after another, in each of them whatever can happen, and an end.
+//! A run: transactions one after another, in each of them any possible event, and an end.
 
 use super::choices::Choices;
 use super::events::{self, Event};
@@ -7,12 +7,12 @@ use super::plan::{Ask, Plan};
 use super::router::Router;
 use super::scene::BEGINNING_US;
 
-/// What ends most transactions is left out but for one choice in so many.
+/// Events that end most transactions are left out except for one choice in this many.
 const RASH_ONE_IN: usize = 6;
-/// Events until something must have come of a transaction.
+/// Number of events within which a transaction must make progress.
 const EVENTS_MAX: usize = 400;
 
-/// What a run was, told if it ends in a panic.
+/// A run's description, printed if it panics.
 #[derive(Default)]
 struct Story(Vec<Line>);
 
@@ -42,7 +42,7 @@ impl Drop for Story {
     }
 }
 
-/// Runs whatever is chosen.
+/// Runs with any choices.
 pub fn run(choices: &mut dyn Choices, transactions: usize, tally: &mut Tally) {
     let mut story = Story::default();
     let mut router = Router::new(Plan::draw(choices, 1));
@@ -56,7 +56,7 @@ pub fn run(choices: &mut dyn Choices, transactions: usize, tally: &mut Tally) {
     }
 }
 
-/// Runs this plan as it is chosen.
+/// Runs this plan with the given choices.
 pub fn run_plan(plan: Plan, choices: &mut dyn Choices, is_fair: bool, tally: &mut Tally) {
     let mut router = Router::new(plan);
     let mut story = Story::default();
@@ -72,7 +72,8 @@ fn one(router: &mut Router, plan: Plan, choices: &mut dyn Choices, story: &mut S
     let steps = chosen(router, choices, (events_max, RASH_ONE_IN), story);
     let steps = steps + end(router, choices.below(3) > 0, story);
     router.world.is_draining = false;
-    // What it leaves to the next has rested for less time than is asked of kept connections, or for more.
+    // A connection left for the next run has rested for less than the limit of kept connections, or
+    // for more.
     router.pass_ms([1, 2_000][choices.below(2)]);
     while router.world.queue.others() > 0 {
         router.world.queue.free();
@@ -119,7 +120,7 @@ fn chosen(
     steps
 }
 
-/// Both sides are fair from now on, or neither does anything any more: it comes to an end.
+/// Both sides cooperate from now on, or both stop: the transaction ends.
 fn end(router: &mut Router, is_fair: bool, story: &mut Story) -> usize {
     story.0.push(Line::Ends { is_fair });
     let (mut possible, mut steps) = (Vec::new(), 0);
@@ -139,7 +140,7 @@ fn end(router: &mut Router, is_fair: bool, story: &mut Story) -> usize {
     steps
 }
 
-/// What fair peers do next.
+/// The next actions of cooperating peers.
 fn fair(router: &Router, possible: &[Event]) -> Option<Event> {
     use Event::*;
     const ORDER: [Event; 19] = [
@@ -167,7 +168,7 @@ fn fair(router: &Router, possible: &[Event]) -> Option<Event> {
     let is_tunnel = router.it.as_ref().is_some_and(|it| it.is_tunnel());
     let attempt = router.world.book.attempts.last();
     let is_asked = attempt.is_some_and(|attempt| attempt.is_reached);
-    // Who is cut short is not waited for.
+    // A peer that was cut short is not waited for.
     let is_cut = router.http().is_some_and(|it| it.request.is_cut);
     let has_all = || is_cut || attempt.is_some_and(|attempt| is_asked && attempt.is_whole(plan));
     let got = &router.world.client.got;
@@ -178,7 +179,7 @@ fn fair(router: &Router, possible: &[Event]) -> Option<Event> {
         MemberSwitches => plan.is_tunnel() && is_asked,
         MemberRespondsWhole | MemberResponds => !plan.is_tunnel() && has_all(),
         ClientEnds | MemberEnds => is_tunnel,
-        // Only who waits for its time waits for time.
+        // Only a transaction with a timer waits for time.
         TimePasses => router.world.delayed_until_us.is_some(),
         _ => true,
     };

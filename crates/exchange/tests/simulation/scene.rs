@@ -1,4 +1,4 @@
-//! A small configuration, and what is known of it while it is in force.
+//! A small configuration, and the state that belongs to it while it is in force.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,27 +18,28 @@ use weir_waf::plan::{Files, RuleSet, Settings, View};
 pub const BEGINNING_US: u64 = 1_000_000_000;
 /// A body may have so many bytes.
 pub const BODY_BYTES_MAX: usize = 32 * 1024;
-/// How many may wait for a member.
+/// Maximum length of the queue.
 const LINE: &str = "queue: { length_max: 4, timeout: 5s }";
 
-/// Which virtual server of the configuration.
+/// A virtual server of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Server {
-    /// Passes requests on.
+    /// Forwards requests.
     Plain,
-    /// Its members have one place each, and there is a line.
+    /// Its members have one place each, and there is a queue.
     Queue,
-    /// A request a second, and others wait for their time.
+    /// One request per second; others are delayed.
     Delayed,
     /// Relays connections.
     Relay,
-    /// Its requests are judged before members get them.
+    /// Its requests are inspected before members get them.
     Guarded,
-    /// They are judged, and members get them whatever comes of it.
+    /// They are inspected, and members get them in any case.
     Watched,
-    /// Text is looked for in the bodies of their responses, which holds some of each back; those without a body are replaced.
+    /// Text is searched in the bodies of their responses, which holds back some of each; those
+    /// without a body are replaced.
     Rewritten,
-    /// A service is asked about each of its requests.
+    /// A service authorises each of its requests.
     Asked,
     /// The same, and then another virtual server decides, with limits of its own.
     HandedOver,
@@ -59,15 +60,15 @@ impl Server {
     ];
 }
 
-/// What is in force.
+/// The configuration in force.
 pub struct Scene {
-    /// What all workers know.
+    /// State shared by all workers.
     pub live: LiveTable,
-    /// What the one worker has of it.
+    /// The part of it owned by the single worker.
     pub table: LocalTable,
 }
 
-/// Nothing of it is found in any body, and each byte may be the beginning of it.
+/// It never occurs in any body, but each byte may be its beginning.
 const REWRITING: &str = r#"
   rewriting:
     strategy: all_match
@@ -80,7 +81,7 @@ const REWRITING: &str = r#"
         then: [ { respond: { status: 410, body: "gone" } } ]
 "#;
 
-/// It is waited for longer than a request looks at the time.
+/// Longer than the delay that a request accepts.
 const PORTAL: &str =
     "  portal: { type: external, pool: service, add_headers: X-User, timeout: 3s }\n";
 
@@ -159,7 +160,7 @@ SecRule REQUEST_URI "@rx 7$" "id:2,phase:1,deny,status:403"
 SecRule REQUEST_BODY_LENGTH "@eq 200" "id:3,phase:2,deny,status:403"
 "#;
 
-/// Bytes of the bodies that are judged.
+/// Length of inspected bodies.
 pub const JUDGED_BYTES_MAX: usize = 10_000;
 
 struct OneFile;
@@ -194,7 +195,7 @@ fn waf(mode: WafMode) -> Arc<Waf> {
 }
 
 impl Scene {
-    /// Nothing has happened in it.
+    /// The initial state.
     pub fn new() -> Self {
         let clock = Clock::at_us(BEGINNING_US);
         let outside = Outside { clock, fill_randomly: |bytes| bytes.fill(7) };

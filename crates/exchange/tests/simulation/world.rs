@@ -1,4 +1,5 @@
-//! What a transaction asks of, in memory. It does what the `Desk` of the data path does with sockets.
+//! The environment of a transaction, in memory. It does what the `Desk` of the data path does with
+//! sockets.
 
 use std::collections::VecDeque;
 
@@ -25,15 +26,15 @@ use super::member::MemberConnection;
 use super::model::Book;
 use super::plan::Plan;
 
-/// All that is around a transaction.
+/// The environment of a transaction.
 pub struct World {
-    /// What is used again by each.
+    /// Scratch state reused by each transaction.
     pub tools: Tools,
     /// The time.
     pub clock: Clock,
     /// The process stops.
     pub is_draining: bool,
-    /// What the transaction is.
+    /// The transaction's plan.
     pub plan: Plan,
     /// Its client.
     pub client: Client,
@@ -41,15 +42,16 @@ pub struct World {
     pub members: Arena<OfConnection, MemberConnection>,
     /// Connects that fail at once.
     pub bad_connects: VecDeque<MemberFailure>,
-    /// Who waits for a place.
+    /// The queue.
     pub queue: Queue,
-    /// When the time of the transaction comes.
+    /// The transaction's timer.
     pub delayed_until_us: Option<u64>,
-    /// The request that a service has, about the transaction.
+    /// The transaction's request to the service.
     pub asked: Option<ExchangeKey>,
-    /// The member on this connection takes no tunnel: the transaction is told so at the end of the turn.
+    /// The member on this connection does not support tunnels: the transaction is notified at the
+    /// end of the turn.
     pub refuses_tunnel: Option<ConnectionKey>,
-    /// What was asked for.
+    /// The requested actions.
     pub book: Book,
 }
 
@@ -302,7 +304,7 @@ impl Edge for World {
         if parked.is_in_queue() {
             self.queue.leave(&ends.tries.pool, &parked);
         }
-        // Who is looked for when its time comes is not there any more.
+        // A transaction may have ended before its timer expires.
         self.delayed_until_us = None;
         self.client.due_ms = None;
         ends.stream = None;
@@ -323,7 +325,7 @@ impl Edge for World {
     }
 }
 
-/// What follows the last data of a body in HTTP/1.
+/// The bytes after the last data of a body in HTTP/1.
 pub fn end_of_chunks(framing: Framing, end: End<'_>) -> &'static [u8] {
     match (framing, end) {
         (Framing::Chunked, End::Data | End::Trailers(..)) => b"0\r\n\r\n",

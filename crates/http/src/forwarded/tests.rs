@@ -56,25 +56,25 @@ fn x_forwarded_for() {
     let check = |peer, fields: &[&str], expected| {
         assert_eq!(client(peer, Source::XForwardedFor, fields), expected, "{fields:?}");
     };
-    // Nobody trusted: what the peer says of others does not count.
+    // No trusted proxy: the peer's claims about others do not count.
     check("192.0.2.1", &["203.0.113.9"], "192.0.2.1");
     check("10.0.0.1", &[], "10.0.0.1");
     check("10.0.0.1", &[""], "10.0.0.1");
     check("10.0.0.1", &["203.0.113.9"], "203.0.113.9");
     check("10.0.0.1", &["203.0.113.9, 10.0.0.2"], "203.0.113.9");
     check("10.0.0.1", &["203.0.113.9 ,, 10.0.0.2,"], "203.0.113.9");
-    // What the client made up stands left of what it is.
+    // Addresses invented by the client are left of its own.
     check("10.0.0.1", &["10.0.0.9, 203.0.113.9"], "203.0.113.9");
     check("10.0.0.1", &["1.1.1.1, 203.0.113.9, 10.0.0.2"], "203.0.113.9");
     // Several fields are one list.
     check("10.0.0.1", &["1.1.1.1, 203.0.113.9", "10.0.0.3", "", "10.0.0.2"], "203.0.113.9");
     check("10.0.0.1", &["203.0.113.9", "198.51.100.1"], "198.51.100.1");
-    // Trusted all the way: the furthest that is known.
+    // All are trusted: the furthest known address.
     check("10.0.0.1", &["10.0.0.3, 10.0.0.2"], "10.0.0.3");
     // Ports, brackets, mapped addresses.
     check("10.0.0.1", &["203.0.113.9:4711, [fd00::1]:80, 10.0.0.2:1"], "203.0.113.9");
     check("::ffff:10.0.0.1", &["2001:db8::1, ::ffff:10.0.0.2"], "2001:db8::1");
-    // Nothing behind a garbled element is believed.
+    // Everything behind a malformed element is ignored.
     check("10.0.0.1", &["203.0.113.9, unknown, 10.0.0.2"], "10.0.0.2");
     check("10.0.0.1", &["203.0.113.9", "10.0.0.2 10.0.0.3"], "10.0.0.1");
 }
@@ -102,13 +102,14 @@ fn forwarded() {
     check("10.0.0.1", &["For=\"[2001:db8::1]:4711\";proto=https, for=10.0.0.2"], "2001:db8::1");
     check("10.0.0.1", &["for=\"203.0.113.9:_port\""], "203.0.113.9");
     check("10.0.0.1", &["for=1.1.1.1", "proto=http;for=203.0.113.9;by=10.0.0.1"], "203.0.113.9");
-    // Hidden, unknown, unsaid, unbracketed: the proxy that says so is all that is known.
+    // Hidden, unknown, missing, unbracketed: the furthest known address is that of the proxy that
+    // says so.
     for node in
         ["for=_hidden", "for=unknown", "proto=http", "for=\"::1\"", "for=\"1.2.3.4:_\"", "for=a.b"]
     {
         check("10.0.0.1", &[&format!("for=1.1.1.1, {node}, for=10.0.0.2")], "10.0.0.2");
     }
-    // An open quote of the client's swallows what the proxy appended: nothing of it is believed.
+    // An open quote of the client swallows the proxy's element: all of it is ignored.
     check("10.0.0.1", &["for=\"1.1.1.1, for=203.0.113.9"], "10.0.0.1");
     check("10.0.0.1", &["for=\"1.1.1.1", "for=203.0.113.9"], "203.0.113.9");
     check("10.0.0.1", &["for=1.1.1.1 for=2.2.2.2, for=203.0.113.9"], "10.0.0.1");

@@ -125,7 +125,7 @@ mod tests {
             ("A: \r\n\n", controls, Repair::Refused, ""),
             ("A: a\rb\0\x7f\r\n\r\n", controls, Repair::Done(12), "A: a b  \r\n\r\n"),
             ("A: \t\x01\n\n", both, Repair::Done(7), "A: \t \r\n\r\n"),
-            // The empty line is one to everybody, or none.
+            // Either all parsers see the empty line, or none.
             ("A: b\r\n\r\r\n\r\n", controls, Repair::Done(11), "A: b\r\n \r\n\r\n"),
             ("Connection: a\0\n\n", both, Repair::Refused, ""),
             ("transfer-encoding:\x01chunked\n\n", both, Repair::Refused, ""),

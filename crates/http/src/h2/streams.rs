@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(streams.closed(999), Some(Closed::ByPeer), "it knew, and said so");
         streams.remember_reset(999);
         assert_eq!(streams.closed(999), Some(Closed::ByUs));
-        // Streams that end do not push those out that we reset, nor do later resets.
+        // Neither ended streams nor later resets displace streams that we reset.
         for id in 1000..2000 {
             streams.insert(stream(id));
             streams.close(id, if id % 2 == 0 { Closed::Ended } else { Closed::ByUs });

@@ -14,7 +14,7 @@ fn form(change: impl FnOnce(&mut Spellings)) -> PathForm {
     PathForm::Canonical(spellings)
 }
 
-/// The member's path and the decided one.
+/// The member's path and the path for decisions.
 fn paths(path: &str, form: PathForm) -> Result<(String, String), PathError> {
     let mut out = b"left over".to_vec();
     let read = read(path.as_bytes(), form, &mut out)?;

@@ -26,7 +26,7 @@ fn inet(records: &[u8]) -> Vec<u8> {
     [&[10, 0, 0, 1, 10, 0, 0, 2, 0x1f, 0x90, 0, 80], records].concat()
 }
 
-/// Every shorter piece is partial, whatever follows changes nothing.
+/// Every shorter piece is partial; bytes after the header change nothing.
 fn check_whole(input: &[u8], expected: ProxyHeader<'_>) {
     let name = input.escape_ascii();
     for cut in 0..input.len() {
@@ -103,7 +103,7 @@ fn version_2_headers() {
     check_whole(&v2(0x21, 0x11, &inet(b"")), ProxyHeader::Proxied(plain));
     let datagram = Proxied { transport: Transport::Datagram, ..plain };
     check_whole(&v2(0x21, 0x12, &inet(b"")), ProxyHeader::Proxied(datagram));
-    // An ALPN record, a no-op and one of a type that nobody knows are passed over.
+    // An ALPN record, a no-op and a record of unknown type are skipped.
     let records = b"\x01\0\x02h2\x04\0\0\xe3\0\x01x\x02\0\x03a.b\x05\0\x02id";
     let named = Proxied { authority: Some(b"a.b"), unique_id: Some(b"id"), ..plain };
     check_whole(&v2(0x21, 0x11, &inet(records)), ProxyHeader::Proxied(named));
@@ -147,7 +147,7 @@ fn hostile_version_2() {
     check(&v2(0x21, 0x11, &inet(&[b"\x02\x01\0", &[b'a'; 256][..]].concat())), Record);
     check(&v2(0x21, 0x11, &inet(b"\x03\0\x03abc")), Record);
     check(&v2(0x21, 0x11, &inet(b"\x03\0\x04\0\0\0\0")), Checksum);
-    // The length alone says that it is too long; nobody waits for the rest.
+    // The length alone shows that it is too long; the parser does not wait for the rest.
     check(&v2(0x21, 0x11, &vec![0; V2_BYTES_MAX - 15])[..16], TooLong);
     check(&v2(0x20, 0x00, &vec![0; 65_535])[..16], TooLong);
 }
@@ -166,7 +166,8 @@ fn a_checksum_covers_every_byte() {
             let became_local =
                 matches!(outcome, Ok(Parsed::Complete { header: ProxyHeader::Local, .. }));
             let undamaged = matches!(outcome, Ok(Parsed::Complete { .. })) && !became_local;
-            // Without the checksum's own record the header would be sound; then the type was hit.
+            // Without the checksum's own record the header would be valid; then the type was
+            // changed.
             let type_hit = at == header.len() - 7;
             assert!(!undamaged || type_hit, "bit {bit} of byte {at}: {outcome:?}");
         }

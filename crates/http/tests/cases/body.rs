@@ -13,15 +13,16 @@ pub struct BodyCase {
     pub expected: BodyExpected,
 }
 
-/// What becomes of it.
+/// The outcome.
 pub enum BodyExpected {
-    /// These data and trailer fields that travel; so many bytes are left for the next message.
+    /// These data and forwarded trailer fields; this many bytes are left for the next message.
     Whole {
         data: Vec<u8>,
         trailers: Vec<(&'static str, &'static str)>,
         left: usize,
     },
-    /// These data, and more to come; the end of the connection would be an end, or a truncation.
+    /// These data, and more to come; the end of the connection would be the end of the body, or a
+    /// truncation.
     Open {
         data: Vec<u8>,
         may_end_at_eof: bool,
@@ -238,10 +239,10 @@ fn extensions() -> Vec<BodyCase> {
 fn extension_limits() -> Vec<BodyCase> {
     let line = |size: u16| [b"1;".as_slice(), &vec![b'a'; usize::from(size) - 1], b"\r\n"].concat();
     let chunk = |size: u16| [line(size).as_slice(), b"x\r\n"].concat();
-    // 256 bytes each, 1 byte of data: 16 KiB and the data are passed by the 65th.
+    // 256 bytes each, 1 byte of data: the 65th exceeds 16 KiB plus the data.
     let many = chunk(CHUNK_EXTENSION_SIZE_MAX).repeat(64);
     let too_many = chunk(CHUNK_EXTENSION_SIZE_MAX).repeat(65);
-    // As signed uploads do it: the extensions stay below the data.
+    // As in signed uploads: the extensions are smaller than the data.
     let signed =
         [format!("200;chunk-signature={}\r\n", "f".repeat(64)).as_bytes(), &[b'x'; 512], b"\r\n"]
             .concat();

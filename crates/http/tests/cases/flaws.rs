@@ -1,5 +1,5 @@
-//! Responses of members that are not as they should be: what the strict parser says of them, what has to be
-//! overlooked for them to pass, and what a client gets then.
+//! Flawed responses of members: the strict parser's error, the flaws to tolerate, and the resulting
+//! response.
 
 use weir_http::flaws::{Flaw, Flaws};
 use weir_http::h1::{BodyError as B, FieldError as F, FramingError as R, ResponseError as E};
@@ -11,16 +11,17 @@ pub struct HeadCase {
     pub name: &'static str,
     pub method: Method,
     pub received: Vec<u8>,
-    /// What the strict parser says.
+    /// The strict parser's result.
     pub strict: E,
     pub lenient: HeadExpected,
 }
 
-/// What becomes of it with everything overlooked.
+/// The outcome with all flaws tolerated.
 pub enum HeadExpected {
-    /// An HTTP/1.1 client gets this head. No flaw but these was there, and with less overlooked it is refused.
+    /// An HTTP/1.1 client gets this head. It has only these flaws, and with fewer tolerated it is
+    /// refused.
     Sent { flaws: Flaws, head: &'static str, framing: Framing, keep_alive: bool },
-    /// It is refused all the same.
+    /// It is refused in any case.
     Refused(E),
 }
 
@@ -200,7 +201,7 @@ fn line_feeds() -> Vec<HeadCase> {
             &[Flaw::BareLineFeed, Flaw::RepeatedContentLength],
             (LENGTH, Framing::Length(2)),
         ),
-        // What the mended head says is judged as strictly as any.
+        // The mended head is checked as strictly as any.
         refused(
             "space before a colon",
             b"HTTP/1.1 200 OK\nA : b\n\n",
@@ -324,7 +325,7 @@ fn statuses() -> Vec<HeadCase> {
 pub struct BodyCase {
     pub name: &'static str,
     pub received: Vec<u8>,
-    /// What the strict decoder says.
+    /// The strict decoder's result.
     pub strict: BodyRefused,
     pub lenient: BodyExpected,
 }
@@ -336,11 +337,11 @@ pub enum BodyRefused {
     Trailers(TrailerError),
 }
 
-/// What becomes of it with everything overlooked.
+/// The outcome with all flaws tolerated.
 pub enum BodyExpected {
-    /// These data and these trailers that travel, mended, and with less overlooked it is refused.
+    /// These data and forwarded trailers, mended; with fewer flaws tolerated it is refused.
     Whole { flaws: Flaws, data: &'static str, trailers: Vec<(&'static str, &'static str)> },
-    /// It is refused all the same.
+    /// It is refused in any case.
     Refused(BodyRefused),
 }
 

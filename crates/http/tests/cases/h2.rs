@@ -1,4 +1,4 @@
-//! HTTP/2: what a peer may send after its start, and what that comes to. Sections are those of RFC 9113
+//! HTTP/2: frames of a peer after its preface, and their outcome. Sections are those of RFC 9113
 //! unless another document is named.
 
 use weir_http::h2::frame::{FrameHeader, flag, kind};
@@ -13,14 +13,14 @@ pub struct FramesCase {
     pub expected: FramesExpected,
 }
 
-/// What they come to.
+/// The outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FramesExpected {
     /// The connection ends.
     Fails(ConnectionError),
     /// One stream ends.
     Resets(u32, ErrorCode),
-    /// Neither.
+    /// Neither ends.
     Lives,
 }
 
@@ -32,7 +32,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A block of literals that enter no table.
+/// A block of literals that are not added to the table.
 pub fn block(lines: &[(&str, &str)]) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, value) in lines {
@@ -50,7 +50,7 @@ pub fn block(lines: &[(&str, &str)]) -> Vec<u8> {
     out
 }
 
-/// The least that a request says.
+/// The minimal request.
 pub const GET: [(&str, &str); 4] =
     [(":method", "GET"), (":scheme", "https"), (":path", "/"), (":authority", "a")];
 
@@ -61,7 +61,7 @@ pub fn get(stream: u32) -> Vec<u8> {
     frame(kind::HEADERS, END, stream, &block(&GET))
 }
 
-/// A request whose body is to come.
+/// A request whose body follows.
 pub fn post(stream: u32) -> Vec<u8> {
     frame(kind::HEADERS, flag::END_HEADERS, stream, &block(&GET))
 }
@@ -581,9 +581,9 @@ fn control_cases() -> Vec<FramesCase> {
     ]
 }
 
-/// What the fuzz target of connections starts from: each case as a server gets it, and as a client does.
+/// Seeds of the connection fuzz target: each case as a server receives it, and as a client does.
 pub fn connections() -> impl Iterator<Item = Vec<u8>> {
-    // The start of a connection is given, and requests are answered.
+    // The connection's preface is given, and requests are answered.
     let modes = [2 | 8, 1 | 2, 2 | 16];
     let cases = cases().into_iter().filter(|case| case.received.len() <= 1000);
     let raw =

@@ -1,5 +1,5 @@
-//! HTTP/2: header lists as requests, responses and trailers. Sections are those of RFC 9113 unless another
-//! document is named; `policy` marks what is refused though the standards would allow otherwise.
+//! HTTP/2: header lists as requests, responses and trailers. Sections are those of RFC 9113 unless
+//! another document is named; `policy` marks refusals that the standards do not require.
 
 use weir_http::h1::{FieldError, RequestError, ResponseError};
 use weir_http::h2::hpack::Encoder;
@@ -28,7 +28,7 @@ fn list(lines: &[(&str, &str)]) -> List {
     lines.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Pseudo-header fields in the usual order, those that are given.
+/// The given pseudo-header fields in the usual order.
 fn pseudo(lines: &[(&str, &str)]) -> List {
     list(lines)
 }
@@ -61,7 +61,7 @@ fn refused(
     RequestCase { name, section, list, end_stream: true, expected }
 }
 
-/// What an HTTP/1.1 member gets.
+/// The request that an HTTP/1.1 member gets.
 fn sent(name: &'static str, section: &'static str, list: List, head: &str) -> RequestCase {
     RequestCase { name, section, list, end_stream: true, expected: Ok(head.to_owned()) }
 }
@@ -537,7 +537,8 @@ fn malformed_bodies() -> Vec<RequestCase> {
     ]
 }
 
-/// One response: to which method, its list, END_STREAM, and what an HTTP/1.1 client gets of it.
+/// One response: the request's method, its list, END_STREAM, and the response that an HTTP/1.1
+/// client gets.
 pub struct ResponseCase {
     pub name: &'static str,
     pub method: Method,
@@ -670,7 +671,7 @@ pub fn responses() -> Vec<ResponseCase> {
     ]
 }
 
-/// What the fuzz target of header blocks starts from: the lists of all messages, encoded, each behind its
+/// Seeds of the header block fuzz target: the lists of all messages, encoded, each after its
 /// length.
 pub fn blocks() -> impl Iterator<Item = Vec<u8>> {
     let lists = requests()
@@ -680,7 +681,7 @@ pub fn blocks() -> impl Iterator<Item = Vec<u8>> {
         .filter(|list| list.len() < 20);
     lists.filter_map(|list| {
         let (mut encoder, mut out) = (Encoder::new(4096), Vec::new());
-        // A line enters the table when it comes again, and is referred to from then on.
+        // A line is added to the table when it occurs again, and is referenced from then on.
         for _ in 0..3 {
             let mut block = Vec::new();
             let mut lines = encoder.block(&mut block);

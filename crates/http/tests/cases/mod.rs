@@ -1,5 +1,5 @@
-//! The conformance tables. Sections are those of RFC 9112 unless another document is named; `policy`
-//! marks what weir refuses or does though the standards would allow otherwise.
+//! The conformance tables. Sections are those of RFC 9112 unless another document is named;
+//! `policy` marks refusals or actions of weir that the standards do not require.
 #![allow(dead_code, reason = "each test binary, and the fuzz seeds, use a part")]
 
 pub mod body;
@@ -26,13 +26,13 @@ pub struct RequestCase {
     pub expected: RequestExpected,
 }
 
-/// What becomes of it.
+/// The outcome.
 pub enum RequestExpected {
     /// The member gets this head.
     Sent { head: Vec<u8>, keep_alive: bool },
     /// The client gets this status.
     Refused { status: u16, error: RequestError },
-    /// More bytes could make it whole.
+    /// More bytes could complete it.
     Partial,
 }
 
@@ -74,7 +74,7 @@ pub fn refused(
     }
 }
 
-/// `received` is the beginning of something sound.
+/// `received` is the beginning of a valid head.
 pub fn partial(name: &'static str, section: &'static str, received: &[u8]) -> RequestCase {
     RequestCase { name, section, received: received.to_vec(), expected: RequestExpected::Partial }
 }
@@ -165,19 +165,19 @@ pub struct ResponseCase {
     pub name: &'static str,
     pub section: &'static str,
     pub method: Method,
-    /// What weir's clock says, where it is asked.
+    /// The time of weir's clock, if it is used.
     pub date: Option<&'static [u8]>,
     pub received: Vec<u8>,
     pub expected: ResponseExpected,
 }
 
-/// What becomes of it.
+/// The outcome.
 pub enum ResponseExpected {
     /// An HTTP/1.1 client gets this head.
     Sent { head: Vec<u8>, framing: Framing, keep_alive: bool },
     /// The client gets 502.
     Refused(ResponseError),
-    /// More bytes could make it whole.
+    /// More bytes could complete it.
     Partial,
 }
 
@@ -187,7 +187,7 @@ impl ResponseCase {
         Self { method, ..self }
     }
 
-    /// The same, received at a time.
+    /// The same, received at a given time.
     pub fn at(self, date: &'static [u8]) -> Self {
         Self { date: Some(date), ..self }
     }
@@ -235,7 +235,7 @@ pub fn bad_fields(
     bad(name, section, &[b"HTTP/1.1 200 OK\r\n".as_slice(), lines, b"\r\n"].concat(), error)
 }
 
-/// `received` is the beginning of something sound.
+/// `received` is the beginning of a valid head.
 pub fn partly(name: &'static str, section: &'static str, received: &[u8]) -> ResponseCase {
     let expected = ResponseExpected::Partial;
     response_case(name, section, received, expected)
@@ -256,13 +256,13 @@ pub fn responses() -> Vec<ResponseCase> {
     [response::cases(), response_framing::cases()].into_iter().flatten().collect()
 }
 
-/// What members may send as a head, sound or not.
+/// Heads of members, valid or not.
 pub fn received_responses() -> impl Iterator<Item = Vec<u8>> {
     let flawed = flaws::heads().into_iter().map(|case| case.received);
     responses().into_iter().map(|case| case.received).chain(flawed)
 }
 
-/// What may come as a body in chunks.
+/// Chunked bodies.
 pub fn received_bodies() -> impl Iterator<Item = Vec<u8>> {
     let flawed = flaws::bodies().into_iter().map(|case| case.received);
     body::cases().into_iter().map(|case| case.received).chain(flawed)

@@ -10,7 +10,7 @@ use weir_http::message::{Field, Framing};
 
 use super::{LIMITS, assert_clean_head, cuts, forwarded};
 
-/// What a whole body came to.
+/// The result of decoding a whole body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     pub data: Vec<u8>,
@@ -24,7 +24,7 @@ pub enum End {
     Open {
         may_end_at_eof: bool,
     },
-    /// After so many bytes, with these trailer fields.
+    /// After this many bytes, with these trailer fields.
     Ended {
         consumed: usize,
         trailers: Vec<(Vec<u8>, Vec<u8>)>,
@@ -43,7 +43,7 @@ pub fn decode(
     decode_by(BodyDecoder::new(framing, size_max), input, cut, Flaws::NONE).0
 }
 
-/// The same of a member's body, of which flaws are overlooked; and those that were found.
+/// The same for a member's body, with tolerated flaws; and the flaws found.
 pub fn decode_of_member(
     framing: Framing,
     taken: Flaws,
@@ -157,21 +157,21 @@ fn check_trailers_forwarding(fields: &[Field], section: &[u8]) {
     assert_eq!(forwarded(&again, sent), forwarded(fields, section));
 }
 
-/// Everything about `input` as a chunked body.
+/// All invariants of `input` as a chunked body.
 pub fn check_chunked(input: &[u8]) {
     check(Framing::Chunked, None, input);
     check(Framing::Chunked, Some(input.len() as u64 / 4), input);
     check_lenient(input);
 }
 
-/// Overlooking flaws changes nothing where there are none; cut anywhere it comes to the same.
+/// Tolerating flaws changes nothing in a body without flaws; cut anywhere the result is the same.
 fn check_lenient(input: &[u8]) {
     let strict = decode(Framing::Chunked, None, input, Some(input.len()));
     for taken in [Flaws::USUAL, Flaws::ALL] {
         let of_member = |cut| decode_of_member(Framing::Chunked, taken, input, cut);
         let (whole, flaws) = of_member(Some(input.len()));
         if matches!(strict.end, End::Refused(_) | End::TrailersRefused(_)) {
-            // A section that is mended is judged when it is whole.
+            // A mended section is checked when it is complete.
             let is_judged = !matches!(whole.end, End::Open { .. });
             assert!(!flaws.is_empty() || !is_judged || whole.end == strict.end, "no flaw");
         } else {
@@ -189,10 +189,10 @@ fn check_lenient(input: &[u8]) {
     }
 }
 
-/// Cut anywhere it comes to the same, and sent on it comes to the same.
+/// Cut anywhere the result is the same, and so is that of the forwarded body.
 pub fn check(framing: Framing, size_max: Option<u64>, input: &[u8]) {
     let whole = decode(framing, size_max, input, Some(input.len()));
-    // Data seen before an error depends on how much of it arrived at once only in UntilClose.
+    // The data before an error depends on the pieces only in UntilClose.
     let comparable =
         framing != Framing::UntilClose || whole.end != End::Refused(BodyError::TooLarge);
     for cut in cuts(input.len()).map(Some).chain([None]) {
@@ -225,7 +225,7 @@ fn check_rechunked(data: &[u8]) {
     assert_eq!(received, Outcome { data: data.to_vec(), end });
 }
 
-/// Cut anywhere, directly and through the scan, a trailer section comes to the same.
+/// Cut anywhere, directly and through the scan, a trailer section gives the same result.
 pub fn check_trailers(input: &[u8]) {
     for taken in [Flaws::NONE, Flaws::ALL] {
         check_trailers_by(input, taken);

@@ -4,7 +4,7 @@ use weir_http::cookies::{Remaining, cookie, cookies, write_without};
 
 type Pair<'a> = (&'a [u8], &'a [u8]);
 
-/// Everything about the value of a Cookie field.
+/// All invariants of the value of a Cookie field.
 pub fn check(field: &[u8]) {
     let pairs: Vec<Pair<'_>> = cookies(field).collect();
     check_pairs(field, &pairs);
@@ -18,7 +18,7 @@ pub fn check(field: &[u8]) {
     check_removal(field, &pairs, |_| false);
 }
 
-/// Names and values are such that a reader who is given them back finds the same.
+/// A reader of the names and values finds the same.
 fn check_pairs(field: &[u8], pairs: &[Pair<'_>]) {
     for (name, value) in pairs {
         assert!(!name.is_empty() && !name.contains(&b'=') && !name.contains(&b';'));
@@ -32,7 +32,7 @@ fn check_pairs(field: &[u8], pairs: &[Pair<'_>]) {
     assert_eq!(cookies(&written).collect::<Vec<_>>(), pairs);
 }
 
-/// What is removed is gone, the rest stays in its order.
+/// Removed cookies are gone, the rest keeps its order.
 fn check_removal(field: &[u8], pairs: &[Pair<'_>], is_removed: impl Fn(Pair<'_>) -> bool) {
     let mut out = b"before".to_vec();
     let remaining = write_without(field, |name, value| is_removed((name, value)), &mut out);

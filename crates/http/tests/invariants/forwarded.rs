@@ -9,7 +9,7 @@ use weir_http::forwarded::{
 const PROXY: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
 const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
-/// What a client sends, whatever it is, changes nothing of what the one trusted proxy says.
+/// No bytes of a client change the claims of the one trusted proxy.
 pub fn check(field: &[u8]) {
     let is_trusted = |ip| ip == PROXY;
     let find = |source, fields: &[&[u8]]| {
@@ -25,7 +25,7 @@ pub fn check(field: &[u8]) {
     write_element((CLIENT, 0).into(), None, b"http", &mut element);
     assert_eq!(find(Source::Forwarded, &[field, &element]), CLIENT);
     let mut list = Vec::new();
-    // One that is not whole, such as one with an open quote, would swallow the proxy's element.
+    // An incomplete field, such as one with an open quote, would swallow the proxy's element.
     write_existing(Some(field).filter(|field| is_whole(field)), &mut list);
     list.extend_from_slice(&element);
     assert_eq!(find(Source::Forwarded, &[&list]), CLIENT);
@@ -39,7 +39,7 @@ pub fn check(field: &[u8]) {
     check_elements(field);
 }
 
-/// What is read can be written, and reads back.
+/// A parsed element can be written, and reads back.
 fn check_elements(field: &[u8]) {
     for element in elements(field).map_while(Result::ok) {
         let Some(ip) = element.client_ip() else {

@@ -23,7 +23,7 @@ const LISTS: ListLimits =
 
 const TIGHT_LISTS: ListLimits = ListLimits { size_max: 200, lines_max: 3, hard_size_max: 1000 };
 
-/// Everything about header blocks: the input is some, each behind a byte that says how long it is.
+/// All invariants of header blocks: the input is some blocks, each after a byte with its length.
 pub fn check_blocks(input: &[u8]) {
     let (mut decoder, mut tight) = (Decoder::new(), Decoder::new());
     let (mut encoder, mut mirror) = (Encoder::new(4096), Decoder::new());
@@ -84,8 +84,8 @@ fn check_again(
     }
 }
 
-/// A list as a request, as a response and as trailers: what is taken goes on by either version without
-/// saying anything else.
+/// A list as a request, as a response and as trailers: an accepted list keeps its meaning when
+/// forwarded in either version.
 pub fn check_messages(block: &mut HeaderBlock) {
     for end_stream in [true, false] {
         let mut copy = block.clone();
@@ -127,7 +127,7 @@ fn recode(write: impl FnOnce(&mut weir_http::h2::hpack::BlockEncoder<'_>)) -> He
     block
 }
 
-/// A request that goes on by HTTP/2.
+/// A request forwarded over HTTP/2.
 fn check_request_again(head: &RequestHead, input: &[u8], end_stream: bool) {
     let protocol =
         if head.extended_connect { head.upgrade.map(|span| span.of(input)) } else { None };
@@ -151,7 +151,7 @@ fn check_request_again(head: &RequestHead, input: &[u8], end_stream: bool) {
     assert_eq!(forwarded(&again.fields, text), forwarded(&head.fields, input));
 }
 
-/// A response that goes on by HTTP/2.
+/// A response forwarded over HTTP/2.
 fn check_response_again(head: &ResponseHead, input: &[u8], method: Method, end_stream: bool) {
     let forward = ResponseForward {
         framing: head.framing.toward(Version::Http2),
@@ -170,7 +170,7 @@ fn check_response_again(head: &ResponseHead, input: &[u8], method: Method, end_s
     assert_eq!(forwarded(&again.fields, text), forwarded(&head.fields, input));
 }
 
-/// What a connection told, data in one piece however it came.
+/// The events of a connection, data joined into one piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
     Headers { stream: u32, kind: HeadersKind, end_stream: bool, list: Vec<(Vec<u8>, Vec<u8>)> },
@@ -179,18 +179,18 @@ pub enum Told {
     Failed(ConnectionError),
 }
 
-/// What a caller does besides.
+/// The caller's further actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Habits {
-    /// Answers every request that is whole.
+    /// Answers every complete request.
     pub answers: bool,
-    /// Gives data back.
+    /// Returns data to the window.
     pub releases: bool,
-    /// Answers every request as soon as its head is there, and leaves it.
+    /// Answers every request as soon as its head has arrived, and leaves it.
     pub answers_early: bool,
 }
 
-/// A connection with someone who notes what it tells.
+/// A connection with a recorder of its events.
 pub struct Listener {
     pub connection: Connection,
     pub told: Vec<Told>,
@@ -221,7 +221,7 @@ impl Listener {
         }
     }
 
-    /// Takes in bytes. Whether the connection lives.
+    /// Processes bytes. Returns whether the connection is alive.
     pub fn feed(&mut self, mut input: &[u8]) -> bool {
         loop {
             let received = self.connection.receive(input, 0, &mut self.block, &mut self.out);
@@ -284,7 +284,7 @@ impl Listener {
     }
 
     fn answer(&mut self, stream: u32) {
-        // It may be gone by an error that is told next.
+        // The error reported next may have ended it.
         let _ = self.connection.send_headers(
             stream,
             SendKind::Response,
@@ -297,8 +297,8 @@ impl Listener {
     }
 }
 
-/// Frames in short: each is type, flags, stream, length and so many bytes, one byte each for the first
-/// four; the stream's uppermost bit asks for a length that is a lie.
+/// Frames in a short form: each is type, flags, stream, length and the payload, one byte each for
+/// the first four; the stream's uppermost bit asks for a wrong length.
 pub fn frames_of(script: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = script;
@@ -315,11 +315,11 @@ pub fn frames_of(script: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A connection that gets any bytes: cut anyhow, it tells and answers the same.
+/// A connection that receives any bytes: cut anyhow, it gives the same events and answers.
 ///
-/// Of the first byte, bit 0 chooses the role, bit 1 gives the start that the role wants, bit 2 makes
-/// frames of what is a script of them, bit 3 answers requests, bit 4 sets tight limits, bit 5 answers
-/// before requests end. The second byte chooses cuts.
+/// Of the first byte, bit 0 selects the role, bit 1 gives the preface of the role, bit 2 expands a
+/// script into frames, bit 3 answers requests, bit 4 sets tight limits, bit 5 answers before
+/// requests end. The second byte selects cuts.
 pub fn check_connection(input: &[u8]) {
     let [mode, seed, rest @ ..] = input else { return };
     let role = if mode & 1 == 0 { Role::Server } else { Role::Client };
@@ -360,7 +360,7 @@ pub fn check_connection(input: &[u8]) {
         1 + (random >> 24) as usize % 23
     });
     assert_eq!(run(habits, some), whole, "in pieces");
-    // What is answered is bounded by what came, whatever it was.
+    // The size of answers is bounded by that of any input.
     assert!(whole.1.len() <= 4096 + 4 * bytes.len());
     run(Habits { releases: true, ..habits }, Box::new(|| 7));
 }

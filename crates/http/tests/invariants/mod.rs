@@ -1,5 +1,5 @@
-//! What must hold for every input: asserted for each conformance case, for random mutations of them,
-//! and by the fuzz targets, which include this file.
+//! Invariants of every input: asserted for each conformance case, for random mutations of them, and
+//! by the fuzz targets, which include this file.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 pub mod body;
@@ -21,19 +21,19 @@ pub const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_ma
 /// Inputs up to this length are cut at every position, longer ones at some.
 const CUT_EVERYWHERE_SIZE_MAX: usize = 1024;
 
-/// Lengths of the beginnings of an input that are tried.
+/// Tested lengths of prefixes of an input.
 pub fn cuts(length: usize) -> impl Iterator<Item = usize> {
     let step = if length <= CUT_EVERYWHERE_SIZE_MAX { 1 } else { length / 100 };
     (0..length).step_by(step).chain([length])
 }
 
-/// Names and values of the fields that travel on.
+/// Names and values of the forwarded fields.
 pub fn forwarded<'a>(fields: &[Field], input: &'a [u8]) -> Vec<(&'a [u8], &'a [u8])> {
     let travels = fields.iter().filter(|field| field.forward);
     travels.map(|field| (field.name.of(input), field.value.of(input))).collect()
 }
 
-/// A head on its way out: lines that end in CR LF and hold no other control character but HTAB, and
+/// An outgoing head: lines that end in CR LF and hold no other control character but HTAB, and
 /// nothing after the empty line.
 pub fn assert_clean_head(head: &[u8]) {
     let text = head.strip_suffix(b"\r\n\r\n").expect("ends in an empty line");
@@ -62,7 +62,7 @@ pub fn count_fields(head: &[u8], name: &str) -> usize {
         .count()
 }
 
-/// No field travels that a Connection field nominates; `close` stands for itself.
+/// No field nominated by a Connection field is forwarded; `close` stands for itself.
 pub fn assert_nominated_stay(fields: &[Field], input: &[u8]) {
     let travelling = forwarded(fields, input);
     for field in fields.iter().filter(|field| field.id == FieldId::Connection) {

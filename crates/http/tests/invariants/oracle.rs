@@ -1,4 +1,5 @@
-//! `httparse`, a lenient parser, as a witness: what is accepted here it accepts, and reads alike.
+//! `httparse`, a lenient parser, as a reference: it accepts every accepted input, and reads it
+//! alike.
 
 use weir_http::message::{Field, RequestHead, ResponseHead};
 
@@ -6,9 +7,9 @@ use super::LIMITS;
 
 const FIELDS_MAX: usize = LIMITS.headers_max as usize;
 
-/// `head` was parsed from all of `input`.
+/// `head` is the result of parsing all of `input`.
 pub fn check_request(head: &RequestHead, input: &[u8]) {
-    // It knows no minor version above 1, and no target that is not UTF-8.
+    // It supports no minor version above 1, and no target that is not UTF-8.
     if has_higher_minor_version(input) || str::from_utf8(head.target.of(input)).is_err() {
         return;
     }
@@ -22,7 +23,7 @@ pub fn check_request(head: &RequestHead, input: &[u8]) {
     check_fields(&head.fields, input, witness.headers);
 }
 
-/// `head` was parsed from all of `input`.
+/// `head` is the result of parsing all of `input`.
 pub fn check_response(head: &ResponseHead, input: &[u8]) {
     if has_higher_minor_version(input) {
         return;

@@ -1,4 +1,4 @@
-//! Paths: what decisions read is what members make of the one that they get.
+//! Paths: the path for decisions equals the members' reading of their path.
 
 use weir_http::h1::parse_request;
 use weir_http::message::RequestHead;
@@ -55,7 +55,7 @@ pub fn check_spelling(path: &str) {
     }
 }
 
-/// `head` was read in this form.
+/// `head` was parsed with this form.
 pub fn check(head: &RequestHead, input: &[u8], form: PathForm) {
     let (member_path, decided) = (head.member_path(input), head.path(input));
     if decided == b"*" {
@@ -65,7 +65,7 @@ pub fn check(head: &RequestHead, input: &[u8], form: PathForm) {
     let mut again = Vec::new();
     assert_eq!(canonicalise(member_path, form, &mut again), Ok(()), "{}", told());
     assert_eq!(again, member_path, "not stable: {}", told());
-    // As the head of a stream to a member of HTTP/2 is made from what was written for HTTP/1.
+    // The head of a stream to an HTTP/2 member is made from the one written for HTTP/1.
     assert_eq!(canonicalise(member_path, PathForm::Keep, &mut again), Ok(()), "{}", told());
     if form == PathForm::Keep {
         let mut received = Vec::new();
@@ -74,14 +74,14 @@ pub fn check(head: &RequestHead, input: &[u8], form: PathForm) {
     } else {
         assert!(!member_path.starts_with(b"//"), "may be taken for a host: {}", told());
     }
-    // `weir check` warns of texts that are not decided to be themselves.
+    // `weir check` warns of texts that differ from their form for decisions.
     let decided_again = weir_http::path::decided(decided, form);
     assert_eq!(decided_again.as_deref(), Ok(decided), "decided another way: {}", told());
     for server in SERVERS {
-        // What a server refuses, it does not read otherwise.
+        // A server that refuses a path does not read it differently.
         let Some(mut resolved) = resolve(server, member_path) else { continue };
         if server == Server::Url && form != PathForm::default() {
-            // Repeated slashes that are kept it keeps.
+            // Here repeated slashes are kept.
             resolved = merged(&resolved);
         }
         assert_eq!(

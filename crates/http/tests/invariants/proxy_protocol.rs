@@ -6,7 +6,7 @@ use weir_http::proxy_protocol::{
 
 use super::cuts;
 
-/// Everything about the start of a connection.
+/// All invariants of the start of a connection.
 pub fn check(input: &[u8]) {
     let whole = parse(input);
     let mut decided = None;
@@ -27,7 +27,7 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// Written in either version it reads back as far as the version can say it.
+/// Written in either version it reads back as far as the version can express it.
 fn check_written(header: &ProxyHeader<'_>) {
     for with_checksum in [false, true] {
         let mut out = Vec::new();

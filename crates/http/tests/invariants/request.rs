@@ -11,7 +11,7 @@ use super::{
     LIMITS, assert_clean_head, assert_nominated_stay, count_fields, cuts, forwarded, oracle, paths,
 };
 
-/// Everything, with the usual limits and with some that the input passes.
+/// All invariants, with the usual limits and with limits that the input exceeds.
 pub fn check(input: &[u8]) {
     let tight = HeadLimits { head_size_max: input.len() as u32 / 2, headers_max: 3 };
     for limits in [LIMITS, tight] {
@@ -77,7 +77,7 @@ pub fn check_head(head: &RequestHead, input: &[u8], form: PathForm) {
     }
 }
 
-/// What the member gets says the same as what the client sent.
+/// The member's request has the same meaning as the client's.
 pub fn check_forwarding(head: &RequestHead, input: &[u8], form: PathForm) {
     let mut sent = b"before".to_vec();
     write_request_head(head, input, &RequestEdits::NONE, &mut sent);
@@ -90,7 +90,7 @@ pub fn check_forwarding(head: &RequestHead, input: &[u8], form: PathForm) {
 
     let limits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
     let mut again = RequestHead::new();
-    // Nothing is left to be encoded.
+    // No byte is left to be encoded.
     let strict = TargetForm { path: form, raw_bytes: RawBytes::Refuse };
     let outcome = parse_request(sent, &limits, strict, &mut again);
     assert_eq!(
@@ -113,7 +113,7 @@ pub fn check_forwarding(head: &RequestHead, input: &[u8], form: PathForm) {
     assert!(again.keep_alive);
     assert_eq!(forwarded(&again.fields, sent), forwarded(&head.fields, input));
 
-    // One forward less would be left the second time.
+    // One forward fewer would be left the second time.
     again.max_forwards = head.max_forwards;
     let mut twice = Vec::new();
     write_request_head(&again, sent, &RequestEdits::NONE, &mut twice);

@@ -1,17 +1,18 @@
-//! How servers of the usual kinds read a path, and a corpus of spellings. Nothing here is of the codecs under test;
-//! `tests/tests/paths/` has the same corpus read by the servers themselves.
+//! How common servers read a path, and a corpus of spellings. Nothing here uses the codecs under
+//! test; in `tests/tests/paths/` the servers themselves read the same corpus.
 
-/// A kind of server, by how it reads a path.
+/// A kind of server, by its reading of paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Server {
     /// nginx: decodes, merges slashes, removes dot-segments.
     Nginx,
-    /// Apache httpd: the same, but for it an encoded slash is no slash, and an error where it is left in the end.
+    /// Apache httpd: the same, but an encoded slash is no slash, and an error if it remains at the
+    /// end.
     Apache,
-    /// Tomcat and its like: strips parameters, decodes, merges slashes, removes dot-segments.
+    /// Tomcat and similar: strips parameters, decodes, merges slashes, removes dot-segments.
     Tomcat,
-    /// Who reads paths as the URL standard of browsers has it, as most programs for Node do: removes
-    /// dot-segments, merges nothing, decodes last.
+    /// Programs that follow the browsers' URL standard, as most programs for Node do: remove
+    /// dot-segments, merge nothing, decode last.
     Url,
 }
 
@@ -20,18 +21,18 @@ pub const SERVERS: [Server; 4] = [Server::Nginx, Server::Apache, Server::Tomcat,
 /// A byte of a decoded path; [`SEMICOLON`] is a semicolon that was not encoded.
 type Character = u16;
 const SEMICOLON: Character = 0x13b;
-/// A slash that was encoded, to who tells the two apart.
+/// A slash that was encoded, for servers that distinguish the two.
 const ENCODED_SLASH: Character = 0x12f;
 const SLASH: Character = b'/' as Character;
 const DOT: Character = b'.' as Character;
 
-/// The path that a server makes of one that it was asked for, decoded and without parameters; `None`: it refuses.
+/// A server's reading of a requested path, decoded and without parameters; `None`: it refuses.
 pub fn resolve(server: Server, path: &[u8]) -> Option<Vec<u8>> {
     let resolved = read(server, path)?;
     Some(to_bytes(&without_parameters(&resolved, SEMICOLON, SLASH)))
 }
 
-/// The same with parameters, for servers that take them for a part of the name.
+/// The same with parameters, for servers that treat them as part of the name.
 pub fn resolve_whole(server: Server, path: &[u8]) -> Option<Vec<u8>> {
     read(server, path).map(|resolved| to_bytes(&resolved))
 }
@@ -53,7 +54,7 @@ fn read(server: Server, path: &[u8]) -> Option<Vec<Character>> {
         Server::Nginx => normalise(&decode(path)?),
         Server::Apache => {
             let mut decoded = decode(path)?;
-            // What is refused may have gone with its segment before.
+            // A refused part may have been removed with its segment before.
             let is_refused = |character: &Character| matches!(*character, 0 | ENCODED_SLASH);
             mark_encoded_slashes(path, &mut decoded);
             normalise(&decoded).filter(|path| !path.iter().any(is_refused))
@@ -63,7 +64,7 @@ fn read(server: Server, path: &[u8]) -> Option<Vec<Character>> {
     }
 }
 
-/// What is behind semicolons goes, up to the next slash.
+/// Text after a semicolon is removed, up to the next slash.
 fn without_parameters<T: Copy + PartialEq>(path: &[T], semicolon: T, slash: T) -> Vec<T> {
     let mut is_parameter = false;
     let is_kept = |character: &T| {
@@ -73,14 +74,14 @@ fn without_parameters<T: Copy + PartialEq>(path: &[T], semicolon: T, slash: T) -
     path.iter().copied().filter(is_kept).collect()
 }
 
-/// What an empty segment stands between is one slash.
+/// The slashes around an empty segment are one slash.
 pub fn merged(path: &[u8]) -> Vec<u8> {
     let mut merged = path.to_vec();
     merged.dedup_by(|one, other| *one == b'/' && *other == b'/');
     merged
 }
 
-/// The one spelling that a decoded path has in URIs.
+/// The single URI spelling of a decoded path.
 pub fn spell(path: &[u8]) -> String {
     let mut text = String::new();
     for &byte in path {
@@ -93,7 +94,7 @@ pub fn spell(path: &[u8]) -> String {
     text
 }
 
-/// `decoded` is what `path` was decoded to.
+/// `decoded` is the decoded form of `path`.
 fn mark_encoded_slashes(path: &[u8], decoded: &mut [Character]) {
     let mut at = 0;
     for character in decoded {
@@ -104,7 +105,7 @@ fn mark_encoded_slashes(path: &[u8], decoded: &mut [Character]) {
     }
 }
 
-/// `None`: there is an escape that is none.
+/// `None`: there is an invalid escape.
 fn decode(path: &[u8]) -> Option<Vec<Character>> {
     let mut decoded = Vec::new();
     let mut rest = path;
@@ -176,7 +177,7 @@ fn resolve_as_url(path: &[u8]) -> Option<Vec<Character>> {
     decode(&path)
 }
 
-/// Spellings that have led past rules somewhere, or might.
+/// Spellings that have bypassed rules somewhere, or might.
 pub const SPELLINGS: [&str; 62] = [
     "/",
     "/admin/x",
@@ -242,7 +243,7 @@ pub const SPELLINGS: [&str; 62] = [
     "/%C3%A9/%c3%a9",
 ];
 
-/// What further spellings are made of.
+/// Parts of further spellings.
 const PIECES: [&str; 36] = [
     "/", "/", "/", "//", "/.", "/..", "/./", "/../", ".", "..", "%2e", "%2E%2e", "%2f", "%2F",
     "%5c", "\\", ";", ";x=1", "%3b", "%00", "%25", "%252e", "%c0%af", "a", "admin", "B.", "...",

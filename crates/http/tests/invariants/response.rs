@@ -15,7 +15,7 @@ use super::{
 /// When every response was received.
 const DATE: &[u8] = b"Sat, 21 Nov 2026 12:00:00 GMT";
 
-/// Everything, as the answer to a request with `method`.
+/// All invariants, as the answer to a request with `method`.
 pub fn check(input: &[u8], method: Method) {
     let tight = HeadLimits { head_size_max: input.len() as u32 / 2, headers_max: 3 };
     let lines = Flaws::USUAL.with(Flaw::BareLineFeed);
@@ -38,7 +38,7 @@ pub fn check(input: &[u8], method: Method) {
     }
 }
 
-/// Overlooking flaws changes nothing where there are none, and nothing of them leaves.
+/// Tolerating flaws changes nothing in a head without flaws, and no flaw is forwarded.
 fn check_lenient(input: &[u8], method: Method) {
     let mut strict = ResponseHead::new();
     let parsed = parse_response(input, &LIMITS, method, &mut strict);
@@ -68,7 +68,7 @@ fn check_lenient(input: &[u8], method: Method) {
     }
 }
 
-/// The flaw that a head keeps on its way to a client.
+/// The flaw that a head keeps for a client.
 pub fn unknown_status(head: &ResponseHead) -> Flaws {
     if head.status > 599 { Flaws::NONE.with(Flaw::UnknownStatus) } else { Flaws::NONE }
 }
@@ -106,7 +106,7 @@ fn check_cuts(input: &[u8], limits: &HeadLimits, method: Method, taken: Flaws) {
     );
 }
 
-/// What the client gets says the same as what the member sent.
+/// The client's response has the same meaning as the member's.
 pub fn check_forwarding(
     head: &ResponseHead,
     input: &[u8],

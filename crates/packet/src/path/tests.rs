@@ -1,4 +1,4 @@
-//! What begins while something ends.
+//! New flows during the end of an old one.
 
 use super::*;
 use crate::layout::{FLOW_REVERSE, FlowBytes, FlowEntry, STATE_FIN};
@@ -13,7 +13,7 @@ fn address(text: &str) -> std::net::IpAddr {
     text.parse().expect("an address")
 }
 
-/// Half of a flow: what its packets become.
+/// One direction of a flow: the translation of its packets.
 fn half(source: (&str, u16), target: (&str, u16), flags: u16, age: Duration) -> FlowBytes {
     let then = (now() - age).as_nanos() as u64;
     let mut bytes = [0; size_of::<FlowBytes>()];
@@ -28,7 +28,7 @@ fn half(source: (&str, u16), target: (&str, u16), flags: u16, age: Duration) -> 
     bytes
 }
 
-/// A packet path that leaves nothing behind, also when the test fails.
+/// A packet path that cleans up, also when the test fails.
 struct Opened(Option<PacketPath>);
 
 impl Drop for Opened {
@@ -40,7 +40,8 @@ impl Drop for Opened {
     }
 }
 
-/// A sweep has read a flow that is over; before it looks closer, its client begins another from the same port.
+/// A sweep has read an ended flow; before it looks closer, its client begins another from the same
+/// port.
 #[test]
 fn a_flow_that_begins_while_another_ends_under_its_key_stays() {
     if !rustix::process::geteuid().is_root() {
@@ -75,7 +76,7 @@ fn a_flow_that_begins_while_another_ends_under_its_key_stays() {
     for key in [key, reverse_key] {
         assert!(path.maps.flow(crate::maps::Table::Flows, &key).expect("maps").is_some());
     }
-    // Half of a flow whose other half is gone for long goes, too.
+    // Half of a flow whose other half is long gone is removed as well.
     path.maps.flows.remove(&reverse_key.encode()).expect("it is there");
     path.maps.flows.insert(key.encode(), before, 0).expect("a flow");
     path.walk(now()).0.judge(key, FlowEntry::decode(&before), &mut ended).expect("a look");

@@ -1,5 +1,5 @@
-//! One namespace with a device toward clients and one toward members, whose neighbours are known; packets go through by
-//! BPF_PROG_TEST_RUN.
+//! One namespace with a device towards clients and one towards members, whose neighbours are known;
+//! packets pass through it by BPF_PROG_TEST_RUN.
 
 use std::time::Instant;
 
@@ -26,11 +26,12 @@ pub const ADC_IN: Hardware = [2, 0, 0, 0, 0xa, 0, 2, 0, 0, 0, 0xc, 0];
 pub const TO_MEMBER: Hardware = [2, 0, 0, 0, 0x5, 1, 2, 0, 0, 0, 0xb, 0];
 pub const TO_CLIENT: Hardware = [2, 0, 0, 0, 0xc, 0, 2, 0, 0, 0, 0xa, 0];
 
-/// A namespace with two devices: `in0` toward clients, `out0` toward members; neighbours are known for good.
+/// A namespace with two devices: `in0` towards clients, `out0` towards members; neighbour entries
+/// are permanent.
 pub struct Bed {
     pub path: Path,
     pub rung: Rung,
-    /// Gone last.
+    /// Dropped last.
     namespace: Namespace,
 }
 
@@ -42,7 +43,7 @@ impl Bed {
         for device in ["in0", "in1", "out0", "out1"] {
             namespace.ip(&format!("link set {device} up"));
         }
-        // A veth sends for XDP only to a peer that takes it.
+        // A veth transmits XDP frames only to a peer that accepts them.
         for peer in ["in1", "out1"] {
             namespace.run(&format!("ethtool -K {peer} gro on"));
         }
@@ -69,7 +70,7 @@ impl Bed {
         Self { path, rung, namespace }
     }
 
-    /// `ip` with these words, there.
+    /// `ip` with these arguments, in the namespace.
     #[track_caller]
     pub fn ip(&self, words: &str) {
         self.namespace.ip(words);
@@ -84,14 +85,14 @@ impl Bed {
         }
     }
 
-    /// Runs a frame; its verdict and what became of it.
+    /// Runs a frame; returns its verdict and the output frame.
     pub fn run(&mut self, interface: &str, packet: &[u8]) -> (u32, Vec<u8>) {
         let mut packet = packet.to_vec();
         // Packets are written as for the first device.
         if interface == "out0" && packet[..6] == ADC_IN[..6] {
             packet[..6].copy_from_slice(&TO_MEMBER[6..]);
         }
-        // As weir does it all the time: ways are kept wherever they may be.
+        // As weir does regularly: routes are cached wherever allowed.
         self.path.get().watch_routes(Instant::now()).expect("routes");
         let options = TrialOptions { rung: self.rung, packet: &packet, interface, repeat: 1 };
         let trial = self.path.get().trial(&options).expect("a trial");
@@ -184,7 +185,7 @@ pub fn ports_of(frame: &[u8]) -> (u16, u16) {
     halves(frame, 0)
 }
 
-/// Two halves of a word behind the IP header.
+/// The two 16-bit halves of a word behind the IP header.
 pub fn halves(frame: &[u8], offset: usize) -> (u16, u16) {
     let at = offset + if frame[12] == 8 { 34 } else { 54 };
     (

@@ -1,4 +1,4 @@
-//! Network namespaces of a test's own, and packets whose every checksum is computed from scratch.
+//! Network namespaces of a test, and packets whose every checksum is computed from scratch.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -16,10 +16,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use weir_packet::{Attachment, Options, PacketPath, Rung, RungsAllowed};
 
-/// Tells tests of one process apart.
+/// Distinguishes tests of one process.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// Whether the test can run: root, iproute2 and a kernel that lets it load programs. Prints why not.
+/// Whether the test can run: root, iproute2 and a kernel that lets it load programs. Otherwise it
+/// prints the reason.
 pub fn is_possible() -> bool {
     static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
     let Some(reason) = WHY_NOT.get_or_init(why_not) else { return true };
@@ -63,7 +64,7 @@ pub fn options(name: &str) -> Options {
     }
 }
 
-/// A network namespace, gone with the value.
+/// A network namespace, removed when dropped.
 pub struct Namespace {
     pub name: String,
 }
@@ -84,7 +85,7 @@ impl Namespace {
             .expect("entering");
     }
 
-    /// Runs it there, in a thread of its own.
+    /// Runs a closure there, in a thread of its own.
     pub fn within<T: Send>(&self, run: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| {
             scope
@@ -97,13 +98,13 @@ impl Namespace {
         })
     }
 
-    /// `ip` with these words, there.
+    /// `ip` with these arguments, in the namespace.
     #[track_caller]
     pub fn ip(&self, words: &str) {
         succeed(Command::new("ip").args(["-n", &self.name]).args(words.split_whitespace()));
     }
 
-    /// A program with these words, there.
+    /// A program with these arguments, in the namespace.
     #[track_caller]
     pub fn run(&self, words: &str) -> String {
         let output = succeed(&mut self.command(words));
@@ -144,7 +145,7 @@ pub fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// A packet path of a test's own, with its pins; detached with the value.
+/// A packet path of a test, with its own pins; detached when dropped.
 pub struct Path {
     pub path: Option<PacketPath>,
     pub options: Options,
@@ -180,7 +181,7 @@ impl Path {
         attachments
     }
 
-    /// What the process would leave behind, and the next one finds.
+    /// State that the process would leave behind, and that the next one finds.
     pub fn restart(&mut self) {
         self.path.take().expect("it is open").release();
         self.path = Some(PacketPath::open(&self.options).expect("taking over"));

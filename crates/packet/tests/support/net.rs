@@ -12,7 +12,7 @@ use weir_packet::plan::*;
 
 use super::{Namespace, Path};
 
-/// A step of a scenario is over by then, or the test fails.
+/// Timeout of a step of a scenario.
 pub const STEP_MAX: Duration = Duration::from_secs(20);
 
 /// client – adc – server, routed both ways.
@@ -49,7 +49,8 @@ impl Net {
         {
             namespace.ip(&format!("route add default via {v4}"));
             namespace.ip(&format!("-6 route add default via {v6}"));
-            // A veth hands XDP only to a peer that takes it, and a sum that is half done is nobody's after XDP.
+            // A veth passes XDP frames only to a peer that accepts them, and an incomplete checksum
+            // is not completed after XDP.
             namespace.run(&format!("ethtool -K {device} gro on tx off"));
         }
         server.ip("addr add 10.0.2.11/24 dev s0");
@@ -58,7 +59,7 @@ impl Net {
         Self { client, adc, server }
     }
 
-    /// A server of TCP that says its name, then echoes until the end.
+    /// A TCP server that sends its name, then echoes until the end.
     pub fn tcp_server(&self, address: &str) -> Server {
         let address: SocketAddr = address.parse().unwrap();
         Server::start(&self.server, address, &self.server.name)
@@ -72,7 +73,7 @@ impl Net {
         Ok(stream)
     }
 
-    /// Connects, and says who the peer took this for.
+    /// Connects, and returns the address that the peer saw.
     #[track_caller]
     pub fn served(&self, address: &str) -> (TcpStream, SocketAddr) {
         let mut stream = self.connect(address).expect("connecting");
@@ -100,7 +101,7 @@ pub fn echo(stream: &mut TcpStream, bytes: usize) {
     assert!(got == sent, "the bytes are others");
 }
 
-/// Threads that serve, until the value is gone.
+/// Serving threads, until dropped.
 pub struct Server {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -189,7 +190,7 @@ pub fn count(path: &Path, reason: Reason) -> u64 {
     path.read().reasons().unwrap().iter().find(|it| it.reason == reason).unwrap().packets
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 #[track_caller]
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();

@@ -1,11 +1,12 @@
-//! Packets from their fields: an independent model of what the programs make. Nothing here is incremental.
+//! Packets from their fields: an independent model of the programs' output. Nothing here is
+//! incremental.
 
 use std::net::IpAddr;
 
 /// Ethernet addresses: receiver, then sender.
 pub type Hardware = [u8; 12];
 
-/// What IP carries.
+/// The payload of IP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Carried {
     Tcp {
@@ -49,7 +50,7 @@ pub struct Packet {
     pub extension: u8,
     pub carried: Carried,
     pub payload: Vec<u8>,
-    /// Of a fragment: the checksum of the whole, which the first bears.
+    /// Of a fragment: the checksum of the whole, which the first contains.
     pub checksum_of_whole: Option<u16>,
 }
 

@@ -1,4 +1,4 @@
-//! ClientHellos made by hand, whole, cut and wrong.
+//! Handmade ClientHellos, complete, cut and malformed.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn message(extensions: &[u8]) -> Vec<u8> {
     [&[CLIENT_HELLO], &length.to_be_bytes()[1..], &body].concat()
 }
 
-/// The message in records of at most so many bytes.
+/// The message in records of at most this many bytes.
 fn records(message: &[u8], fragment_bytes: usize) -> Vec<u8> {
     let record = |fragment: &[u8]| [&[22, 3, 1][..], &vector_16(fragment)].concat();
     message.chunks(fragment_bytes).flat_map(record).collect()
@@ -48,7 +48,7 @@ fn named(name: &str) -> Peek {
     Peek::Hello(ClientHello { server_name: name.into(), name_form, ..ClientHello::default() })
 }
 
-/// Asked for in a form that no handshake takes.
+/// Requested in a form that no handshake accepts.
 fn oddly_named(name: &str) -> Peek {
     let name_form = NameForm::Odd;
     Peek::Hello(ClientHello { server_name: name.into(), name_form, ..ClientHello::default() })
@@ -186,7 +186,7 @@ fn what_is_no_client_hello() {
     unreadable(&extension(SUPPORTED_VERSIONS, &[3, 3]));
 }
 
-/// However it is divided, no more than so much is waited for.
+/// However it is divided, the wait is limited to this many bytes.
 #[test]
 fn what_is_collected_has_a_bound() {
     let long = message(&extension(21, &vec![0; CLIENT_HELLO_BYTES_MAX - 200]));
@@ -205,7 +205,7 @@ fn what_is_collected_has_a_bound() {
     assert_eq!(peek(&records(&too_long, 1 << 14)), expected);
 }
 
-/// Nothing that is cut or changed makes it panic or read what is not there.
+/// No cut or changed message makes it panic or read beyond the input.
 #[test]
 fn changed_bytes_are_looked_at_without_harm() {
     let whole = records(

@@ -1,4 +1,4 @@
-//! The response of the examples, which OpenSSL made, whole and changed.
+//! The response of the examples, made by OpenSSL, complete and changed.
 
 use rustls::pki_types::pem::PemObject;
 
@@ -32,12 +32,12 @@ fn the_example_is_good_for_its_certificate_and_time() {
     assert_eq!(verify(RESPONSE, &certificate, &root, now), Err(OcspError::Unsigned));
 }
 
-/// Every byte counts: what was changed is not what was signed, or no response any more.
+/// Every byte counts: a changed response has an invalid signature, or is malformed.
 #[test]
 fn one_that_was_changed_is_refused() {
     let [certificate, issuer] = shop();
     let now = now_unix_s();
-    // Behind the signature stand certificates of responders, of which none is needed.
+    // Certificates of responders follow the signature; none is needed.
     let basic = Basic::read(basic_response(RESPONSE).expect("one")).expect("one");
     let unsigned = basic.signature.as_ptr_range().end as usize - RESPONSE.as_ptr() as usize;
     for at in 0..RESPONSE.len() {

@@ -1,5 +1,5 @@
-//! Records that are sealed as they should be and hold what they should not, in any order: what no outside peer can be
-//! made to send.
+//! Correctly sealed records with invalid content, in any order: no outside peer can be made to send
+//! them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion
 use super::*;
 use crate::session::Session;
 
-/// A session with what it was sent and could not use yet.
+/// A session with received bytes that it could not use yet.
 struct End {
     session: Session,
     input: Vec<u8>,
@@ -24,7 +24,7 @@ impl End {
         Self { session, input: Vec::new(), data: Vec::new(), error: None, has_ended: false }
     }
 
-    /// Takes bytes; what it answers.
+    /// Processes bytes; returns its answer.
     fn receive(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.input.extend_from_slice(bytes);
         let (mut consumed, mut out) = (0, Sealed::new());
@@ -48,7 +48,7 @@ impl End {
     }
 }
 
-/// A client and a server that have agreed.
+/// A client and a server after the handshake.
 fn connected(version: &'static SupportedProtocolVersion) -> [End; 2] {
     let key = rcgen::KeyPair::generate().expect("a key");
     let params = rcgen::CertificateParams::new(vec!["shop.example".into()]).expect("names");
@@ -91,7 +91,7 @@ fn next(state: &mut u64) -> usize {
     *state as usize
 }
 
-/// What a record holds: mostly data, else anything.
+/// The content of a record: mostly data, else anything.
 fn content(random: &mut u64) -> (ContentType, Vec<u8>) {
     let bytes = |random: &mut u64| {
         let length = next(random) % 40;

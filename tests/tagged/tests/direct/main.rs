@@ -1,4 +1,5 @@
-//! Clients and members that meet without weir: they understand each other, and a byte that is not right is found.
+//! Clients and members connected without weir: they understand each other, and a wrong byte is
+//! found.
 
 mod wire;
 
@@ -39,7 +40,7 @@ fn member<'a>(world: &'a World, version: Version, end: End) -> Task<'a> {
     Box::pin(serve(world, role, random, Link::over(Box::new(end), world)))
 }
 
-/// One connection after the other, until there were so many exchanges.
+/// One connection after the other, up to this number of exchanges.
 fn exchanges(world: &World, driver: &Driver, version: Version, capacity: usize, count: u64) {
     while world.begun() < count && !world.has_enough() {
         let [near, far] = driver.wire(capacity);

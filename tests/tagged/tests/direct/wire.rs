@@ -1,4 +1,4 @@
-//! Connections in memory, and time that passes when nothing else happens.
+//! Connections in memory, and time that advances when nothing else happens.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,24 +15,24 @@ use weir_tagged::link::Stream;
 /// A session that is under way.
 pub type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// Passes time, and polls sessions.
+/// Advances time, and polls sessions.
 #[derive(Debug, Clone)]
 pub struct Driver {
     now: Arc<AtomicU64>,
-    /// When the next session that waits goes on.
+    /// The earliest timer of a waiting session.
     next: Rc<Cell<Moment>>,
-    /// How often something went through a wire.
+    /// Number of transfers through a wire.
     moves: Rc<Cell<u64>>,
 }
 
 impl Driver {
-    /// It is the beginning of time.
+    /// Time zero.
     pub fn new() -> Self {
         let (next, moves) = (Rc::new(Cell::new(Moment(u64::MAX))), Rc::default());
         Self { now: Arc::default(), next, moves }
     }
 
-    /// Tells its time.
+    /// Its clock.
     pub fn clock(&self) -> Clock {
         let now = Arc::clone(&self.now);
         Clock::new(move || Moment(now.load(Ordering::Relaxed)))
@@ -56,13 +56,13 @@ impl Driver {
         }
     }
 
-    /// Both ends of a connection, which holds so many bytes in either direction.
+    /// Both ends of a connection, which holds this many bytes in either direction.
     pub fn wire(&self, capacity: usize) -> [End; 2] {
         let halves = [(); 2].map(|()| Rc::new(RefCell::new(Half::new(capacity))));
         self.ends(&halves, [0, 1])
     }
 
-    /// Two connections, of which each has the other's way back.
+    /// Two connections, each with the other's return direction.
     pub fn crossed(&self) -> [End; 4] {
         let halves = [(); 4].map(|()| Rc::new(RefCell::new(Half::new(1 << 16))));
         let [client, mut member] = self.ends(&halves, [0, 1]);
@@ -89,7 +89,7 @@ struct Half {
     capacity: usize,
     is_finished: bool,
     is_reset: bool,
-    /// Nobody reads them any more.
+    /// No end reads them any more.
     is_left: bool,
 }
 
@@ -100,25 +100,25 @@ impl Half {
     }
 }
 
-/// One end of a connection: what comes up to it, and what it sends down.
+/// One end of a connection: the bytes that it receives and sends.
 #[derive(Debug)]
 pub struct End {
     driver: Driver,
     up: Rc<RefCell<Half>>,
     down: Rc<RefCell<Half>>,
     resets: bool,
-    /// Makes one byte of what is read another.
+    /// Changes one byte of the read data.
     pub foul: Option<Foul>,
 }
 
-/// Changes a byte within a block, once so many blocks have come whole.
+/// Changes a byte within a block, after this many complete blocks.
 #[derive(Debug)]
 pub struct Foul {
     /// Digits until then.
     pub digits_left: usize,
-    /// How many digits came in a row.
+    /// Number of consecutive digits received.
     pub row: usize,
-    /// It has been done.
+    /// The change is done.
     pub is_done: Rc<Cell<bool>>,
 }
 
@@ -147,7 +147,7 @@ impl End {
 impl Stream for End {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let mut up = self.up.borrow_mut();
-        // As with Linux, what came before a reset is there to be read.
+        // As in Linux, bytes before a reset can still be read.
         if up.bytes.is_empty() && up.is_reset {
             return Err(ErrorKind::ConnectionReset.into());
         }

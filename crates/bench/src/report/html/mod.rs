@@ -191,7 +191,7 @@ mod tests {
         for pending in catalogue::PENDING {
             assert!(page.contains(pending.waits_for), "{} is not named", pending.name);
         }
-        // Links lead somewhere, ids are unique, nothing is fetched.
+        // Links have targets, ids are unique, nothing is fetched.
         let mut ids = std::collections::HashSet::new();
         for node in document.descendants() {
             if let Some(id) = node.attribute("id") {
@@ -223,7 +223,7 @@ mod tests {
         check(testing::run_of_two_rows(), true);
     }
 
-    /// Text written beyond its canvas covers the next chart.
+    /// Text beyond its canvas would cover the next chart.
     #[test]
     fn labels_stay_on_their_canvas() {
         /// The mean width of a character, at the style sheet's size for a wide screen.

@@ -135,7 +135,7 @@ fn shorten(counts: &mut [u16; LENGTH_MAX + 1], length_max: usize) {
 mod tests {
     use super::*;
 
-    /// A complete code: every sequence of bits is some symbol's.
+    /// A complete code: every sequence of bits belongs to a symbol.
     fn is_complete<const N: usize>(codes: &Codes<N>) -> bool {
         let used = codes.lengths.iter().filter(|length| **length > 0);
         used.map(|length| 1_u32 << (LENGTH_MAX - usize::from(*length))).sum::<u32>()
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn codes_are_no_longer_than_asked() {
-        // Fibonacci's numbers make the longest codes.
+        // Fibonacci numbers give the longest codes.
         let mut frequencies = [1_u32; 30];
         for at in 2..30 {
             frequencies[at] = frequencies[at - 1] + frequencies[at - 2];

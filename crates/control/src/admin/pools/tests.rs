@@ -1,4 +1,4 @@
-//! Pools and changes as a client sees them, by raw sockets.
+//! Pools and changes as a client sees them, over raw sockets.
 
 use std::path::PathBuf;
 

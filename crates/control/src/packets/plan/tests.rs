@@ -96,7 +96,7 @@ fn lower_priorities_and_fallbacks_stand_by() {
     table.pools[0].members[0].set_health(Health::Down, 1);
     assert_eq!(now(), "10.0.0.2:80 down, 10.0.0.3:80 up");
     table.pools[0].members[1].set_health(Health::Down, 1);
-    // The one that is in both pools is what the first says of it.
+    // The member in both pools has the state of the first.
     assert_eq!(now(), "10.0.0.2:80 down, 10.0.0.3:80 down, 10.0.0.4 up");
 }
 
@@ -120,7 +120,7 @@ fn sources() {
     };
     assert_eq!(seen("auto"), Some(IpAddr::from([10, 0, 0, 254])));
     assert_eq!(seen("[ 10.0.0.253, 10.0.0.254 ]"), None);
-    // Nobody who has no way sees the client's address.
+    // A client without a route back: no member sees the client's address.
     let server = "pool: p, fast_l4: { source: auto }";
     let table = table(server, "  p: { members: [ 10.9.9.9:80, 10.0.0.2:80 ] }\n");
     assert_eq!(shown(&plan(&table, &Own, false)), "10.0.0.2:80 up");
@@ -212,7 +212,7 @@ fn a_virtual_server_of_both_families_is_one_of_each() {
     weir_packet::check(&plan).unwrap();
 }
 
-/// What `weir check` lets through, the packet path takes.
+/// The packet path accepts every configuration that `weir check` accepts.
 #[test]
 fn every_example_is_sound() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");

@@ -1,4 +1,4 @@
-//! Questions of DNS, and servers that answer well and badly.
+//! DNS queries, and servers with good and bad answers.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use weir_config::snapshot::{DnsProbe, DnsRcode, DnsRecord};
 
 use super::*;
 
-/// A server that sends what `answer` makes of a question, all of it.
+/// A server that sends the result of `answer` on a query, all of it.
 async fn server<F>(answer: F) -> Address
 where
     F: Fn(Message) -> Vec<Message> + Send + 'static,
@@ -33,7 +33,7 @@ async fn send(socket: &UdpSocket, to: SocketAddr, messages: Vec<Message>) {
     }
 }
 
-/// The answer to a question, with these values.
+/// The answer to a query, with these values.
 fn answer(question: &Message, code: ResponseCode, values: &[RData]) -> Message {
     let mut answer = question.clone();
     answer.metadata.message_type = MessageType::Response;
@@ -145,7 +145,7 @@ async fn truncated_answers_are_answers_unless_a_record_is_missing() {
     check(&cutting, probe(DnsRecord::A, Some("192.0.2.2")), expected).await;
 }
 
-/// Datagrams that are no messages say nothing, and ids differ from probe to probe.
+/// Datagrams that are not messages are ignored, and ids differ from probe to probe.
 #[tokio::test]
 async fn garbage_is_passed_over() {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();

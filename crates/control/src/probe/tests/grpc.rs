@@ -13,7 +13,7 @@ use weir_config::snapshot::GrpcProbe;
 
 use super::*;
 
-/// What the service says for each service's name.
+/// The service's status by service name.
 fn answer(service: &[u8]) -> (&'static [u8], &'static str) {
     match service {
         b"\0\0\0\0\0" => (b"\0\0\0\0\x02\x08\x01", "0"),
@@ -61,7 +61,7 @@ async fn the_status_decides() {
     assert_eq!(of_service(&server, "other").await, "the health service failed: NOT_FOUND");
 }
 
-/// A server that says the same to whatever comes.
+/// A server that sends the same answer to anything.
 async fn talkative(answer: &'static str) -> Address {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

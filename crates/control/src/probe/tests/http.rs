@@ -6,7 +6,7 @@ use weir_config::snapshot::{Credentials, Secret};
 
 use super::*;
 
-/// A server that keeps what it is asked, head and body, and answers with 200.
+/// A server that records requests, head and body, and answers with 200.
 async fn listener(body_bytes: usize) -> (Address, Arc<Mutex<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

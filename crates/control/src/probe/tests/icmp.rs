@@ -1,8 +1,8 @@
-//! Echoes, where this process may ask for them.
+//! ICMP echoes, where this process may send them.
 
 use super::*;
 
-/// Whether the kernel lets the group of this process have sockets for ICMP.
+/// Whether the kernel allows this process's group to open ICMP sockets.
 fn is_allowed() -> bool {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ping_group_range").unwrap();
     let bounds: Vec<u32> = range.split_whitespace().map(|bound| bound.parse().unwrap()).collect();

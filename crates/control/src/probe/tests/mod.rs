@@ -1,4 +1,4 @@
-//! Probes against small servers that do what members do on bad days.
+//! Probes against small servers that fail as real members do.
 
 mod dns;
 mod grpc;
@@ -194,7 +194,7 @@ async fn half_answers_fail() {
     assert!(result.starts_with("malformed response: "), "{result}");
 }
 
-/// Only the first 64 KiB count, and no more of an endless body is held.
+/// Only the first 64 KiB count, and no more of an endless body is kept.
 #[tokio::test]
 async fn long_bodies_are_cut() {
     let body = |padding: usize| {
@@ -274,7 +274,7 @@ fn the_host_field() {
     check("unix:/run/app.sock", None, None, "localhost");
 }
 
-/// What this host lacks says nothing about the member.
+/// Shortages of this host do not count against the member.
 #[test]
 fn local_failures_are_not_held_against_the_member() {
     for (code, conclusive) in [(111, true), (113, true), (24, false), (23, false), (99, false)] {
@@ -304,7 +304,7 @@ async fn tls_server(names: &[&str], expired: bool) -> (Address, RootCertStore) {
     (serve_tls(&certificate, &key).await, roots)
 }
 
-/// The same, with a certificate that signs itself, and trust in that.
+/// The same, with a self-signed certificate, and trust in that.
 async fn self_signed_tls_server(names: &[&str], is_ca: rcgen::IsCa) -> (Address, RootCertStore) {
     let key = rcgen::KeyPair::generate().unwrap();
     let mut server = certificate_for(names);
@@ -404,7 +404,7 @@ async fn certificates_are_verified_or_not() {
     assert!(result.starts_with("TLS: "), "{result}");
 }
 
-/// The same settings as those of https; the server speaks first or is spoken to.
+/// The same settings as https; with either side sending first.
 #[tokio::test]
 async fn plain_conversations_over_tls() {
     let check = async |address: &Address, tls: &TlsClients, settings: ProbeTls| {

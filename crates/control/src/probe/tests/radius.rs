@@ -1,4 +1,4 @@
-//! RADIUS servers that know the secret, and those that do not.
+//! RADIUS servers with the right secret, and with a wrong one.
 
 use md5::{Digest as _, Md5};
 use tokio::net::UdpSocket;
@@ -6,7 +6,7 @@ use weir_config::snapshot::{Credentials, RadiusProbe, RadiusReply, Secret};
 
 use super::*;
 
-/// A server that answers every request with this code, after a datagram that is none of its.
+/// A server that answers every request with this code, after an unrelated datagram.
 async fn server(code: u8, secret: &'static [u8]) -> Address {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();

@@ -46,7 +46,7 @@ async fn it_is_told_whose_health_it_is() {
     assert_eq!(result(&unix, shell(&line)).await, "passed");
 }
 
-/// Neither much output nor what it leaves behind holds it up.
+/// Neither much output nor its remaining processes delay it.
 #[tokio::test]
 async fn output_and_children_do_not_block() {
     assert_eq!(outcome("head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2").await, "passed");
@@ -55,7 +55,7 @@ async fn output_and_children_do_not_block() {
     assert!(started.elapsed() < Duration::from_secs(30));
 }
 
-/// It is killed by the deadline, and with it what it started.
+/// The deadline kills it, and all its processes.
 #[tokio::test]
 async fn the_deadline_ends_all_of_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -68,7 +68,7 @@ async fn the_deadline_ends_all_of_it() {
     }
 }
 
-/// Waits until a process has ended; one that nobody has reaped yet counts as such.
+/// Waits until a process has ended; a zombie counts as ended.
 async fn gone(pid: &str) {
     let status = Path::new("/proc").join(pid).join("stat");
     for _ in 0..2_000 {

@@ -1,4 +1,4 @@
-//! Servers of databases, mail and directories, as they should be and as they are on bad days.
+//! Database, mail and directory servers, healthy and faulty.
 
 use weir_config::snapshot::{
     Credentials, LdapProbe, RedisProbe, RedisRole, Secret, SmtpProbe, SqlProbe, SqlQuery,
@@ -7,14 +7,14 @@ use weir_testing::Random;
 
 use super::*;
 
-/// What a server is told, and what it answers to that.
+/// A command to a server, and its answer.
 type Turn = (Vec<u8>, Vec<u8>);
 
 fn turn(told: impl AsRef<[u8]>, answer: impl AsRef<[u8]>) -> Turn {
     (told.as_ref().to_vec(), answer.as_ref().to_vec())
 }
 
-/// A server that answers what it is told, and closes when it is told anything else.
+/// A server that answers expected commands, and closes after any other.
 async fn conversation(turns: Vec<Turn>) -> Address {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -32,7 +32,7 @@ async fn conversation(turns: Vec<Turn>) -> Address {
     Address::Socket(address)
 }
 
-/// A server that says all it has to say at once, and then nothing more.
+/// A server that sends everything at once, and then nothing more.
 async fn monologue(words: Vec<u8>) -> Address {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -93,7 +93,7 @@ async fn redis_serves() {
             login("", "hunter2"),
             "AUTH: WRONGPASS",
         ),
-        // Servers before version 6 repeat commands that they do not know.
+        // Servers before version 6 echo unknown commands.
         (
             (AUTH, "-ERR unknown command `AUTH`, with args beginning with: `hunter2`\r\n"),
             login("", "hunter2"),
@@ -136,7 +136,7 @@ async fn smtp_greets() {
     check(&[("", &long)], "malformed response: more than 64 KiB").await;
 }
 
-/// What takes TLS from clients that do not look at its certificate.
+/// Accepts TLS from clients that do not verify its certificate.
 fn acceptor() -> TlsAcceptor {
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate = certificate_for(&["mail.example"]).self_signed(&key).unwrap();
@@ -153,7 +153,7 @@ fn acceptor() -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// A server that talks in clear first, and over TLS then.
+/// A server that speaks in the clear first, and over TLS then.
 async fn upgrading(clear: Vec<Turn>, encrypted: Vec<Turn>) -> Address {
     async fn talk<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
         stream: &mut S,
@@ -204,7 +204,7 @@ async fn smtp_over_tls() {
     let encrypted = vec![known.clone(), quit.clone()];
     let server = upgrading(clear("220 go\r\n"), encrypted.clone()).await;
     assert_eq!(result(&server, smtp(Some(STARTTLS))).await, "passed");
-    // What somebody on the way has put in must not count as said over TLS.
+    // Bytes injected on the way must not count as received over TLS.
     let server = upgrading(clear("220 go\r\n250 mail.example\r\n"), encrypted.clone()).await;
     let injected = "malformed response: more came before TLS began";
     assert_eq!(result(&server, smtp(Some(STARTTLS))).await, injected);
@@ -294,7 +294,7 @@ fn mysql_greeting() -> Vec<u8> {
     packet(0, &[&start[..], &[0; 10], b"xxxxxxxxxxxx\0mysql_native_password\0"].concat())
 }
 
-/// The login of `weir`, who has no password.
+/// The login of `weir`, without a password.
 fn mysql_login() -> Vec<u8> {
     let start = b"\x01\x82\x08\0\0\0\x01\0\x21";
     packet(1, &[&start[..], &[0; 23], b"weir\0\0mysql_native_password\0"].concat())
@@ -352,7 +352,7 @@ async fn mysql_serves() {
     check(query(None), asked(packet(1, MYSQL_OK)), "passed").await;
     let wrong = packet(1, b"\xff\x28\x04#42000syntax");
     check(query(None), asked(wrong), "MySQL: query: error 1064: syntax").await;
-    // It wants a file of this host.
+    // It requests a file of this host.
     let not_it = "malformed response: not the protocol of MySQL";
     check(query(None), asked(packet(1, b"\xfb/etc/passwd")), not_it).await;
 }
@@ -360,7 +360,7 @@ async fn mysql_serves() {
 #[tokio::test]
 async fn mysql_switches_the_method() {
     let hello = turn("", mysql_greeting());
-    // The hash of `secret` and the text that is all `x`, as Python's hashlib makes it.
+    // The hash of `secret` and the text of `x`, computed by Python's hashlib.
     let native =
         data_encoding::HEXLOWER.decode(b"177cd8346a7f9999533648b7033dd8ab30e5a5af").unwrap();
     let sha2 = data_encoding::HEXLOWER
@@ -398,7 +398,7 @@ fn postgresql(kind: u8, content: &[u8]) -> Vec<u8> {
 
 const PG_STARTUP: &[u8] = b"\0\0\0\x29\0\x03\0\0user\0weir\0application_name\0weir\0\0";
 
-/// Settings, a key, and that queries are taken.
+/// Settings, a key, and readiness for queries.
 fn pg_ready() -> Vec<u8> {
     [
         postgresql(b'R', &[0; 4]),
@@ -458,7 +458,7 @@ async fn postgresql_serves() {
     check(query(None), asked(failed), "PostgreSQL: query: 42601: syntax error").await;
 }
 
-/// The password itself goes over TLS alone; a server that has no TLS does not get it.
+/// The password itself is sent only over TLS; a server without TLS does not get it.
 #[tokio::test]
 async fn databases_over_tls() {
     let request = b"\0\0\0\x08\x04\xd2\x16\x2f";
@@ -498,7 +498,7 @@ async fn databases_over_tls() {
     assert_eq!(result(&server, MonitorKind::Mysql(probe())).await, "MySQL: the server has no TLS");
 }
 
-/// Whatever a server says, the probe ends, and passes only with the whole answer.
+/// With any bytes from a server, the probe ends, and passes only with the complete answer.
 #[tokio::test]
 async fn hostile_answers_end_the_probe() {
     let redis_words = b"+OK\r\n+PONG\r\n*3\r\n$6\r\nmaster\r\n".to_vec();
@@ -508,7 +508,7 @@ async fn hostile_answers_end_the_probe() {
         (redis(login("", "a"), Some(RedisRole::Master)), redis_words, 0),
         (smtp(None), b"220 a\r\n250-b\r\n250 c\r\n".to_vec(), 0),
         (ldap(None, "", None), [BOUND, ENTRY, FOUND].concat(), 0),
-        // What follows the row does not matter any more.
+        // Bytes after the row do not matter any more.
         (MonitorKind::Mysql(sql(login("weir", ""), query())), mysql_words, 9),
         (
             MonitorKind::Postgresql(sql(login("weir", ""), query())),
@@ -541,7 +541,7 @@ async fn hostile_answers_end_the_probe() {
                     break;
                 }
             }
-            // It returned: neither a panic nor a wait for ever.
+            // It returned: no panic and no endless wait.
             result(&monologue(broken).await, kind.clone()).await;
         }
         for fill in [0x00, 0x30, b'*', b'2', 0x7f, 0xff] {

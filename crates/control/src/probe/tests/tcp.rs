@@ -1,9 +1,8 @@
-//! What is said on a plain connection.
+//! Probes over a plain connection.
 
 use super::*;
 
-/// A server that says `greeting`, and `answer` once it has been told `question`; then it closes after
-/// `linger_ms`.
+/// A server that sends `greeting`, and `answer` after `question`; then it closes after `linger_ms`.
 async fn talker(greeting: &str, question: &str, answer: &str, linger_ms: u64) -> Address {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -63,7 +62,7 @@ async fn what_comes_may_ask_for_a_drain() {
         MonitorKind::Tcp(TcpProbe { drain_on, ..probe(Some("state\n"), "state: ") })
     };
     let retiring = talker("", "state\n", "state: retiring\n", 0).await;
-    // The first half alone passes, and does not ask.
+    // The first half alone passes, without a question.
     let outcome = result(&retiring, asking()).await;
     assert!(["passed", "Drain"].contains(&&*outcome), "{outcome}");
     let at_once = talker("state: retiring\n", "state\n", "", 0).await;

@@ -1,4 +1,4 @@
-//! What is said in datagrams.
+//! Probes by datagrams.
 
 use tokio::net::UdpSocket;
 use weir_config::snapshot::UdpProbe;
@@ -60,7 +60,7 @@ async fn silence_is_a_failure_unless_it_is_allowed() {
     check(&wrong, &picky, "the answer is not as expected").await;
 }
 
-/// Nobody listens there, which the host says by ICMP.
+/// A port without a listener, which the host reports by ICMP.
 #[tokio::test]
 async fn a_closed_port_fails_either_way() {
     let closed = {
@@ -72,7 +72,7 @@ async fn a_closed_port_fails_either_way() {
     check(&closed, &patient, "connection refused").await;
 }
 
-/// As connections to the member do, probes come from the pool's address and ports.
+/// Like connections to the member, probes come from the pool's addresses and ports.
 #[tokio::test]
 async fn probes_come_from_the_source() {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -89,7 +89,7 @@ async fn probes_come_from_the_source() {
     assert!((40_010..=40_060).contains(&from.port()), "{from}");
 }
 
-/// Only the member is heard, and each probe has a port of its own.
+/// Only datagrams of the member count, and each probe has a port of its own.
 #[tokio::test]
 async fn strangers_are_not_heard() {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -102,7 +102,8 @@ async fn strangers_are_not_heard() {
     assert_eq!(asking.await.unwrap(), SILENCE);
 }
 
-/// Where sessions begin with the PROXY protocol, probes do too: the member could not read them otherwise.
+/// Where sessions begin with a PROXY header, probes do too: otherwise the member could not read
+/// them.
 #[tokio::test]
 async fn members_that_expect_the_proxy_protocol_get_it() {
     let header = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0".as_slice();

@@ -22,7 +22,7 @@ fn owners(members: &[(usize, u16)]) -> Vec<usize> {
     table(members).slots.iter().map(|&place| members[place as usize].0).collect()
 }
 
-/// Slots that change their owner, but for those of `moving`, in percent of all.
+/// Percentage of all slots that change their owner, without those of `moving`.
 fn disruption_percent(before: &[usize], after: &[usize], moving: usize) -> f64 {
     let moved = before
         .iter()
@@ -77,8 +77,8 @@ fn the_order_of_the_configuration_is_of_no_account() {
     assert_eq!(owners(&members), before);
 }
 
-/// Prints what the documentation of the module says:
-/// `cargo test -p weir-core disruption_and_spread -- --nocapture`.
+/// Prints the figures of the module's documentation: `cargo test -p weir-core disruption_and_spread
+/// -- --nocapture`.
 #[test]
 fn disruption_and_spread() {
     let check = |members: usize, weights: [u16; 2], bound_percent: f64| {
@@ -144,7 +144,7 @@ fn odd_pools() {
     assert_eq!(twice.members(), 2);
 }
 
-/// What every weir has always answered.
+/// The answers of every version of weir.
 #[test]
 fn keys_lead_where_they_always_led() {
     let table = table(&equal(10));

@@ -1,4 +1,4 @@
-//! What is read of datagrams: what it means, and where it is refused.
+//! Values read from datagrams: their meaning, and where they are refused.
 
 use crate::expression::testing::Sample;
 use crate::expression::{
@@ -24,7 +24,7 @@ fn render(bytes: &'static [u8], template: &str) -> String {
     let mut out = Vec::new();
     sample.evaluate(|evaluation| {
         evaluation.render(&compiled, &mut out);
-        // Once more, of what was found.
+        // Once more, from cached values.
         let mut again = Vec::new();
         evaluation.render(&compiled, &mut again);
         assert_eq!(out, again, "{template}");
@@ -53,7 +53,7 @@ fn values() {
         (QUIC_LONG, "${quic.connection_id}", "abcdef"),
         (QUIC_SHORT, "${quic.connection_id}", "01020304"),
         (&QUIC_SHORT[..4], "${quic.connection_id}", ""),
-        // What is of another protocol has none of them.
+        // A datagram of another protocol has none of them.
         (SIP, "${radius.attributes[44]}", ""),
         (RADIUS, "${sip.headers['Call-ID']}", ""),
         (b"", "${datagram.bytes(0, 1)}${quic.connection_id}${radius.attributes[1]}", ""),
@@ -62,7 +62,7 @@ fn values() {
     }
 }
 
-/// Without a datagram nothing is there, and nothing fails.
+/// Without a datagram there are no values, and nothing fails.
 #[test]
 fn values_without_a_datagram() {
     let mut sample = Sample::new("GET / HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -1,4 +1,4 @@
-//! What the users' documentation says is so.
+//! The statements of the users' documentation are true.
 
 use crate::expression::names::{
     FUNCTIONS, Group, METHODS, POOL_FACTS, ROOTS, TOKEN_FIELDS, TOKENS,

@@ -1,4 +1,4 @@
-//! What is refused: where the error points, and what it says.
+//! Refused expressions: the place of the error, and its message.
 
 use crate::expression::testing::Sample;
 use crate::expression::{Condition, ERRORS_MAX, ExpressionError, Purpose, Template, Value};
@@ -11,7 +11,7 @@ fn error(text: &str) -> ExpressionError {
     }
 }
 
-/// The error of a condition in which `«…»` marks what it should point at.
+/// The error of a condition; `«…»` marks its expected place.
 fn check(marked: &str, expected: &str) {
     let text = marked.replace(['«', '»'], "");
     let start = marked.find('«').expect("a mark");
@@ -272,7 +272,7 @@ fn values_are_text_or_have_one_spelling() {
     }
 }
 
-/// What is wrong in several places of one text is told at once.
+/// Several errors of one text are reported together.
 #[test]
 fn errors_in_several_places() {
     let places = |error: ExpressionError, text: &str| -> Vec<String> {

@@ -333,7 +333,7 @@ fn expressions_tell_what_they_read() {
     }
 }
 
-/// Each place where chance is asked draws for itself, and once in a request.
+/// Each place that uses chance draws for itself, once per request.
 #[test]
 fn chance_is_drawn_once_for_each_place() {
     let mut sample = Sample::new(REQUEST);
@@ -351,8 +351,8 @@ fn chance_is_drawn_once_for_each_place() {
     assert!(drawn[0] != drawn[1] && drawn[1] != drawn[2] && drawn[0] != drawn[2], "{drawn:?}");
 }
 
-/// One set of fields serves many requests: nothing of an earlier one is seen, and the buffers stop
-/// growing.
+/// One set of fields serves many requests: no value of an earlier one is visible, and the buffers
+/// stop growing.
 #[test]
 fn fields_are_reused() {
     let mut compiled = Sample::new(REQUEST);

@@ -1,5 +1,5 @@
-//! Expressions as a whole: what they mean, what is refused, and that compiled ones agree with a plain
-//! reading of what was written.
+//! Expressions as a whole: their meaning, refused texts, and agreement of compiled ones with a
+//! simple evaluator.
 
 mod datagrams;
 mod documentation;

@@ -1,5 +1,5 @@
-//! 100,000 random expressions of every type on random requests: what was compiled agrees with the
-//! plain evaluator.
+//! 100,000 random expressions of every type on random requests: compiled ones agree with the simple
+//! evaluator.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use weir_testing::Random;
 const CASES: usize = 100_000;
 /// Expressions that are compiled before fields are made for them.
 const BATCH: usize = 1000;
-/// Expressions in a row on the same request, so that they share what was found.
+/// Consecutive expressions on the same request, which share cached values.
 const CASES_PER_REQUEST: usize = 10;
 const REQUESTS: usize = 300;
 
@@ -169,7 +169,7 @@ fn list(random: &mut Random, choices: &[&str]) -> String {
     format!("[{}]", literals.join(", "))
 }
 
-/// What a token may claim.
+/// Possible claims of a token.
 fn claim(random: &mut Random) -> String {
     let (reader, name) = (one_of(random, &["api", "api", "other"]), one_of(random, &CLAIM_NAMES));
     format!("jwt['{reader}'].claims[{}]", quote(random, name))
@@ -231,7 +231,7 @@ fn text(random: &mut Random, depth: usize) -> String {
     }
 }
 
-/// What makes a text of a text.
+/// Functions from text to text.
 fn made(random: &mut Random) -> &'static str {
     one_of(
         random,

@@ -1,5 +1,5 @@
-//! The plain evaluator that compiled expressions are compared with: it walks the tree of what was
-//! written, with owned values, over a model of a request that never was bytes.
+//! The simple evaluator that compiled expressions are compared with: it walks the source tree, with
+//! owned values, over a model of a request that was never serialised.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -31,7 +31,7 @@ pub struct Model {
     pub has_token: bool,
 }
 
-/// What a token claims, and as what expressions read it.
+/// A claim of a token, and its value in expressions.
 pub const CLAIMS: [(&str, &str, &[&str]); 4] = [
     ("sub", r#""a""#, &["a"]),
     ("groups", r#"["x","1","/a"]"#, &["x", "1", "/a"]),
@@ -39,7 +39,7 @@ pub const CLAIMS: [(&str, &str, &[&str]); 4] = [
     ("exp", "9999", &["9999"]),
 ];
 
-/// A token of the issuer that samples rely on.
+/// A token of the issuer used by samples.
 static TOKEN: LazyLock<String> = LazyLock::new(|| {
     let claims = CLAIMS.map(|(name, json, _)| format!("\"{name}\":{json}"));
     Issuer::ed(7).sign(r#"{"alg":"EdDSA"}"#, &format!("{{{}}}", claims.join(",")))
@@ -188,12 +188,12 @@ pub enum Found {
     Address(Option<IpAddr>),
     Network(String),
     List(Vec<Found>),
-    /// Something that is read with brackets, by its path.
+    /// A value that is read with brackets, by its path.
     Named(String),
 }
 
 impl Found {
-    /// As a template writes it.
+    /// The value as a template writes it.
     pub fn text(self) -> Vec<u8> {
         match self {
             Found::Text(text) => text,
@@ -323,7 +323,7 @@ impl Reference {
         let name = String::from_utf8(self.evaluate(key, model).text()).unwrap();
         let text = self.evaluate(text, model).text();
         let texts = model.claim(&name).filter(|_| map == "jwt api.claims");
-        // A number is no text.
+        // A number is not a text.
         let is_text = !matches!(name.as_str(), "level" | "exp");
         let has = |texts: &[&str]| texts.iter().any(|it| it.as_bytes() == text);
         is_text && texts.is_some_and(has)
@@ -376,7 +376,7 @@ fn within_64_bits(value: i128) -> i64 {
     value.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
-/// What a function makes of a text, with a character for each byte.
+/// The result of a function on a text, with a character for each byte.
 fn made(name: &str, values: &[Found]) -> Option<Vec<u8>> {
     let Some(Found::Text(receiver)) = values.first() else { return None };
     let text: String = receiver.iter().map(|byte| char::from(*byte)).collect();

@@ -13,7 +13,7 @@ fn tokens(keys: &Keys) -> CookieTokens {
     CookieTokens::new(keys, "web", LABELS)
 }
 
-/// What a pool finds in cookies, and what it leaves to others.
+/// The tokens that a pool reads from cookies, and those that it leaves to others.
 fn read(tokens: &CookieTokens, fields: &[&str]) -> (Option<(u32, Standing)>, String) {
     let mut others = OtherTokens::default();
     let found = tokens.read(fields.iter().map(|field| field.as_bytes()), "W", &mut others);
@@ -21,7 +21,7 @@ fn read(tokens: &CookieTokens, fields: &[&str]) -> (Option<(u32, Standing)>, Str
     (found.map(|found| (found.member, found.standing)), others)
 }
 
-/// The member that the value of a cookie stands for.
+/// The member of a cookie's value.
 fn find(tokens: &CookieTokens, value: &[u8]) -> Option<Found> {
     let field = [b"W=", value].concat();
     tokens.read([&*field], "W", &mut OtherTokens::default())
@@ -71,7 +71,7 @@ fn only_tokens_are_found() {
                 let mut wrong = token.clone().into_bytes();
                 if wrong[at] != other {
                     wrong[at] = other;
-                    // Where only a tag is left, it is one as tokens once were.
+                    // A tag alone is an old token.
                     let expected = (other == b'.' && at + 1 == POOL_ID_BYTES)
                         .then_some(Found { member, standing: Standing::FormerToken });
                     assert_eq!(find(&found, &wrong), expected, "{}", wrong.escape_ascii());
@@ -111,7 +111,7 @@ fn an_older_key_is_honoured() {
     assert_eq!(find(&during, old), found(Standing::OlderKey));
     assert_eq!(find(&during, new), found(Standing::Current));
     assert_eq!(find(&after, old), None);
-    // Nobody writes the id of one key with the tag of another; it is renewed.
+    // No weir writes the id of one key with the tag of another; it is renewed.
     let (old, new) = (before.token(1), after.token(1));
     for mixed in [format!("{}{}", id(old), former(new)), format!("{}{}", id(new), former(old))] {
         assert_eq!(find(&during, mixed.as_bytes()), found(Standing::OlderKey));
@@ -134,13 +134,13 @@ fn former_cookies_are_honoured() {
     assert_eq!(named(tokens(&keys(&[7])).token(0)), "W-5_kQtrsS=eiwvBCh6L54GqPLplvtM1g");
     check(&[&named(new)], Some((0, Standing::FormerName)), "");
     check(&[&named(old)], Some((1, Standing::FormerName)), "");
-    // Of the two, the one with a name of its own was the one in use; a cookie of today is before both.
+    // Of the two, the cookie with a name of its own was in use; a current cookie precedes both.
     check(&[&bare(new), &named(old)], Some((1, Standing::FormerName)), "");
     let now = format!("W={}", found.token(2));
     check(&[&bare(new), &named(old), &now], Some((2, Standing::Current)), "");
     let now = format!("W={}", older.token(2));
     check(&[&bare(new), &named(old), &now], Some((2, Standing::OlderKey)), "");
-    // Those of another pool are for that: by their name, or kept until that pool is asked.
+    // Tokens of another pool belong to it: by their name, or kept until that pool is asked.
     check(&[&named(foreign)], None, "");
     check(&[&format!("W-{}={}", id(foreign), former(new))], None, "");
     check(&[&format!("W-{}={new}", id(new))], None, "");
@@ -164,7 +164,7 @@ fn a_clients_cookies() {
     check(&[format!("W={old}")], Some((0, Standing::OlderKey)));
     check(&[format!("W={old}; W={new}")], Some((2, Standing::Current)));
     check(&["W=forged".into(), format!("a=b; W={old}; W=x")], Some((0, Standing::OlderKey)));
-    // Of two that are as good, the first counts.
+    // Of two equal tokens, the first counts.
     check(&[format!("W={new}; W={}", found.token(1))], Some((2, Standing::Current)));
     check(&[format!("W={}.{new}", found.token(1))], Some((1, Standing::Current)));
 }
@@ -183,12 +183,12 @@ fn tokens_of_other_pools_stay_with_the_client() {
     check(&[&format!("W={api}.{web}")], Some(0), &[api]);
     check(&[&format!("W={images}.{web}.{api}")], Some(0), &[images, api]);
     check(&[&format!("W={images}.{api}"), &format!("x=y; W={web}")], Some(0), &[images, api]);
-    // One of each pool, the first; a pool's own do not stay beside the new one.
+    // One of each pool, the first; a pool's own old tokens are dropped for the new one.
     let second = CookieTokens::new(&keys(&[7]), "api", LABELS).token(0).to_owned();
     check(&[&format!("W={api}.{second}.{api}; W={second}")], None, &[api]);
     let gone = format!("{}{}", id(web), former(api));
     check(&[&format!("W={gone}.{api}")], None, &[api]);
-    // Cookies of other names, and what has another form, are nobody's tokens.
+    // Cookies with other names or another form contain no tokens.
     check(&[&format!("V={api}; W-{}={}", id(api), former(api))], None, &[]);
     let foreign = "A".repeat(TOKEN_BYTES);
     for (value, others) in [
@@ -207,17 +207,17 @@ fn tokens_of_other_pools_stay_with_the_client() {
 fn tokens_of_others_are_bounded_and_those_set_last_stay() {
     let found = tokens(&keys(&[7]));
     let many: Vec<String> = (0..10_000).map(|number| format!("{number:030}")).collect();
-    // The ids are what differs.
+    // Only the ids differ.
     let many: Vec<String> =
         many.iter().map(|token| format!("{}{}", &token[22..], &token[..22])).collect();
     let expected: String = many[..TOKENS_MAX - 1].iter().map(|token| format!(".{token}")).collect();
     let (member, others) = read(&found, &[&format!("W={}.{}", many.join("."), found.token(1))]);
     assert_eq!((member, others), (Some((1, Standing::Current)), expected.clone()));
-    // However they are divided.
+    // In any division.
     let fields: Vec<String> = many.iter().map(|token| format!("W={token}")).collect();
     let (_, others) = read(&found, &fields.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(others, expected);
-    // Repetitions take no room, but some time: which ends.
+    // Repetitions take no room, but some time, which is bounded.
     let mut repeated = vec![&*many[0]; 1_000];
     repeated.push(&many[1]);
     let (_, others) = read(&found, &[&format!("W={}", repeated.join("."))]);
@@ -262,8 +262,8 @@ fn set_cookie_fields_are_ready() {
     assert_eq!(SetCookieFields::new(&wrong, &empty).err(), Some(SetCookieError::Name));
 }
 
-/// A client that goes from pool to pool has, of each, the member that it was given there last, as long as it
-/// comes back before too many others.
+/// A client that moves between pools keeps, in each, its last member there, if it returns before
+/// too many other pools.
 #[test]
 fn a_jar_holds_what_pools_put_into_it() {
     const POOLS: usize = TOKENS_MAX + 8;
@@ -279,7 +279,7 @@ fn a_jar_holds_what_pools_put_into_it() {
     for seed in 0..50 {
         let mut random = weir_testing::Random::new(seed);
         let mut jar = String::new();
-        // Pool and member, the one that was set last in front.
+        // Pool and member, the latest first.
         let mut known: Vec<(usize, u32)> = Vec::new();
         for _ in 0..400 {
             let pool = random.below(POOLS);
@@ -318,13 +318,13 @@ fn what_members_do_not_get() {
     let check = |name: &str, value: &str, expected: bool| {
         assert_eq!(hidden.contains(name.as_bytes(), value.as_bytes()), expected, "{name}={value}");
     };
-    // The configured name, whatever is in it.
+    // The configured name, with any content.
     for name in ["W", "V"] {
         for value in ["", "x", &web, &foreign, &format!("{web}.{api}"), former(&web)] {
             check(name, value, true);
         }
     }
-    // A name that the cookie had once, or has elsewhere.
+    // A former name of the cookie, or its name elsewhere.
     for value in [&*web, &api, &older, &format!("{web}.{api}"), &format!("{foreign}.{api}")] {
         check("OLD", value, true);
         check("S", value, false);

@@ -183,8 +183,8 @@ fn entries_move_to_a_table_of_another_size() {
     }
 }
 
-/// Threads fight over a table that is far too small: every value that is found, or handed to be
-/// changed, is one of that very key.
+/// Threads compete for a table that is far too small: every value that is found, or passed to be
+/// changed, belongs to exactly that key.
 #[test]
 fn a_value_is_never_taken_for_another_entrys() {
     const KEYS: u64 = 200;
@@ -194,7 +194,8 @@ fn a_value_is_never_taken_for_another_entrys() {
         let mut random = Random(number);
         for step in 0..150_000_u64 {
             let key = random.below(KEYS);
-            // Some entries end at once, so that slots are given away as ended and as live ones.
+            // Some entries end at once, so that slots are reused both from ended and from live
+            // entries.
             let now = 1 + step / 64;
             let new = value(now + random.below(3), key << 8 | random.below(256));
             if random.below(3) == 0 {
@@ -231,8 +232,8 @@ fn no_change_of_an_entry_is_lost() {
     assert_eq!(total, THREADS * ROUNDS);
 }
 
-/// Threads that add the same entries at the same moment end up with one of each, and lose next to
-/// nothing of what they count.
+/// Threads that add the same entries at the same moment end up with one of each, and lose almost
+/// none of their counts.
 #[test]
 fn threads_that_add_the_same_entry_share_it() {
     const KEYS: u64 = 4_000;
@@ -274,13 +275,14 @@ fn sources_keep_their_member() {
     assert_eq!(sources.find(ip("192.0.2.200"), 2_000), Some(3));
     assert_eq!(sources.find(ip("192.0.3.1"), 2_000), None);
     assert_eq!(sources.find(ip("2001:db8::ffff"), 2_000), Some(4));
-    // Asking every two minutes keeps it; silence for longer than the timeout and its eighth ends it.
+    // A request every two minutes keeps it; silence for longer than the timeout and an eighth of it
+    // ends it.
     for minute in (2..100).step_by(2) {
         assert_eq!(sources.find(ip("192.0.2.1"), minute * 60_000), Some(3), "minute {minute}");
     }
     assert_eq!(sources.clients(98 * 60_000), 1);
     assert_eq!(sources.find(ip("192.0.2.1"), 102 * 60_000), None);
-    // Sent elsewhere, it stays there.
+    // Moved to another member, it stays there.
     sources.remember(ip("192.0.2.1"), 3, 102 * 60_000);
     sources.remember(ip("192.0.2.1"), 5, 102 * 60_000);
     assert_eq!(sources.find(ip("192.0.2.1"), 102 * 60_000), Some(5));
@@ -321,8 +323,8 @@ fn a_limit_per_client_is_exact_across_threads() {
     let now_us = 60_000_000;
     let limit = KeyedLimit::on_rates(100);
     for client in 0..20 {
-        // The first request makes the entry; those that come at that very moment on other threads
-        // may count too little (see the module).
+        // The first request creates the entry; simultaneous requests on other threads may count too
+        // little (see the module).
         assert!(matches!(limit.admit(client, &rate, now_us), Admission::Pass { .. }));
         assert_eq!(passed(|| limit.admit(client, &rate, now_us)), 999);
     }
@@ -331,7 +333,7 @@ fn a_limit_per_client_is_exact_across_threads() {
     larger.take_over(&limit, now_us + 1_000_000);
     assert_eq!(larger.clients(now_us + 1_000_000), 20);
     assert_eq!(passed(|| larger.admit(3, &rate, now_us + 2_000_000)), 100);
-    // Whose burst is whole again is forgotten.
+    // An entry whose burst is complete again is forgotten.
     assert_eq!(larger.clients(now_us + 60_000_000), 0);
     assert_eq!((larger.losses(), limit.losses()), (Losses::default(), Losses::default()));
     assert!(larger.bytes() > limit.bytes());
@@ -354,7 +356,7 @@ fn what_is_there_at_a_time_is_exact_across_threads() {
         }
     });
     assert!(entered.into_inner() > 0 && most.into_inner() <= 4);
-    // The one from before the threads is still there, and nothing else.
+    // The entry from before the threads is still there, and nothing else.
     assert_eq!(limit.clients(0), 1);
     assert!((0..4).all(|_| limit.enter(7, 5)) && !limit.enter(7, 5) && limit.enter(8, 1));
     (0..5).for_each(|_| limit.leave(7));
