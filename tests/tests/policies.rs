@@ -633,6 +633,10 @@ fn rules_ask_how_pools_are() {
     assert_eq!(get(&mut client, "/", "").assert_status(200).text(), "spare");
     is_open.store(true, Ordering::Release);
     assert_eq!(waiting.response().assert_status(200).text(), "done");
+    // The client has its response before the worker counts the connection as free.
+    weir_tests::eventually("the pool has no connection", weir_tests::STEP_TIMEOUT, || {
+        get(&mut client, "/state", "").assert_status(200).text() == "1 0 0"
+    });
     assert_eq!(get(&mut client, "/", "").assert_status(200).text(), "done");
 }
 
