@@ -56,6 +56,7 @@ use crate::catalogue::{PLAIN_WEIR, RELAY, SIGNATURES, Test, is_yardstick};
 use crate::record::{Absence, FORMAT, Product, Run, TestRecord};
 use bed::{Bed, Cores, SERVERS};
 use certificates::Certificates;
+use crs::Crs;
 use extent::Budget;
 use load_seam::Loader;
 use lock::Lock;
@@ -83,7 +84,8 @@ fn run_with(
     let mut session = prepare(settings, progress, loader, Arc::clone(&interrupted.flag))?;
     let result = run_tests(settings, &mut session);
     let folder = session.store.folder().to_owned();
-    let tidied = session.store.save().and_then(|()| session.store.tidy());
+    let crs = Crs::find().ok().map(|crs| crs.folder);
+    let tidied = session.store.save().and_then(|()| session.store.tidy(crs.as_deref()));
     match result {
         Ok(()) => tidied.map(|()| folder),
         Err(Stop::Interrupted) => Err(RunError::Interrupted { folder }),

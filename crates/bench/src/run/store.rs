@@ -16,6 +16,8 @@ const CONFIGURATIONS: &str = "configurations";
 const LOGS: &str = "logs";
 /// The placeholder of the run's folder in kept files.
 const PLACE: &str = "$RUN";
+/// Stands for the folder of OWASP CRS in kept files.
+const CRS_PLACE: &str = "$CRS";
 /// Working files of the products; removed at the end.
 const WORKING: &str = "working";
 
@@ -126,28 +128,30 @@ impl Store {
         write().map_err(RunError::io("write", &path))
     }
 
-    /// Removes the working files of the products, and replaces the folder's path in kept files: readers have it elsewhere.
-    pub fn tidy(&self) -> Result<(), RunError> {
+    /// Removes the working files of the products, and replaces the paths of the run's folder and of `crs` in kept files: readers
+    /// have them elsewhere.
+    pub fn tidy(&self, crs: Option<&Path>) -> Result<(), RunError> {
         let working = self.folder.join(WORKING);
         fs::remove_dir_all(&working).map_err(RunError::io("remove", &working))?;
-        let place = self.folder.display().to_string();
-        [CONFIGURATIONS, LOGS].iter().try_for_each(|kept| replace(&self.folder.join(kept), &place))
+        let mut places = vec![(self.folder.display().to_string(), PLACE)];
+        places.extend(crs.map(|folder| (folder.display().to_string(), CRS_PLACE)));
+        [CONFIGURATIONS, LOGS].iter().try_for_each(|kept| replace(&self.folder.join(kept), &places))
     }
 }
 
-/// Writes [`PLACE`] for `place` in all files of a folder, if the folder exists.
-fn replace(folder: &Path, place: &str) -> Result<(), RunError> {
+/// Writes a word for each of these paths in all files of a folder, if the folder exists.
+fn replace(folder: &Path, places: &[(String, &str)]) -> Result<(), RunError> {
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.map_err(RunError::io("read", folder))?.path();
         if path.is_dir() {
-            replace(&path, place)?;
+            replace(&path, places)?;
             continue;
         }
         // Binary files have no paths to replace.
         let text = fs::read_to_string(&path).unwrap_or_default();
-        if text.contains(place) {
-            let text = text.replace(place, PLACE);
-            fs::write(&path, text).map_err(RunError::io("write", &path))?;
+        let shown = places.iter().fold(text.clone(), |text, (path, word)| text.replace(path, word));
+        if shown != text {
+            fs::write(&path, shown).map_err(RunError::io("write", &path))?;
         }
     }
     Ok(())
@@ -177,16 +181,18 @@ mod tests {
     fn what_is_kept() {
         let folder = testing::folder("store");
         let mut store = Store::make(Some(&folder), testing::run()).expect("a folder");
-        let text = format!("pid {}/working/pid;\n", store.folder().display());
+        let run = store.folder().display();
+        let text = format!("pid {run}/working/pid;\nInclude /some/crs4/rules/a.conf\n");
         let path = store.configuration("ramp", "nginx", "nginx.conf", &text).expect("kept");
         assert!(path.ends_with("configurations/ramp/nginx/nginx.conf"));
         let working = store.working("ramp", "nginx").expect("a folder");
         fs::write(working.join("output.log"), "why\n").expect("a log");
         let log = store.keep_log("ramp", "nginx", &working.join("output.log")).expect("kept");
         store.add(testing::record("ramp")).expect("written");
-        store.tidy().expect("removed");
+        store.tidy(Some(Path::new("/some/crs4"))).expect("removed");
         assert!(!working.exists() && folder.join(log).exists());
-        assert_eq!(fs::read_to_string(path).expect("kept"), "pid $RUN/working/pid;\n");
+        let kept = fs::read_to_string(path).expect("kept");
+        assert_eq!(kept, "pid $RUN/working/pid;\nInclude $CRS/rules/a.conf\n");
         let text = fs::read(folder.join(FILE_NAME)).expect("run.json");
         let read: Run = serde_json::from_slice(&text).expect("a run");
         assert_eq!(read.tests[0].name, "ramp");

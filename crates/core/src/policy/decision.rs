@@ -131,8 +131,6 @@ pub enum End {
 /// What goes with a request to the virtual server that it is handed to. All else that was decided stays behind.
 #[derive(Debug, Default)]
 pub struct HandOver {
-    /// Its index in the snapshot.
-    pub to: u32,
     /// What is changed in the request.
     pub request: RequestEdits,
     /// Fields of the response, cookies among them, that do not depend on it.
@@ -270,9 +268,8 @@ impl Decision {
 
     /// What goes with the request to another virtual server, if it is handed to one. Nothing of the decision is left then.
     pub fn hand_over(&mut self) -> Option<HandOver> {
-        let Some(End::VirtualServer(to)) = self.end else { return None };
+        let Some(End::VirtualServer(_)) = self.end else { return None };
         let over = HandOver {
-            to,
             request: std::mem::take(&mut self.request),
             response: std::mem::take(&mut self.response),
             followed: std::mem::take(&mut self.followed),

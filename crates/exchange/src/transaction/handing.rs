@@ -38,7 +38,7 @@ pub fn hand_over(
             }
         },
     };
-    let HandOver { request, response, followed, marks, .. } = decision.hand_over()?;
+    let HandOver { request, response, followed, marks } = decision.hand_over()?;
     if request.authority().is_some() && brought.asked_for.is_empty() {
         brought.asked_for.extend_from_slice(arrival.head.authority(arrival.input));
     }

@@ -22,8 +22,9 @@ struct Kind {
     always: Box<[u64]>,
     /// Operators that need a byte of a set and no literal.
     by_byte: ByByte,
-    /// Literals of request operators (`few`, `grams`) and of response operators (`late_grams`).
+    /// A quick test for the literals of request operators, if they are few.
     few: Option<Few>,
+    /// Literals of request operators (`grams`) and of response operators (`late_grams`).
     grams: Grams,
     late_grams: Grams,
     needs: Box<[Rest]>,

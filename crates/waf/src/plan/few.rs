@@ -4,6 +4,7 @@
 //! parts.
 
 use aho_corasick::packed::{Config, Searcher};
+use memchr::memmem;
 
 use super::literals::commonness;
 
@@ -33,7 +34,7 @@ impl Few {
         let mut parts = Vec::new();
         while !left.is_empty() && parts.len() < PARTS_MAX {
             let part = best_part(&left)?;
-            left.retain(|literal| !has(literal, part));
+            left.retain(|literal| memmem::find(literal, part).is_none());
             parts.push(part);
         }
         let searcher = left.is_empty().then(|| Config::new().builder().extend(parts).build());
@@ -50,14 +51,10 @@ impl Few {
 fn best_part<'a>(literals: &[&'a [u8]]) -> Option<&'a [u8]> {
     let parts = literals.iter().flat_map(|it| it.windows(it.len().min(PART_BYTES_MAX)));
     parts.max_by_key(|part| {
-        let count = literals.iter().filter(|literal| has(literal, part)).count();
+        let count = literals.iter().filter(|literal| memmem::find(literal, part).is_some()).count();
         let common: usize = part.iter().map(|byte| usize::from(commonness(*byte))).sum();
         count * 1_000 / common.max(1)
     })
-}
-
-fn has(literal: &[u8], part: &[u8]) -> bool {
-    literal.windows(part.len()).any(|window| window == part)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::scan;
+use super::scan::{self, BLOCK, NO_NEIGHBOUR};
 
 /// Removes `"`, `'`, `\` and `^`. Replaces a run of spaces, `,`, `;`, tabs and line breaks by one space, or by nothing before `/` and `(`. Converts
 /// letters to lower case.
@@ -37,14 +37,8 @@ fn chunk(bytes: &[u8], at: usize) -> Option<[u8; BLOCK]> {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).copied()
 }
 
-/// Bytes examined at once: in most blocks of prose, no byte is removed.
-const BLOCK: usize = 16;
-
 /// Marks a removed byte; no byte is replaced by this one.
 const REMOVED: u8 = b'"';
-
-/// A neighbour that never causes the removal of a byte.
-const NO_NEIGHBOUR: u8 = b'a';
 
 /// The replacement of a byte, without a branch.
 fn becomes(byte: u8) -> u8 {

@@ -4,10 +4,10 @@
 const STRETCH: usize = 256;
 
 /// Bytes scanned between two branches when the place counts.
-const BLOCK: usize = 16;
+pub(super) const BLOCK: usize = 16;
 
 /// The neighbour of the last byte in [`any_pair`]: a letter, which no pair test accepts.
-const NO_NEIGHBOUR: u8 = b'a';
+pub(super) const NO_NEIGHBOUR: u8 = b'a';
 
 /// The input from `from` on.
 pub(super) fn tail(input: &[u8], from: usize) -> &[u8] {
