@@ -18,7 +18,7 @@ impl Desk<'_> {
     /// A transaction is over.
     pub fn finish_transaction(&mut self, ends: &mut Ends, why: Termination, stream_end: StreamEnd) {
         if !matches!(ends.parked, Parked::No) {
-            self.leave_wait(ends);
+            leave_wait(self, ends);
         }
         if let Some(client) = self.world.clients.get_mut(ends.client) {
             client.exchange_ended();
@@ -33,14 +33,14 @@ impl Desk<'_> {
         }
         self.end_stream(ends, stream_end);
     }
+}
 
-    /// A transaction waits for nothing any more.
-    #[cold]
-    fn leave_wait(&mut self, ends: &mut Ends) {
-        let parked = std::mem::take(&mut ends.parked);
-        if parked.is_in_queue() {
-            self.world.leave_line(&ends.tries.pool, &parked, ends.key);
-        }
+/// A transaction waits for nothing any more.
+#[cold]
+fn leave_wait(desk: &mut Desk<'_>, ends: &mut Ends) {
+    let parked = std::mem::take(&mut ends.parked);
+    if parked.is_in_queue() {
+        desk.world.leave_line(&ends.tries.pool, &parked, ends.key);
     }
 }
 
