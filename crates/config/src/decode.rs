@@ -3,11 +3,13 @@
 
 use std::fmt::Write as _;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::diagnostic::Severity;
 use crate::hints::{meant, nearest, place_of};
+use crate::places::PlaceNames;
 use crate::quote::clip;
 use crate::tree::{Entry, Finding, Node, NodeValue, Scalar, Span, Style};
 
@@ -68,6 +70,8 @@ impl<T> Deref for Spanned<T> {
 /// The findings of one file, and where in the tree the decoder is.
 #[derive(Default)]
 pub(crate) struct Context {
+    /// What places are called.
+    names: Arc<PlaceNames>,
     path: String,
     /// A word that may stand where a scalar is being decoded.
     word: Option<&'static str>,
@@ -79,6 +83,16 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// For a configuration whose places have these names.
+    pub fn new(names: Arc<PlaceNames>) -> Self {
+        Self { names, ..Self::default() }
+    }
+
+    /// Another place, in words that fit behind "in": "line 3", "line 3 of pools.yaml". `here`: the place that is reported.
+    pub fn place(&self, place: Span, here: Span) -> String {
+        self.names.in_words(place, here.source)
+    }
+
     pub fn error(&mut self, span: Span, message: impl Into<String>) {
         self.report(Severity::Error, span, message.into(), None);
     }
@@ -174,9 +188,10 @@ impl Context {
         result
     }
 
-    /// All findings in the file's order, and how many more there were.
+    /// All findings in the order of files and lines, and how many more there were.
     pub fn finish(mut self) -> (Vec<(Severity, Finding)>, usize) {
-        self.findings.sort_by_key(|(_, finding)| (finding.span.line, finding.span.column));
+        let place = |span: Span| (span.source, span.line, span.column);
+        self.findings.sort_by_key(|(_, finding)| place(finding.span));
         (self.findings, self.dropped)
     }
 }
