@@ -24,6 +24,7 @@ pub mod file;
 mod files;
 mod hints;
 mod include;
+mod one_of;
 pub mod overlay;
 pub mod parts;
 mod places;
