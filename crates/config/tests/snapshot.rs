@@ -73,17 +73,18 @@ const SAFE: PathForm = PathForm::Canonical(Spellings {
 #[test]
 fn defaults() {
     let snapshot = snapshot(&with_pool("    members: [ 127.0.0.1:9001 ]"));
-    assert_eq!(snapshot.admin_listen, []);
+    assert_eq!(snapshot.admin.listen, []);
     let data_plane = DataPlaneSettings { workers: None, drain_timeout_ms: 60_000 };
     assert_eq!(snapshot.data_plane, data_plane);
     let first_probes = FirstProbesSettings { wait_ms: 5_000, then: AfterFirstProbes::Serve };
     assert_eq!(snapshot.first_probes, first_probes);
-    assert!(snapshot.admin_host_names.is_empty());
+    assert!(snapshot.admin.host_names.is_empty());
     let log = LogSettings {
         access_format: AccessFormat::Json,
         given_format: None,
         access_to: LogTarget::Stdout,
         waf_to: LogTarget::Stdout,
+        audit_to: None,
     };
     assert_eq!(snapshot.log, log);
     let server = &snapshot.virtual_servers[0];
@@ -144,8 +145,8 @@ pools:
 "#;
     let snapshot = snapshot(text);
     let admin = [Address::Unix("/run/weir.sock".into()), socket("127.0.0.1:9900")];
-    assert_eq!(snapshot.admin_listen, admin);
-    assert_eq!(snapshot.admin_host_names, ["weir.example", "b"]);
+    assert_eq!(snapshot.admin.listen, admin);
+    assert_eq!(snapshot.admin.host_names, ["weir.example", "b"]);
     let first_probes = FirstProbesSettings { wait_ms: 0, then: AfterFirstProbes::Refuse };
     assert_eq!(snapshot.first_probes, first_probes);
     assert_eq!(snapshot.data_plane.workers, Some(3));

@@ -93,11 +93,11 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 fn reload(arguments: &Arguments) -> Result<ExitCode, Error> {
     let client = arguments.connection.client()?;
-    let asked: Asked = client.read(&client.post("/reload", &serde_json::json!({}))?)?;
+    let asked: Asked = client.read(&client.post("/v1/reload", &serde_json::json!({}))?)?;
     let began = Instant::now();
     let mut told_at = began;
     loop {
-        let document = client.get(&format!("/reloads/{}", asked.number))?;
+        let document = client.get(&format!("/v1/reloads/{}", asked.number))?;
         let report: Report = client.read(&document)?;
         let is_over = matches!(report.state, State::InForce | State::Refused);
         let is_late = arguments.wait.is_some_and(|wait| began.elapsed() >= wait);
