@@ -324,6 +324,8 @@ mod document_tests;
 #[cfg(test)]
 mod role_tests;
 #[cfg(test)]
+mod size_tests;
+#[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
