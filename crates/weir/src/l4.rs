@@ -75,7 +75,8 @@ struct ListArguments {
 
 /// End flows; both ends of TCP flows get a reset
 ///
-/// Needs the unix socket of the admin listener. One call ends at most 65,536 flows: repeat it until it prints 0.
+/// Needs the unix socket of the admin listener, or a token with the role operate. One call ends at most 65,536 flows:
+/// repeat it until it prints 0.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir l4 end --client 192.0.2.7\n  \

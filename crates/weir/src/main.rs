@@ -82,6 +82,11 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn the_arguments_of_all_commands_are_sound() {
+        CommandLine::command().debug_assert();
+    }
+
     /// The record of a benchmark reads these lines.
     #[test]
     fn the_long_version_tells_commit_and_tls_library() {

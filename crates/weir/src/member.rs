@@ -34,7 +34,7 @@ const IDLE_LOOKS: u32 = 2;
 /// Open requests are never cut. The change applies from the next request on. It survives reloads, and ends when weir
 /// exits or the member leaves its pool. For a permanent change, edit the configuration.
 ///
-/// Needs the unix socket of the admin listener, because TCP is read-only.
+/// Needs the unix socket of the admin listener, or a token with the role operate.
 ///
 /// Exit status: 0 done; 1 weir refused, or the pool or member is unknown; 2 wrong usage; 3 weir cannot be reached; 4
 /// requests were still open at the end of --wait.

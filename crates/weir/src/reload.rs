@@ -36,7 +36,7 @@ const CHANGES_SHOWN_MAX: usize = 50;
 /// Files named in the configuration (certificates, rules, pages) are read again as well; the list of changes does not
 /// include them.
 ///
-/// Needs the unix socket of the admin listener. SIGHUP does the same without an answer.
+/// Needs the unix socket of the admin listener, or a token with the role operate. SIGHUP does the same without an answer.
 ///
 /// Exit status: 0 in effect; 1 refused; 2 wrong usage; 3 weir cannot be reached; 4 still waiting for first probes at the
 /// end of --wait.

@@ -40,7 +40,7 @@ section! {
         /// The user's rights.
         required role: AdminRole;
         /// The hash of the user's token, as printed by `weir token new`. Several hashes are accepted while a token is replaced.
-        optional token_hash: OneOrMany<Spanned<TokenHash>>;
+        either token_hash: OneOrMany<Spanned<TokenHash>> = "certificate";
         /// A name in the user's client certificate: its common name, or a DNS name, mail address or URI among its alternative names. Needs `admin.tls.client_certificates`.
         optional certificate: OneOrMany<Spanned<Text>>;
     }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::decode::{Context, Decode, Invalid, Registry, decode_text};
-use crate::tree::Node;
+use crate::decode::{Context, Decode, Registry};
+use crate::tree::{Node, NodeValue};
 
 /// The prefix that names the hash function.
 const PREFIX: &str = "sha256:";
@@ -22,11 +22,22 @@ impl Decode for TokenHash {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        decode_text(node, context, |text| {
-            let wrong = || Invalid::plainly().help("`weir token new` prints a token and its hash");
-            let digits = text.strip_prefix(PREFIX).ok_or_else(wrong)?;
-            let bytes = data_encoding::HEXLOWER.decode(digits.as_bytes()).map_err(|_| wrong())?;
-            bytes.try_into().map(Self).map_err(|_| wrong())
-        })
+        let text = match &node.value {
+            NodeValue::Scalar(scalar) => scalar.text.as_str(),
+            _ => "",
+        };
+        let found = hash(text);
+        if found.is_none() {
+            // The value is not quoted: it may be a token.
+            let message = format!("{} must be {}", context.path(), Self::expected());
+            let help = "`weir token new` prints a token and its hash";
+            context.error_help(node.span, message, help);
+        }
+        found.map(Self)
     }
+}
+
+fn hash(text: &str) -> Option<[u8; 32]> {
+    let digits = text.strip_prefix(PREFIX)?;
+    data_encoding::HEXLOWER.decode(digits.as_bytes()).ok()?.try_into().ok()
 }

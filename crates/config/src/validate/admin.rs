@@ -117,11 +117,6 @@ fn user<'a>(
     let raw = item.value.as_ref()?;
     let hashes = raw.token_hash.as_ref().map_or(&[][..], |hashes| &hashes.value.0);
     let certificates = raw.certificate.as_ref().map_or(&[][..], |names| &names.value.0);
-    if raw.token_hash.is_none() && raw.certificate.is_none() {
-        let message = format!("the user `{}` has no credentials", item.name);
-        let help = "add the `token_hash` that `weir token new` prints, or a `certificate`";
-        context.error_help(item.name_span, message, help);
-    }
     for hash in hashes {
         if let Some(other) = owners.of_hash.insert(hash.value.0, &item.name) {
             let message = format!("this is also a token of the user `{other}`");

@@ -68,15 +68,15 @@ fn users_have_credentials_of_their_own() {
     check(
         &users("{ ann: { role: read } }"),
         &[
-            "error 8:41 the user `ann` has no credentials -> add the `token_hash` that `weir token new` \
-           prints, or a `certificate`",
+            "error 8:46 `admin.users.ann` lacks `token_hash` -> add `token_hash:` with `sha256:` and 64 \
+             hexadecimal digits, or a list of them",
         ],
     );
     check(
         &users(&format!(
             "{{ ann: {{ role: read, token_hash: \"{HASH}\" }}, bob: {{ role: read, token_hash: \"{HASH}\" }} }}"
         )),
-        &["error 8:168 this is also a token of the user `ann` -> make a token for each user"],
+        &["error 8:180 this is also a token of the user `ann` -> make a token for each user"],
     );
     check(
         &users("{ ann: { role: read, certificate: ann.example } }"),

@@ -39,8 +39,7 @@ impl Ask {
 
     /// The document in the body.
     pub(super) fn document<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        serde_json::from_slice(&self.body)
-            .map_err(|error| Problem::bad_request(format_args!("the document is wrong: {error}")))
+        serde_json::from_slice(&self.body).map_err(Problem::wrong_document)
     }
 
     /// Refuses the change if its `If-Match` does not have the tag of the resource as it is. Call it while changes are kept

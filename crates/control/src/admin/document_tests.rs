@@ -202,7 +202,7 @@ async fn answers_are_as_documented() {
         ("get", "/v1/monitors", "/v1/monitors?state=up", "", 200),
         ("get", "/v1/monitors", "/v1/monitors?state=x", "", 400),
         ("post", "/v1/reload", "/v1/reload", "{}", 200),
-        ("post", "/v1/reload", "/v1/reload", "", 200),
+        ("post", "/v1/reload", "/v1/reload", "", 400),
         ("post", "/v1/reload", "/v1/reload", "{\"x\":1}", 400),
         ("get", "/v1/reloads", "/v1/reloads", "", 200),
         ("get", "/v1/reloads/{number}", "/v1/reloads/1", "", 200),

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -31,7 +31,7 @@ pub(super) async fn pass(
 ) -> Response {
     let shared = &context.observed.admin;
     let id = shared.next_request();
-    let is_change = !matches!(*request.method(), Method::GET | Method::HEAD);
+    let is_change = !request.method().is_safe();
     let asked = is_change.then(|| (request.method().clone(), request.uri().path().to_owned()));
     let mut response = match let_in(&context, &peer, &request) {
         Err(problem) => problem.into_response(),

@@ -147,14 +147,9 @@ fn operation(route: &Route, statuses: &[StatusCode], schemas: &mut Schemas) -> V
         "parameters": parameters(route),
         "responses": responses,
     });
-    let body = match route.body {
-        Body::None => None,
-        Body::Document(schema) => Some((schema, true)),
-        Body::Optional(schema) => Some((schema, false)),
-    };
-    if let Some((schema, required)) = body {
+    if let Body::Document(schema) = route.body {
         let content = json!({ JSON: { "schema": schemas.body(schema) } });
-        operation["requestBody"] = json!({ "required": required, "content": content });
+        operation["requestBody"] = json!({ "required": true, "content": content });
     }
     if route.role.is_none() {
         operation["security"] = json!([]);

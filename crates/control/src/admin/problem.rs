@@ -31,6 +31,8 @@ pub(super) struct Problem {
     pub(super) help: Option<String>,
     retry_after: Option<Duration>,
     challenge: Option<&'static str>,
+    /// For the audit log, where `detail` quotes the request.
+    audited: Option<&'static str>,
 }
 
 /// Problem details (RFC 9457).
@@ -53,7 +55,7 @@ pub(super) struct Details<'a> {
 impl Problem {
     pub(super) fn new(status: StatusCode, detail: impl fmt::Display) -> Self {
         let detail = detail.to_string();
-        Self { status, detail, help: None, retry_after: None, challenge: None }
+        Self { status, detail, help: None, retry_after: None, challenge: None, audited: None }
     }
 
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {
@@ -63,6 +65,12 @@ impl Problem {
 
     pub(super) fn bad_request(detail: impl fmt::Display) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// The document in the body is wrong. The error may quote a secret in it, so the audit log does not have it.
+    pub(super) fn wrong_document(error: impl fmt::Display) -> Self {
+        let problem = Self::bad_request(format_args!("the document is wrong: {error}"));
+        Self { audited: Some("the document is wrong"), ..problem }
     }
 
     pub(super) fn not_found(detail: impl fmt::Display) -> Self {
@@ -125,7 +133,8 @@ impl IntoResponse for Problem {
             let value = HeaderValue::from_static(challenge);
             response.headers_mut().insert(WWW_AUTHENTICATE, value);
         }
-        response.extensions_mut().insert(Outcome { change: None, refused: Some(self.detail) });
+        let refused = self.audited.map_or(self.detail, str::to_owned);
+        response.extensions_mut().insert(Outcome { change: None, refused: Some(refused) });
         response
     }
 }

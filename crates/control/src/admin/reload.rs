@@ -17,7 +17,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/v1/reload", "reload", "Reads the configuration file again", reload)
             .post()
             .role(Role::Operate)
-            .may_take::<Nothing>()
+            .takes::<Nothing>()
             .answers::<Asked>(),
         Route::get("/v1/reloads", "listReloads", "The last reloads, the newest last", reports)
             .answers::<Reports>(),
@@ -53,9 +53,7 @@ struct Reports {
 }
 
 fn reload(ask: &Ask) -> Handled {
-    if !ask.body.is_empty() {
-        ask.document::<Nothing>()?;
-    }
+    ask.document::<Nothing>()?;
     let number = ask.context.observed.reloads.ask();
     let by = &ask.caller;
     ask.context.events.info("configuration", format_args!("is to be read again, says {by}"));

@@ -42,8 +42,6 @@ pub(super) enum Body {
     None,
     /// A JSON document of this form.
     Document(SchemaOf),
-    /// The same, or nothing.
-    Optional(SchemaOf),
 }
 
 /// Makes the schema of a type.
@@ -147,11 +145,6 @@ impl Route {
         Self { body: Body::Document(SchemaGenerator::subschema_for::<T>), ..self }
     }
 
-    /// Takes this document, or nothing.
-    pub(super) fn may_take<T: JsonSchema>(self) -> Self {
-        Self { body: Body::Optional(SchemaGenerator::subschema_for::<T>), ..self }
-    }
-
     /// Answers with this document.
     pub(super) fn answers<T: JsonSchema>(self) -> Self {
         Self { content: Content::Document(SchemaGenerator::subschema_for::<T>), ..self }
@@ -192,7 +185,7 @@ impl Route {
         let query = Query::parse(parts.uri.query().unwrap_or_default(), self.query)?;
         let body = match self.body {
             Body::None => axum::body::Bytes::new(),
-            Body::Document(_) | Body::Optional(_) => {
+            Body::Document(_) => {
                 check_media_type(&parts.headers)?;
                 read_body(body).await?
             }

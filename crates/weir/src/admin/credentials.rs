@@ -16,8 +16,7 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Credentials for an admin listener over TCP.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Connection")]
-pub struct Arguments {
+pub struct CredentialArguments {
     /// A file with your token, as made by `weir token new`
     #[arg(long, value_name = "FILE", env = "WEIR_TOKEN_FILE", hide_env_values = true)]
     token_file: Option<PathBuf>,
@@ -44,7 +43,7 @@ struct Settings {
     certificate: Option<PathBuf>,
 }
 
-impl Arguments {
+impl CredentialArguments {
     /// Reads the token.
     pub fn read(&self) -> Result<Credentials, Error> {
         let token = self.token_file.as_deref().map(token).transpose()?;

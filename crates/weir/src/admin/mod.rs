@@ -34,7 +34,7 @@ pub struct Connection {
     admin: AdminAddress,
 
     #[command(flatten)]
-    credentials: credentials::Arguments,
+    credentials: credentials::CredentialArguments,
 }
 
 impl Connection {
