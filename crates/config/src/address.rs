@@ -215,6 +215,11 @@ impl Endpoint {
         matches!(self, Self::Literal(Address::Unix(_)))
     }
 
+    /// The address that a text means, if it means one.
+    pub fn read(text: &str) -> Option<Self> {
+        Self::without_port(text).or_else(|| Self::parse(text, 1).ok())
+    }
+
     /// Whether connections go to the port that the client connected to.
     pub fn is_without_port(&self) -> bool {
         match self {

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::tree::Lines;
+use crate::tree::{Entry, Lines, Node, NodeValue, Scalar, Style};
 
 /// The replacement of each character.
 const MASK: char = '*';
@@ -35,6 +35,31 @@ impl<'a> Concealed<'a> {
         let before = number.checked_sub(1).and_then(|before| self.lines.get(before));
         Some(self.known.entry(number).or_insert_with(|| conceal(line, before)))
     }
+}
+
+/// What stands in place of a value that is a secret.
+const MASKED: &str = "********";
+
+/// A value without secrets. `keys`: those above it.
+pub(crate) fn without_secrets(keys: &[String], node: &Node) -> Node {
+    if keys.iter().any(|key| is_secret(key)) {
+        let masked = Scalar { text: MASKED.to_owned(), style: Style::Quoted };
+        return Node { span: node.span, value: NodeValue::Scalar(masked) };
+    }
+    let value = match &node.value {
+        NodeValue::Null | NodeValue::Scalar(_) => node.value.clone(),
+        NodeValue::List(items) => {
+            NodeValue::List(items.iter().map(|item| without_secrets(&[], item)).collect())
+        }
+        NodeValue::Map(entries) => {
+            let concealed = |entry: &Entry| {
+                let value = without_secrets(std::slice::from_ref(&entry.key), &entry.value);
+                Entry { key: entry.key.clone(), key_span: entry.key_span, value }
+            };
+            NodeValue::Map(entries.iter().map(concealed).collect())
+        }
+    };
+    Node { span: node.span, value }
 }
 
 /// The line without secrets, as long as it was. `before` is the line above: a value may stand below its key.

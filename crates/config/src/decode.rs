@@ -3,11 +3,13 @@
 
 use std::fmt::Write as _;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::diagnostic::Severity;
 use crate::hints::{meant, nearest, place_of};
+use crate::places::PlaceNames;
 use crate::quote::clip;
 use crate::tree::{Entry, Finding, Node, NodeValue, Scalar, Span, Style};
 
@@ -68,6 +70,8 @@ impl<T> Deref for Spanned<T> {
 /// The findings of one file, and where in the tree the decoder is.
 #[derive(Default)]
 pub(crate) struct Context {
+    /// What places are called.
+    names: Arc<PlaceNames>,
     path: String,
     /// A word that may stand where a scalar is being decoded.
     word: Option<&'static str>,
@@ -79,6 +83,16 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// For a configuration whose places have these names.
+    pub fn new(names: Arc<PlaceNames>) -> Self {
+        Self { names, ..Self::default() }
+    }
+
+    /// Another place, in words that fit behind "in": "line 3", "line 3 of pools.yaml". `here`: the place that is reported.
+    pub fn place(&self, place: Span, here: Span) -> String {
+        self.names.in_words(place, here.source)
+    }
+
     pub fn error(&mut self, span: Span, message: impl Into<String>) {
         self.report(Severity::Error, span, message.into(), None);
     }
@@ -174,9 +188,10 @@ impl Context {
         result
     }
 
-    /// All findings in the file's order, and how many more there were.
+    /// All findings in the order of files and lines, and how many more there were.
     pub fn finish(mut self) -> (Vec<(Severity, Finding)>, usize) {
-        self.findings.sort_by_key(|(_, finding)| (finding.span.line, finding.span.column));
+        let place = |span: Span| (span.source, span.line, span.column);
+        self.findings.sort_by_key(|(_, finding)| place(finding.span));
         (self.findings, self.dropped)
     }
 }
@@ -623,69 +638,6 @@ pub(crate) trait Section {
 
     /// The values without the section in the file: its defaults.
     fn absent() -> Self;
-}
-
-/// The result of [`the_one`].
-pub(crate) enum TheOne<'a, T> {
-    /// A word alone.
-    Word(T),
-    /// The one entry of a map, and the known key that it has or was probably meant to have.
-    Entry(&'static str, &'a Entry),
-}
-
-/// The one known key of a map that must have exactly one, or a word in its place; the frame of `one_of!`.
-pub(crate) fn the_one<'a, T: Decode + Clone>(
-    node: &'a Node,
-    keys: &[&'static str],
-    words: &[(&str, T)],
-    context: &mut Context,
-) -> Option<TheOne<'a, T>> {
-    let known = || keys.iter().copied().chain(words.iter().map(|(word, _)| *word));
-    match &node.value {
-        NodeValue::Scalar(scalar) => {
-            if let Some((_, word)) = words.iter().find(|(word, _)| *word == scalar.text) {
-                return Some(TheOne::Word(word.clone()));
-            }
-            let suggestion = if keys.contains(&scalar.text.as_str()) {
-                Some(format!("`{0}` needs a value: `{{ {0}: … }}`", scalar.text))
-            } else {
-                meant(&scalar.text, known()).map(|near| format!("did you mean `{near}`?"))
-            };
-            context.mismatch(node, &T::expected(), suggestion);
-            None
-        }
-        NodeValue::Map(entries) => {
-            let [entry] = entries.as_slice() else {
-                let message = format!(
-                    "{} has {} keys, and must have exactly one",
-                    context.path(),
-                    entries.len()
-                );
-                let help = "make each a separate list item: `[ { a: … }, { b: … } ]`";
-                context.error_help(node.span, message, help);
-                return None;
-            };
-            if let Some(key) = keys.iter().find(|key| **key == entry.key) {
-                return Some(TheOne::Entry(key, entry));
-            }
-            let message = format!("unknown key `{}` in {}", clip(&entry.key), context.path());
-            let meant = meant(&entry.key, known());
-            let suggestion = match meant {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => {
-                    let known: Vec<String> = known().map(|key| format!("`{key}`")).collect();
-                    format!("known: {}", known.join(", "))
-                }
-            };
-            context.error_help(entry.key_span, message, suggestion);
-            let key = keys.iter().find(|key| Some(**key) == meant)?;
-            Some(TheOne::Entry(key, entry))
-        }
-        NodeValue::Null | NodeValue::List(_) => {
-            context.mismatch(node, &T::expected(), None);
-            None
-        }
-    }
 }
 
 /// A section of the file, or its defaults.

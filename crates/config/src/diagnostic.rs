@@ -44,14 +44,31 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// The mistake; one line.
     pub message: String,
-    /// The file's name as it was given.
+    /// The file's name as it was given or included; `overlay` for a value of the overlay.
     pub file: String,
-    /// `None` when the file as a whole is meant (it cannot be read).
+    /// The JSON pointer of a value of the overlay, in place of a position.
+    pub pointer: Option<String>,
+    /// `None` when the file as a whole is meant (it cannot be read), or a value of the overlay.
     pub position: Option<Position>,
     /// The line that [`Self::position`] names.
     pub excerpt: Option<Excerpt>,
     /// How to mend it; one line.
     pub suggestion: Option<String>,
+}
+
+impl Diagnostic {
+    /// One of a file as a whole.
+    pub fn of_file(severity: Severity, message: impl Into<String>, file: &str) -> Self {
+        Self {
+            severity,
+            message: message.into(),
+            file: file.to_owned(),
+            pointer: None,
+            position: None,
+            excerpt: None,
+            suggestion: None,
+        }
+    }
 }
 
 /// The shown part of a source line, and the mark below it. Cut when the diagnostic is made, so that a thousand findings in
@@ -144,9 +161,10 @@ fn render_one(text: &mut String, diagnostic: &Diagnostic, palette: &Palette) {
     let Palette { help, bold, reset, .. } = palette;
     let accent = palette.of(diagnostic.severity);
     let file = printable(&diagnostic.file);
-    let place = match diagnostic.position {
-        Some(Position { line, column }) => format!("{file}:{line}:{column}"),
-        None => file,
+    let place = match (diagnostic.position, &diagnostic.pointer) {
+        (Some(Position { line, column }), _) => format!("{file}:{line}:{column}"),
+        (None, Some(pointer)) => format!("{file}:{}", printable(pointer)),
+        (None, None) => file,
     };
     let word = diagnostic.severity.word();
     let message = printable(&diagnostic.message);
@@ -171,19 +189,24 @@ fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 
 /// The form for programs: `{"diagnostics":[{"severity","message","file","line","column","suggestion"}]}`.
 ///
-/// `line` and `column` are null if the message is about the whole file, `suggestion` is null if there is none.
+/// `line` and `column` are null if the message is about the whole file, `suggestion` is null if there is none. For a value
+/// of the overlay `file` is `overlay`, and `pointer` comes behind `column`; files have no `pointer`.
 pub fn render_json(diagnostics: &[Diagnostic]) -> Value {
     let list: Vec<Value> = diagnostics
         .iter()
         .map(|diagnostic| {
-            json!({
+            let mut shown = json!({
                 "severity": diagnostic.severity.word(),
                 "message": diagnostic.message,
                 "file": diagnostic.file,
                 "line": diagnostic.position.map(|position| position.line),
                 "column": diagnostic.position.map(|position| position.column),
-                "suggestion": diagnostic.suggestion,
-            })
+            });
+            if let Some(pointer) = &diagnostic.pointer {
+                shown["pointer"] = json!(pointer);
+            }
+            shown["suggestion"] = json!(diagnostic.suggestion);
+            shown
         })
         .collect();
     json!({ "diagnostics": list })
@@ -210,6 +233,7 @@ mod tests {
             severity: Severity::Error,
             message: "unknown key `lisen`".into(),
             file: "weir.yaml".into(),
+            pointer: None,
             position: Some(Position { line: 3, column: 5 }),
             excerpt: Some(Excerpt::cut("    lisen: 127.0.0.1:80", 5, 5)),
             suggestion: Some("did you mean `listen`?".into()),
@@ -246,13 +270,22 @@ mod tests {
             severity: Severity::Warning,
             ..diagnostic()
         };
+        let overlaid = Diagnostic {
+            pointer: Some("/pools/web".into()),
+            file: "overlay".into(),
+            ..whole_file.clone()
+        };
+        let told = render_text(std::slice::from_ref(&overlaid), Colour::Never);
+        assert_eq!(told, "overlay:/pools/web: warning: unknown key `lisen`\n");
         assert_eq!(
-            render_json(&[diagnostic(), whole_file]).to_string(),
+            render_json(&[diagnostic(), whole_file, overlaid]).to_string(),
             concat!(
                 r#"{"diagnostics":[{"severity":"error","message":"unknown key `lisen`","#,
                 r#""file":"weir.yaml","line":3,"column":5,"suggestion":"did you mean `listen`?"},"#,
                 r#"{"severity":"warning","message":"unknown key `lisen`","file":"weir.yaml","#,
-                r#""line":null,"column":null,"suggestion":null}]}"#
+                r#""line":null,"column":null,"suggestion":null},"#,
+                r#"{"severity":"warning","message":"unknown key `lisen`","file":"overlay","#,
+                r#""line":null,"column":null,"pointer":"/pools/web","suggestion":null}]}"#
             )
         );
     }

@@ -1,4 +1,4 @@
-//! The named parts of a file, to compare two configurations.
+//! The named parts of a configuration, to compare two configurations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,12 +7,13 @@ use std::hash::{DefaultHasher, Hash as _, Hasher};
 use crate::tree::{Node, NodeValue};
 
 /// Sections whose entries have names of their own.
-const NAMED: [&str; 5] = ["virtual_servers", "pools", "policies", "persistence", "data"];
+pub(crate) const NAMED: [&str; 6] =
+    ["virtual_servers", "pools", "policies", "data_sets", "persistence", "authentication"];
 
 /// The section whose entries have kinds, and those names.
-const PROFILES: &str = "profiles";
+pub(crate) const PROFILES: &str = "profiles";
 
-/// A hash of each part of a file, by its name: `pools.web`, `log`.
+/// A hash of each part of a configuration, by its name: `pools.web`, `log`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parts(BTreeMap<String, u64>);
 
@@ -54,7 +55,7 @@ impl fmt::Display for Change {
 }
 
 impl Parts {
-    /// The parts of a file.
+    /// The parts of a configuration.
     pub(crate) fn of(root: &Node) -> Self {
         let mut parts = BTreeMap::new();
         for (section, node) in entries(root) {

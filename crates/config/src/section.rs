@@ -261,9 +261,9 @@ macro_rules! one_of {
                 context: &mut crate::decode::Context,
             ) -> Option<Self> {
                 let words: &[(&str, Self)] = &[$(($word, Self::$word_variant)),*];
-                let (key, entry) = match crate::decode::the_one::<Self>(node, &[$($key),+], words, context)? {
-                    crate::decode::TheOne::Word(word) => return Some(word),
-                    crate::decode::TheOne::Entry(key, entry) => (key, entry),
+                let (key, entry) = match crate::one_of::the_one::<Self>(node, &[$($key),+], words, context)? {
+                    crate::one_of::TheOne::Word(word) => return Some(word),
+                    crate::one_of::TheOne::Entry(key, entry) => (key, entry),
                 };
                 context.within_key(&entry.key, |context| match key {
                     $($key => crate::decode::Decode::decode(&entry.value, context).map(Self::$variant),)+

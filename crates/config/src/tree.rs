@@ -16,15 +16,39 @@ use crate::quote::clip;
 /// Lists and maps inside each other; the language itself needs 8.
 pub const NODE_DEPTH_MAX: usize = 32;
 
-/// Scalars, lists and maps of one file: some hundred thousand members.
+/// Scalars, lists and maps of all files together: some hundred thousand members.
 pub const NODES_MAX: usize = 1_000_000;
 
 /// In longer lines only the begin of a quoted text is marked: each is searched from the line's start.
 const QUOTED_LINE_BYTES_MAX: usize = 4096;
 
-/// A piece of one line of the file.
+/// The file that a place is in, or the overlay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Source(u16);
+
+impl Source {
+    /// The file that was given.
+    pub const MAIN: Self = Self(0);
+    /// The overlay.
+    pub const OVERLAY: Self = Self(u16::MAX);
+
+    /// The file of this number, the first being the one that was given.
+    pub fn file(index: usize) -> Self {
+        // There are far fewer files (`FILES_MAX`).
+        Self(u16::try_from(index).unwrap_or(u16::MAX - 1))
+    }
+
+    /// The number of the file; `None`: it is the overlay.
+    pub fn index(self) -> Option<usize> {
+        (self != Self::OVERLAY).then_some(usize::from(self.0))
+    }
+}
+
+/// A piece of one line of a file, or a value of the overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
+    pub source: Source,
+    /// The first is 1. 0: the file as a whole. In the overlay: the number of a pointer.
     pub line: usize,
     pub column: usize,
     /// In characters; at least 1.
@@ -32,13 +56,31 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// One character.
+    /// One character of the file that was given.
     pub fn at(line: usize, column: usize) -> Self {
-        Self { line, column, length: 1 }
+        Self { source: Source::MAIN, line, column, length: 1 }
     }
 
-    pub fn position(self) -> Position {
-        Position { line: self.line, column: self.column }
+    /// A file as a whole.
+    pub fn whole(source: Source) -> Self {
+        Self { source, line: 0, column: 0, length: 1 }
+    }
+
+    /// A value of the overlay, by the number of its pointer.
+    pub fn overlaid(pointer: usize) -> Self {
+        // No text is as long, so a place within one is that of the whole.
+        Self { source: Source::OVERLAY, line: pointer, column: 1, length: usize::MAX }
+    }
+
+    /// The same in this file.
+    pub fn of(self, source: Source) -> Self {
+        Self { source, ..self }
+    }
+
+    /// Line and column; `None`: it is a file as a whole, or the overlay.
+    pub fn position(self) -> Option<Position> {
+        let is_line = self.line > 0 && self.source != Source::OVERLAY;
+        is_line.then_some(Position { line: self.line, column: self.column })
     }
 
     /// The place of a character of a scalar, when the file has the text as it is: bare, or in quotes
@@ -50,7 +92,7 @@ impl Span {
             Some(2) => 1,
             _ => return self,
         };
-        Self::at(self.line, self.column + quotes + offset)
+        Self::at(self.line, self.column + quotes + offset).of(self.source)
     }
 }
 
@@ -62,7 +104,7 @@ impl From<saphyr_parser::Span> for Span {
             // To the end of the first line: the renderer stops there.
             usize::MAX
         };
-        Self { line: span.start.line().max(1), column: span.start.col() + 1, length: length.max(1) }
+        Self { length: length.max(1), ..Self::at(span.start.line().max(1), span.start.col() + 1) }
     }
 }
 
@@ -71,6 +113,14 @@ impl From<saphyr_parser::Span> for Span {
 pub(crate) struct Node {
     pub span: Span,
     pub value: NodeValue,
+}
+
+impl Node {
+    /// The value of a map's key.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        let NodeValue::Map(entries) = &self.value else { return None };
+        entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+    }
 }
 
 /// The value of a node.
@@ -120,27 +170,41 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    fn new(span: Span, message: impl Into<String>) -> Self {
+    /// One without advice.
+    pub fn new(span: Span, message: impl Into<String>) -> Self {
         Self { span, message: message.into(), suggestion: None }
     }
 
-    fn help(mut self, suggestion: impl Into<String>) -> Self {
+    /// The same, with advice.
+    pub fn help(mut self, suggestion: impl Into<String>) -> Self {
         self.suggestion = Some(suggestion.into());
         self
     }
 }
 
-/// Reads one document. Findings do not always mean that there is no tree: a repeated key is reported
-/// and the first one kept, so that the rest of the file is checked in the same run.
+/// Reads a document that is no part of a configuration.
 pub(crate) fn parse(lines: &Lines<'_>) -> (Option<Node>, Vec<Finding>) {
-    if let Some(finding) = forbidden_character(lines) {
+    parse_file(lines, Source::MAIN, &mut 0)
+}
+
+/// Reads one file. `nodes`: how many values the files have. Findings do not always mean that there is no tree: a repeated key is reported
+/// and the first one kept, so that the rest of the file is checked in the same run.
+pub(crate) fn parse_file(
+    lines: &Lines<'_>,
+    source: Source,
+    nodes: &mut usize,
+) -> (Option<Node>, Vec<Finding>) {
+    if let Some(mut finding) = forbidden_character(lines) {
+        finding.span.source = source;
         return (None, vec![finding]);
     }
-    let mut builder = Builder::new(lines);
-    match builder.run() {
+    let mut builder = Builder::new(lines, source, *nodes);
+    let result = builder.run();
+    *nodes = builder.nodes;
+    match result {
         Ok(()) => (builder.root, builder.findings),
         Err(fatal) => {
-            builder.findings.push(fatal);
+            builder.findings.push(Finding { span: fatal.span.of(source), ..fatal });
             (None, builder.findings)
         }
     }
@@ -223,6 +287,7 @@ enum Frame {
 
 struct Builder<'a> {
     lines: &'a Lines<'a>,
+    source: Source,
     stack: Vec<Frame>,
     root: Option<Node>,
     nodes: usize,
@@ -231,15 +296,16 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(lines: &'a Lines<'a>) -> Self {
-        Self { lines, stack: Vec::new(), root: None, nodes: 0, documents: 0, findings: Vec::new() }
+    fn new(lines: &'a Lines<'a>, source: Source, nodes: usize) -> Self {
+        let (stack, findings) = (Vec::new(), Vec::new());
+        Self { lines, source, stack, root: None, nodes, documents: 0, findings }
     }
 
     fn run(&mut self) -> Result<(), Finding> {
         let mut parser = Parser::new_from_str(self.lines.text);
         while let Some(event) = parser.next_event() {
             let (event, span) = event.map_err(|error| scan_finding(self.lines, &error))?;
-            self.event(event, Span::from(span))?;
+            self.event(event, Span::from(span).of(self.source))?;
         }
         Ok(())
     }
@@ -335,7 +401,7 @@ impl<'a> Builder<'a> {
     fn quoted_span(&self, span: Span) -> Span {
         let line = self.lines.get(span.line).unwrap_or_default();
         if line.len() > QUOTED_LINE_BYTES_MAX {
-            return Span::at(span.line, span.column);
+            return Span { length: 1, ..span };
         }
         let mut characters = line.chars().skip(span.column - 1).peekable();
         let Some(quote @ ('"' | '\'')) = characters.next() else {
@@ -362,7 +428,7 @@ impl<'a> Builder<'a> {
         if self.nodes > NODES_MAX {
             return Err(Finding::new(
                 node.span,
-                format!("the file has more than {NODES_MAX} values"),
+                format!("the configuration has more than {NODES_MAX} values"),
             ));
         }
         match self.stack.last_mut() {
@@ -447,7 +513,7 @@ mod tests {
 
     /// The tree in one line; scalars as `text@line:column+length`.
     fn show(node: &Node) -> String {
-        let Span { line, column, length } = node.span;
+        let Span { line, column, length, .. } = node.span;
         match &node.value {
             NodeValue::Null => "null".into(),
             NodeValue::Scalar(scalar) => {

@@ -518,14 +518,8 @@ async fn load(file: &Path, events: &Events) -> Result<Config, Vec<Diagnostic>> {
     let path = file.to_owned();
     let loaded = tokio::task::spawn_blocking(move || weir_config::load(&path)).await;
     let loaded = loaded.map_err(|error| {
-        vec![Diagnostic {
-            severity: Severity::Error,
-            message: format!("weir failed to read the file, which is a defect of weir: {error}"),
-            file: file.display().to_string(),
-            position: None,
-            excerpt: None,
-            suggestion: None,
-        }]
+        let message = format!("weir failed to read the file, which is a defect of weir: {error}");
+        vec![Diagnostic::of_file(Severity::Error, message, &file.display().to_string())]
     })?;
     match loaded.config {
         Some(config) => {

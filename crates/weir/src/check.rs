@@ -104,16 +104,13 @@ fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
 /// Interfaces to listen on that this host does not have; the one that will serve may have them.
 fn missing_interfaces(config: &Config, file: &Path) -> Vec<Diagnostic> {
     let missing = handle::missing_interfaces(&config.snapshot(&Resolutions::default()));
-    let missing = missing.into_iter().map(|(server, interface)| Diagnostic {
-        severity: Severity::Warning,
-        message: format!(
+    let file = file.display().to_string();
+    let missing = missing.into_iter().map(|(server, interface)| {
+        let message = format!(
             "virtual server `{server}`: this host has no network interface `{interface}` now: \
              without it a start or a reload is refused"
-        ),
-        file: file.display().to_string(),
-        position: None,
-        excerpt: None,
-        suggestion: None,
+        );
+        Diagnostic::of_file(Severity::Warning, message, &file)
     });
     missing.collect()
 }

@@ -24,6 +24,8 @@ pub(crate) mod tls;
 pub(crate) mod udp;
 pub(crate) mod waf;
 
+use std::path::PathBuf;
+
 pub(crate) use balance::{Balance, BalanceOr};
 pub(crate) use log::{AccessLogFormat, Log};
 
@@ -67,6 +69,11 @@ const QUEUE_LENGTH_MAX: u64 = 10_000_000;
 /// Longest time that the kernel keeps a connection back on which nothing has come.
 const DEFER_ACCEPT_MS_MAX: u64 = MINUTE;
 
+/// The folder of state, as packages make it.
+pub(crate) fn default_state_dir() -> PathBuf {
+    "/var/lib/weir".into()
+}
+
 /// Longest wait for first probes: somebody waits for the start or the reload.
 const FIRST_PROBES_WAIT_MS_MAX: u64 = 10 * MINUTE;
 
@@ -93,7 +100,7 @@ section! {
         /// Packet forwarding for virtual servers of `type: fast_l4`.
         optional packet_path: packet::PacketPath;
         /// Virtual servers, by name: the addresses that clients connect to.
-        required virtual_servers: Named<VirtualServer>;
+        either virtual_servers: Named<VirtualServer> = "include";
         /// Pools of members, by name.
         optional pools: Named<Pool>;
         /// Policies, by name: rules for requests and responses.
@@ -107,7 +114,9 @@ section! {
         /// Authentication settings, by name.
         optional authentication: Named<authentication::Authentication>;
         /// The folder for data that must survive a restart: the key of inserted cookies.
-        default state_dir: FilePath = FilePath("/var/lib/weir".into());
+        default state_dir: FilePath = FilePath(default_state_dir());
+        /// Further files of the configuration: paths of files, or of directories, of which all files `*.yaml` are read, in the order of their names. An included file cannot include others. See [several files](#several-files).
+        optional include: OneOrMany<Spanned<FilePath>>;
     }
     later []
 }

@@ -101,7 +101,7 @@ fn of_datagram<'p>(persistence: usize, policies: &'p Policies<'_, '_>) -> Option
 
 fn tell(span: Span, what: &str, server: &raw::VirtualServer, context: &mut Context) {
     let kind = server.kind.value.word();
-    let line = server.kind.span.line;
-    let message = format!("{what}, and the virtual server of type {kind} in line {line} has none");
+    let place = context.place(server.kind.span, span);
+    let message = format!("{what}, and the virtual server of type {kind} in {place} has none");
     context.error_help(span, message, HELP);
 }

@@ -13,6 +13,7 @@ use crate::raw::VirtualServerType;
 use crate::raw::policy as raw;
 use crate::scalar::Name;
 use crate::snapshot::{Counted, KeyLimit};
+use crate::tree::Span;
 
 /// Actions for connections without requests.
 const OF_CONNECTIONS: [&str; 8] =
@@ -20,8 +21,10 @@ const OF_CONNECTIONS: [&str; 8] =
 
 /// The requirements of a rule.
 pub(super) struct Demands {
-    /// In words, with its line.
+    /// In words.
     pub rule: String,
+    /// Where it stands.
+    pub span: Span,
     /// The values that its condition and its texts read.
     pub reads: Reads,
     /// The keys of its actions.
@@ -38,7 +41,7 @@ impl Demands {
         condition: Option<&Condition>,
         (actions, limits): (&[Action], &[Arc<KeyLimit>]),
     ) -> Self {
-        let rule = format!("{} in line {}", in_words(name, raw.name.is_some()), raw.span.line);
+        let rule = in_words(name, raw.name.is_some());
         let limits = actions.iter().filter_map(|action| match action {
             Action::RateLimit(limit) => Some(&limits[*limit as usize]),
             _ => None,
@@ -48,7 +51,13 @@ impl Demands {
         let reads = texts.chain(condition.map(Condition::reads)).collect();
         let counts = limits.map(|limit| limit.counted).collect();
         let actions = raw.then.iter().flat_map(|then| then.iter());
-        Self { rule, reads, actions: actions.map(|action| action.value.key()).collect(), counts }
+        Self {
+            rule,
+            span: raw.span,
+            reads,
+            actions: actions.map(|action| action.value.key()).collect(),
+            counts,
+        }
     }
 }
 
@@ -80,7 +89,9 @@ impl Place {
             (false, kind) => format!("this is a virtual server of type {}", kind.word()),
         };
         let policy = clip(&name.value.0);
-        let message = format!("the policy `{policy}` {what} ({}), and {here}", rule.rule);
+        let place = context.place(rule.span, name.span);
+        let message =
+            format!("the policy `{policy}` {what} ({} in {place}), and {here}", rule.rule);
         context.error_help(name.span, message, help);
         false
     }

@@ -105,7 +105,7 @@ impl Listeners {
         if let Some(Owner { name, place, .. }) = self.owner(address, interface.as_ref()) {
             context.error_help(
                 span,
-                format!("`{address}` is used twice: in line {} by {name}", place.line),
+                format!("`{address}` is used twice: in {} by {name}", context.place(*place, span)),
                 "give each listener its own address or port",
             );
             return false;
@@ -114,9 +114,9 @@ impl Listeners {
             context.error_help(
                 span,
                 format!(
-                    "`{address}` and `{other}` of {name} in line {} overlap: `{}` takes its port on \
+                    "`{address}` and `{other}` of {name} in {} overlap: `{}` takes its port on \
                      every address",
-                    place.line,
+                    context.place(*place, span),
                     if is_wildcard(address) { address } else { &other }
                 ),
                 "keep one of them, or give one another port",

@@ -326,7 +326,8 @@ fn delivery(
     context: &mut Context,
 ) -> Option<Delivery> {
     if let (Some(forward), Some(pool)) = (&raw.forward, &raw.pool) {
-        let message = format!("`forward` and `pool` in line {} exclude each other", pool.span.line);
+        let place = context.place(pool.span, forward.span);
+        let message = format!("`forward` and `pool` in {place} exclude each other");
         context.error_help(forward.span, message, "remove one of them");
         return None;
     }

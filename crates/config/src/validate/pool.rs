@@ -303,12 +303,10 @@ fn members(
         };
         let endpoint = &address.value;
         if let Some(first) = seen.get(endpoint) {
+            let place = context.place(*first, address.span);
             context.error_help(
                 address.span,
-                format!(
-                    "`{endpoint}` is a member of pool `{pool}` twice; the first is in line {}",
-                    first.line
-                ),
+                format!("`{endpoint}` is a member of pool `{pool}` twice; the first is in {place}"),
                 "keep one; `weight` gives a member more traffic",
             );
             continue;

@@ -78,8 +78,8 @@ fn names(
         for name in item.value.names.iter().flat_map(|names| names.iter()) {
             let text = name.value.0.as_str();
             if let Some(first) = places.insert(text, name.span) {
-                let message =
-                    format!("`{}` is listed twice: first in line {}", clip(text), first.line);
+                let place = context.place(first, name.span);
+                let message = format!("`{}` is listed twice: first in {place}", clip(text));
                 context.error_help(name.span, message, "give each name one pool");
                 is_sound = false;
             }
@@ -346,9 +346,9 @@ pub(super) fn refuse_tls_in_tls(
     let tls = item.value.as_ref().and_then(|pool| pool.tls.as_ref());
     if let (Some(names), None, Some(tls)) = (&raw.by_server_name, &raw.tls, tls) {
         let message = format!(
-            "`tls` of the pool `{}` would encrypt the TLS that `by_server_name` in line {} passes through",
+            "`tls` of the pool `{}` would encrypt the TLS that `by_server_name` in {} passes through",
             clip(&item.name),
-            names.span.line
+            context.place(names.span, tls.span)
         );
         let help = "remove it here, or add `tls` to the virtual server, which then decrypts";
         context.error_help(tls.span, message, help);
@@ -392,10 +392,10 @@ pub(super) fn refuse_balance_of_requests(
     };
     if let Some(hash) = &balance.hash {
         let message = format!(
-            "the pool `{}` is balanced by {what}, and the virtual server of type {} in line {} has none",
+            "the pool `{}` is balanced by {what}, and the virtual server of type {} in {} has none",
             clip(&item.name),
             server.kind.value.word(),
-            server.kind.span.line
+            context.place(server.kind.span, hash.span)
         );
         context.error_help(hash.span, message, help);
     }

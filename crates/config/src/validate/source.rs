@@ -45,7 +45,8 @@ fn each_once(addresses: &[Spanned<SourceAddress>], context: &mut Context) -> Vec
     let mut places: HashMap<IpAddr, Span> = HashMap::new();
     for Spanned { value: SourceAddress(address), span, .. } in addresses {
         if let Some(first) = places.insert(*address, *span) {
-            let message = format!("`{address}` is listed twice: first in line {}", first.line);
+            let place = context.place(first, *span);
+            let message = format!("`{address}` is listed twice: first in {place}");
             context.error_help(*span, message, "keep one");
         }
     }

@@ -97,7 +97,8 @@ pub(super) fn refuse_pool(
     context: &mut Context,
 ) {
     let Some(pool) = &item.value else { return };
-    let by = format!("the virtual server of type udp in line {}", raw.kind.span.line);
+    let place = context.place(raw.kind.span, item.name_span);
+    let by = format!("the virtual server of type udp in {place}");
     let name = clip(&item.name);
     if let Some(tls) = &pool.tls {
         let message = format!("`tls` of the pool `{name}`: {by} sends it datagrams as they are");

@@ -134,16 +134,14 @@ pub(super) fn warn(strategy: Strategy, rules: &[Outline], context: &mut Context)
             }
             continue;
         };
-        let (name, line) = (&first.name, first.span.line);
+        let (name, place) = (&first.name, context.place(first.span, rule.span));
         let (reason, mend) = if first.ends_request {
             ("ends the request", "give that one a `when`")
         } else {
             ("with `first_match` no rule comes after it", "set `strategy: all_match`")
         };
-        let message = format!(
-            "{} is never followed: {name} in line {line} always holds and {reason}",
-            rule.name
-        );
+        let message =
+            format!("{} is never followed: {name} in {place} always holds and {reason}", rule.name);
         let help = format!("move it before {name}, or {mend}");
         context.warning_help(rule.span, message, help);
     }
@@ -171,9 +169,9 @@ fn warn_of_condition(
         Strategy::FirstMatch => "with `first_match` no rule comes after it",
         Strategy::AllMatch => "ends the request",
     };
-    let (first, line) = (&first.name, first.span.line);
+    let (first, place) = (&first.name, context.place(first.span, rule.span));
     let message = format!(
-        "{name} is never followed: {first} in line {line} holds whenever it would, and {reason}"
+        "{name} is never followed: {first} in {place} holds whenever it would, and {reason}"
     );
     context.warning_help(rule.span, message, format!("move it before {first}, or remove it"));
     true

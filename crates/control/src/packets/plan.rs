@@ -78,14 +78,8 @@ pub fn check(config: &Config, file: &Path) -> Option<Diagnostic> {
     snapshot.packets.as_ref()?;
     let table = LiveTable::build(Arc::new(snapshot), None, 1, &weir_dataplane::outside());
     let error = weir_packet::check(&plan(&table, &AnyHost, false)).err()?;
-    Some(Diagnostic {
-        severity: Severity::Error,
-        message: format!("the packet path refuses it: {error}"),
-        file: file.display().to_string(),
-        position: None,
-        excerpt: None,
-        suggestion: None,
-    })
+    let message = format!("the packet path refuses it: {error}");
+    Some(Diagnostic::of_file(Severity::Error, message, &file.display().to_string()))
 }
 
 /// The virtual server of [`this_host`]; no name of a file is like this.

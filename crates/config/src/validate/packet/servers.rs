@@ -64,8 +64,8 @@ impl<'a> PacketServers<'a> {
     ) -> bool {
         if let Some((first, place)) = self.claims.get(&(destination, protocol)) {
             let message = format!(
-                "`{destination}` with protocol {protocol} is used twice: in line {} by {first}",
-                place.line
+                "`{destination}` with protocol {protocol} is used twice: in {} by {first}",
+                context.place(*place, span)
             );
             context.error_help(span, message, "give each its own destination or protocol");
             return false;

@@ -1,0 +1,189 @@
+//! The files of a configuration as they were read: their texts, and one tree of all of them.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::conceal::Concealed;
+use crate::config::Config;
+use crate::decode::{Context, Decode as _};
+use crate::diagnostic::{Diagnostic, Excerpt, Severity};
+use crate::include;
+use crate::overlay::{Change, Difference, Overlay};
+use crate::parts::Parts;
+use crate::places::{PlaceNames, Pointers};
+use crate::shapes::FilePath;
+use crate::texts::{self, Read, Texts};
+use crate::tree::{Finding, Lines, Node, NodeValue, Source, Span};
+use crate::{raw, validate, writer};
+
+/// The result of loading a configuration file.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// All findings, in the order of files and lines.
+    pub diagnostics: Vec<Diagnostic>,
+    /// `None` when at least one of the findings is an error.
+    pub config: Option<Config>,
+}
+
+/// The files of a configuration, read and not yet checked.
+#[derive(Debug, Clone)]
+pub struct Files {
+    texts: Texts,
+    /// All sections of all files; `None`: there are none.
+    root: Option<Node>,
+}
+
+impl Files {
+    /// Reads a file, and those that it includes. Relative paths start at its directory. Mistakes are reported by [`Self::check`].
+    pub fn read(path: &Path) -> Self {
+        Self::of_main(&path.display().to_string(), texts::read(path))
+    }
+
+    /// A text in place of the file. `name` stands for it in diagnostics, and relative paths start at its directory.
+    pub fn of_text(name: &str, text: &str) -> Self {
+        Self::of_main(name, texts::given(text))
+    }
+
+    fn of_main(name: &str, read: Read) -> Self {
+        let mut texts = Texts::beside(name);
+        let root = texts.add(name.to_owned(), read);
+        let root = root.map(|root| include::include(root, &mut texts));
+        Self { texts, root }
+    }
+
+    /// The names of the files: as it was given, and those that it includes.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.texts.files.iter().map(|file| &*file.name)
+    }
+
+    /// The folder for data that must survive a restart. An overlay, which is kept in it, cannot change it.
+    pub fn state_dir(&self) -> PathBuf {
+        let node = self.root.as_ref().and_then(|root| root.get("state_dir"));
+        let given = node.and_then(|node| FilePath::decode(node, &mut Context::default()));
+        self.texts.directory.join(given.map_or_else(raw::default_state_dir, |path| path.0))
+    }
+
+    /// Checks the files with an overlay in front of them.
+    pub fn check(&self, overlay: &Overlay) -> Loaded {
+        let mut names = self.texts.names();
+        let mut findings = self.texts.findings.clone();
+        // Names of a file that cannot be read would seem not to be defined.
+        let is_whole = !self.texts.is_incomplete;
+        let mut root = self.root.as_ref().filter(|_| is_whole).map(Cow::Borrowed);
+        if let Some(files) = root.as_deref()
+            && !overlay.is_empty()
+        {
+            let (overlaid, stale) = overlay.apply(files.clone(), &mut names.pointers);
+            findings.extend(stale.into_iter().map(|finding| (Severity::Warning, finding)));
+            root = Some(Cow::Owned(overlaid));
+        }
+        let is_broken = findings.iter().any(|(severity, _)| *severity == Severity::Error);
+        let names = Arc::new(names);
+        let mut context = Context::new(Arc::clone(&names));
+        for (severity, Finding { span, message, suggestion }) in findings {
+            context.report(severity, span, message, suggestion);
+        }
+        let mut config = None;
+        if let Some(root) = root {
+            let file = raw::File::decode(&root, &mut context).map(raw::File::with_nobody);
+            config = file
+                .and_then(|file| validate::validate(&file, &self.texts.directory, &mut context));
+            if let Some(config) = &mut config {
+                config.parts = Parts::of(&root);
+            }
+        } else if !is_broken {
+            context.error_help(
+                Span::at(1, 1),
+                "the configuration is empty",
+                "it needs at least `virtual_servers` and `pools`: see examples/minimal.yaml",
+            );
+        }
+        Loaded { diagnostics: self.diagnostics(context, &names), config }
+    }
+
+    /// The overlay after further changes, one after the other; or what is wrong with them. The result is not checked yet.
+    pub fn compose(
+        &self,
+        overlay: &Overlay,
+        changes: &[Change],
+    ) -> Result<Overlay, Vec<Diagnostic>> {
+        let mut names = self.texts.names();
+        let composed = overlay.compose(&self.root_or_empty(), changes, &mut names.pointers);
+        composed.map_err(|findings| {
+            let names = Arc::new(names);
+            let mut context = Context::new(Arc::clone(&names));
+            for Finding { span, message, suggestion } in findings {
+                context.report(Severity::Error, span, message, suggestion);
+            }
+            self.diagnostics(context, &names)
+        })
+    }
+
+    /// Each change of an overlay beside what the files say.
+    pub fn differences(&self, overlay: &Overlay) -> Vec<Difference> {
+        overlay.differences(&self.root_or_empty(), &self.texts.names())
+    }
+
+    /// The files with the overlay as one file, without comments and `include`. It is read as the same configuration by
+    /// one who finds the same files at the same relative paths.
+    pub fn merged(&self, overlay: &Overlay) -> String {
+        let root = self.root_or_empty().into_owned();
+        writer::write(&overlay.apply(root, &mut Pointers::default()).0)
+    }
+
+    fn root_or_empty(&self) -> Cow<'_, Node> {
+        let empty = || Node { span: Span::at(1, 1), value: NodeValue::Map(Vec::new()) };
+        self.root.as_ref().map_or_else(|| Cow::Owned(empty()), Cow::Borrowed)
+    }
+
+    /// The findings with their names, places and lines.
+    fn diagnostics(&self, context: Context, names: &PlaceNames) -> Vec<Diagnostic> {
+        let (findings, dropped) = context.finish();
+        // Only the lines of files that have findings are looked for.
+        let mut lines = HashMap::new();
+        for (_, finding) in &findings {
+            if let Some(index) = finding.span.source.index() {
+                let text = self.texts.files.get(index).map_or("", |file| &file.text);
+                lines.entry(index).or_insert_with(|| Lines::new(text));
+            }
+        }
+        let mut shown: HashMap<usize, Concealed<'_>> =
+            lines.iter().map(|(index, lines)| (*index, Concealed::new(lines))).collect();
+        let mut diagnostics: Vec<Diagnostic> = findings
+            .into_iter()
+            .map(|(severity, finding)| {
+                let lines = finding.span.source.index().and_then(|index| shown.get_mut(&index));
+                diagnostic(names, lines, severity, finding)
+            })
+            .collect();
+        if dropped > 0 {
+            let message = format!("{dropped} more findings are not shown");
+            let file = names.file(Source::MAIN);
+            diagnostics.push(Diagnostic::of_file(Severity::Error, message, file));
+        }
+        diagnostics
+    }
+}
+
+/// A finding with its name, place and line.
+fn diagnostic(
+    names: &PlaceNames,
+    lines: Option<&mut Concealed<'_>>,
+    severity: Severity,
+    finding: Finding,
+) -> Diagnostic {
+    let span = finding.span;
+    let position = span.position();
+    let line = lines.filter(|_| position.is_some()).and_then(|lines| lines.get(span.line));
+    Diagnostic {
+        severity,
+        message: finding.message,
+        file: names.file(span.source).to_owned(),
+        pointer: names.pointer(span),
+        position,
+        excerpt: line.map(|text| Excerpt::cut(text, span.column, span.length)),
+        suggestion: finding.suggestion,
+    }
+}

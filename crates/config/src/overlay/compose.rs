@@ -1,0 +1,133 @@
+//! Further changes of an overlay.
+
+use std::sync::Arc;
+
+use super::apply::{Application, Item};
+use super::rules::{self, Refusal};
+use super::{CHANGES_MAX, Change, OVERLAY_BYTES_MAX, Overlay, Pointer, value};
+use crate::places::Pointers;
+use crate::tree::{Finding, Node};
+
+impl Overlay {
+    /// The overlay after these changes, one after the other, in front of these files; or why not, of each that is not possible.
+    pub(crate) fn compose(
+        &self,
+        root: &Node,
+        changes: &[Change],
+        pointers: &mut Pointers,
+    ) -> Result<Self, Vec<Finding>> {
+        let mut overlay = self.clone();
+        let mut findings = Vec::new();
+        for change in changes {
+            let refusal = match rules::refused(change) {
+                Some(refusal) => Err(refusal),
+                None => overlay.change(root, change),
+            };
+            if let Err(refusal) = refusal {
+                let segments = change.path().segments();
+                let pointer = segments
+                    .iter()
+                    .fold(Pointers::ROOT, |above, segment| pointers.below(above, segment));
+                findings.push(refusal.at(pointer));
+            }
+        }
+        if let Some(refusal) = overlay.too_large() {
+            findings.push(refusal.at(Pointers::ROOT));
+        }
+        if findings.is_empty() { Ok(overlay) } else { Err(findings) }
+    }
+
+    fn too_large(&self) -> Option<Refusal> {
+        let message = if self.len() > CHANGES_MAX {
+            format!("the overlay would have more than {CHANGES_MAX} changes")
+        } else if self.bytes > OVERLAY_BYTES_MAX {
+            format!("the overlay would be larger than {} MiB", OVERLAY_BYTES_MAX >> 20)
+        } else {
+            return None;
+        };
+        let help = "write the configuration with `weir save` into the file, and begin anew";
+        Some(Refusal::new(message, help))
+    }
+
+    fn change(&mut self, root: &Node, change: &Change) -> Result<(), Refusal> {
+        match self.above(change.path()).cloned() {
+            Some(Change::Set { path, value }) => self.change_within(root, (&path, &value), change),
+            Some(Change::Remove { path }) => {
+                let message = format!("{path} is removed by the overlay");
+                Err(Refusal::new(message, format!("set {path} as a whole")))
+            }
+            None => self.change_here(root, change),
+        }
+    }
+
+    /// A change within what the overlay sets.
+    fn change_within(
+        &mut self,
+        root: &Node,
+        (path, value): (&Pointer, &serde_json::Value),
+        change: &Change,
+    ) -> Result<(), Refusal> {
+        let mut pointers = Pointers::default();
+        let mut node = value::node(value, Pointers::ROOT, &mut pointers);
+        let (segments, depth) = (change.path().segments(), path.segments().len());
+        let found = rules::find(&node, &segments, depth)?;
+        if found.is_none() && matches!(change, Change::Remove { .. }) {
+            return Err(rules::not_found(&node, &segments, depth));
+        }
+        let item = Item::new(Arc::new(change.clone()));
+        let mut application = Application { pointers: &mut pointers, stale: Vec::new() };
+        application.group(&mut node, &[item], depth, Pointers::ROOT);
+        if let Some((_, refusal)) = application.stale.pop() {
+            return Err(refusal);
+        }
+        self.set(root, path, value::json(&node))
+    }
+
+    /// A change of what the files have, or do not have.
+    fn change_here(&mut self, root: &Node, change: &Change) -> Result<(), Refusal> {
+        let path = change.path();
+        let segments = path.segments();
+        match change {
+            Change::Set { value, .. } => {
+                // Before anything is dropped: a refusal changes nothing.
+                rules::find(root, &segments, 0)?;
+                self.drop_below(path);
+                self.set(root, path, value.clone())
+            }
+            Change::Remove { .. } => {
+                let was_changed = self.drop_below(path);
+                match rules::find(root, &segments, 0) {
+                    Ok(Some(_)) => {
+                        self.insert(change.clone());
+                        Ok(())
+                    }
+                    Ok(None) | Err(_) if was_changed => Ok(()),
+                    Ok(None) => Err(rules::not_found(root, &segments, 0)),
+                    Err(refusal) => Err(refusal),
+                }
+            }
+        }
+    }
+
+    /// Has this value there, unless the files say the same.
+    fn set(
+        &mut self,
+        root: &Node,
+        path: &Pointer,
+        value: serde_json::Value,
+    ) -> Result<(), Refusal> {
+        let segments = path.segments();
+        let value = match segments.len() == 4 && rules::is_in_members(&segments) {
+            true => rules::member_value(&segments[3], &value)?,
+            false => value,
+        };
+        let node = value::node(&value, Pointers::ROOT, &mut Pointers::default());
+        let in_files = rules::find(root, &segments, 0).ok().flatten();
+        if in_files.is_some_and(|in_files| value::same(in_files, &node)) {
+            self.drop_at(path.as_str());
+        } else {
+            self.insert(Change::Set { path: path.clone(), value });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! What a version of an overlay changes in the one before it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Change, Overlay, Pointer};
+
+/// The difference between two overlays: enough to make the later one from the earlier one, whatever the files say.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Delta {
+    /// Changes that are new, or others than before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    put: Vec<Change>,
+    /// Places that are not changed any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    dropped: Vec<Pointer>,
+}
+
+impl Overlay {
+    /// The difference from this overlay to a later one.
+    pub fn delta(&self, later: &Self) -> Delta {
+        let is_new = |path: &Pointer, change: &Arc<Change>| {
+            let before = self.changes.get(path);
+            before.is_none_or(|before| !Arc::ptr_eq(before, change) && before != change)
+        };
+        let put = later.changes.iter().filter(|(path, change)| is_new(path, change));
+        let dropped = self.changes.keys().filter(|path| !later.changes.contains_key(*path));
+        Delta {
+            put: put.map(|(_, change)| Change::clone(change)).collect(),
+            dropped: dropped.cloned().collect(),
+        }
+    }
+
+    /// Makes this overlay the later one.
+    pub fn advance(&mut self, delta: &Delta) {
+        for path in &delta.dropped {
+            self.drop_at(path.as_str());
+        }
+        for change in &delta.put {
+            self.insert(change.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_later_overlay_is_made_from_the_earlier_one() {
+        let overlay = |changes: serde_json::Value| {
+            serde_json::from_value::<Overlay>(changes).expect("an overlay")
+        };
+        let all = [
+            overlay(json!([])),
+            overlay(json!([{ "op": "set", "path": "/a", "value": 1 }])),
+            overlay(
+                json!([{ "op": "set", "path": "/a", "value": 2 }, { "op": "remove", "path": "/b" }]),
+            ),
+            overlay(
+                json!([{ "op": "set", "path": "/a/x", "value": 2 }, { "op": "set", "path": "/b", "value": null }]),
+            ),
+        ];
+        for one in &all {
+            for other in &all {
+                let text = serde_json::to_string(&one.delta(other)).expect("JSON");
+                let mut made = one.clone();
+                made.advance(&serde_json::from_str(&text).expect("a delta"));
+                assert_eq!(&made, other, "{text}");
+            }
+        }
+        assert_eq!(serde_json::to_string(&all[2].delta(&all[2])).expect("JSON"), "{}");
+    }
+}

@@ -1,0 +1,102 @@
+//! What an overlay changes in the files.
+
+use serde::Serialize;
+
+use super::rules;
+use super::{Change, Overlay, Pointer, value};
+use crate::conceal::without_secrets;
+use crate::places::{PlaceNames, Pointers};
+use crate::tree::Node;
+use crate::writer;
+
+/// The effect of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// The files have nothing there.
+    Added,
+    /// The files say something else.
+    Changed,
+    /// It is in the files, and not in effect.
+    Removed,
+    /// None: the files say the same.
+    Redundant,
+    /// None: what it names has gone from the files.
+    Stale,
+}
+
+impl Effect {
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Changed => "changed",
+            Self::Removed => "removed",
+            Self::Redundant => "redundant",
+            Self::Stale => "stale",
+        }
+    }
+}
+
+/// One change of an overlay beside what the files say. Passwords and shared keys are not shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// The place.
+    pub path: Pointer,
+    /// The effect.
+    pub effect: Effect,
+    /// The value in the files, as YAML.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Where in the files that is: `weir.yaml:3`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// The value in the overlay, as YAML.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlay: Option<String>,
+    /// Why the change has no effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Overlay {
+    /// Each change beside what the files say, in the order of their places.
+    pub(crate) fn differences(&self, root: &Node, names: &PlaceNames) -> Vec<Difference> {
+        self.changes().map(|change| difference(change, root, names)).collect()
+    }
+}
+
+fn difference(change: &Change, root: &Node, names: &PlaceNames) -> Difference {
+    let path = change.path().clone();
+    let segments = path.segments();
+    let keys = rules::keys(&segments);
+    let shown = |node: &Node| {
+        writer::write(&without_secrets(&keys, node)).trim_end_matches('\n').to_owned()
+    };
+    let value = match change {
+        Change::Set { value, .. } => {
+            Some(value::node(value, Pointers::ROOT, &mut Pointers::default()))
+        }
+        Change::Remove { .. } => None,
+    };
+    let (in_files, reason) = match rules::find(root, &segments, 0) {
+        Ok(found) => (found, None),
+        Err(refusal) => (None, Some(refusal.message)),
+    };
+    let effect = match (in_files, &value) {
+        (None, Some(_)) if reason.is_some() => Effect::Stale,
+        (None, Some(_)) => Effect::Added,
+        (None, None) => Effect::Redundant,
+        (Some(_), None) => Effect::Removed,
+        (Some(found), Some(value)) if value::same(found, value) => Effect::Redundant,
+        (Some(_), Some(_)) => Effect::Changed,
+    };
+    Difference {
+        effect,
+        place: in_files.map(|node| format!("{}:{}", names.file(node.span.source), node.span.line)),
+        file: in_files.map(shown),
+        overlay: value.as_ref().map(shown),
+        reason: reason.filter(|_| effect == Effect::Stale),
+        path,
+    }
+}

@@ -1,0 +1,134 @@
+//! Places in a configuration: JSON pointers (RFC 6901).
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::rules::is_in_members;
+use crate::address::Endpoint;
+use crate::places::escaped;
+use crate::quote::clip;
+use crate::tree::NODE_DEPTH_MAX;
+
+/// Longest pointer.
+pub const POINTER_BYTES_MAX: usize = 4096;
+
+/// A place: `/pools/web/balance`. `~1` in a segment stands for `/`, `~0` for `~`. Of a list of members, a segment is a
+/// member's address, in the form that weir shows.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Pointer(Arc<str>);
+
+impl Pointer {
+    /// Reads a pointer. An error says what is wrong, and how to mend it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let shown = clip(text);
+        if text.len() > POINTER_BYTES_MAX {
+            return Err(format!("a path has at most {POINTER_BYTES_MAX} bytes"));
+        }
+        let Some(written) = text.strip_prefix('/') else {
+            return Err(format!(
+                "`{shown}` is not a path: write a JSON pointer such as /pools/web/balance"
+            ));
+        };
+        let mut segments = Vec::new();
+        for segment in written.split('/') {
+            if segment.is_empty() {
+                return Err(format!("`{shown}` has an empty segment: remove the extra `/`"));
+            }
+            let rest = segment.replace("~0", "").replace("~1", "");
+            if rest.contains('~') {
+                return Err(format!(
+                    "`{shown}`: write `~0` for a `~`, and `~1` for a `/` in a name"
+                ));
+            }
+            segments.push(segment.replace("~1", "/").replace("~0", "~"));
+        }
+        if segments.len() > NODE_DEPTH_MAX {
+            return Err(format!("`{shown}` has more than {NODE_DEPTH_MAX} segments"));
+        }
+        // One address, one form: so two changes of one member are seen as such.
+        if is_in_members(&segments)
+            && let Some(endpoint) = Endpoint::read(&segments[3])
+        {
+            segments[3] = endpoint.to_string();
+        }
+        Ok(Self::of(&segments))
+    }
+
+    fn of(segments: &[String]) -> Self {
+        let text: String = segments.iter().flat_map(|it| ["/".to_owned(), escaped(it)]).collect();
+        Self(text.into())
+    }
+
+    /// The pointer as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Its segments, without escapes.
+    pub fn segments(&self) -> Vec<String> {
+        let segments = self.0.split('/').skip(1);
+        segments.map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect()
+    }
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl Borrow<str> for Pointer {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Pointer {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Pointer> for String {
+    fn from(pointer: Pointer) -> Self {
+        pointer.0.as_ref().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers() {
+        let check =
+            |text: &str, expected: Result<&str, &str>| match (Pointer::parse(text), expected) {
+                (Ok(pointer), Ok(expected)) => assert_eq!(pointer.as_str(), expected, "{text}"),
+                (Err(error), Err(expected)) => assert!(error.contains(expected), "{text}: {error}"),
+                (other, _) => panic!("{text}: {other:?}"),
+            };
+        check("/pools/web/balance", Ok("/pools/web/balance"));
+        check("/pools/a~1b/queue", Ok("/pools/a~1b/queue"));
+        check("/pools/web/members/[::FFFF:10.0.0.1]:80", Ok("/pools/web/members/10.0.0.1:80"));
+        check(
+            "/pools/web/members/Web.Example:80/weight",
+            Ok("/pools/web/members/web.example:80/weight"),
+        );
+        check("/pools/web/members/unix:~1run~1a", Ok("/pools/web/members/unix:~1run~1a"));
+        check("/pools/web/members/nonsense", Ok("/pools/web/members/nonsense"));
+        check("", Err("is not a path"));
+        check("pools/web", Err("such as /pools/web/balance"));
+        check("/pools//web", Err("empty segment"));
+        check("/pools/", Err("empty segment"));
+        check("/a~2", Err("write `~0`"));
+        check(&"/a".repeat(NODE_DEPTH_MAX + 1), Err("more than 32 segments"));
+        check(&format!("/{}", "a".repeat(POINTER_BYTES_MAX)), Err("at most 4096 bytes"));
+        assert_eq!(Pointer::parse("/a~1b/~01").unwrap().segments(), ["a/b", "~1"]);
+    }
+}

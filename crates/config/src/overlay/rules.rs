@@ -1,0 +1,268 @@
+//! Where a change may be, and where its path leads in a tree.
+
+use serde_json::Value;
+
+use super::{Change, value};
+use crate::address::Endpoint;
+use crate::hints::nearest;
+use crate::parts::{NAMED, PROFILES};
+use crate::places::escaped;
+use crate::quote::clip;
+use crate::tree::{Finding, NODE_DEPTH_MAX, Node, NodeValue, Span};
+
+/// Why a change is not possible.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Refusal {
+    pub message: String,
+    pub suggestion: String,
+}
+
+impl Refusal {
+    pub fn new(message: impl Into<String>, suggestion: impl Into<String>) -> Self {
+        Self { message: message.into(), suggestion: suggestion.into() }
+    }
+
+    pub fn at(self, pointer: usize) -> Finding {
+        Finding::new(Span::overlaid(pointer), self.message).help(self.suggestion)
+    }
+}
+
+/// Keys that an overlay cannot change, and why.
+const PROTECTED: [(&[&str], &str); 4] = [
+    (&["include"], "it says which files there are"),
+    (&["admin"], "it is the listener that changes come through"),
+    (&["state_dir"], "the overlay itself is kept there"),
+    (&["data_plane", "workers"], "only a restart can change it"),
+];
+
+/// The key of a pool's list of members.
+const MEMBERS: &str = "members";
+
+/// Whether a path leads to a pool's members, or below them.
+pub(super) fn is_in_members(segments: &[String]) -> bool {
+    segments.len() > 3 && is_members(&segments[..3])
+}
+
+/// Whether this is the path of a pool's list of members.
+pub(super) fn is_members(path: &[String]) -> bool {
+    matches!(path, [pools, _, members] if pools == "pools" && members == MEMBERS)
+}
+
+/// Whether this is the path of one member.
+fn is_member(path: &[String]) -> bool {
+    path.len() == 4 && is_members(&path[..3])
+}
+
+/// The kind of the entries of a map of names.
+fn kind_of_names(path: &[String]) -> Option<String> {
+    match path {
+        [section] if NAMED.contains(&section.as_str()) => Some(
+            match section.as_str() {
+                "virtual_servers" => "virtual server",
+                "pools" => "pool",
+                "policies" => "policy",
+                "data_sets" => "data set",
+                other => other,
+            }
+            .to_owned(),
+        ),
+        [profiles, kind] if profiles == PROFILES => Some(format!("{kind} profile")),
+        _ => None,
+    }
+}
+
+/// The keys of a path: names of entries and addresses of members left out.
+pub(super) fn keys(segments: &[String]) -> Vec<String> {
+    let is_key =
+        |at: &usize| kind_of_names(&segments[..*at]).is_none() && !is_members(&segments[..*at]);
+    (0..segments.len()).filter(is_key).map(|at| segments[at].clone()).collect()
+}
+
+/// Whether the change is impossible in any configuration.
+pub(super) fn refused(change: &Change) -> Option<Refusal> {
+    let segments = change.path().segments();
+    for (key, why) in PROTECTED {
+        let shorter = key.len().min(segments.len());
+        if segments[..shorter].iter().zip(key).all(|(segment, key)| segment == key) {
+            let name = key.join("/");
+            let help = match segments.len() < key.len() {
+                true => "set single keys below it".to_owned(),
+                false => "change it in the file".to_owned(),
+            };
+            let message = format!("/{name} cannot be changed by an overlay: {why}");
+            return Some(Refusal::new(message, help));
+        }
+    }
+    let Change::Set { value, .. } = change else { return of_address(&segments) };
+    if segments.len() + value::depth(value) > NODE_DEPTH_MAX {
+        let message = format!("lists and maps are nested more than {NODE_DEPTH_MAX} deep");
+        return Some(Refusal::new(message, "set a value that is not nested as deep"));
+    }
+    of_address(&segments).or_else(|| {
+        let is_one = is_member(&segments);
+        is_one.then(|| member_value(&segments[3], value).err()).flatten()
+    })
+}
+
+/// The address of a member is in its path.
+fn of_address(segments: &[String]) -> Option<Refusal> {
+    let is_it = segments.len() == 5 && is_in_members(segments) && segments[4] == "address";
+    is_it.then(|| {
+        let help = "remove the member, and set another one";
+        Refusal::new("a member's address is in its path, and cannot change", help)
+    })
+}
+
+/// The value of one member: an address alone, or a map with `address`.
+pub(super) fn member_value(segment: &str, value: &Value) -> Result<Value, Refusal> {
+    let Some(endpoint) = Endpoint::read(segment) else { return Err(not_an_address(segment)) };
+    let is_it = |text: &Value| text.as_str().and_then(Endpoint::read).as_ref() == Some(&endpoint);
+    let other = || {
+        let message = format!("the value has another address than its path, `{}`", clip(segment));
+        Refusal::new(message, "leave out `address`: it is in the path")
+    };
+    match value {
+        Value::String(_) if is_it(value) => Ok(value.clone()),
+        Value::String(_) => Err(other()),
+        Value::Object(entries) => match entries.get("address") {
+            Some(address) if !is_it(address) => Err(other()),
+            Some(address) if entries.len() == 1 => Ok(address.clone()),
+            Some(_) => Ok(value.clone()),
+            None if entries.is_empty() => Ok(segment.into()),
+            None => {
+                let address = ("address".to_owned(), Value::from(segment));
+                let others = entries.iter().map(|(key, value)| (key.clone(), value.clone()));
+                Ok(Value::Object(std::iter::once(address).chain(others).collect()))
+            }
+        },
+        _ => Err(Refusal::new(
+            "the value of a member is a map of its settings",
+            "`{}` for one without settings",
+        )),
+    }
+}
+
+/// The address of an item of `members`.
+pub(super) fn endpoint(item: &Node) -> Option<Endpoint> {
+    let address = match &item.value {
+        NodeValue::Map(_) => item.get("address")?,
+        _ => item,
+    };
+    match &address.value {
+        NodeValue::Scalar(scalar) => Endpoint::read(&scalar.text),
+        _ => None,
+    }
+}
+
+/// Where a path leads in the tree, from `depth` on. `Ok(None)`: nothing is there, and something may be.
+pub(super) fn find<'n>(
+    root: &'n Node,
+    segments: &[String],
+    depth: usize,
+) -> Result<Option<&'n Node>, Refusal> {
+    let mut node = root;
+    for at in depth..segments.len() {
+        let (path, segment) = (&segments[..at], &segments[at]);
+        let below = match &node.value {
+            NodeValue::Null => None,
+            NodeValue::Map(_) => node.get(segment),
+            NodeValue::List(items) if is_members(path) => {
+                let wanted = Endpoint::read(segment).ok_or_else(|| not_an_address(segment))?;
+                items.iter().find(|item| endpoint(item).as_ref() == Some(&wanted))
+            }
+            // The short form of a member without settings.
+            NodeValue::Scalar(_) if is_member(path) => (segment == "address").then_some(node),
+            NodeValue::Scalar(_) | NodeValue::List(_) => return Err(not_a_map(node, path)),
+        };
+        match below {
+            Some(below) => node = below,
+            None => return missing(node, segments, at).map_or(Ok(None), Err),
+        }
+    }
+    Ok(Some(node))
+}
+
+/// Why nothing can be set below something that is not there: a name is never made on the way.
+pub(super) fn missing(node: &Node, segments: &[String], at: usize) -> Option<Refusal> {
+    let last = segments.len() - 1;
+    let is_name =
+        |at: &usize| is_members(&segments[..*at]) || kind_of_names(&segments[..*at]).is_some();
+    let unnamed = (at..last).find(is_name)?;
+    let known = if unnamed == at { names(node) } else { Vec::new() };
+    Some(absent(segments, unnamed, &known))
+}
+
+/// The names of the entries of a map, or the addresses of members.
+fn names(node: &Node) -> Vec<String> {
+    match &node.value {
+        NodeValue::Map(entries) => entries.iter().map(|entry| entry.key.clone()).collect(),
+        NodeValue::List(items) => {
+            items.iter().filter_map(|item| endpoint(item).map(|it| it.to_string())).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Something with a name, or any key, is not there.
+pub(super) fn absent(segments: &[String], at: usize, known: &[String]) -> Refusal {
+    let (path, name) = (&segments[..at], &segments[at]);
+    let shown = clip(name);
+    let message = if is_members(path) {
+        format!("pool `{}` has no member `{shown}`", clip(&path[1]))
+    } else {
+        match kind_of_names(path) {
+            Some(kind) => format!("there is no {kind} `{shown}`"),
+            None => format!("there is nothing at {}", text(&segments[..=at])),
+        }
+    };
+    let near = nearest(name, known.iter().map(String::as_str));
+    let help = match near {
+        Some(near) => format!("did you mean `{}`?", clip(near)),
+        None if at + 1 < segments.len() => {
+            format!("set all of {} first", text(&segments[..=at]))
+        }
+        None => "see `weir diff` and the files for what is there".to_owned(),
+    };
+    Refusal::new(message, help)
+}
+
+/// What nothing was found at, with a suggestion.
+pub(super) fn not_found(root: &Node, segments: &[String], depth: usize) -> Refusal {
+    let mut node = Some(root);
+    for at in depth..segments.len() {
+        let known = node.map_or_else(Vec::new, names);
+        let below = node.and_then(|node| find(node, &segments[..=at], at).ok().flatten());
+        if below.is_none() {
+            return absent(segments, at, &known);
+        }
+        node = below;
+    }
+    absent(segments, segments.len() - 1, &[])
+}
+
+fn not_an_address(segment: &str) -> Refusal {
+    Refusal::new(
+        format!("`{}` is not the address of a member", clip(segment)),
+        "in a list of members write an address: /pools/web/members/10.0.0.1:80",
+    )
+}
+
+/// A path leads below a value that has no keys.
+pub(super) fn not_a_map(node: &Node, path: &[String]) -> Refusal {
+    let place = text(path);
+    match &node.value {
+        NodeValue::List(_) => Refusal::new(
+            format!("{place} is a list, and has no keys"),
+            format!("lists other than members are set as a whole: set {place}"),
+        ),
+        _ => Refusal::new(
+            format!("{place} is not a map, and has no keys"),
+            format!("set {place} as a whole"),
+        ),
+    }
+}
+
+/// A path as it is written.
+fn text(segments: &[String]) -> String {
+    segments.iter().flat_map(|it| ["/".to_owned(), escaped(it)]).collect()
+}

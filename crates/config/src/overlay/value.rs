@@ -1,0 +1,114 @@
+//! Values of changes: JSON, as nodes of the tree and back.
+
+use serde_json::{Map, Number, Value};
+
+use crate::conceal::without_secrets;
+use crate::decode::ScalarKind;
+use crate::places::Pointers;
+use crate::tree::{Entry, Node, NodeValue, Scalar, Span, Style};
+
+/// The nodes of a value. `pointer`: the number of its place.
+pub(super) fn node(value: &Value, pointer: usize, pointers: &mut Pointers) -> Node {
+    let scalar = |text: String, style| NodeValue::Scalar(Scalar { text, style });
+    let value = match value {
+        Value::Null => NodeValue::Null,
+        Value::Bool(value) => scalar(value.to_string(), Style::Plain),
+        Value::Number(value) => scalar(value.to_string(), Style::Plain),
+        Value::String(text) => scalar(text.clone(), Style::Quoted),
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            let node_of = |(index, item): (usize, &Value)| {
+                let below = pointers.below(pointer, &index.to_string());
+                node(item, below, pointers)
+            };
+            NodeValue::List(items.map(node_of).collect())
+        }
+        Value::Object(entries) => {
+            let entry_of = |(key, value): (&String, &Value)| {
+                let below = pointers.below(pointer, key);
+                Entry {
+                    key: key.clone(),
+                    key_span: Span::overlaid(below),
+                    value: node(value, below, pointers),
+                }
+            };
+            NodeValue::Map(entries.iter().map(entry_of).collect())
+        }
+    };
+    Node { span: Span::overlaid(pointer), value }
+}
+
+/// The value of nodes.
+pub(super) fn json(node: &Node) -> Value {
+    match &node.value {
+        NodeValue::Null => Value::Null,
+        NodeValue::Scalar(scalar) => match scalar.kind() {
+            ScalarKind::Boolean => Value::Bool(scalar.text.eq_ignore_ascii_case("true")),
+            ScalarKind::Number => number(&scalar.text),
+            ScalarKind::Text => Value::String(scalar.text.clone()),
+        },
+        NodeValue::List(items) => Value::Array(items.iter().map(json).collect()),
+        NodeValue::Map(entries) => {
+            let pairs = entries.iter().map(|entry| (entry.key.clone(), json(&entry.value)));
+            Value::Object(pairs.collect::<Map<_, _>>())
+        }
+    }
+}
+
+/// A number; one that JSON cannot have stays text.
+fn number(text: &str) -> Value {
+    let whole = text.parse::<u64>().map(Number::from);
+    let whole = whole.or_else(|_| text.parse::<i64>().map(Number::from));
+    let number = whole.ok().or_else(|| text.parse::<f64>().ok().and_then(Number::from_f64));
+    number.map_or_else(|| Value::String(text.to_owned()), Value::Number)
+}
+
+/// Whether two nodes say the same, wherever they stand.
+pub(super) fn same(one: &Node, other: &Node) -> bool {
+    match (&one.value, &other.value) {
+        (NodeValue::Null, NodeValue::Null) => true,
+        (NodeValue::Scalar(one), NodeValue::Scalar(other)) => {
+            one.text == other.text && one.kind() == other.kind()
+        }
+        (NodeValue::List(one), NodeValue::List(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (NodeValue::Map(entries), NodeValue::Map(others)) => {
+            let has_it = |entry: &Entry| {
+                other.get(&entry.key).is_some_and(|value| same(&entry.value, value))
+            };
+            entries.len() == others.len() && entries.iter().all(has_it)
+        }
+        _ => false,
+    }
+}
+
+/// The value without passwords and shared keys. `keys`: those above it.
+pub(super) fn concealed(keys: &[String], value: &Value) -> Value {
+    let node = node(value, Pointers::ROOT, &mut Pointers::default());
+    json(&without_secrets(keys, &node))
+}
+
+/// Its size as JSON, about.
+pub(super) fn bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 5,
+        Value::Number(_) => 8,
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| bytes(item) + 1).sum::<usize>() + 2,
+        Value::Object(entries) => {
+            let of_entry = |(key, value): (&String, &Value)| key.len() + bytes(value) + 4;
+            entries.iter().map(of_entry).sum::<usize>() + 2
+        }
+    }
+}
+
+/// How deep lists and maps are nested in it: 0 for a scalar.
+pub(super) fn depth(value: &Value) -> usize {
+    let deepest = match value {
+        Value::Array(items) => items.iter().map(depth).max(),
+        Value::Object(entries) => entries.values().map(depth).max(),
+        _ => return 0,
+    };
+    deepest.unwrap_or(0) + 1
+}

@@ -1,0 +1,125 @@
+//! Texts of a configuration's files, and the trees in them.
+
+use std::path::{Path, PathBuf};
+
+use crate::diagnostic::Severity;
+use crate::file::{self, Accepted, READ_TIME_MAX, ReadError};
+use crate::places::PlaceNames;
+use crate::tree::{self, Finding, Lines, Node, Source, Span};
+use crate::without_number;
+
+/// Largest configuration file.
+pub const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// The texts of files as they were read.
+#[derive(Debug, Clone)]
+pub(crate) struct Texts {
+    /// Relative paths start here.
+    pub directory: PathBuf,
+    /// The one that was given comes first.
+    pub files: Vec<FileText>,
+    /// Found when they were read.
+    pub findings: Vec<(Severity, Finding)>,
+    /// Something could not be read: what is missing may be there.
+    pub is_incomplete: bool,
+    /// How many values they have.
+    nodes: usize,
+}
+
+/// The text of one file.
+#[derive(Debug, Clone)]
+pub(crate) struct FileText {
+    pub name: String,
+    pub text: String,
+}
+
+/// A text, or what of it can be shown and why it is not one.
+pub(crate) type Read = Result<String, (String, Finding)>;
+
+impl Texts {
+    /// None, for a main file of this name.
+    pub fn beside(name: &str) -> Self {
+        let directory = Path::new(name).parent().unwrap_or(Path::new("")).to_owned();
+        Self { directory, files: Vec::new(), findings: Vec::new(), is_incomplete: false, nodes: 0 }
+    }
+
+    /// Takes a file in; its tree.
+    pub fn add(&mut self, name: String, read: Read) -> Option<Node> {
+        let source = Source::file(self.files.len());
+        let (text, root, findings) = match read {
+            Ok(text) => {
+                // A byte order mark is common in files from Windows' editors, and means nothing in UTF-8.
+                let text = match text.strip_prefix('\u{feff}') {
+                    Some(text) => text.to_owned(),
+                    None => text,
+                };
+                let lines = Lines::new(&text);
+                let (root, findings) = tree::parse_file(&lines, source, &mut self.nodes);
+                (text, root, findings)
+            }
+            Err((shown, finding)) => {
+                let finding = Finding { span: finding.span.of(source), ..finding };
+                (shown, None, vec![finding])
+            }
+        };
+        self.is_incomplete |= root.is_none() && !findings.is_empty();
+        self.files.push(FileText { name, text });
+        self.findings.extend(findings.into_iter().map(|finding| (Severity::Error, finding)));
+        root
+    }
+
+    /// What the files are called; there is no pointer yet.
+    pub fn names(&self) -> PlaceNames {
+        let files = self.files.iter().map(|file| file.name.clone()).collect();
+        PlaceNames { files, ..PlaceNames::default() }
+    }
+}
+
+/// Reads the main file.
+pub(crate) fn read(path: &Path) -> Read {
+    let read = file::read_within(path, FILE_BYTES_MAX, Accepted::RegularOrPipe, READ_TIME_MAX);
+    read.map_err(|error| whole(in_words(&error))).and_then(decoded)
+}
+
+/// A text in place of the main file.
+pub(crate) fn given(text: &str) -> Read {
+    let is_large = u64::try_from(text.len()).unwrap_or(u64::MAX) > FILE_BYTES_MAX;
+    if is_large { Err(whole(too_large())) } else { Ok(text.to_owned()) }
+}
+
+/// A mistake of a file as a whole.
+fn whole(message: String) -> (String, Finding) {
+    (String::new(), Finding::new(Span::whole(Source::MAIN), message))
+}
+
+/// Bytes as text.
+pub(crate) fn decoded(bytes: Vec<u8>) -> Read {
+    let error = match String::from_utf8(bytes) {
+        Ok(text) => return Ok(text),
+        Err(error) => error,
+    };
+    let (valid_bytes, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Err(whole("the file is UTF-16; it must be UTF-8".to_owned()));
+    }
+    let before = String::from_utf8_lossy(&bytes[..valid_bytes]);
+    let (index, last) = Lines::new(&before).iter().enumerate().last().unwrap_or((0, ""));
+    let span = Span::at(index + 1, last.chars().count() + 1);
+    let message = format!("the byte 0x{:02X} is not UTF-8", bytes[valid_bytes]);
+    Err((String::from_utf8_lossy(bytes).into_owned(), Finding::new(span, message)))
+}
+
+fn in_words(error: &ReadError) -> String {
+    match error {
+        ReadError::Open(error) => format!("cannot open the file: {}", without_number(error)),
+        ReadError::Read(error) => format!("cannot read the file: {}", without_number(error)),
+        ReadError::NotAFile(what) => format!("this is {what}; name a file"),
+        ReadError::TooLarge => too_large(),
+        ReadError::Endless => "this has no end, reading it waits for more; name a file".into(),
+        ReadError::Late => format!("the file was not read within {READ_TIME_MAX:?}"),
+    }
+}
+
+fn too_large() -> String {
+    format!("the file is larger than {} MiB", FILE_BYTES_MAX >> 20)
+}

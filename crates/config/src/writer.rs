@@ -1,0 +1,388 @@
+//! A tree as YAML text that is read as the same tree.
+
+use std::fmt::Write as _;
+
+use crate::decode::ScalarKind;
+use crate::quote::is_unseen;
+use crate::tree::{Entry, Node, NodeValue, Scalar, Style};
+
+/// Spaces per level.
+const INDENT: usize = 2;
+
+/// A longer key is written in the explicit form: a parser looks for the colon only so far.
+const KEY_BYTES_MAX: usize = 512;
+
+/// The text of a tree, in blocks, with a line break at its end.
+pub(crate) fn write(root: &Node) -> String {
+    let mut text = String::new();
+    match &root.value {
+        NodeValue::Map(entries) if !entries.is_empty() => map(&mut text, entries, 0, false),
+        NodeValue::List(items) if !items.is_empty() => list(&mut text, items, 0),
+        other => {
+            in_line(&mut text, other, 0);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn map(text: &mut String, entries: &[Entry], indent: usize, is_begun: bool) {
+    for (index, entry) in entries.iter().enumerate() {
+        if index > 0 || !is_begun {
+            spaces(text, indent);
+        }
+        let key = key(&entry.key);
+        if key.len() > KEY_BYTES_MAX {
+            text.push_str("? ");
+            text.push_str(&key);
+            text.push('\n');
+            spaces(text, indent);
+        } else {
+            text.push_str(&key);
+        }
+        text.push(':');
+        value(text, &entry.value, indent + INDENT);
+    }
+}
+
+fn list(text: &mut String, items: &[Node], indent: usize) {
+    for item in items {
+        spaces(text, indent);
+        text.push('-');
+        match &item.value {
+            NodeValue::Map(entries) if !entries.is_empty() => {
+                text.push(' ');
+                map(text, entries, indent + INDENT, true);
+            }
+            _ => value(text, item, indent + INDENT),
+        }
+    }
+}
+
+/// A value behind its key or its dash. `indent`: of what is in it.
+fn value(text: &mut String, node: &Node, indent: usize) {
+    match &node.value {
+        NodeValue::Map(entries) if !entries.is_empty() => {
+            text.push('\n');
+            map(text, entries, indent, false);
+        }
+        NodeValue::List(items) if !items.is_empty() => {
+            text.push('\n');
+            list(text, items, indent);
+        }
+        other => {
+            text.push(' ');
+            in_line(text, other, indent);
+            text.push('\n');
+        }
+    }
+}
+
+/// A value without items.
+fn in_line(text: &mut String, value: &NodeValue, indent: usize) {
+    match value {
+        NodeValue::Null => text.push_str("null"),
+        NodeValue::Map(_) => text.push_str("{}"),
+        NodeValue::List(_) => text.push_str("[]"),
+        NodeValue::Scalar(scalar) if is_plain(scalar) => text.push_str(&scalar.text),
+        NodeValue::Scalar(scalar) if indent > 0 && is_block(scalar) => {
+            block(text, &scalar.text, indent);
+        }
+        NodeValue::Scalar(scalar) => quoted(text, &scalar.text),
+    }
+}
+
+/// Whether a scalar is read the same without quotes.
+fn is_plain(scalar: &Scalar) -> bool {
+    if scalar.style != Style::Plain {
+        return false;
+    }
+    scalar.kind() != ScalarKind::Text || is_plain_text(&scalar.text)
+}
+
+/// Whether a text has only characters that mean nothing in YAML, wherever it stands.
+fn is_plain_text(text: &str) -> bool {
+    let is_null = matches!(text, "null" | "Null" | "NULL");
+    let is_begin = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '/');
+    let mut rest = text.chars().peekable();
+    if is_null || !rest.peek().copied().is_some_and(is_begin) || text.ends_with([' ', ':']) {
+        return false;
+    }
+    while let Some(character) = rest.next() {
+        let is_sound = match character {
+            ' ' => rest.peek().is_some_and(|next| next.is_ascii_alphanumeric()),
+            ':' => rest.peek().is_some_and(|next| *next != ' '),
+            _ => {
+                character.is_ascii_alphanumeric()
+                    || matches!(
+                        character,
+                        '_' | '-' | '.' | '/' | '@' | '+' | '=' | '~' | '*' | '$'
+                    )
+            }
+        };
+        if !is_sound {
+            return false;
+        }
+    }
+    true
+}
+
+/// Whether a text of several lines is read the same as a block of lines.
+fn is_block(scalar: &Scalar) -> bool {
+    let text = scalar.text.as_str();
+    let is_sound = |line: &str| {
+        let is_shown = |it: char| !is_unseen(it) && !is_break(it) && !is_private(it);
+        !line.starts_with([' ', '\t']) && !line.ends_with([' ', '\t']) && line.chars().all(is_shown)
+    };
+    let (first, last) = (text.lines().next(), text.strip_suffix('\n').unwrap_or(text));
+    scalar.style == Style::Block
+        && first.is_some_and(|first| !first.is_empty())
+        && !last.ends_with('\n')
+        && text.split('\n').all(is_sound)
+}
+
+/// Characters that end a line for some readers.
+fn is_break(character: char) -> bool {
+    matches!(character, '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+fn block(text: &mut String, content: &str, indent: usize) {
+    text.push('|');
+    let lines = match content.strip_suffix('\n') {
+        Some(lines) => lines,
+        None => {
+            text.push('-');
+            content
+        }
+    };
+    for line in lines.split('\n') {
+        text.push('\n');
+        if !line.is_empty() {
+            spaces(text, indent);
+            text.push_str(line);
+        }
+    }
+}
+
+fn key(key: &str) -> String {
+    let is_begin = |it: char| it.is_ascii_alphanumeric() || it == '_';
+    let is_sound = |it: char| is_begin(it) || matches!(it, '-' | '.' | '/');
+    if key.starts_with(is_begin) && key.chars().all(is_sound) {
+        return key.to_owned();
+    }
+    let mut text = String::new();
+    quoted(&mut text, key);
+    text
+}
+
+/// In double quotes, the only form that can have any character.
+fn quoted(text: &mut String, content: &str) {
+    text.push('"');
+    for character in content.chars() {
+        match character {
+            '"' | '\\' => text.extend(['\\', character]),
+            '\n' => text.push_str("\\n"),
+            '\t' => text.push_str("\\t"),
+            '\r' => text.push_str("\\r"),
+            _ if is_unseen(character) || is_break(character) || is_private(character) => {
+                escape(text, u32::from(character));
+            }
+            _ => text.push(character),
+        }
+    }
+    text.push('"');
+}
+
+/// Characters that a file cannot have.
+fn is_private(character: char) -> bool {
+    matches!(character, '\u{fffe}' | '\u{ffff}')
+}
+
+fn escape(text: &mut String, code: u32) {
+    let written = match code {
+        0..=0xff => write!(text, "\\x{code:02x}"),
+        0x100..=0xffff => write!(text, "\\u{code:04x}"),
+        _ => write!(text, "\\U{code:08x}"),
+    };
+    written.expect("writing to a String cannot fail");
+}
+
+fn spaces(text: &mut String, count: usize) {
+    text.extend(std::iter::repeat_n(' ', count));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::test_runner::{Config, TestRunner};
+
+    use super::*;
+    use crate::tree::{Lines, Span, parse};
+
+    fn node(value: NodeValue) -> Node {
+        Node { span: Span::at(1, 1), value }
+    }
+
+    fn scalar(text: &str, style: Style) -> Node {
+        node(NodeValue::Scalar(Scalar { text: text.to_owned(), style }))
+    }
+
+    /// The tree without places and without styles that mean the same.
+    fn bare(node: &Node) -> String {
+        match &node.value {
+            NodeValue::Null => "null".to_owned(),
+            NodeValue::Scalar(scalar) => format!("{:?}{:?}", scalar.kind(), scalar.text),
+            NodeValue::List(items) => {
+                format!("[{}]", items.iter().map(bare).collect::<Vec<_>>().join(","))
+            }
+            NodeValue::Map(entries) => {
+                let shown = |entry: &Entry| format!("{:?}={}", entry.key, bare(&entry.value));
+                format!("{{{}}}", entries.iter().map(shown).collect::<Vec<_>>().join(","))
+            }
+        }
+    }
+
+    fn check(root: &Node) -> Result<(), String> {
+        let text = write(root);
+        let (read, findings) = parse(&Lines::new(&text));
+        if !findings.is_empty() {
+            return Err(format!("{findings:?}\n{text}"));
+        }
+        let (read, root) = (read.as_ref().map(bare), bare(root));
+        if read.as_ref() == Some(&root) { Ok(()) } else { Err(format!("{read:?}\n{root}\n{text}")) }
+    }
+
+    #[test]
+    fn texts_that_mean_something_in_yaml() {
+        let texts = [
+            "",
+            " ",
+            "a",
+            "a b",
+            " a",
+            "a ",
+            "null",
+            "~",
+            "true",
+            "1",
+            "1.5",
+            "0x1",
+            "-",
+            "- a",
+            "--- ",
+            "...",
+            "a: b",
+            "a:",
+            ":a",
+            "a #b",
+            "a#b",
+            "#a",
+            "[a",
+            "{a",
+            "a]",
+            "*a",
+            "&a",
+            "!a",
+            "|",
+            ">",
+            "%a",
+            "@a",
+            "`a",
+            "'a'",
+            "\"a\"",
+            "a\\b",
+            "? a",
+            "?",
+            "a,b",
+            "<<",
+            "=",
+            "\u{85}",
+            "\u{2028}",
+            "a\u{feff}b",
+            "\u{0}",
+            "\u{7f}",
+            "\u{a0}",
+            "\u{1f980}",
+            "\t",
+            "a\tb",
+            "a\n",
+            "a\nb",
+            "\na",
+            "a\n\nb\n",
+            "a\n b\n",
+            "a \nb",
+            "a\r\nb",
+            "\n",
+            "a\n\n",
+            "off",
+            "10.0.0.1:80",
+            "[::1]:80",
+            "unix:/run/a",
+            "${request.path}",
+            "\u{202e}x",
+            "\u{fffe}",
+        ];
+        for text in texts {
+            for style in [Style::Quoted, Style::Block, Style::Plain] {
+                let value = scalar(text, style);
+                // What is plain and nothing is no scalar.
+                if style == Style::Plain && matches!(text, "" | "~" | "null") {
+                    continue;
+                }
+                let entry =
+                    Entry { key: text.to_owned(), key_span: Span::at(1, 1), value: value.clone() };
+                let list = node(NodeValue::List(vec![value.clone(), value.clone()]));
+                let nested = node(NodeValue::List(vec![list.clone(), list]));
+                let map = node(NodeValue::Map(vec![entry.clone()]));
+                let deep = node(NodeValue::List(vec![map.clone(), nested.clone(), map.clone()]));
+                for root in [value, nested, map, deep] {
+                    check(&root).unwrap_or_else(|error| panic!("{text:?} {style:?}: {error}"));
+                }
+            }
+        }
+        let long = Entry {
+            key: "k:".repeat(2_000),
+            key_span: Span::at(1, 1),
+            value: scalar("1", Style::Plain),
+        };
+        let map = node(NodeValue::Map(vec![long]));
+        let list = node(NodeValue::List(vec![map.clone()]));
+        for root in [map, list] {
+            check(&root).unwrap();
+        }
+    }
+
+    /// Any tree: what cannot be plain is not.
+    fn trees() -> impl Strategy<Value = Node> {
+        let text =
+            prop_oneof!["[ -~]{0,12}", "[a-z0-9:. /-]{0,12}", "(?s).{0,8}", "([a-z ]{0,5}\n){0,3}"];
+        let styles = prop_oneof![Just(Style::Plain), Just(Style::Quoted), Just(Style::Block)];
+        let scalars = (text.clone(), styles).prop_map(|(text, style)| {
+            let is_null = matches!(&*text, "" | "~" | "null" | "Null" | "NULL");
+            let style = if style == Style::Plain && is_null { Style::Quoted } else { style };
+            scalar(&text, style)
+        });
+        let leaf = prop_oneof![8 => scalars, 1 => Just(node(NodeValue::Null))];
+        leaf.prop_recursive(4, 24, 4, move |inner| {
+            let entries = prop::collection::btree_map(text.clone(), inner.clone(), 0..4);
+            prop_oneof![
+                prop::collection::vec(inner, 0..4).prop_map(|items| node(NodeValue::List(items))),
+                entries.prop_map(|entries| {
+                    let entry = |(key, value)| Entry { key, key_span: Span::at(1, 1), value };
+                    node(NodeValue::Map(entries.into_iter().map(entry).collect()))
+                }),
+            ]
+        })
+    }
+
+    #[test]
+    fn any_tree_is_read_as_it_was() {
+        let mut runner = TestRunner::new(Config {
+            cases: 2_000,
+            failure_persistence: None,
+            ..Config::default()
+        });
+        let outcome = runner.run(&trees(), |tree| check(&tree).map_err(TestCaseError::fail));
+        assert!(outcome.is_ok(), "{outcome:?}");
+    }
+}

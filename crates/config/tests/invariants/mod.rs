@@ -1,0 +1,44 @@
+//! What holds for any files and any overlay, for tests and for the fuzzer.
+
+use weir_config::overlay::{Change, Overlay};
+use weir_config::{Colour, Files, render_json, render_text};
+
+/// Between a file and a list of changes in JSON.
+pub const DIVIDER: &str = "\n%%\n";
+
+/// Whatever the text and the changes: changes that are possible make one overlay, stored and read again it is the same, and
+/// what is merged is read as the same configuration.
+pub fn overlay(input: &str) {
+    let (text, changes) = input.split_once(DIVIDER).unwrap_or((input, "[]"));
+    let files = Files::of_text("weir.yaml", text);
+    let changes: Vec<Change> = serde_json::from_str(changes).unwrap_or_default();
+    let mut overlay = Overlay::default();
+    for change in &changes {
+        match files.compose(&overlay, std::slice::from_ref(change)) {
+            Ok(composed) => overlay = composed,
+            Err(wrong) => {
+                assert!(!wrong.is_empty(), "{change:?}");
+                render_text(&wrong, Colour::Never);
+                render_json(&wrong);
+            }
+        }
+    }
+    let stored = serde_json::to_string(&overlay).expect("JSON");
+    assert_eq!(serde_json::from_str::<Overlay>(&stored).expect(&stored), overlay);
+    assert_eq!(files.differences(&overlay).len(), overlay.len());
+    for change in overlay.changes() {
+        change.concealed();
+        let again = files.compose(&overlay, std::slice::from_ref(change));
+        assert!(again.is_err() || again.as_ref() == Ok(&overlay), "{change:?}: {again:?}");
+    }
+    let loaded = files.check(&overlay);
+    let Some(config) = loaded.config else { return };
+    let merged = files.merged(&overlay);
+    let one = Files::of_text("weir.yaml", &merged);
+    assert_eq!(one.merged(&Overlay::default()), merged);
+    let again = one.check(&Overlay::default());
+    let told = render_text(&again.diagnostics, Colour::Never);
+    let again = again.config.unwrap_or_else(|| panic!("{told}\n{merged}"));
+    let changes = again.changes_from(&config);
+    assert_eq!(changes, [], "{merged}");
+}
