@@ -216,6 +216,39 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_the_audit_log_become_events_unless_it_has_a_target() {
+        let directory = Directory::new("logs-audit");
+        let (events, captured) = Captured::new();
+        let settings = directory.settings("a", "w");
+        let logs = Logs::start(&settings, events.clone()).unwrap();
+        let view = logs.view();
+        let write = |number: u64| {
+            let bytes = format!("{{\"number\":{number}}}\n").into_bytes();
+            let batch = LogBatch { log: Log::Audit, bytes, lines: 1 };
+            view.audit.as_ref().unwrap().send(batch).unwrap();
+            let begin = Instant::now();
+            while view.counters.audit.lines_written.load(Relaxed) != number {
+                assert!(begin.elapsed() < PATIENCE);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        write(1);
+        for (number, name) in [(2, "own"), (3, "a"), (4, "w")] {
+            let audit_to = Some(LogTarget::File(directory.0.join(name)));
+            logs.reopen(&LogSettings { audit_to, ..settings.clone() });
+            write(number);
+        }
+        assert_eq!(captured.lines(&events), ["info audit {\"number\":1}"]);
+        logs.finish(PATIENCE);
+        for (number, name) in [(2, "own"), (3, "a"), (4, "w")] {
+            assert_eq!(directory.lines(name), [format!("{{\"number\":{number}}}")]);
+        }
+        let unusable = directory.settings("a", "missing/b").waf_to;
+        let bad = LogSettings { audit_to: Some(unusable), ..settings.clone() };
+        assert!(Logs::check(&bad, &settings).is_err());
+    }
+
+    #[test]
     fn a_file_that_was_moved_away_is_let_go_of_by_both() {
         let directory = Directory::new("logs-rotated");
         let (events, _) = Captured::new();

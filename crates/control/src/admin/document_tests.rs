@@ -1,6 +1,7 @@
 //! The OpenAPI document, compared with the routes and with answers of a running listener.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering::Relaxed;
 
 use serde_json::{Value, json};
 
@@ -218,6 +219,24 @@ async fn answers_are_as_documented() {
         assert_eq!(answer.status, status, "{method} {asked}: {}", answer.text);
         check(&document, path, method, &answer);
     }
+}
+
+#[tokio::test]
+async fn a_process_that_ends_is_documented() {
+    let running = Running::on_unix(&MEMBERS).await;
+    let document = document(&running).await;
+    running.observed.draining.store(true, Relaxed);
+    for method in ["get", "head"] {
+        let answer = running.send(&method.to_uppercase(), "/health", "", "").await;
+        assert_eq!(answer.status, 503);
+        check(&document, "/health", method, &answer);
+    }
+    let answer = running.send("GET", "/v1/health", "", "").await;
+    check(&document, "/v1/health", "get", &answer);
+    assert!(answer.text.contains("draining"), "{}", answer.text);
+    // Without packets there are no flows; with them, a busy thread is a problem as documented.
+    let busy = &document["paths"]["/v1/l4/flows"]["get"]["responses"]["503"];
+    assert_eq!(busy["$ref"], "#/components/responses/503");
 }
 
 #[tokio::test]

@@ -134,10 +134,8 @@ fn operation(route: &Route, statuses: &[StatusCode], schemas: &mut Schemas) -> V
     };
     let mut responses = responses(route, statuses);
     responses["200"]["content"] = content.clone();
-    for status in own_statuses(route).filter(|status| !status.is_client_error()) {
-        responses[status.as_str()] = json!({
-            "description": status.canonical_reason(), "content": content,
-        });
+    for status in own_statuses(route).filter(|status| has_content(route, *status)) {
+        responses[status.as_str()]["content"] = content.clone();
     }
     let mut operation = json!({
         "operationId": route.id,
@@ -222,6 +220,12 @@ fn takes_if_match(route: &Route) -> bool {
     route.statuses.contains(&StatusCode::PRECONDITION_FAILED)
 }
 
+/// Whether the route answers with its own contents under this status, and not with a problem.
+fn has_content(route: &Route, status: StatusCode) -> bool {
+    let is_text = matches!(route.content, Content::Text(_));
+    status.is_success() || is_text && status == StatusCode::SERVICE_UNAVAILABLE
+}
+
 fn own_statuses(route: &Route) -> impl Iterator<Item = StatusCode> {
     route.statuses.iter().copied()
 }
@@ -230,7 +234,7 @@ fn own_statuses(route: &Route) -> impl Iterator<Item = StatusCode> {
 fn statuses(route: &Route) -> Vec<StatusCode> {
     let mut all = OF_ALL.to_vec();
     all.push(StatusCode::INTERNAL_SERVER_ERROR);
-    all.extend(own_statuses(route));
+    all.extend(own_statuses(route).filter(|status| !has_content(route, *status)));
     let is_text = matches!(route.content, Content::Text(_));
     all.extend((!is_text).then_some(StatusCode::NOT_ACCEPTABLE));
     let has_body = !matches!(route.body, Body::None);
@@ -252,6 +256,10 @@ fn responses(route: &Route, statuses: &[StatusCode]) -> Value {
         all.insert("304".into(), json!({ "description": "The contents are the same" }));
     }
     all.insert("200".into(), json!({ "description": "Done", "headers": headers }));
+    for status in own_statuses(route).filter(|status| has_content(route, *status)) {
+        let description = status.canonical_reason();
+        all.insert(status.as_str().to_owned(), json!({ "description": description }));
+    }
     let shared = statuses.iter().map(|status| status.as_u16()).chain([431]);
     for status in shared {
         let reference = format!("#/components/responses/{status}");

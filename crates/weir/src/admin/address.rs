@@ -1,6 +1,7 @@
 //! Where the admin listener is, as a person writes it.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Where it is unless said otherwise: a place that systemd's `RuntimeDirectory=weir` makes.
@@ -28,6 +29,15 @@ impl fmt::Display for AdminAddress {
 }
 
 impl AdminAddress {
+    /// Whether others could read what is sent there: it goes over a network, without TLS.
+    pub fn is_exposed(&self) -> bool {
+        let Self::Tcp(address) = self else { return false };
+        let host = address.rsplit_once(':').map_or(&**address, |(host, _)| host);
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let is_loopback = bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        !is_loopback && !bare.eq_ignore_ascii_case("localhost")
+    }
+
     /// The value for the `Host` field. The zone of an IPv6 address is local and is left out (RFC 6874 section 4).
     pub fn host(&self) -> String {
         match self {
@@ -92,6 +102,22 @@ mod tests {
         check("weir.example:9900", "weir.example:9900");
         check("[::1]:9900", "[::1]:9900");
         check("[fe80::1%eth0]:9900", "[fe80::1]:9900");
+    }
+
+    #[test]
+    fn exposed_addresses() {
+        for (address, expected) in [
+            (DEFAULT, false),
+            ("127.0.0.1:9900", false),
+            ("[::1]:9900", false),
+            ("localhost:9900", false),
+            ("https://10.0.0.5:8443", false),
+            ("10.0.0.5:9900", true),
+            ("http://weir.example:9900", true),
+            ("localhost.example:9900", true),
+        ] {
+            assert_eq!(parse(address).unwrap().is_exposed(), expected, "{address}");
+        }
     }
 
     #[test]

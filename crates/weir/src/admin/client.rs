@@ -65,6 +65,11 @@ pub enum Error {
 impl Client {
     /// Prepares; connects to nothing yet.
     pub fn new(address: AdminAddress, credentials: Credentials) -> Result<Self, Error> {
+        if credentials.token.is_some() && address.is_exposed() {
+            let what =
+                format!("a token is not sent to {address} without TLS: use https://HOST:PORT");
+            return Err(Error::Credentials(what));
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         Ok(Self { address, credentials, runtime: runtime.map_err(Error::System)? })
     }
