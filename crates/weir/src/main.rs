@@ -14,6 +14,7 @@ mod pool;
 mod reload;
 mod run;
 mod status;
+mod token;
 mod values;
 mod waf;
 
@@ -52,6 +53,7 @@ enum Command {
     Pool(pool::Arguments),
     Member(member::Arguments),
     Reload(reload::Arguments),
+    Token(token::Arguments),
     L4(l4::Arguments),
     Waf(waf::Arguments),
     Demo(demo::Arguments),
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Command::Pool(arguments) => pool::run(&arguments),
         Command::Member(arguments) => member::run(&arguments),
         Command::Reload(arguments) => reload::run(&arguments),
+        Command::Token(arguments) => token::run(&arguments),
         Command::L4(arguments) => l4::run(&arguments),
         Command::Waf(arguments) => waf::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
@@ -84,6 +87,11 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
+
+    #[test]
+    fn the_arguments_of_all_commands_are_sound() {
+        CommandLine::command().debug_assert();
+    }
 
     /// The record of a benchmark reads these lines.
     #[test]
