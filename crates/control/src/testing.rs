@@ -14,6 +14,7 @@ use weir_waf::plan::{Files, RuleSet, Settings, View};
 
 use crate::monitors::Board;
 use crate::observed::Observed;
+use crate::overlay::changes::Changes;
 
 /// A snapshot with one virtual server `shop` in front of the first of these pools.
 pub fn snapshot(pools: Vec<Pool>) -> Arc<Snapshot> {
@@ -94,8 +95,18 @@ fn observed_of(snapshot: Arc<Snapshot>, workers: usize) -> Observed {
     let logs = Arc::default();
     let board = Board::default();
     let packets = crate::packets::Board::default();
-    let observed =
-        Observed::new(Arc::new(table), counters, logs, board, Default::default(), packets);
+    let changes = Changes::open(std::path::Path::new("/nonexistent")).expect("no versions");
+    let files = Arc::new(weir_config::Files::of_text("test.yaml", ""));
+    let of_files = (files, Arc::new(changes));
+    let observed = Observed::new(
+        Arc::new(table),
+        counters,
+        logs,
+        board,
+        Default::default(),
+        packets,
+        of_files,
+    );
     observed.starting.store(false, Relaxed);
     observed
 }
