@@ -369,7 +369,7 @@ impl Proxy {
         self.listen.address()
     }
 
-    /// Where `/metrics` and `/status` are.
+    /// Where `/metrics` and the API are.
     #[track_caller]
     pub fn admin(&self) -> SocketAddr {
         match &self.admin {
@@ -470,7 +470,7 @@ impl Proxy {
         client.response().assert_status(200).text()
     }
 
-    /// Waits until `/status` gives a member this state.
+    /// Waits until the metrics give a member this state.
     #[track_caller]
     pub fn wait_for_member_state(&self, member: SocketAddr, state: &str, timeout: Duration) {
         let what = format!("{member} is {state}");

@@ -96,7 +96,7 @@ fn check(port: u16, up: &[&str], down: &[(&str, &str)]) {
     for (monitor, reason) in down {
         let proxy = Proxy::start(&monitors(monitor));
         proxy.wait_for_member_state(member.address(), "down", CHANGE_TIMEOUT);
-        let report = proxy.admin_get("/pools/members");
+        let report = proxy.admin_get("/v1/pools/members");
         assert!(report.contains(reason), "{monitor}: {report}");
         assert!(!report.contains("hunter2"), "{report}");
     }

@@ -23,7 +23,7 @@ fn what_is_disabled_does_not_listen_and_is_shown() {
     assert!(Client::try_connect(extra.address()).is_err());
     assert_eq!(proxy.client().get("/").text(), "here");
     let status = || -> serde_json::Value {
-        serde_json::from_str(&proxy.admin_get("/status")).expect("JSON")
+        serde_json::from_str(&proxy.admin_get("/v1/status")).expect("JSON")
     };
     let found = status();
     assert_eq!(found["virtual_servers"].as_array().map(Vec::len), Some(1), "{found}");

@@ -92,7 +92,7 @@ fn the_first_request_after_a_start_is_served() {
     });
     is_open.store(true, Ordering::Release);
     assert_eq!(client.response().assert_status(200).text(), "slow");
-    let status = proxy.admin_get("/status");
+    let status = proxy.admin_get("/v1/status");
     assert!(status.contains("\"problems\": []"), "{status}");
 }
 

@@ -52,7 +52,7 @@ fn a_script_decides() {
     std::fs::remove_file(&flag).expect("the flag");
     wait(&proxy, member.address(), "down");
     proxy.client().get("/").assert_status(503);
-    let report = proxy.admin_get("/pools/members");
+    let report = proxy.admin_get("/v1/pools/members");
     assert!(report.contains("the script ended with 1: out of service"), "{report}");
     folder.write("in-service", "");
     wait(&proxy, member.address(), "up");
@@ -82,7 +82,7 @@ fn a_script_works_without_privileges() {
 /// The output of `weir` in the namespace `adc` about its members once `is_it` holds for it.
 fn watch(namespaces: &Namespaces, what: &str, is_it: impl Fn(&str) -> bool) {
     eventually(what, CHANGE_TIMEOUT, || {
-        is_it(&namespaces.output("adc", "curl -s 127.0.0.1:9090/pools/p || true"))
+        is_it(&namespaces.output("adc", "curl -s 127.0.0.1:9090/v1/pools/p || true"))
     });
 }
 
@@ -301,7 +301,7 @@ fn some_of_several_monitors_are_enough() {
     wait(&proxy, member.address(), "up");
     status.store(500, Ordering::Relaxed);
     let failed = || {
-        let report = proxy.admin_get("/pools/members");
+        let report = proxy.admin_get("/v1/pools/members");
         report.contains("status 500")
     };
     weir_tests::eventually("one of the monitors fails", CHANGE_TIMEOUT, failed);

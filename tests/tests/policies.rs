@@ -427,7 +427,7 @@ fn a_virtual_server_that_answers_by_rules_needs_no_pool() {
         (&serde_json::Value::Null, &"no_member".into())
     );
     let status: serde_json::Value =
-        serde_json::from_str(&proxy.admin_get("/status")).expect("JSON");
+        serde_json::from_str(&proxy.admin_get("/v1/status")).expect("JSON");
     assert_eq!(status["problems"], serde_json::json!([]));
     assert_eq!(status["pools"].as_array().map(Vec::len), Some(1));
     let alone = &status["virtual_servers"][1];

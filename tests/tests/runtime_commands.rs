@@ -201,7 +201,7 @@ fn waiting_ends_with_the_last_request() {
         .expect("the built command");
     let disabled = || {
         let pool: serde_json::Value =
-            serde_json::from_str(&proxy.admin_get("/pools/members")).expect("JSON");
+            serde_json::from_str(&proxy.admin_get("/v1/pools/members")).expect("JSON");
         pool["members"][0]["administrative"] == "disabled"
     };
     weir_tests::eventually("the member is disabled", SOON, disabled);
@@ -404,7 +404,7 @@ fn json_is_the_answer_of_weir() {
     let address = member.address().to_string();
     let status = json(&weir(&proxy, &["status", "--json"]));
     assert_eq!(status["pools"][0]["members"][0]["address"], *address);
-    assert_eq!(json(&weir(&proxy, &["pool", "--json"]))["pools"][0]["name"], "members");
+    assert_eq!(json(&weir(&proxy, &["pool", "--json"]))["items"][0]["name"], "members");
     assert_eq!(json(&weir(&proxy, &["pool", "members", "--json"]))["name"], "members");
     let changed = json(&weir(&proxy, &["member", "members", &address, "drain", "--json"]));
     assert_eq!(changed["changed"], true);
@@ -437,7 +437,7 @@ fn a_reload_says_what_it_has_changed_or_why_not() {
         "{told}"
     );
     assert_eq!(proxy.client().get("/").text(), "two");
-    let status = proxy.admin_get("/status");
+    let status = proxy.admin_get("/v1/status");
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
     let failure = &status["configuration"]["last_reload_failure"];
     assert!(failure["reason"].as_str().expect("a reason").ends_with(" has errors"), "{failure}");
@@ -488,7 +488,7 @@ fn rates_are_those_of_the_last_seconds() {
         assert_eq!(proxy.client().get("/").text(), "only");
         asked += 1;
         let status: serde_json::Value =
-            serde_json::from_str(&proxy.admin_get("/status")).expect("JSON");
+            serde_json::from_str(&proxy.admin_get("/v1/status")).expect("JSON");
         server = status["virtual_servers"][0].clone();
         server["rates"]["requests_per_second"].as_f64().is_some_and(|rate| rate > 0.0)
     });

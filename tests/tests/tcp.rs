@@ -747,7 +747,7 @@ fn status_speaks_of_connections() {
     assert_eq!(client.reader().rest(), b"in");
     settled(&proxy);
     let status: serde_json::Value =
-        serde_json::from_str(&proxy.admin_get("/status")).expect("JSON");
+        serde_json::from_str(&proxy.admin_get("/v1/status")).expect("JSON");
     let server = &status["virtual_servers"][0];
     assert_eq!(server["type"], "tcp");
     assert_eq!(server["pools"], serde_json::json!(["members"]));

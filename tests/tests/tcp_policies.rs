@@ -258,7 +258,7 @@ fn a_virtual_server_may_do_nothing_but_refuse() {
     logged(&mut proxy, &["doors/all", "\"termination\":\"policy\""]);
     assert!(!proxy.process().output().contains("\"termination\":\"no_member\""));
     let status: serde_json::Value =
-        serde_json::from_str(&proxy.admin_get("/status")).expect("JSON");
+        serde_json::from_str(&proxy.admin_get("/v1/status")).expect("JSON");
     assert_eq!(status["virtual_servers"][0]["pools"], serde_json::json!([]), "{status}");
 }
 

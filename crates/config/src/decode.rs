@@ -488,7 +488,7 @@ impl<T: Decode> Decode for Named<T> {
 pub(crate) const NAME_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._/-]*$";
 
 /// Names appear in logs, metric labels and paths of the admin listener, so they are plain.
-pub(crate) fn check_name(name: &str) -> Result<(), String> {
+pub fn check_name(name: &str) -> Result<(), String> {
     if name.len() > NAME_BYTES_MAX {
         return Err(format!("a name has at most {NAME_BYTES_MAX} characters"));
     }

@@ -47,7 +47,7 @@ use std::io;
 use std::path::Path;
 
 pub use config::{Config, Resolutions, Summary};
-pub use decode::{DIAGNOSTICS_MAX, NAME_BYTES_MAX};
+pub use decode::{DIAGNOSTICS_MAX, NAME_BYTES_MAX, check_name};
 pub use diagnostic::{Colour, Diagnostic, Excerpt, Position, Severity, render_json, render_text};
 pub use files::{Files, Loaded};
 pub use hints::nearest;

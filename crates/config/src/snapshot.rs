@@ -2,6 +2,7 @@
 //!
 //! Durations are milliseconds and sizes bytes; both carry their unit in the name.
 
+mod admin;
 mod authentication;
 mod datagram_probe;
 mod limit;
@@ -40,6 +41,7 @@ use weir_tls::identity::Identity;
 use weir_tls::server::Offer;
 
 pub use crate::secret::Secret;
+pub use admin::{AdminSettings, AdminTls, AdminUser, Role};
 pub use authentication::{FetchedKeys, KeysUrl};
 pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
 pub use limit::{Counted, Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
@@ -64,10 +66,8 @@ pub use waf::{Cookies, Record, Responses, Unjudged, Waf};
 /// Everything that one configuration file says, with defaults filled in and names resolved.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// Where the admin listener is; none by default.
-    pub admin_listen: Vec<Address>,
-    /// Host names that it accepts over TCP, besides addresses and `localhost`; lower case, without a dot at the end.
-    pub admin_host_names: Vec<String>,
+    /// The admin listeners.
+    pub admin: AdminSettings,
     /// Threads and draining.
     pub data_plane: DataPlaneSettings,
     /// Settings for a start or a reload until members are known.
@@ -148,6 +148,8 @@ pub struct LogSettings {
     pub access_to: LogTarget,
     /// Where the lines of the web application firewall go.
     pub waf_to: LogTarget,
+    /// Where the lines of the audit log go; `None`: to the events.
+    pub audit_to: Option<LogTarget>,
 }
 
 /// Form of an access log line.
@@ -241,6 +243,13 @@ pub struct ConnectionPolicies {
     pub accepted: Vec<Arc<Policy>>,
     /// When its client has said which name it wants.
     pub named: Vec<Arc<Policy>>,
+}
+
+impl ConnectionPolicies {
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.accepted.iter().chain(&self.named).map(|policy| &*policy.name)
+    }
 }
 
 impl VirtualServer {

@@ -9,8 +9,8 @@ use weir_config::snapshot::{
     DnsProbe, DnsRcode, DnsRecord, DrainAnswer, FirstProbesSettings, GrpcProbe, HttpProbe,
     HttpSettings, Instead, LdapProbe, Limits, LogSettings, LogTarget, Member, Monitor, MonitorKind,
     PassiveMarking, Pool, ProbeMethod, ProbeTls, RadiusProbe, RadiusReply, RedisProbe, RedisRole,
-    RequestTrailers, ReuseSettings, ScriptProbe, Secret, SmtpProbe, Snapshot, Source, SqlProbe,
-    SqlQuery, TcpProbe, UdpProbe,
+    RequestTrailers, ReuseSettings, Role, ScriptProbe, Secret, SmtpProbe, Snapshot, Source,
+    SqlProbe, SqlQuery, TcpProbe, UdpProbe,
 };
 use weir_config::{Config, Resolutions, Summary, parse};
 use weir_core::admin_state::AdminState;
@@ -73,17 +73,18 @@ const SAFE: PathForm = PathForm::Canonical(Spellings {
 #[test]
 fn defaults() {
     let snapshot = snapshot(&with_pool("    members: [ 127.0.0.1:9001 ]"));
-    assert_eq!(snapshot.admin_listen, []);
+    assert_eq!(snapshot.admin.listen, []);
     let data_plane = DataPlaneSettings { workers: None, drain_timeout_ms: 60_000 };
     assert_eq!(snapshot.data_plane, data_plane);
     let first_probes = FirstProbesSettings { wait_ms: 5_000, then: AfterFirstProbes::Serve };
     assert_eq!(snapshot.first_probes, first_probes);
-    assert!(snapshot.admin_host_names.is_empty());
+    assert!(snapshot.admin.host_names.is_empty());
     let log = LogSettings {
         access_format: AccessFormat::Json,
         given_format: None,
         access_to: LogTarget::Stdout,
         waf_to: LogTarget::Stdout,
+        audit_to: None,
     };
     assert_eq!(snapshot.log, log);
     let server = &snapshot.virtual_servers[0];
@@ -119,10 +120,11 @@ fn defaults() {
 #[test]
 fn every_setting_arrives() {
     let text = r#"
-admin: { listen: [ "unix:/run/weir.sock", 127.0.0.1:9900 ], host_names: [ Weir.Example., b ] }
+admin: { listen: [ "unix:/run/weir.sock", 127.0.0.1:9900 ], host_names: [ Weir.Example., b ],
+         users: { ann: { role: operate, token_hash: "sha256:1111111111111111111111111111111111111111111111111111111111111111" } } }
 data_plane: { workers: 3, drain_timeout: 0s }
 first_probes: { wait: 0s, then: refuse }
-log: { access: { to: logs/access.log, format: combined } }
+log: { access: { to: logs/access.log, format: combined }, audit: { to: /var/log/audit.log } }
 profiles: { http: { tight: { head_size_max: 8KiB, headers_max: 50, body_size_max: 1MiB,
   header_timeout: 1s, body_timeout: 2s, response_body_timeout: 7s, idle_timeout: 3s, tunnel_timeout: 4m,
   request_trailers: forward, path: keep, strict: true, rewrite_location: true } } }
@@ -144,8 +146,14 @@ pools:
 "#;
     let snapshot = snapshot(text);
     let admin = [Address::Unix("/run/weir.sock".into()), socket("127.0.0.1:9900")];
-    assert_eq!(snapshot.admin_listen, admin);
-    assert_eq!(snapshot.admin_host_names, ["weir.example", "b"]);
+    assert_eq!(snapshot.admin.listen, admin);
+    assert_eq!(snapshot.admin.host_names, ["weir.example", "b"]);
+    let user = &snapshot.admin.users[0];
+    assert_eq!(
+        (&*user.name, user.role, &user.token_hashes[..]),
+        ("ann", Role::Operate, &[[0x11; 32]][..])
+    );
+    assert_eq!(snapshot.log.audit_to, Some(LogTarget::File("/var/log/audit.log".into())));
     let first_probes = FirstProbesSettings { wait_ms: 0, then: AfterFirstProbes::Refuse };
     assert_eq!(snapshot.first_probes, first_probes);
     assert_eq!(snapshot.data_plane.workers, Some(3));

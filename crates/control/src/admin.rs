@@ -1,18 +1,19 @@
-//! The admin listener: views for people, scripts and scrapers, and run-time changes of members.
+//! The admin listener: the API for operators and programs, metrics for scrapers, a probe for load balancers.
 //!
-//! | path | response |
-//! |---|---|
-//! | `/health` | 200 `ok` while the process serves, 503 `starting` before and `draining` while it ends |
-//! | `/metrics` | Prometheus text |
-//! | `/status` | JSON |
-//! | `/pools`, `/pools/POOL`, `/pools/POOL/members/ADDRESS` | JSON, see `admin/pools.rs` |
-//! | `POST /pools/POOL/members/ADDRESS` | sets the member's state; over a unix socket only |
-//! | `POST /reload`, `/reloads/NUMBER` | reloads the file; over a unix socket only |
-//! | `/l4/flows`, `POST /l4/flows/end` | flows of the packet path, see `admin/flows.rs` |
+//! `/health` and `/metrics` are where others expect them; everything else is below `/v1`. [`table`] lists all routes; the
+//! OpenAPI document at `/v1/openapi.json` is made from the same list. [docs/api.md](../../../docs/api.md) is for users.
 //!
-//! **Architecture invariant:** no data port reaches it. Over TCP it is read-only, and only for weir's own host names
-//! (`admin/host.rs`). A unix socket belongs to weir's user alone (0600): everyone who may open it may change the state of
-//! members. A TCP address should be loopback.
+//! | listener | who | rights without a token |
+//! |---|---|---|
+//! | unix socket (0600) | processes of weir's user | everything |
+//! | loopback address | processes of this host | reading |
+//! | other address, only with TLS | everyone | `/health` |
+//!
+//! A request passes [`gate`] (limits, `Host`, `Origin`, credentials), then its [`route`] (role, media types, query, body),
+//! then its handler.
+//!
+//! **Architecture invariant:** no data port reaches it, and the data path never waits for it. A change of a member is one
+//! byte; everything larger is proposed to the supervisor.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -22,33 +23,49 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use axum::{Extension, Router};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 use weir_config::snapshot::Address;
 
-use crate::events::Events;
-use crate::metrics;
-use crate::observed::Observed;
-use crate::status::Status;
+use peer::{NetworkPeer, Peer};
+use problem::Problem;
 use weir_dataplane::error_text::io_error_text;
+use weir_tls::certificate::holder_names;
 
+use crate::events::Events;
+use crate::observed::Observed;
+
+mod answer;
+mod ask;
+pub mod audit;
 mod flows;
+mod gate;
 mod host;
+mod login;
+mod member_change;
+mod openapi;
+mod page;
+mod peer;
 mod pools;
 mod problem;
+mod process;
 mod reload;
+pub mod route;
 mod sampling;
+mod servers;
+pub mod shared;
+mod sources;
+mod table;
+mod tags;
+pub mod token;
 
 /// Most simultaneous connections; further ones are closed at once, counted and reported.
 pub const CONNECTIONS_MAX: usize = 64;
@@ -72,13 +89,8 @@ const TURNED_AWAY_INTERVAL: Duration = Duration::from_secs(1);
 /// Pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The response to any other path.
-const PATHS: &str = "There is nothing at this path. There is:\n\
-    /health   200 while weir serves, 503 before that and while it drains\n\
-    /metrics  Prometheus text\n\
-    /status   JSON\n\
-    /pools    JSON; also /pools/POOL and /pools/POOL/members/ADDRESS, percent-encoded\n\
-    /l4/flows JSON: flows of virtual servers of type fast_l4\n";
+/// The help about any other path.
+const PATHS: &str = "/v1/openapi.json lists all paths: /v1/status, /v1/virtual-servers, /v1/pools, /metrics, /health, …";
 
 /// A running admin listener; it stops accepting when this is dropped.
 #[derive(Debug)]
@@ -99,7 +111,7 @@ impl Admin {
         events: Events,
     ) -> io::Result<Self> {
         let sampled = Arc::clone(&observed);
-        let context = Context { observed, events, last_refusal: Arc::default() };
+        let context = Context { observed, events };
         let service = Service {
             router: router(context.clone()),
             context,
@@ -109,8 +121,11 @@ impl Admin {
             Address::Socket(socket) | Address::Udp(socket) => {
                 let listener = TcpListener::bind(socket).await?;
                 let address = Address::Socket(listener.local_addr()?);
+                let is_loopback = socket.ip().is_loopback();
                 let accepting = tokio::spawn(service.accept(async move || {
-                    listener.accept().await.map(|(stream, _)| (stream, Peer::Network))
+                    let (stream, address) = listener.accept().await?;
+                    let peer = NetworkPeer { address, is_loopback, certificate: None };
+                    Ok((stream, Peer::Network(peer)))
                 }));
                 let sampling = tokio::spawn(sampling::sample(sampled));
                 Ok(Self { address, accepting, sampling, socket_file: None })
@@ -193,86 +208,29 @@ fn bind_within(directory: &Path, path: &Path) -> io::Result<(UnixListener, u64)>
 struct Context {
     observed: Arc<Observed>,
     events: Events,
-    last_refusal: Arc<host::LastRefusal>,
-}
-
-/// The peer of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Peer {
-    /// Everyone who reaches the port.
-    Network,
-    /// A process that may open the unix socket.
-    Local(Option<Credentials>),
-}
-
-/// A local process, as the kernel names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Credentials {
-    user: u32,
-    process: Option<i32>,
-}
-
-impl Peer {
-    /// The peer of a unix socket. An unknown peer (it has gone already) has the same rights: the socket's mode decides.
-    fn of_socket(stream: &UnixStream) -> Self {
-        let credentials = stream.peer_cred().ok();
-        Self::Local(
-            credentials.map(|found| Credentials { user: found.uid(), process: found.pid() }),
-        )
-    }
 }
 
 fn router(context: Context) -> Router {
-    Router::new()
-        .route("/health", get(health))
-        .route("/metrics", get(metrics_text))
-        .route("/status", get(status_json))
-        .merge(pools::routes())
-        .merge(flows::routes())
-        .merge(reload::routes())
-        .fallback(async || (StatusCode::NOT_FOUND, PATHS))
-        .layer(from_fn_with_state(context.clone(), host::check))
+    let routes = table::routes().into_iter();
+    let router =
+        routes.fold(Router::new(), |router, route| router.route(route.path, route.routing()));
+    router
+        .fallback(async || Problem::not_found("there is nothing at this path").help(PATHS))
+        .method_not_allowed_fallback(async || {
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not have this method")
+        })
+        .layer(from_fn_with_state(context.clone(), gate::pass))
         .with_state(context)
 }
 
-async fn health(State(Context { observed, .. }): State<Context>) -> (StatusCode, &'static str) {
-    if observed.draining.load(Relaxed) {
-        (StatusCode::SERVICE_UNAVAILABLE, "draining\n")
-    } else if observed.starting.load(Relaxed) {
-        (StatusCode::SERVICE_UNAVAILABLE, "starting\n")
-    } else {
-        (StatusCode::OK, "ok\n")
-    }
-}
-
-async fn metrics_text(State(Context { observed, .. }): State<Context>) -> Response {
-    off_thread(move || {
-        let media_type = [(header::CONTENT_TYPE, metrics::CONTENT_TYPE)];
-        (media_type, metrics::encode(&observed)).into_response()
+/// Does work on another thread.
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| {
+        let detail = "weir failed to answer, which is a defect of weir";
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
     })
-    .await
-}
-
-async fn status_json(State(Context { observed, .. }): State<Context>) -> Response {
-    off_thread(move || json(StatusCode::OK, &Status::of(&observed))).await
-}
-
-/// A JSON document, with a line feed at its end for terminals.
-fn json(status: StatusCode, document: &impl Serialize) -> Response {
-    match serde_json::to_vec_pretty(document) {
-        Ok(mut text) => {
-            text.push(b'\n');
-            (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
-        }
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
-    }
-}
-
-/// Builds an answer on another thread: with thousands of members it takes milliseconds, and the
-/// monitors are to keep their times.
-async fn off_thread(build: impl FnOnce() -> Response + Send + 'static) -> Response {
-    let built = tokio::task::spawn_blocking(build).await;
-    built.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
 
 /// Serves connections.
@@ -296,7 +254,7 @@ impl Service {
                 Ok((stream, peer)) => {
                     told = false;
                     let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
-                        observed.admin_turned_away.fetch_add(1, Relaxed);
+                        observed.admin.turned_away.fetch_add(1, Relaxed);
                         if turned_away_told.is_none_or(|at| at.elapsed() >= TURNED_AWAY_INTERVAL) {
                             turned_away_told = Some(Instant::now());
                             let what = format_args!(
@@ -306,9 +264,9 @@ impl Service {
                         }
                         continue;
                     };
-                    let router = self.router.clone().layer(Extension(peer));
+                    let (router, observed) = (self.router.clone(), Arc::clone(&observed));
                     tokio::spawn(async move {
-                        serve(stream, router).await;
+                        serve(stream, peer, router, &observed).await;
                         drop(permit);
                     });
                 }
@@ -325,17 +283,49 @@ impl Service {
 }
 
 /// Serves one connection. How it ends is the client's affair.
-async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router) {
+async fn serve<S>(stream: S, mut peer: Peer, router: Router, observed: &Observed)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Peer::Network(network) = &mut peer else {
+        return serve_http(stream, peer, router).await;
+    };
+    if network.is_loopback {
+        return serve_http(stream, peer, router).await;
+    }
+    // A configuration without TLS has no such listener, and this one is about to be closed.
+    let tls = observed.table().snapshot.admin.tls.as_ref().map(|tls| Arc::clone(&tls.config));
+    let Some(tls) = tls else { return };
+    let handshake = TlsAcceptor::from(tls).accept(stream);
+    let Ok(Ok(stream)) = tokio::time::timeout(HEAD_TIMEOUT, handshake).await else { return };
+    let certificates = stream.get_ref().1.peer_certificates();
+    network.certificate =
+        certificates.and_then(<[_]>::first).map(|shown| holder_names(shown).into());
+    serve_http(stream, peer, router).await;
+}
+
+async fn serve_http<S>(stream: S, peer: Peer, router: Router)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_SIZE_MAX)
         .max_headers(HEADERS_MAX);
-    let connection =
-        builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let router = TowerToHyperService::new(router.layer(Extension(Arc::new(peer))));
+    let connection = builder.serve_connection(TokioIo::new(stream), router);
     let _ = tokio::time::timeout(CONNECTION_TIME_MAX, connection).await;
 }
 
+#[cfg(test)]
+mod document_tests;
+#[cfg(test)]
+mod role_tests;
+#[cfg(test)]
+mod size_tests;
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;

@@ -50,6 +50,8 @@ pub struct AllLogCounters {
     pub access: LogCounters,
     /// Counters of the web application firewall's log.
     pub waf: LogCounters,
+    /// Counters of the audit log.
+    pub audit: LogCounters,
 }
 
 impl AllLogCounters {
@@ -57,6 +59,7 @@ impl AllLogCounters {
         match log {
             Log::Access => &self.access,
             Log::Waf => &self.waf,
+            Log::Audit => &self.audit,
         }
     }
 }
@@ -68,6 +71,8 @@ pub enum Way {
     To(LogTarget),
     /// Another writer, which has the target open, gets them.
     Through(SyncSender<LogBatch>),
+    /// Each line becomes an event.
+    Events,
 }
 
 /// The running writer.
@@ -111,7 +116,7 @@ impl LogWriter {
         Self::with_output(name, output, counters, events).map_err(|error| {
             let target = match way {
                 Way::To(target) => target.clone(),
-                Way::Through(_) => LogTarget::Stdout,
+                Way::Through(_) | Way::Events => LogTarget::Stdout,
             };
             OpenError { target, error }
         })
@@ -215,6 +220,7 @@ enum Output {
     File(File),
     Syslog(Sender),
     Writer(SyncSender<LogBatch>),
+    Events,
 }
 
 impl Output {
@@ -222,6 +228,7 @@ impl Output {
         match way {
             Way::To(target) => open(target),
             Way::Through(writer) => Ok(Self::Writer(writer.clone())),
+            Way::Events => Ok(Self::Events),
         }
     }
 }
@@ -260,6 +267,13 @@ impl Writer {
                     if let Some(error) = sent.error {
                         self.lose(batch.log, batch.lines - sent.lines, &error);
                     }
+                }
+                Output::Events => {
+                    for line in String::from_utf8_lossy(&batch.bytes).lines() {
+                        self.events.info("audit", line);
+                    }
+                    let written = &self.counters.of(batch.log).lines_written;
+                    written.fetch_add(u64::from(batch.lines), Relaxed);
                 }
                 Output::File(file) => match write(file, &mut self.torn, &batch.bytes) {
                     Ok(()) => {

@@ -1,7 +1,8 @@
-//! The logs of requests: the access log, and that of the web application firewall.
+//! The logs of requests: the access log, that of the web application firewall, and the audit log of admin requests.
 //!
-//! Each has a writer of its own, so that one which is not read does not hold up the other. Where both go to the same
-//! target, the access log's writer has it open alone, and gets the lines of the other: whole batches, never parts of them.
+//! Each has a writer of its own, so that one which is not read does not hold up the other. Where several go to the
+//! same target, the first one's writer has it open alone, and gets the lines of the others: whole batches, never parts of
+//! them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,13 +19,25 @@ use crate::log_writer::{AllLogCounters, LogWriter, OpenError, Way};
 const ACCESS: &str = "access log";
 /// And that of the web application firewall.
 const WAF: &str = "WAF log";
+/// And that of the audit log.
+const AUDIT: &str = "audit log";
 
 /// The writers of all logs.
 #[derive(Debug)]
 pub struct Logs {
     access: LogWriter,
     waf: LogWriter,
+    audit: LogWriter,
     events: Events,
+}
+
+/// Counters of the logs, and the queue of the audit log.
+#[derive(Debug, Clone, Default)]
+pub struct LogsView {
+    /// Counters of written and lost lines.
+    pub counters: Arc<AllLogCounters>,
+    /// Where lines of the audit log are handed over; `None`: nobody writes them.
+    pub audit: Option<SyncSender<LogBatch>>,
 }
 
 /// One of the logs could not be opened.
@@ -52,7 +65,8 @@ impl Logs {
         };
         let access = start(ACCESS, &Way::To(settings.access_to.clone()))?;
         let waf = start(WAF, &way_of_waf(settings, &access))?;
-        Ok(Self { access, waf, events })
+        let audit = start(AUDIT, &way_of_audit(settings, &access, &waf))?;
+        Ok(Self { access, waf, audit, events })
     }
 
     /// Where workers send the lines of the access log.
@@ -65,33 +79,35 @@ impl Logs {
         self.waf.sender()
     }
 
-    /// Counters of written and lost lines.
-    pub fn counters(&self) -> Arc<AllLogCounters> {
-        self.access.counters()
+    /// The control plane's view of the logs.
+    pub fn view(&self) -> LogsView {
+        LogsView { counters: self.access.counters(), audit: Some(self.audit.sender()) }
     }
 
     /// Checks that targets other than those of `before` can be opened now, so that a reload can refuse bad ones.
     pub fn check(settings: &LogSettings, before: &LogSettings) -> Result<(), LogError> {
-        let open_before = [&before.access_to, &before.waf_to];
-        let check = |name, target: &LogTarget| match open_before.contains(&target) {
+        let open_before = [Some(&before.access_to), Some(&before.waf_to), before.audit_to.as_ref()];
+        let check = |name, target: &LogTarget| match open_before.contains(&Some(target)) {
             true => Ok(()),
             false => LogWriter::check(target).map_err(|error| LogError { name, error }),
         };
         check(ACCESS, &settings.access_to)?;
-        check(WAF, &settings.waf_to)
+        check(WAF, &settings.waf_to)?;
+        settings.audit_to.as_ref().map_or(Ok(()), |target| check(AUDIT, target))
     }
 
     /// From now on, lines go where the settings say; files are opened anew.
     pub fn reopen(&self, settings: &LogSettings) {
         self.access.reopen(Way::To(settings.access_to.clone()));
         self.waf.reopen(way_of_waf(settings, &self.access));
+        self.audit.reopen(way_of_audit(settings, &self.access, &self.waf));
     }
 
     /// Writes the waiting lines and ends, if that takes no longer than `timeout`; call it when the workers have ended.
     pub fn finish(self, timeout: Duration) {
         let deadline = Instant::now() + timeout;
-        // The first may yet hand lines to the second.
-        for (name, writer) in [(WAF, self.waf), (ACCESS, self.access)] {
+        // Each may yet hand lines to those after it.
+        for (name, writer) in [(AUDIT, self.audit), (WAF, self.waf), (ACCESS, self.access)] {
             if !writer.finish(deadline.saturating_duration_since(Instant::now())) {
                 self.events.warning(name, "is not written to its end: its reader is too slow");
             }
@@ -103,6 +119,15 @@ fn way_of_waf(settings: &LogSettings, access: &LogWriter) -> Way {
     match settings.waf_to == settings.access_to {
         true => Way::Through(access.sender()),
         false => Way::To(settings.waf_to.clone()),
+    }
+}
+
+fn way_of_audit(settings: &LogSettings, access: &LogWriter, waf: &LogWriter) -> Way {
+    match &settings.audit_to {
+        None => Way::Events,
+        Some(target) if *target == settings.access_to => Way::Through(access.sender()),
+        Some(target) if *target == settings.waf_to => Way::Through(waf.sender()),
+        Some(target) => Way::To(target.clone()),
     }
 }
 
@@ -132,7 +157,13 @@ mod tests {
         fn settings(&self, access: &str, waf: &str) -> LogSettings {
             let target = |name: &str| LogTarget::File(self.0.join(name));
             let (access_to, waf_to) = (target(access), target(waf));
-            LogSettings { access_format: AccessFormat::Json, given_format: None, access_to, waf_to }
+            LogSettings {
+                access_format: AccessFormat::Json,
+                given_format: None,
+                access_to,
+                waf_to,
+                audit_to: None,
+            }
         }
 
         fn lines(&self, name: &str) -> Vec<String> {
@@ -155,7 +186,7 @@ mod tests {
             let bytes = format!("{log:?} {number}\n").into_bytes();
             sender.send(LogBatch { log, bytes, lines: 1 }).unwrap();
         }
-        let (counters, begin) = (logs.counters(), Instant::now());
+        let (counters, begin) = (logs.view().counters, Instant::now());
         let written = || [&counters.access, &counters.waf].map(|it| it.lines_written.load(Relaxed));
         while written() != [number; 2] {
             assert!(begin.elapsed() < PATIENCE, "{:?}", written());
@@ -175,13 +206,46 @@ mod tests {
         write(&logs, 3);
         logs.reopen(&directory.settings("c", "c"));
         write(&logs, 4);
-        let counters = logs.counters();
+        let counters = logs.view().counters;
         logs.finish(PATIENCE);
         assert_eq!(directory.lines("a"), ["Access 1", "Access 2", "Waf 1", "Waf 3"]);
         assert_eq!(directory.lines("b"), ["Access 3", "Waf 2"]);
         assert_eq!(directory.lines("c"), ["Access 4", "Waf 4"]);
         assert_eq!(counters.waf.lines_lost.load(Relaxed), 0);
         assert!(captured.lines(&events).is_empty());
+    }
+
+    #[test]
+    fn lines_of_the_audit_log_become_events_unless_it_has_a_target() {
+        let directory = Directory::new("logs-audit");
+        let (events, captured) = Captured::new();
+        let settings = directory.settings("a", "w");
+        let logs = Logs::start(&settings, events.clone()).unwrap();
+        let view = logs.view();
+        let write = |number: u64| {
+            let bytes = format!("{{\"number\":{number}}}\n").into_bytes();
+            let batch = LogBatch { log: Log::Audit, bytes, lines: 1 };
+            view.audit.as_ref().unwrap().send(batch).unwrap();
+            let begin = Instant::now();
+            while view.counters.audit.lines_written.load(Relaxed) != number {
+                assert!(begin.elapsed() < PATIENCE);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        write(1);
+        for (number, name) in [(2, "own"), (3, "a"), (4, "w")] {
+            let audit_to = Some(LogTarget::File(directory.0.join(name)));
+            logs.reopen(&LogSettings { audit_to, ..settings.clone() });
+            write(number);
+        }
+        assert_eq!(captured.lines(&events), ["info audit {\"number\":1}"]);
+        logs.finish(PATIENCE);
+        for (number, name) in [(2, "own"), (3, "a"), (4, "w")] {
+            assert_eq!(directory.lines(name), [format!("{{\"number\":{number}}}")]);
+        }
+        let unusable = directory.settings("a", "missing/b").waf_to;
+        let bad = LogSettings { audit_to: Some(unusable), ..settings.clone() };
+        assert!(Logs::check(&bad, &settings).is_err());
     }
 
     #[test]

@@ -8,7 +8,9 @@ use weir_config::snapshot::Snapshot;
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 
+use crate::admin::shared::Shared;
 use crate::log_writer::AllLogCounters;
+use crate::logs::LogsView;
 use crate::monitors::Board;
 use crate::overlay::changes::Changes;
 use crate::rates::Rates;
@@ -52,8 +54,8 @@ pub struct Observed {
     pub workers_ended: AtomicU64,
     /// The last panic of a worker.
     last_panic: RwLock<Option<WorkerPanic>>,
-    /// Admin connections that were closed at once because there were too many.
-    pub admin_turned_away: AtomicU64,
+    /// State of the admin listeners.
+    pub admin: Shared,
 }
 
 /// A configuration that waits for the first probes of its members.
@@ -81,7 +83,7 @@ impl Observed {
     pub fn new(
         table: Arc<LiveTable>,
         workers: Arc<PerWorker<WorkerCounters>>,
-        logs: Arc<AllLogCounters>,
+        logs: LogsView,
         monitors: Board,
         (ocsp, token_keys): (Arc<crate::ocsp::Counters>, Arc<crate::token_keys::Counters>),
         packets: crate::packets::Board,
@@ -95,7 +97,7 @@ impl Observed {
             table: RwLock::new(table),
             files: RwLock::new(files),
             workers,
-            logs,
+            logs: logs.counters,
             monitors,
             packets,
             flows: RwLock::new(None),
@@ -110,7 +112,7 @@ impl Observed {
             waiting: RwLock::new(None),
             workers_ended: AtomicU64::new(0),
             last_panic: RwLock::new(None),
-            admin_turned_away: AtomicU64::new(0),
+            admin: Shared::new(logs.audit),
         }
     }
 

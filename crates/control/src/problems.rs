@@ -41,6 +41,10 @@ pub fn problems(observed: &Observed) -> Vec<String> {
     if lost > 0 {
         problems.push(format!("{} lost", Counted(lost, "WAF log line")));
     }
+    let lost = observed.admin.audit.dropped() + observed.logs.audit.lines_lost.load(Relaxed);
+    if lost > 0 {
+        problems.push(format!("{} lost", Counted(lost, "audit log line")));
+    }
     problems
 }
 

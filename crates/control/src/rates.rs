@@ -6,6 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use weir_exchange::shared::counters::VirtualServerTotals;
 use weir_exchange::shared::live::{LiveTable, LiveVirtualServer};
@@ -47,7 +48,7 @@ pub struct Counts {
 }
 
 /// Rates of a virtual server per second.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Rate {
     /// The time that these are means over.
     seconds: f64,

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::Notify;
 use weir_config::parts::Change;
@@ -41,7 +42,8 @@ struct Reports {
 }
 
 /// The result of one.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "Reload")]
 pub struct Report {
     /// Which it is.
     pub number: u64,
@@ -60,8 +62,9 @@ pub struct Report {
 }
 
 /// How far a reload is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "ReloadState")]
 pub enum State {
     /// It has not begun, or the file is being read and its names resolved.
     Reading,
@@ -74,7 +77,8 @@ pub enum State {
 }
 
 /// A reload that was refused.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "ReloadFailure")]
 pub struct Failure {
     /// When.
     pub time: String,
@@ -158,6 +162,11 @@ impl Reloads {
                 report.reason = Some("weir ends".to_owned());
             }
         }
+    }
+
+    /// The reports that are kept, the newest last.
+    pub fn reports_kept(&self) -> Vec<Report> {
+        self.reports().kept.iter().cloned().collect()
     }
 
     /// The result of a reload; `None`: it was never requested, or too long ago.

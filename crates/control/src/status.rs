@@ -1,12 +1,11 @@
-//! `/status`: the current state of the process, as JSON for people and scripts.
+//! `/v1/status`: the current state of the process, as JSON for people and scripts.
 //!
 //! The numbers are those of `/metrics`, arranged by object, with the reason why a member is down, and with latency
-//! quantiles instead of buckets. `/pools` has parts of the same document.
+//! quantiles instead of buckets. Its parts are resources of their own.
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use certificates::CertificateStatus;
-use packets::PacketPathStatus;
+use schemars::JsonSchema;
 use serde::Serialize;
 use weir_config::snapshot::{Balance, NOBODY, Snapshot, Waf, ranges};
 use weir_core::admin_state::AdminState;
@@ -27,9 +26,26 @@ use crate::time::{monotonic_ms, rfc3339, unix_ms};
 mod certificates;
 mod packets;
 
+pub(crate) use certificates::{CertificateStatus, status as certificate};
+pub(crate) use packets::{PacketPathStatus, packet_path};
+
 /// The whole document.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Status {
+    #[serde(flatten)]
+    process: ProcessStatus,
+    virtual_servers: Vec<VirtualServerStatus>,
+    /// Virtual servers that the configuration has disabled.
+    disabled_virtual_servers: Vec<DisabledStatus>,
+    /// Virtual servers of type fast_l4; `null` without any.
+    packet_path: Option<PacketPathStatus>,
+    pools: Vec<PoolStatus>,
+}
+
+/// The process, its configuration and its logs.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Process")]
+pub(crate) struct ProcessStatus {
     version: &'static str,
     started: String,
     uptime_seconds: u64,
@@ -42,19 +58,14 @@ pub struct Status {
     log: LogStatus,
     socket_failures: u64,
     admin_connections_turned_away: u64,
+    admin_logins_failed: u64,
     worker_panics: u64,
     last_worker_panic: Option<PanicStatus>,
     workers_ended: u64,
-    virtual_servers: Vec<VirtualServerStatus>,
-    /// Virtual servers that the configuration has disabled.
-    disabled_virtual_servers: Vec<DisabledStatus>,
-    /// Virtual servers of type fast_l4; `null` without any.
-    packet_path: Option<PacketPathStatus>,
-    pools: Vec<PoolStatus>,
 }
 
 /// State of configurations.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct ConfigurationStatus {
     /// Tables activated so far: by the start, reloads and changes of names' addresses.
     generation: u64,
@@ -68,28 +79,28 @@ struct ConfigurationStatus {
     waiting: Option<WaitingStatus>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct WaitingStatus {
     /// The time until it becomes active in any case.
     left_ms: u64,
     pools: Vec<WaitingPool>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct WaitingPool {
     name: String,
     /// Those whose first probes have not answered.
     members: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct PanicStatus {
     time: String,
     worker: usize,
     message: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct LogStatus {
     lines: u64,
     lines_dropped: u64,
@@ -98,10 +109,16 @@ struct LogStatus {
     waf_lines: u64,
     waf_lines_dropped: u64,
     waf_lines_not_written: u64,
+    /// Lines of the audit log.
+    audit_lines: u64,
+    audit_lines_dropped: u64,
+    audit_lines_not_written: u64,
 }
 
-#[derive(Debug, Serialize)]
-struct VirtualServerStatus {
+/// A virtual server.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "VirtualServer")]
+pub(crate) struct VirtualServerStatus {
     name: String,
     r#type: &'static str,
     listen: Vec<String>,
@@ -129,7 +146,7 @@ struct VirtualServerStatus {
 }
 
 /// A virtual server that does not serve.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct DisabledStatus {
     name: String,
     r#type: &'static str,
@@ -138,7 +155,7 @@ struct DisabledStatus {
 }
 
 /// Results of the web application firewall.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct WafStatus {
     /// The mode, unless a policy sets another: `off`, `detect` or `block`.
     mode: &'static str,
@@ -149,7 +166,7 @@ struct WafStatus {
 }
 
 /// Traffic of a virtual server.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Traffic {
     /// The virtual servers that its rules hand requests to.
     hands_over_to: Vec<String>,
@@ -166,7 +183,8 @@ struct Traffic {
 }
 
 /// A pool and its members.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Pool")]
 pub(crate) struct PoolStatus {
     name: String,
     balance: &'static str,
@@ -181,7 +199,8 @@ pub(crate) struct PoolStatus {
 }
 
 /// A member and its monitors.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Member")]
 pub(crate) struct MemberStatus {
     address: String,
     name: Option<String>,
@@ -213,7 +232,7 @@ pub(crate) struct MemberStatus {
 }
 
 /// Whether passive marking keeps traffic from a member.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Ejected {
     /// Until it lets traffic through again.
     ejected_for_ms: Option<u64>,
@@ -233,7 +252,7 @@ impl Ejected {
 }
 
 /// Datagrams of a virtual server of type udp.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Datagrams {
     received: u64,
     sent: u64,
@@ -244,7 +263,7 @@ struct Datagrams {
 }
 
 /// Connections of a virtual server of type tcp, or sessions of type udp, by how they ended.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Relayed {
     complete: u64,
     client_abort: u64,
@@ -259,8 +278,10 @@ struct Relayed {
     stopped: u64,
 }
 
-#[derive(Debug, Serialize)]
-struct MonitorStatus {
+/// The last results of a monitor.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Monitor")]
+pub(crate) struct MonitorStatus {
     r#type: &'static str,
     state: &'static str,
     passes: u64,
@@ -272,7 +293,7 @@ struct MonitorStatus {
 }
 
 /// Responses by class of their status.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Classes {
     #[serde(rename = "1xx")]
     informational: u64,
@@ -287,7 +308,7 @@ struct Classes {
 }
 
 /// A latency distribution since the start; `null` where there is nothing yet.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
 struct Latency {
     count: u64,
     mean_ms: Option<f64>,
@@ -300,48 +321,60 @@ impl Status {
     /// The status now.
     pub fn of(observed: &Observed) -> Self {
         let table = observed.table();
-        let workers = observed.workers.totals();
-        let now = unix_ms();
-        let reloads = &observed.reloads;
         Self {
-            version: env!("CARGO_PKG_VERSION"),
-            started: rfc3339(observed.started_unix_ms),
-            uptime_seconds: now.saturating_sub(observed.started_unix_ms) / 1_000,
-            problems: problems(observed),
-            starting: observed.starting.load(Relaxed),
-            draining: observed.draining.load(Relaxed),
-            workers: table.workers(),
-            configuration: ConfigurationStatus {
-                generation: table.generation,
-                in_force_since: rfc3339(reloads.last_success_unix_ms.load(Relaxed)),
-                last_reload_successful: reloads.last_succeeded.load(Relaxed),
-                reloads: reloads.succeeded.load(Relaxed),
-                reloads_failed: reloads.failed.load(Relaxed),
-                last_reload_failure: reloads.last_failure(),
-                waiting: observed.waiting().map(|waiting| WaitingStatus::of(&waiting, observed)),
-            },
-            log: LogStatus {
-                lines: observed.logs.access.lines_written.load(Relaxed),
-                lines_dropped: workers.log_lines_dropped,
-                lines_not_written: observed.logs.access.lines_lost.load(Relaxed),
-                waf_lines: observed.logs.waf.lines_written.load(Relaxed),
-                waf_lines_dropped: workers.waf_log_lines_dropped,
-                waf_lines_not_written: observed.logs.waf.lines_lost.load(Relaxed),
-            },
-            socket_failures: workers.socket_failures,
-            admin_connections_turned_away: observed.admin_turned_away.load(Relaxed),
-            worker_panics: workers.panics,
-            last_worker_panic: observed.last_panic().map(|panic| PanicStatus {
-                time: rfc3339(panic.unix_ms),
-                worker: panic.worker,
-                message: panic.message,
-            }),
-            workers_ended: observed.workers_ended.load(Relaxed),
+            process: process(observed),
             virtual_servers: virtual_servers(&table, &observed.rates),
             disabled_virtual_servers: disabled(&table),
-            packet_path: packets::packet_path(&table, observed),
+            packet_path: packet_path(&table, observed),
             pools: pools(&table, &observed.monitors),
         }
+    }
+}
+
+/// The process as a whole.
+pub(crate) fn process(observed: &Observed) -> ProcessStatus {
+    let table = observed.table();
+    let workers = observed.workers.totals();
+    let now = unix_ms();
+    let reloads = &observed.reloads;
+    ProcessStatus {
+        version: env!("CARGO_PKG_VERSION"),
+        started: rfc3339(observed.started_unix_ms),
+        uptime_seconds: now.saturating_sub(observed.started_unix_ms) / 1_000,
+        problems: problems(observed),
+        starting: observed.starting.load(Relaxed),
+        draining: observed.draining.load(Relaxed),
+        workers: table.workers(),
+        configuration: ConfigurationStatus {
+            generation: table.generation,
+            in_force_since: rfc3339(reloads.last_success_unix_ms.load(Relaxed)),
+            last_reload_successful: reloads.last_succeeded.load(Relaxed),
+            reloads: reloads.succeeded.load(Relaxed),
+            reloads_failed: reloads.failed.load(Relaxed),
+            last_reload_failure: reloads.last_failure(),
+            waiting: observed.waiting().map(|waiting| WaitingStatus::of(&waiting, observed)),
+        },
+        log: LogStatus {
+            lines: observed.logs.access.lines_written.load(Relaxed),
+            lines_dropped: workers.log_lines_dropped,
+            lines_not_written: observed.logs.access.lines_lost.load(Relaxed),
+            waf_lines: observed.logs.waf.lines_written.load(Relaxed),
+            waf_lines_dropped: workers.waf_log_lines_dropped,
+            waf_lines_not_written: observed.logs.waf.lines_lost.load(Relaxed),
+            audit_lines: observed.logs.audit.lines_written.load(Relaxed),
+            audit_lines_dropped: observed.admin.audit.dropped(),
+            audit_lines_not_written: observed.logs.audit.lines_lost.load(Relaxed),
+        },
+        socket_failures: workers.socket_failures,
+        admin_connections_turned_away: observed.admin.turned_away.load(Relaxed),
+        admin_logins_failed: observed.admin.logins_failed.load(Relaxed),
+        worker_panics: workers.panics,
+        last_worker_panic: observed.last_panic().map(|panic| PanicStatus {
+            time: rfc3339(panic.unix_ms),
+            worker: panic.worker,
+            message: panic.message,
+        }),
+        workers_ended: observed.workers_ended.load(Relaxed),
     }
 }
 
@@ -377,7 +410,8 @@ fn virtual_servers(table: &LiveTable, rates: &Rates) -> Vec<VirtualServerStatus>
         .collect()
 }
 
-fn virtual_server(
+/// A virtual server; `index`: its place in the configuration.
+pub(crate) fn virtual_server(
     snapshot: &Snapshot,
     index: usize,
     live: &LiveVirtualServer,
@@ -583,7 +617,7 @@ pub(crate) fn member(
     }
 }
 
-fn monitor(report: MonitorReport) -> MonitorStatus {
+pub(crate) fn monitor(report: MonitorReport) -> MonitorStatus {
     MonitorStatus {
         r#type: report.kind,
         state: report.health.as_str(),

@@ -259,7 +259,7 @@ impl Supervisor {
         let observed = Arc::new(Observed::new(
             Arc::clone(&table),
             Arc::clone(data_plane.counters()),
-            logs.counters(),
+            logs.view(),
             monitors.board(),
             (ocsp.counters(), token_keys.counters()),
             packets.board(),
@@ -466,7 +466,7 @@ impl Supervisor {
     /// Moves the admin listeners to the addresses of the active configuration. If one cannot be bound, none is removed: a
     /// remaining one may be the only one that its users know.
     async fn move_admins(&mut self) {
-        let wanted = self.table.snapshot.admin_listen.clone();
+        let wanted = self.table.snapshot.admin.listen.clone();
         let mut are_all_there = true;
         for address in &wanted {
             if self.admins.iter().any(|(asked, _)| asked == address) {
@@ -523,7 +523,7 @@ async fn open_outlets(
             .map_err(Error::System)?;
     }
     let mut admins = Vec::new();
-    for address in &observed.table().snapshot.admin_listen {
+    for address in &observed.table().snapshot.admin.listen {
         let admin = Admin::start(address, Arc::clone(observed), events.clone()).await;
         let admin = admin.map_err(|error| Error::Admin(address.clone(), error))?;
         admins.push((address.clone(), admin));

@@ -12,6 +12,7 @@ use weir_waf::body::Limits;
 use weir_waf::inspection::CommonTexts;
 use weir_waf::plan::{Files, RuleSet, Settings, View};
 
+use crate::logs::LogsView;
 use crate::monitors::Board;
 use crate::observed::Observed;
 use crate::overlay::changes::Changes;
@@ -90,9 +91,13 @@ impl Files for Rules {
 }
 
 fn observed_of(snapshot: Arc<Snapshot>, workers: usize) -> Observed {
+    observed_with_logs(snapshot, workers, LogsView::default())
+}
+
+/// A view of a process with this configuration, whose audit log goes there.
+pub fn observed_with_logs(snapshot: Arc<Snapshot>, workers: usize, logs: LogsView) -> Observed {
     let table = LiveTable::build(snapshot, None, workers, &outside());
     let counters = Arc::new(PerWorker::new(workers));
-    let logs = Arc::default();
     let board = Board::default();
     let packets = crate::packets::Board::default();
     let changes = Changes::open(std::path::Path::new("/nonexistent")).expect("no versions");

@@ -11,6 +11,8 @@ pub enum Log {
     Access,
     /// The log of the web application firewall.
     Waf,
+    /// The audit log, whose lines the control plane writes.
+    Audit,
 }
 
 /// Finished lines of one log and one worker.

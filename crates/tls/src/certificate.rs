@@ -41,6 +41,20 @@ pub fn details(certificate: &CertificateDer<'_>) -> Details {
     Details { serial: serial(found.raw_serial()), fingerprint, names: names.collect() }
 }
 
+/// Names of the holder of a certificate: the common names of its subject, and its alternative names except addresses.
+pub fn holder_names(certificate: &CertificateDer<'_>) -> Vec<String> {
+    let mut names: Vec<String> = match X509Certificate::from_der(certificate) {
+        Ok((_, found)) => {
+            let common = found.subject().iter_common_name();
+            common.filter_map(|name| name.as_str().ok().map(str::to_owned)).collect()
+        }
+        Err(_) => Vec::new(),
+    };
+    let others = details(certificate).names.into_iter();
+    names.extend(others.filter(|(kind, _)| *kind != AlternativeName::Ip).map(|(_, name)| name));
+    names
+}
+
 /// Without the byte that only says that the number is positive.
 fn serial(bytes: &[u8]) -> String {
     match bytes {

@@ -56,13 +56,13 @@ struct Filter {
 #[command(after_help = "Examples:\n  \
                         weir l4 flows\n  \
                         weir l4 flows --virtual-server shop --member 10.0.0.11\n  \
-                        weir l4 flows --max 100000 --json | jq '.flows | length'")]
+                        weir l4 flows --max 100000 --json | jq '.items | length'")]
 struct ListArguments {
     #[command(flatten)]
     filter: Filter,
 
     /// Most flows to list
-    #[arg(long, value_name = "NUMBER", default_value_t = 1_000)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max: u32,
 
     #[command(flatten)]
@@ -75,7 +75,8 @@ struct ListArguments {
 
 /// End flows; both ends of TCP flows get a reset
 ///
-/// Needs the unix socket of the admin listener. One call ends at most 65,536 flows: repeat it until it prints 0.
+/// Needs the unix socket of the admin listener, or a token with the role operate. One call ends at most 65,536 flows:
+/// repeat it until it prints 0.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir l4 end --client 192.0.2.7\n  \
@@ -137,7 +138,7 @@ impl Filter {
 
 fn list(arguments: &ListArguments, paint: Paint) -> Result<String, Error> {
     let client = arguments.connection.client()?;
-    let mut path = format!("/l4/flows?max={}", arguments.max);
+    let mut path = format!("/v1/l4/flows?limit={}", arguments.max);
     for (key, value) in arguments.filter.pairs() {
         path += &format!("&{key}={}", segment(&value));
     }
@@ -162,12 +163,12 @@ fn render(flows: &Flows, paint: Paint) -> String {
         ("bytes in", Side::Right),
         ("bytes out", Side::Right),
     ]);
-    for flow in &flows.flows {
+    for flow in &flows.items {
         table.row(Tone::Plain, cells(flow));
     }
     let mut text = table.render(paint, "");
     let more = if flows.more { ", and perhaps more: see --max" } else { "" };
-    text += &format!("{}{more}\n", counted(flows.flows.len() as u64, "flow"));
+    text += &format!("{}{more}\n", counted(flows.items.len() as u64, "flow"));
     text
 }
 
@@ -201,7 +202,7 @@ fn end(arguments: &EndArguments) -> Result<String, Error> {
     if arguments.all {
         wanted.insert("all".into(), json!(true));
     }
-    let document = client.post("/l4/flows/end", &Value::Object(wanted))?;
+    let document = client.post("/v1/l4/flows/end", &Value::Object(wanted))?;
     let ended: EndedFlows = client.read(&document)?;
     Ok(format!("{} ended, {} sent\n", counted(ended.flows, "flow"), counted(ended.resets, "reset")))
 }
@@ -249,7 +250,7 @@ mod tests {
     fn flows_are_a_table() {
         let flows: Flows = serde_json::from_value(json!({
             "more": true,
-            "flows": [{
+            "items": [{
                 "protocol": 6, "virtual_server": "shop", "client": "192.0.2.7:40000",
                 "destination": "203.0.113.1:80", "member": "10.0.0.11:8080", "state": "open",
                 "age_seconds": 61, "idle_seconds": 0, "bytes_in": 1_204, "bytes_out": 9,

@@ -4,20 +4,23 @@
 mod admin;
 mod bench;
 mod check;
+mod completion;
 mod demo;
 mod l4;
+mod man;
 mod member;
 mod output;
 mod pool;
 mod reload;
 mod run;
 mod status;
+mod token;
 mod values;
 mod waf;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// Weirgate, an Application Delivery Controller: load balancer, TLS and web application firewall in one program.
 #[derive(Debug, Parser)]
@@ -50,10 +53,13 @@ enum Command {
     Pool(pool::Arguments),
     Member(member::Arguments),
     Reload(reload::Arguments),
+    Token(token::Arguments),
     L4(l4::Arguments),
     Waf(waf::Arguments),
     Demo(demo::Arguments),
     Bench(bench::Arguments),
+    Completion(completion::Arguments),
+    Man(man::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -66,10 +72,13 @@ fn main() -> ExitCode {
         Command::Pool(arguments) => pool::run(&arguments),
         Command::Member(arguments) => member::run(&arguments),
         Command::Reload(arguments) => reload::run(&arguments),
+        Command::Token(arguments) => token::run(&arguments),
         Command::L4(arguments) => l4::run(&arguments),
         Command::Waf(arguments) => waf::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Completion(arguments) => completion::run(&arguments, CommandLine::command()),
+        Command::Man(arguments) => man::run(&arguments, CommandLine::command()),
     }
 }
 
@@ -78,6 +87,11 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
+
+    #[test]
+    fn the_arguments_of_all_commands_are_sound() {
+        CommandLine::command().debug_assert();
+    }
 
     /// The record of a benchmark reads these lines.
     #[test]

@@ -34,7 +34,7 @@ const IDLE_LOOKS: u32 = 2;
 /// Open requests are never cut. The change applies from the next request on. It survives reloads, and ends when weir
 /// exits or the member leaves its pool. For a permanent change, edit the configuration.
 ///
-/// Needs the unix socket of the admin listener, because TCP is read-only.
+/// Needs the unix socket of the admin listener, or a token with the role operate.
 ///
 /// Exit status: 0 done; 1 weir refused, or the pool or member is unknown; 2 wrong usage; 3 weir cannot be reached; 4
 /// requests were still open at the end of --wait.
@@ -116,13 +116,14 @@ fn change(arguments: &Arguments, place: &[String], action: Action) -> Result<Exi
     let wanted = serde_json::json!({ "state": action.state() });
     let (document, changed) = match place {
         [pool, address] => {
-            let document = client.post(&path_of(pool, address), &wanted)?;
+            let document = client.put(&state_of(&path_of(pool, address)), &wanted)?;
             let changed = vec![client.read::<Changed>(&document)?];
             (document, changed)
         }
         _ => {
             let address = place.first().map_or("", String::as_str);
-            let document = client.post(&format!("/members/{}", segment(address)), &wanted)?;
+            let document =
+                client.put(&state_of(&format!("/v1/members/{}", segment(address))), &wanted)?;
             let changed = client.read::<ChangedAll>(&document)?.members;
             (document, changed)
         }
@@ -150,7 +151,11 @@ fn change(arguments: &Arguments, place: &[String], action: Action) -> Result<Exi
 }
 
 fn path_of(pool: &str, address: &str) -> String {
-    format!("/pools/{}/members/{}", segment(pool), segment(address))
+    format!("/v1/pools/{}/members/{}", segment(pool), segment(address))
+}
+
+fn state_of(path: &str) -> String {
+    format!("{path}/state")
 }
 
 /// The result: `web/10.0.0.11:80 is drained: it gets nothing new; 3 requests under way`.

@@ -48,12 +48,12 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
     let client = arguments.connection.client()?;
     let (document, text) = match &arguments.pool {
         None => {
-            let document = client.get("/pools")?;
-            let text = overview(&client.read::<Pools>(&document)?.pools, paint);
+            let document = client.list("/v1/pools")?;
+            let text = overview(&client.read::<Pools>(&document)?.items, paint);
             (document, text)
         }
         Some(pool) => {
-            let document = client.get(&format!("/pools/{}", segment(pool)))?;
+            let document = client.get(&format!("/v1/pools/{}", segment(pool)))?;
             let text = detail(&client.read(&document)?, paint);
             (document, text)
         }

@@ -36,7 +36,7 @@ const CHANGES_SHOWN_MAX: usize = 50;
 /// Files named in the configuration (certificates, rules, pages) are read again as well; the list of changes does not
 /// include them.
 ///
-/// Needs the unix socket of the admin listener. SIGHUP does the same without an answer.
+/// Needs the unix socket of the admin listener, or a token with the role operate. SIGHUP does the same without an answer.
 ///
 /// Exit status: 0 in effect; 1 refused; 2 wrong usage; 3 weir cannot be reached; 4 still waiting for first probes at the
 /// end of --wait.
@@ -93,11 +93,11 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 fn reload(arguments: &Arguments) -> Result<ExitCode, Error> {
     let client = arguments.connection.client()?;
-    let asked: Asked = client.read(&client.post("/reload", &serde_json::json!({}))?)?;
+    let asked: Asked = client.read(&client.post("/v1/reload", &serde_json::json!({}))?)?;
     let began = Instant::now();
     let mut told_at = began;
     loop {
-        let document = client.get(&format!("/reloads/{}", asked.number))?;
+        let document = client.get(&format!("/v1/reloads/{}", asked.number))?;
         let report: Report = client.read(&document)?;
         let is_over = matches!(report.state, State::InForce | State::Refused);
         let is_late = arguments.wait.is_some_and(|wait| began.elapsed() >= wait);

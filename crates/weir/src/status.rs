@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
     let client = arguments.connection.client()?;
-    let document = client.get("/status")?;
+    let document = client.get("/v1/status")?;
     // An unreadable status is an error in both forms.
     let status: Status = client.read(&document)?;
     if arguments.json {

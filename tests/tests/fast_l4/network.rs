@@ -242,7 +242,7 @@ impl Network {
         serde_json::from_str(&self.command(&["status", "--json"])).expect("a status")
     }
 
-    /// The `/status` entry of a virtual server of the packet path.
+    /// The `/v1/status` entry of a virtual server of the packet path.
     #[track_caller]
     pub fn server(&self, name: &str) -> Value {
         let status = self.status();
@@ -255,7 +255,7 @@ impl Network {
     pub fn flows(&self, words: &[&str]) -> Vec<Value> {
         let words = [&["l4", "flows", "--json"], words].concat();
         let listed: Value = serde_json::from_str(&self.command(&words)).expect("flows");
-        listed["flows"].as_array().expect("a list").clone()
+        listed["items"].as_array().expect("a list").clone()
     }
 
     pub fn detach(&self) -> String {

@@ -239,7 +239,7 @@ fn status_and_check_show_the_way() {
     let mut bed = Bed::new();
     let proxy = bed.start();
     let status: serde_json::Value =
-        serde_json::from_str(&proxy.admin_get("/status")).expect("JSON");
+        serde_json::from_str(&proxy.admin_get("/v1/status")).expect("JSON");
     let of = |name: &str| {
         let servers = status["virtual_servers"].as_array().expect("a list");
         servers.iter().find(|it| it["name"] == name).expect("it is there").clone()

@@ -141,7 +141,7 @@ fn a_refused_path_is_answered_logged_and_counted() {
     let count = |name: &str| proxy.metric(name, &["\"main\""]);
     assert_eq!(count("weir_virtual_server_requests_path_refused_total"), 12.0);
     assert_eq!(count("weir_virtual_server_requests_malformed_total"), 1.0);
-    let status = proxy.admin_get("/status");
+    let status = proxy.admin_get("/v1/status");
     assert!(status.contains("\"requests_path_refused\": 12"), "{status}");
     weir_tests::eventually("all is logged", weir_tests::STEP_TIMEOUT, || {
         let output = proxy.process().output();

@@ -14,6 +14,8 @@ section! {
         optional access: AccessLog;
         /// Findings of the web application firewall.
         optional waf: WafLog;
+        /// Changes requested over the admin listeners.
+        optional audit: AuditLog;
     }
     later []
 }
@@ -25,6 +27,15 @@ section! {
         default to: LogPath = LogPath::Stdout;
         /// The format of a line: a word, or your own format: `{ json: [ time, client, status ] }`, `{ text: "${client} ${status}" }`.
         default format: LogFormatOr = LogFormatOr::Word(AccessLogFormat::Json);
+    }
+    later []
+}
+
+section! {
+    /// The audit log: one JSON line for each change that was requested over the admin listeners, done or refused, with its user. Without this section the lines go to the events on standard error.
+    AuditLog at "log.audit" {
+        /// `stdout`, a file, or a syslog server, as for `log.access.to`.
+        required to: LogPath;
     }
     later []
 }

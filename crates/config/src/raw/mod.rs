@@ -3,6 +3,7 @@
 //! Doc comments here are the text of the reference in `docs/configuration.md` and of the JSON
 //! Schema. What a section alone cannot know (does the pool exist?) is checked in `validate`.
 
+pub(crate) mod admin;
 pub(crate) mod authentication;
 mod balance;
 pub(crate) mod checks;
@@ -28,7 +29,6 @@ use std::path::PathBuf;
 pub(crate) use balance::{Balance, BalanceOr};
 pub(crate) use log::{AccessLogFormat, Log};
 
-use crate::address::{AdminName, ListenAddress};
 use crate::decode::{Named, NamedItem, OneOrMany, Section as _, Spanned};
 use crate::destination::ListenOn;
 use crate::profile::ProfileOr;
@@ -87,8 +87,8 @@ pub(crate) type Port = Whole<u16, 1, 65_535>;
 section! {
     /// The whole file.
     File at "" {
-        /// The admin listener: metrics and status.
-        optional admin: Admin;
+        /// The admin listeners: the API, metrics and users.
+        optional admin: admin::Admin;
         /// Threads and draining.
         optional data_plane: DataPlane;
         /// First probes of members at a start or reload.
@@ -143,17 +143,6 @@ impl File {
         }
         self
     }
-}
-
-section! {
-    /// The admin listeners, for operators. Clients of virtual servers cannot reach them.
-    Admin at "admin" {
-        /// One or several addresses that serve `/metrics` and `/status`. A unix socket also serves `weir member`, which changes the state of members; a TCP address is read-only, for example for Prometheus. Use loopback or a unix socket: everyone with access can read everything.
-        required listen: OneOrMany<crate::decode::Spanned<ListenAddress>>;
-        /// One or several host names that are allowed in the `Host` field over TCP, in addition to addresses and `localhost`. Other names get 421: otherwise a web page could point its own name at this address (DNS rebinding). Default: none.
-        optional host_names: OneOrMany<crate::decode::Spanned<AdminName>>;
-    }
-    later []
 }
 
 section! {

@@ -67,7 +67,7 @@ section! {
     PacketPath at "packet_path" {
         /// Network interfaces whose packets are processed. `auto`: all interfaces that are up and have an IP address and a hardware address.
         default interfaces: WordOr<Auto, Vec<Spanned<InterfaceName>>> = WordOr::Word(Auto);
-        /// The forwarding paths to try, best first. weir names the path of each virtual server at the start, at reloads, in `weir check --explain` and in `/status`.
+        /// The forwarding paths to try, best first. weir names the path of each virtual server at the start, at reloads, in `weir check --explain` and in `/v1/status`.
         default rungs: Rungs = Rungs(vec![Rung::Xdp, Rung::Tcx, Rung::Proxy]);
         /// Distinguishes several instances on one host: programs and tables are kept under `/sys/fs/bpf/weirgate/NAME`.
         default name: PathName = PathName("weir".into());

@@ -23,6 +23,8 @@ pub(super) fn settings(file: &raw::File, directory: &Path, context: &mut Context
     let access_to = log_target(&access.to, directory, context);
     let waf = section.waf.as_ref().and_then(|waf| waf.to.as_ref());
     let waf_to = waf.map(|to| log_target(to, directory, context));
+    let audit = section.audit.as_ref().and_then(|audit| audit.to.as_ref());
+    let audit_to = audit.map(|to| log_target(to, directory, context));
     let (access_format, given_format) = match &access.format.value {
         LogFormatOr::Word(AccessLogFormat::Json) => (AccessFormat::Json, None),
         LogFormatOr::Word(AccessLogFormat::Combined) => (AccessFormat::Combined, None),
@@ -34,6 +36,7 @@ pub(super) fn settings(file: &raw::File, directory: &Path, context: &mut Context
         given_format,
         waf_to: waf_to.unwrap_or_else(|| access_to.clone()),
         access_to,
+        audit_to,
     }
 }
 

@@ -1,5 +1,6 @@
 //! From the raw types to the valid model: checks across sections.
 
+mod admin;
 mod authentication;
 mod certificate_folder;
 mod compiler;
@@ -52,14 +53,13 @@ use compiler::compiler;
 use names::by_name;
 use policies::Policies;
 
-use crate::address::AdminName;
 use crate::config::{Config, ConfiguredMember};
-use crate::decode::{Context, NamedItem, Spanned, or_absent};
+use crate::decode::{Context, NamedItem, or_absent};
 use crate::parts::Parts;
 use crate::raw;
 use crate::scalar::Whole;
 use crate::snapshot::{
-    Address, AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Persistence, Pool, Snapshot,
+    AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Persistence, Pool, Snapshot,
 };
 
 /// Checks everything that is there, also when the decoder has reported errors: a user wants all of
@@ -98,10 +98,7 @@ pub(crate) fn validate(
     };
     refuse_own_fallbacks(&models, &followed.persistence, (pools, persistence), context);
     let mut servers = profiles.servers(pools, (&models, &members), tls, (file, directory));
-    let admin = file.admin.as_ref();
-    let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));
-    let admin_host_names =
-        admin.map_or_else(Vec::new, |admin| admin_host_names(admin, &admin_listen, context));
+    let admin = file.admin.as_ref().map(|admin| servers.admin(&admin.value, context));
     let (virtual_servers, disabled) = servers.all(file, &mut followed, context);
     let (packets, zone) = (servers.packets(file, context), time_zone::read(file, context));
     let (log, used) = (log::settings(file, directory, context), servers.used());
@@ -119,8 +116,7 @@ pub(crate) fn validate(
     path_texts::warn(&compiler.notes.path_conditions, &path_forms, context);
     warn_of_unused("authentication", authentication, &authentication::used(&compiler), context);
     let template = Snapshot {
-        admin_listen,
-        admin_host_names,
+        admin: admin.unwrap_or_default(),
         data_plane: data_plane(file),
         first_probes: first_probes(file),
         log,
@@ -245,19 +241,6 @@ fn refuse_circles<T>(
 
 fn named<T>(map: Option<&crate::decode::Named<T>>) -> &[NamedItem<T>] {
     map.map_or(&[], |map| &map.0)
-}
-
-/// The host names of the admin listener.
-fn admin_host_names(admin: &raw::Admin, listen: &[Address], context: &mut Context) -> Vec<String> {
-    let Some(names) = &admin.host_names else {
-        return Vec::new();
-    };
-    if !listen.is_empty() && listen.iter().all(|address| matches!(address, Address::Unix(_))) {
-        let message = "`host_names` has no effect: over a unix socket any name will do";
-        context.warning_help(names.span, message, "remove it, or listen on an IP address as well");
-    }
-    let bare = |name: &Spanned<AdminName>| name.value.0.trim_end_matches('.').to_owned();
-    names.value.0.iter().map(bare).collect()
 }
 
 fn data_plane(file: &raw::File) -> DataPlaneSettings {

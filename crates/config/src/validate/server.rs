@@ -61,7 +61,7 @@ pub(super) struct Servers<'a> {
     profiles_used: Used,
     compression: CompressionProfiles<'a>,
     waf: WafProfiles<'a>,
-    tls: TlsProfiles<'a>,
+    pub(super) tls: TlsProfiles<'a>,
     tcp: TcpProfiles<'a>,
     udp: UdpProfiles<'a>,
     /// Pools that requests come to.
@@ -121,16 +121,6 @@ impl<'a> Servers<'a> {
             udp: self.udp.used,
             fast_l4: self.packets.used,
         }
-    }
-
-    /// Claims the admin listener's addresses.
-    pub fn admin(&mut self, admin: &raw::Admin, context: &mut Context) -> Vec<Address> {
-        let listen = admin.listen.as_ref().map_or(&[][..], |listen| &listen.0);
-        for address in listen {
-            let point = address.0.clone().into();
-            self.listeners.claim("the admin listener", &point, address.span, context);
-        }
-        listen.iter().map(|address| address.0.clone()).collect()
     }
 
     /// All virtual servers, `None` for an unsound one, and those that do not serve.

@@ -1,5 +1,6 @@
 //! Findings about faulty configurations: place, message, and help.
 
+mod admin;
 mod keys_and_values;
 mod monitors;
 mod names;

@@ -1,83 +1,104 @@
-//! `/l4/flows`: the flows of the packet path.
-//!
-//! | request | answer |
-//! |---|---|
-//! | `GET /l4/flows?virtual_server=NAME&member=ADDRESS&client=IP&max=NUMBER` | `{"flows": […], "more": false}` |
-//! | `POST /l4/flows/end` | 200 with [`EndedStatus`] |
-//!
-//! The body of a POST selects the flows: `{"client": "192.0.2.7"}`, with the same keys as the query; `{"all": true}` for
-//! all of them. A missing key matches any value. Like all changes it is accepted over a unix socket only.
+//! The flows of the packet path.
 
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 
-use axum::body::Body;
-use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use axum::{Extension, Router};
+use axum::http::StatusCode;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+use weir_config::snapshot::Role;
 use weir_packet::{End, Flow, FlowFilter, FlowState};
 
-use super::pools::{may_change, read_body};
+use super::Context;
+use super::answer::Answer;
+use super::ask::{Ask, Kind, Parameter};
 use super::problem::Problem;
-use super::{Context, Peer, json};
+use super::route::{Handled, Route};
 use crate::packets::{Flows, LISTED_FLOWS_MAX, member_label};
 
-/// Flows in a list without `max`.
-const LISTED_FLOWS_DEFAULT: usize = 1_000;
+/// Flows in a list without `limit`.
+const LISTED_FLOWS_DEFAULT: u64 = 1_000;
 
-pub(super) fn routes() -> Router<Context> {
-    Router::new().route("/l4/flows", get(list)).route("/l4/flows/end", post(end))
+const LIMIT: Parameter = Parameter {
+    name: "limit",
+    kind: Kind::Number { max: LISTED_FLOWS_MAX as u64, default: LISTED_FLOWS_DEFAULT },
+    summary: "Most flows in the list",
+};
+
+const PARAMETERS: &[Parameter] = &[
+    LIMIT,
+    Parameter { name: "virtual_server", kind: Kind::Text, summary: "Only flows of this one" },
+    Parameter {
+        name: "member",
+        kind: Kind::Text,
+        summary: "Only flows to this member: an address, with or without its port",
+    },
+    Parameter { name: "client", kind: Kind::Ip, summary: "Only flows of this client" },
+];
+
+pub(super) fn routes() -> Vec<Route> {
+    const STATUSES: &[StatusCode] = &[StatusCode::NOT_FOUND, StatusCode::SERVICE_UNAVAILABLE];
+    vec![
+        Route::get_later(
+            "/v1/l4/flows",
+            "listFlows",
+            "Flows of virtual servers of type fast_l4",
+            list,
+        )
+        .query(PARAMETERS)
+        .statuses(STATUSES)
+        .answers::<Listed>(),
+        Route::get_later("/v1/l4/flows/end", "endFlows", "Ends flows", end)
+            .post()
+            .role(Role::Operate)
+            .takes::<Wanted>()
+            .statuses(STATUSES)
+            .answers::<EndedStatus>(),
+    ]
 }
 
-/// Which flows are meant.
-#[derive(Debug, Default, Deserialize)]
+/// Which flows are meant. A missing key matches any value.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "FlowsToEnd")]
 struct Wanted {
     virtual_server: Option<String>,
+    /// An address, with or without its port.
     member: Option<String>,
     client: Option<IpAddr>,
-    max: Option<usize>,
+    /// All flows; without other keys.
     #[serde(default)]
     all: bool,
 }
 
 impl Wanted {
-    fn of_query(query: &str) -> Result<Self, Problem> {
-        let mut wanted = Self::default();
-        for (key, value) in form_urlencoded::parse(query.as_bytes()) {
-            let wrong = |_| Problem::bad_query(format_args!("`{key}` has an invalid value"));
-            match &*key {
-                "virtual_server" => wanted.virtual_server = Some(value.into_owned()),
-                "member" => wanted.member = Some(value.into_owned()),
-                "client" => wanted.client = Some(value.parse().map_err(|_| wrong(()))?),
-                "max" => wanted.max = Some(value.parse().map_err(|_| wrong(()))?),
-                other => return Err(Problem::bad_query(format_args!("there is no `{other}`"))),
-            }
+    fn of_query(ask: &Ask) -> Self {
+        Self {
+            virtual_server: ask.query.text("virtual_server").map(str::to_owned),
+            member: ask.query.text("member").map(str::to_owned),
+            client: ask.query.ip("client"),
+            all: false,
         }
-        Ok(wanted)
     }
 
-    fn filter(&self) -> Result<FlowFilter, Problem> {
+    fn filter(&self, flows_max: usize) -> Result<FlowFilter, Problem> {
         let mut filter = FlowFilter {
             virtual_server: self.virtual_server.clone(),
             client: self.client,
-            flows_max: self.max.unwrap_or(LISTED_FLOWS_DEFAULT).clamp(1, LISTED_FLOWS_MAX),
+            flows_max,
             ..FlowFilter::default()
         };
-        if let Some(member) = &self.member {
-            match (member.parse::<SocketAddr>(), member.parse::<IpAddr>()) {
-                (Ok(socket), _) => {
-                    filter.member_address = Some(socket.ip());
-                    filter.member_port = Some(socket.port());
-                }
-                (_, Ok(address)) => filter.member_address = Some(address),
-                _ => {
-                    return Err(Problem::bad_query(
-                        "a member is an address, with or without its port",
-                    ));
-                }
+        let Some(member) = &self.member else { return Ok(filter) };
+        match (member.parse::<SocketAddr>(), member.parse::<IpAddr>()) {
+            (Ok(socket), _) => {
+                filter.member_address = Some(socket.ip());
+                filter.member_port = Some(socket.port());
+            }
+            (_, Ok(address)) => filter.member_address = Some(address),
+            _ => {
+                let detail = "a member is an address, with or without its port";
+                return Err(Problem::bad_request(detail));
             }
         }
         Ok(filter)
@@ -89,14 +110,17 @@ impl Wanted {
 }
 
 /// The matching flows.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Flows")]
 struct Listed {
-    flows: Vec<FlowStatus>,
-    /// The list is as long as `max`: there may be more.
+    items: Vec<FlowStatus>,
+    /// The list is as long as `limit`: there may be more.
     more: bool,
 }
 
-#[derive(Debug, Serialize)]
+/// A flow: all packets of a connection.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Flow")]
 struct FlowStatus {
     protocol: u8,
     virtual_server: Option<String>,
@@ -141,64 +165,58 @@ impl FlowStatus {
     }
 }
 
-/// The answer to a POST.
-#[derive(Debug, Serialize)]
+/// Ended flows.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "EndedFlows")]
 struct EndedStatus {
     flows: u64,
     resets: u64,
 }
 
-async fn list(State(context): State<Context>, RawQuery(query): RawQuery) -> Response {
-    let listed = async {
-        let wanted = Wanted::of_query(query.as_deref().unwrap_or_default())?;
-        let filter = wanted.filter()?;
-        let flows_max = filter.flows_max;
-        let flows = flows(&context)?.list(filter).await.map_err(unavailable)?;
-        Ok::<Listed, Problem>(Listed {
+fn list(ask: Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>> {
+    Box::pin(async move {
+        let flows_max = ask.query.number(&LIMIT);
+        let filter = Wanted::of_query(&ask).filter(flows_max)?;
+        let flows = flows(&ask.context)?.list(filter).await.map_err(unavailable)?;
+        Answer::json(&Listed {
             more: flows.len() >= flows_max,
-            flows: flows.into_iter().map(FlowStatus::of).collect(),
+            items: flows.into_iter().map(FlowStatus::of).collect(),
         })
-    };
-    match listed.await {
-        Ok(listed) => json(StatusCode::OK, &listed),
-        Err(problem) => problem.into_response(),
-    }
+    })
 }
 
-async fn end(
-    State(context): State<Context>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let ended = async {
-        may_change(peer, &headers)?;
-        let wanted: Wanted = serde_json::from_slice(&read_body(body).await?)
-            .map_err(|error| Problem::bad_query(format_args!("{error}")))?;
+fn end(ask: Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>> {
+    Box::pin(async move {
+        let wanted: Wanted = ask.document()?;
         if wanted.is_any() != wanted.all {
-            return Err(Problem::bad_query("say which flows end, or `{\"all\": true}`"));
+            let problem = Problem::bad_request("say which flows end, or `{\"all\": true}`");
+            return Err(problem.help("select flows by `virtual_server`, `member` and `client`"));
         }
-        let ended = flows(&context)?.end(wanted.filter()?).await.map_err(unavailable)?;
-        let what = format_args!("ended {} flows, by {peer}", ended.flows);
-        context.events.info("packet path", what);
-        Ok::<EndedStatus, Problem>(EndedStatus { flows: ended.flows, resets: ended.resets })
-    };
-    match ended.await {
-        Ok(ended) => json(StatusCode::OK, &ended),
-        Err(problem) => problem.into_response(),
-    }
+        let filter = wanted.filter(LISTED_FLOWS_DEFAULT as usize)?;
+        let ended = flows(&ask.context)?.end(filter).await.map_err(unavailable)?;
+        let what = format_args!("ended {} flows, by {}", ended.flows, ask.caller);
+        ask.context.events.info("packet path", what);
+        let record = json!({
+            "virtual_server": wanted.virtual_server,
+            "member": wanted.member,
+            "client": wanted.client,
+            "all": wanted.all,
+            "flows_ended": ended.flows,
+        });
+        let status = EndedStatus { flows: ended.flows, resets: ended.resets };
+        Ok(Answer::json(&status)?.change(record))
+    })
 }
 
 fn flows(context: &Context) -> Result<Flows, Problem> {
-    context.observed.flows().ok_or_else(|| Problem {
-        status: StatusCode::NOT_FOUND,
-        error: "no virtual server is served by packets".into(),
-        help: Some("`/status` says under `packet_path` why".into()),
+    context.observed.flows().ok_or_else(|| {
+        Problem::not_found("no virtual server is served by packets")
+            .help("`/v1/packet-path` says why")
     })
 }
 
 fn unavailable(error: String) -> Problem {
-    Problem { status: StatusCode::SERVICE_UNAVAILABLE, error, help: None }
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, error)
 }
 
 #[cfg(test)]
@@ -206,27 +224,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queries() {
-        let filter = |query: &str| match Wanted::of_query(query).and_then(|it| it.filter()) {
-            Ok(filter) => Ok((
-                filter.virtual_server,
-                filter.member_address.map(|it| it.to_string()),
-                filter.member_port,
-                filter.client.map(|it| it.to_string()),
-                filter.flows_max,
-            )),
-            Err(problem) => Err(problem.error),
+    fn members_are_addresses() {
+        let filter = |member: &str| {
+            let wanted = Wanted { member: Some(member.to_owned()), ..Wanted::default() };
+            let filter = wanted.filter(9).map_err(|problem| problem.detail);
+            filter.map(|it| (it.member_address.map(|it| it.to_string()), it.member_port))
         };
-        let text = |text: &str| Some(text.to_owned());
-        assert_eq!(filter(""), Ok((None, None, None, None, LISTED_FLOWS_DEFAULT)));
-        assert_eq!(
-            filter("virtual_server=team%2Fweb&member=%5B%3A%3A1%5D%3A80&client=192.0.2.7&max=9"),
-            Ok((text("team/web"), text("::1"), Some(80), text("192.0.2.7"), 9))
-        );
-        assert_eq!(filter("member=10.0.0.1"), Ok((None, text("10.0.0.1"), None, None, 1_000)));
-        assert_eq!(filter("max=999999999"), Ok((None, None, None, None, LISTED_FLOWS_MAX)));
-        for bad in ["client=a", "max=x", "member=a:1", "other=1"] {
-            assert!(filter(bad).is_err(), "{bad}");
-        }
+        assert_eq!(filter("[::1]:80"), Ok((Some("::1".to_owned()), Some(80))));
+        assert_eq!(filter("10.0.0.1"), Ok((Some("10.0.0.1".to_owned()), None)));
+        assert!(filter("a:1").is_err() && filter("").is_err());
     }
 }

@@ -3,7 +3,7 @@
 //! The owner of a domain can point its name at the address of this listener (DNS rebinding). A page of that domain may
 //! then read all responses, since the browser takes the listener for the page's own server. Such requests have the
 //! domain's name in `Host`, which the page cannot change: over TCP, weir answers for addresses, for `localhost`, and for
-//! the names in `admin.host_names`.
+//! the names in `admin.host_names`; over TLS also for the names in its certificates.
 //!
 //! | status | reason |
 //! |---|---|
@@ -14,14 +14,13 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::Extension;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, Uri, Version, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use weir_config::snapshot::AdminSettings;
 
+use super::Context;
+use super::peer::Peer;
 use super::problem::Problem;
-use super::{Context, Peer};
 
 /// At most one event about refused names in this time.
 const REFUSAL_INTERVAL: Duration = Duration::from_secs(60);
@@ -45,64 +44,32 @@ impl LastRefusal {
     }
 }
 
-/// Lets requests pass that are meant for this listener.
-pub(super) async fn check(
-    State(context): State<Context>,
-    Extension(peer): Extension<Peer>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let table = context.observed.table();
-    let names = &table.snapshot.admin_host_names;
-    let judged = match asked_host(request.version(), request.uri(), request.headers()) {
-        Err(problem) => Err(Refusal::Malformed(problem)),
-        Ok(Some(Host::Name(name))) if peer == Peer::Network && !is_known(&name, names) => {
-            Err(Refusal::Unknown(name))
-        }
-        Ok(_) => Ok(()),
+/// Refuses requests that are not meant for this listener.
+pub(super) fn check(context: &Context, peer: &Peer, request: &Request) -> Result<(), Problem> {
+    let asked = asked_host(request.version(), request.uri(), request.headers());
+    let asked = asked.map_err(|error| {
+        Problem::bad_request(error).help("send one Host field with the address that you connect to")
+    })?;
+    let Some(Host::Name(name)) = asked.filter(|_| matches!(peer, Peer::Network(_))) else {
+        return Ok(());
     };
-    match judged {
-        Ok(()) => next.run(request).await,
-        Err(refusal) => {
-            if let Refusal::Unknown(name) = &refusal
-                && context.last_refusal.is_due()
-            {
-                let what = format_args!(
-                    "was asked for by the name `{name}` and refused: \
-                     if it is meant, put it into admin.host_names"
-                );
-                context.events.warning("admin listener", what);
-            }
-            Problem::from(refusal).into_response()
-        }
+    let table = context.observed.table();
+    if is_known(&name, &table.snapshot.admin, peer.is_secure()) {
+        return Ok(());
     }
-}
-
-/// Why a request is not for this listener.
-#[derive(Debug, PartialEq, Eq)]
-enum Refusal {
-    Malformed(&'static str),
-    Unknown(String),
-}
-
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Malformed(error) => Self {
-                status: StatusCode::BAD_REQUEST,
-                error: error.into(),
-                help: Some("send one Host field with the address that you connect to".into()),
-            },
-            Refusal::Unknown(name) => Self {
-                status: StatusCode::MISDIRECTED_REQUEST,
-                error: format!("the admin listener does not answer for the name `{name}`"),
-                help: Some(format!(
-                    "ask it by its address or as localhost, or put the name into the configuration: \
-                     `admin: {{ host_names: [ {name} ] }}`"
-                )),
-            },
-        }
+    if context.observed.admin.last_refusal.is_due() {
+        let what = format_args!(
+            "was asked for by the name `{name}` and refused: \
+             if it is meant, put it into admin.host_names"
+        );
+        context.events.warning("admin listener", what);
     }
+    let detail = format_args!("the admin listener does not answer for the name `{name}`");
+    let help = format!(
+        "ask it by its address or as localhost, or put the name into the configuration: \
+         `admin: {{ host_names: [ {name} ] }}`"
+    );
+    Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail).help(help))
 }
 
 /// The host that a client has requested.
@@ -172,13 +139,37 @@ fn parse(text: &str) -> Option<Host> {
     Some(Host::Name(name.to_ascii_lowercase()))
 }
 
-fn is_known(name: &str, names: &[String]) -> bool {
-    name == "localhost" || names.iter().any(|known| known == name)
+/// Whether the listener answers for a name. Over TLS, the names of its certificates are its own.
+fn is_known(name: &str, settings: &AdminSettings, is_secure: bool) -> bool {
+    let identities = settings.tls.iter().flat_map(|tls| &tls.identities);
+    let mut certified = identities.flat_map(|identity| &identity.names);
+    name == "localhost"
+        || settings.host_names.iter().any(|known| known == name)
+        || is_secure && certified.any(|known| is_for(known, name))
+}
+
+/// Whether a name of a certificate is for this name.
+fn is_for(certified: &str, name: &str) -> bool {
+    let below = |domain: &str| name.split_once('.').is_some_and(|(_, rest)| rest == domain);
+    certified == name || certified.strip_prefix("*.").is_some_and(below)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_certificates() {
+        for (certified, name, expected) in [
+            ("weir.example", "weir.example", true),
+            ("weir.example", "a.weir.example", false),
+            ("*.weir.example", "a.weir.example", true),
+            ("*.weir.example", "weir.example", false),
+            ("*.weir.example", "a.b.weir.example", false),
+        ] {
+            assert_eq!(is_for(certified, name), expected, "{certified} {name}");
+        }
+    }
 
     #[test]
     fn hosts() {

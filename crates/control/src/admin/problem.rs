@@ -1,61 +1,141 @@
-//! Why a request to the admin listener is not done.
+//! Why a request to the admin listener is not done: problem details (RFC 9457).
 
 use std::fmt;
+use std::time::Duration;
 
-use axum::http::StatusCode;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::json;
+use super::audit::Outcome;
 
 /// Known names that a message about an unknown one lists.
 pub(super) const NAMES_TOLD_MAX: usize = 20;
 
-/// Why a request is not done; as JSON `{"error": "…", "help": "…"}`.
-#[derive(Debug, Serialize)]
+/// The media type.
+pub(super) const MEDIA_TYPE: &str = "application/problem+json";
+
+/// Asks for a token (RFC 6750 section 3).
+const CHALLENGE: &str = "Bearer realm=\"weir\"";
+
+/// Refuses one.
+const CHALLENGE_INVALID: &str = "Bearer realm=\"weir\", error=\"invalid_token\"";
+
+/// Why a request is not done.
+#[derive(Debug)]
 pub(super) struct Problem {
-    #[serde(skip)]
     pub(super) status: StatusCode,
-    pub(super) error: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) detail: String,
     pub(super) help: Option<String>,
+    retry_after: Option<Duration>,
+    challenge: Option<&'static str>,
+    /// For the audit log, where `detail` quotes the request.
+    audited: Option<&'static str>,
+}
+
+/// Problem details (RFC 9457).
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(super) struct Details<'a> {
+    /// Always `about:blank`: the status says which problem it is.
+    r#type: &'static str,
+    /// The phrase of the status.
+    title: &'a str,
+    /// The status.
+    status: u16,
+    /// What is wrong.
+    detail: &'a str,
+    /// How to mend it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<&'a str>,
 }
 
 impl Problem {
-    pub(super) fn bad_request(what: impl fmt::Display) -> Self {
-        Self {
-            status: StatusCode::BAD_REQUEST,
-            error: format!("not a change: {what}"),
-            help: Some(r#"a change looks like this: {"state": "drain"}"#.into()),
-        }
+    pub(super) fn new(status: StatusCode, detail: impl fmt::Display) -> Self {
+        let detail = detail.to_string();
+        Self { status, detail, help: None, retry_after: None, challenge: None, audited: None }
     }
 
-    /// It is not clear which flows are meant.
-    pub(super) fn bad_query(what: impl fmt::Display) -> Self {
-        Self {
-            status: StatusCode::BAD_REQUEST,
-            error: what.to_string(),
-            help: Some("select flows by `virtual_server`, `member` and `client`".into()),
-        }
+    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub(super) fn bad_request(detail: impl fmt::Display) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// The document in the body is wrong. The error may quote a secret in it, so the audit log does not have it.
+    pub(super) fn wrong_document(error: impl fmt::Display) -> Self {
+        let problem = Self::bad_request(format_args!("the document is wrong: {error}"));
+        Self { audited: Some("the document is wrong"), ..problem }
+    }
+
+    pub(super) fn not_found(detail: impl fmt::Display) -> Self {
+        Self::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// Credentials are missing.
+    pub(super) fn unauthenticated(detail: impl fmt::Display) -> Self {
+        let problem = Self::new(StatusCode::UNAUTHORIZED, detail);
+        Self { challenge: Some(CHALLENGE), ..problem }
+    }
+
+    /// Credentials are wrong.
+    pub(super) fn wrong_credentials(detail: impl fmt::Display) -> Self {
+        let problem = Self::new(StatusCode::UNAUTHORIZED, detail);
+        Self { challenge: Some(CHALLENGE_INVALID), ..problem }
+    }
+
+    /// There were too many requests.
+    pub(super) fn too_many(detail: impl fmt::Display, wait: Duration) -> Self {
+        let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, detail);
+        Self { retry_after: Some(wait), ..problem }
     }
 
     /// The requested `name` is not among the `known`.
     pub(super) fn unknown<'a>(
-        what: String,
+        detail: String,
         name: &str,
         known: impl Iterator<Item = &'a str> + Clone,
     ) -> Self {
-        let help = match weir_config::nearest(name, known.clone()) {
-            Some(near) => Some(format!("did you mean `{near}`?")),
-            None => listed(known).map(|names| format!("available: {names}")),
-        };
-        Self { status: StatusCode::NOT_FOUND, error: what, help }
+        let problem = Self::not_found(detail);
+        match weir_config::nearest(name, known.clone()) {
+            Some(near) => problem.help(format!("did you mean `{near}`?")),
+            None => match listed(known) {
+                Some(names) => problem.help(format!("available: {names}")),
+                None => problem,
+            },
+        }
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        json(self.status, &self)
+        let details = Details {
+            r#type: "about:blank",
+            title: self.status.canonical_reason().unwrap_or("Error"),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            help: self.help.as_deref(),
+        };
+        // A struct of texts and a number is always JSON.
+        let mut text = serde_json::to_vec_pretty(&details).unwrap_or_default();
+        text.push(b'\n');
+        let mut response = (self.status, [(CONTENT_TYPE, MEDIA_TYPE)], text).into_response();
+        if let Some(wait) = self.retry_after {
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(challenge) = self.challenge {
+            let value = HeaderValue::from_static(challenge);
+            response.headers_mut().insert(WWW_AUTHENTICATE, value);
+        }
+        let refused = self.audited.map_or(self.detail, str::to_owned);
+        response.extensions_mut().insert(Outcome { change: None, refused: Some(refused) });
+        response
     }
 }
 

@@ -1,56 +1,75 @@
-//! `/reload`: reloads the configuration file, and reports the result.
-//!
-//! | request | answer |
-//! |---|---|
-//! | `POST /reload` | 200 with `{"number": 7}`; over a unix socket only |
-//! | `GET /reloads/7` | 200 with a [`Report`](crate::reloads::Report) |
+//! Reloads the configuration file, and reports the results.
 
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use axum::{Extension, Router};
-use serde::Serialize;
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use weir_config::snapshot::Role;
 
-use super::pools::may_change;
+use super::answer::Answer;
+use super::ask::Ask;
 use super::problem::Problem;
-use super::{Context, Peer, json};
+use super::route::{Handled, Route};
+use crate::reloads::Report;
 
-pub(super) fn routes() -> Router<Context> {
-    Router::new().route("/reload", post(reload)).route("/reloads/{number}", get(report))
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/v1/reload", "reload", "Reads the configuration file again", reload)
+            .post()
+            .role(Role::Operate)
+            .takes::<Nothing>()
+            .answers::<Asked>(),
+        Route::get("/v1/reloads", "listReloads", "The last reloads, the newest last", reports)
+            .answers::<Reports>(),
+        Route::get(
+            "/v1/reloads/{number}",
+            "getReload",
+            "How far a reload is, and its result",
+            report,
+        )
+        .statuses(&[StatusCode::NOT_FOUND])
+        .answers::<Report>(),
+    ]
 }
 
+/// A reload takes no settings.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
 /// The response to a reload request.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ReloadAsked")]
 struct Asked {
     /// Under which its report is found.
     number: u64,
 }
 
-async fn reload(
-    State(Context { observed, events, .. }): State<Context>,
-    Extension(peer): Extension<Peer>,
-    headers: HeaderMap,
-) -> Response {
-    if let Err(problem) = may_change(peer, &headers) {
-        return problem.into_response();
-    }
-    let number = observed.reloads.ask();
-    events.info("configuration", format_args!("is to be read again, says {peer}"));
-    json(StatusCode::OK, &Asked { number })
+/// Reports of the last reloads.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Reloads")]
+struct Reports {
+    items: Vec<Report>,
 }
 
-async fn report(
-    State(Context { observed, .. }): State<Context>,
-    Path(number): Path<u64>,
-) -> Response {
-    match observed.reloads.report(number) {
-        Some(report) => json(StatusCode::OK, &report),
-        None => Problem {
-            status: StatusCode::NOT_FOUND,
-            error: format!("there is no report of a reload {number}"),
-            help: Some("the last 32 are kept".into()),
-        }
-        .into_response(),
-    }
+fn reload(ask: &Ask) -> Handled {
+    ask.document::<Nothing>()?;
+    let number = ask.context.observed.reloads.ask();
+    let by = &ask.caller;
+    ask.context.events.info("configuration", format_args!("is to be read again, says {by}"));
+    Ok(Answer::json(&Asked { number })?.change(json!({ "reload": number })))
+}
+
+fn reports(ask: &Ask) -> Handled {
+    Answer::json(&Reports { items: ask.context.observed.reloads.reports_kept() })
+}
+
+fn report(ask: &Ask) -> Handled {
+    let number = ask.number("number")?;
+    let report = ask.context.observed.reloads.report(number);
+    let report = report.ok_or_else(|| {
+        Problem::not_found(format_args!("there is no report of a reload {number}"))
+            .help("the last 32 are kept")
+    })?;
+    Answer::json(&report)
 }

@@ -67,7 +67,7 @@ async fn what_there_is() {
         metrics.contains("\nweir_member_up{pool=\"web\",member=\"127.0.0.1:9001\"} 1\n"),
         "{metrics}"
     );
-    let status = ask(&admin, "GET", "/status").await;
+    let status = ask(&admin, "GET", "/v1/status").await;
     let (head, body) = status.split_once("\r\n\r\n").unwrap();
     assert!(head.contains("content-type: application/json"), "{head}");
     assert!(!head.to_lowercase().contains("access-control"), "{head}");
@@ -81,17 +81,20 @@ async fn what_there_is() {
 #[tokio::test]
 async fn what_there_is_not() {
     let (admin, _) = start(&any_port()).await.unwrap();
-    for path in ["/", "/metrics/", "/../status", "/admin", "/%2e/status"] {
+    for path in ["/", "/metrics/", "/status", "/v1", "/v1/", "/v1/../status", "/%2e/v1/status"] {
         let answer = ask(&admin, "GET", path).await;
-        assert!(answer.starts_with("HTTP/1.1 404 ") && answer.ends_with(PATHS), "{path}: {answer}");
+        assert!(answer.starts_with("HTTP/1.1 404 ") && answer.contains(PATHS), "{path}: {answer}");
     }
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
-        for path in ["/health", "/metrics", "/status"] {
+        for path in ["/health", "/metrics", "/v1/status"] {
             let answer = ask(&admin, method, path).await;
             assert!(answer.starts_with("HTTP/1.1 405 "), "{method} {path}: {answer}");
+            assert!(answer.contains("\r\nallow: GET,HEAD\r\n"), "{method} {path}: {answer}");
+            let media_type = "\r\ncontent-type: application/problem+json\r\n";
+            assert!(answer.contains(media_type), "{method} {path}: {answer}");
         }
     }
-    let head = ask(&admin, "HEAD", "/status").await;
+    let head = ask(&admin, "HEAD", "/v1/status").await;
     assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
 }
 
@@ -104,7 +107,7 @@ async fn over_tcp_only_known_names_are_answered() {
         answer.split(' ').nth(1).unwrap_or_default().to_owned()
     };
     let of_host =
-        async |host: &str| status(&format!("GET /status HTTP/1.1\r\nHost: {host}\r\n")).await;
+        async |host: &str| status(&format!("GET /v1/status HTTP/1.1\r\nHost: {host}\r\n")).await;
     for host in ["127.0.0.1", "10.1.2.3:9900", "[::1]:9900", "localhost", "LOCALHOST.:80"] {
         assert_eq!(of_host(host).await, "200", "{host}");
     }
@@ -115,22 +118,22 @@ async fn over_tcp_only_known_names_are_answered() {
         assert_eq!(of_host(host).await, "400", "{host:?}");
     }
     for (head, expected) in [
-        ("GET /status HTTP/1.1\r\n", "400"),
-        ("GET /status HTTP/1.0\r\n", "200"),
-        ("GET /status HTTP/1.0\r\nHost: rebound.example\r\n", "421"),
-        ("GET /status HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n", "400"),
-        ("GET http://localhost/status HTTP/1.1\r\nHost: localhost\r\n", "200"),
-        ("GET http://rebound.example/status HTTP/1.1\r\nHost: rebound.example\r\n", "421"),
-        ("GET http://127.0.0.1/status HTTP/1.1\r\nHost: rebound.example\r\n", "400"),
+        ("GET /v1/status HTTP/1.1\r\n", "400"),
+        ("GET /v1/status HTTP/1.0\r\n", "200"),
+        ("GET /v1/status HTTP/1.0\r\nHost: rebound.example\r\n", "421"),
+        ("GET /v1/status HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n", "400"),
+        ("GET http://localhost/v1/status HTTP/1.1\r\nHost: localhost\r\n", "200"),
+        ("GET http://rebound.example/v1/status HTTP/1.1\r\nHost: rebound.example\r\n", "421"),
+        ("GET http://127.0.0.1/v1/status HTTP/1.1\r\nHost: rebound.example\r\n", "400"),
         ("GET /nothing HTTP/1.1\r\nHost: rebound.example\r\n", "421"),
-        ("POST /pools/web/members/x HTTP/1.1\r\nHost: rebound.example\r\n", "421"),
+        ("PUT /v1/pools/web/members/x/state HTTP/1.1\r\nHost: rebound.example\r\n", "421"),
     ] {
         assert_eq!(status(head).await, expected, "{head}");
     }
 
     let table = observed.table();
     let mut snapshot = Snapshot::clone(&table.snapshot);
-    snapshot.admin_host_names = vec!["weir.example".into()];
+    snapshot.admin.host_names = vec!["weir.example".into()];
     observed.set_table(Arc::new(LiveTable::build(Arc::new(snapshot), Some(&table), 1, &outside())));
     for host in ["weir.example", "Weir.Example.:9900", "127.0.0.1"] {
         assert_eq!(of_host(host).await, "200", "{host}");
@@ -144,7 +147,7 @@ async fn a_refused_name_is_told_with_its_remedy() {
     let (events, captured) = Captured::new();
     let observed = Arc::new(observed_with(&[member], 1));
     let admin = Admin::start(&any_port(), observed, events.clone()).await.unwrap();
-    let request = "GET /status HTTP/1.1\r\nHost: weir.example:9900\r\nConnection: close\r\n\r\n";
+    let request = "GET /v1/status HTTP/1.1\r\nHost: weir.example:9900\r\nConnection: close\r\n\r\n";
     for _ in 0..3 {
         let answer = exchange(&admin, request).await;
         assert!(answer.contains("admin: { host_names: [ weir.example ] }"), "{answer}");
@@ -197,7 +200,7 @@ async fn connections_are_bounded() {
         held.push(TcpStream::connect(socket_of(&admin)).await.unwrap());
     }
     assert_eq!(ask(&admin, "GET", "/health").await, "", "the one too many");
-    assert_eq!(observed.admin_turned_away.load(Relaxed), 1);
+    assert_eq!(observed.admin.turned_away.load(Relaxed), 1);
     held.truncate(CONNECTIONS_MAX / 2);
     while ask(&admin, "GET", "/health").await.is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -27,6 +27,8 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 const SEVERITY_ACCESS: u8 = 6;
 /// `warning`: someone should look at it.
 const SEVERITY_WAF: u8 = 4;
+/// A change of weir's state is notable (RFC 5424 section 6.2.1).
+const SEVERITY_AUDIT: u8 = 5;
 
 /// A way to a server.
 enum Connection {
@@ -155,6 +157,7 @@ impl Sender {
         let (severity, kind) = match log {
             Log::Access => (SEVERITY_ACCESS, "access"),
             Log::Waf => (SEVERITY_WAF, "waf"),
+            Log::Audit => (SEVERITY_AUDIT, "audit"),
         };
         let priority = u16::from(self.settings.facility) * 8 + u16::from(severity);
         let (time, host, tag) = (time::rfc3339(time::unix_ms()), &self.host, &self.settings.tag);

@@ -569,12 +569,27 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
             to.labelled("reason", "full", observed.workers.totals().waf_log_lines_dropped);
             to.labelled("reason", "write", observed.logs.waf.lines_lost.load(Relaxed));
         };
+    "weir_audit_log_lines_total" Counter
+        "Audit log lines written."
+        |observed, to| to.value(observed.logs.audit.lines_written.load(Relaxed));
+    "weir_audit_log_lines_dropped_total" Counter + "reason"
+        "Audit log lines lost because the log was too slow (reason full) or could not be written (reason write)."
+        |observed, to| {
+            to.labelled("reason", "full", observed.admin.audit.dropped());
+            to.labelled("reason", "write", observed.logs.audit.lines_lost.load(Relaxed));
+        };
     "weir_socket_failures_total" Counter
         "Connections that this host could not accept or open, because descriptors, ports or memory were exhausted."
         |observed, to| to.value(observed.workers.totals().socket_failures);
     "weir_admin_connections_turned_away_total" Counter
         "Admin connections closed at once because there were too many."
-        |observed, to| to.value(observed.admin_turned_away.load(Relaxed));
+        |observed, to| to.value(observed.admin.turned_away.load(Relaxed));
+    "weir_admin_requests_limited_total" Counter
+        "Admin requests answered 429 because their source sent too many, or had too many failed logins."
+        |observed, to| to.value(observed.admin.requests_limited.load(Relaxed));
+    "weir_admin_logins_failed_total" Counter
+        "Admin requests with an unknown token or client certificate."
+        |observed, to| to.value(observed.admin.logins_failed.load(Relaxed));
     "weir_compression_reduced_total" Counter + "how"
         "Responses compressed at a lower level than configured (how level) or not at all (how skipped), because a worker was overloaded."
         |observed, to| {

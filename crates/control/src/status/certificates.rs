@@ -1,5 +1,6 @@
 //! The certificates of a virtual server, and how long they are good.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use weir_config::snapshot::VirtualServer;
 use weir_tls::identity::Identity;
@@ -9,7 +10,8 @@ use crate::time::{rfc3339, unix_ms};
 const DAY_S: i64 = 86_400;
 
 /// A certificate that clients are shown.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Certificate")]
 pub struct CertificateStatus {
     /// The names that it is for.
     names: Vec<String>,
@@ -23,10 +25,12 @@ pub struct CertificateStatus {
 /// The certificates of a virtual server.
 pub fn of(server: &VirtualServer) -> Vec<CertificateStatus> {
     let identities = server.tls.iter().flat_map(|tls| &tls.identities);
-    identities.map(|identity| status(identity, unix_ms())).collect()
+    identities.map(|identity| status(identity)).collect()
 }
 
-fn status(identity: &Identity, now_ms: u64) -> CertificateStatus {
+/// A certificate now.
+pub fn status(identity: &Identity) -> CertificateStatus {
+    let now_ms = unix_ms();
     let not_after_s = identity.not_after_unix_s;
     let now_s = i64::try_from(now_ms / 1_000).unwrap_or(i64::MAX);
     CertificateStatus {

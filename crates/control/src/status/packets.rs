@@ -1,7 +1,8 @@
-//! The part of `/status` about virtual servers of `type: fast_l4`.
+//! The part of `/v1/status` about virtual servers of `type: fast_l4`.
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use weir_config::snapshot::packet::{Fallback, PacketServer, Packets};
 use weir_exchange::shared::live::LiveTable;
@@ -12,8 +13,9 @@ use crate::packets::{Report, cookies_obstacle, member_label};
 use crate::rates::{Counts, Rate, Rates, Way};
 
 /// The packet path, and the virtual servers that it serves.
-#[derive(Debug, Serialize)]
-pub(super) struct PacketPathStatus {
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PacketPath")]
+pub(crate) struct PacketPathStatus {
     name: String,
     /// Its last error.
     failure: Option<String>,
@@ -34,7 +36,7 @@ pub(super) struct PacketPathStatus {
     virtual_servers: Vec<PacketServerStatus>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct InterfaceStatus {
     name: String,
     /// `xdp`, `tcx` or `none`.
@@ -45,7 +47,7 @@ struct InterfaceStatus {
     refused: BTreeMap<&'static str, String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct PacketServerStatus {
     name: String,
     protocol: String,
@@ -67,14 +69,16 @@ struct PacketServerStatus {
     members: Vec<PacketMemberStatus>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct PacketMemberStatus {
     address: String,
     flows: u64,
     counters: Counters,
 }
 
-#[derive(Debug, Default, Serialize)]
+/// Packets of a virtual server or member.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[schemars(rename = "PacketCounters")]
 struct Counters {
     flows: u64,
     packets_in: u64,
@@ -91,7 +95,7 @@ impl Counters {
 }
 
 /// `None` where the configuration has nothing for it.
-pub(super) fn packet_path(table: &LiveTable, observed: &Observed) -> Option<PacketPathStatus> {
+pub(crate) fn packet_path(table: &LiveTable, observed: &Observed) -> Option<PacketPathStatus> {
     let packets = table.snapshot.packets.as_ref()?;
     let report = observed.packets.report().unwrap_or_default();
     Some(PacketPathStatus {

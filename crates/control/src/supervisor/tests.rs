@@ -157,7 +157,7 @@ async fn a_start_serves_when_the_first_probes_are_in() {
     let client = tokio::spawn(ask(socket(listen), "/"));
     let health = ask(socket(admin), "/health").await;
     assert!(health.starts_with("HTTP/1.1 503 ") && health.ends_with("starting\n"), "{health}");
-    let status = ask(socket(admin), "/status").await;
+    let status = ask(socket(admin), "/v1/status").await;
     assert!(
         status.contains("starts: clients wait for the first probes of pool web (1 of 1 member)")
     );
@@ -331,7 +331,7 @@ async fn a_panic_of_a_worker_is_told_counted_and_shown() {
     }
     let metrics = ask(socket(admin), "/metrics").await;
     assert!(metrics.contains("\nweir_worker_panics_total 1\n"), "{metrics}");
-    let status = ask(socket(admin), "/status").await;
+    let status = ask(socket(admin), "/v1/status").await;
     let status: serde_json::Value =
         serde_json::from_str(status.split_once("\r\n\r\n").unwrap().1).unwrap();
     let message = status["last_worker_panic"]["message"].as_str().unwrap();

@@ -1,6 +1,7 @@
 //! Where the admin listener is, as a person writes it.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Where it is unless said otherwise: a place that systemd's `RuntimeDirectory=weir` makes.
@@ -11,8 +12,10 @@ pub const DEFAULT: &str = "unix:/run/weir/admin.sock";
 pub enum AdminAddress {
     /// A unix socket: for everything.
     Unix(PathBuf),
-    /// `host:port`: for reading.
+    /// `host:port`: for reading, or with a token.
     Tcp(String),
+    /// `https://host:port`: with a token or a client certificate.
+    Tls(String),
 }
 
 impl fmt::Display for AdminAddress {
@@ -20,16 +23,27 @@ impl fmt::Display for AdminAddress {
         match self {
             Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
             Self::Tcp(address) => formatter.write_str(address),
+            Self::Tls(address) => write!(formatter, "https://{address}"),
         }
     }
 }
 
 impl AdminAddress {
+    /// Whether others could read what is sent there: it goes over a network, without TLS.
+    pub fn is_exposed(&self) -> bool {
+        let Self::Tcp(address) = self else { return false };
+        let host = address.rsplit_once(':').map_or(&**address, |(host, _)| host);
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let is_loopback = bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        !is_loopback && !bare.eq_ignore_ascii_case("localhost")
+    }
+
     /// The value for the `Host` field. The zone of an IPv6 address is local and is left out (RFC 6874 section 4).
     pub fn host(&self) -> String {
         match self {
             Self::Unix(_) => "weir".into(),
-            Self::Tcp(address) => match (address.find('%'), address.find(']')) {
+            Self::Tcp(address) | Self::Tls(address) => match (address.find('%'), address.find(']'))
+            {
                 (Some(zone), Some(end)) if zone < end => {
                     format!("{}{}", &address[..zone], &address[end..])
                 }
@@ -39,7 +53,7 @@ impl AdminAddress {
     }
 }
 
-/// `unix:/run/weir/admin.sock`, `/run/weir/admin.sock`, `127.0.0.1:9900`, `http://localhost:9900/`.
+/// `unix:/run/weir/admin.sock`, `/run/weir/admin.sock`, `127.0.0.1:9900`, `http://localhost:9900/`, `https://weir:8443`.
 pub fn parse(text: &str) -> Result<AdminAddress, String> {
     let path = text.strip_prefix("unix:").or_else(|| text.starts_with('/').then_some(text));
     if let Some(path) = path {
@@ -48,10 +62,8 @@ pub fn parse(text: &str) -> Result<AdminAddress, String> {
             path => Ok(AdminAddress::Unix(path.into())),
         };
     }
-    if text.starts_with("https://") {
-        return Err("the admin listener speaks no TLS: http://127.0.0.1:9900".into());
-    }
-    let address = text.strip_prefix("http://").unwrap_or(text);
+    let secure = text.strip_prefix("https://");
+    let address = secure.or_else(|| text.strip_prefix("http://")).unwrap_or(text);
     let address = address.strip_suffix('/').unwrap_or(address);
     let is_plain = |host: &str| {
         let name = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -65,12 +77,14 @@ pub fn parse(text: &str) -> Result<AdminAddress, String> {
     };
     match address.rsplit_once(':') {
         Some((host, port)) if is_plain(host) && port.parse::<u16>().is_ok_and(|port| port > 0) => {
-            Ok(AdminAddress::Tcp(address.into()))
+            let address = address.to_owned();
+            Ok(if secure.is_some() {
+                AdminAddress::Tls(address)
+            } else {
+                AdminAddress::Tcp(address)
+            })
         }
-        _ => {
-            Err("an admin address is unix:/path, or an address with its port: 127.0.0.1:9900"
-                .into())
-        }
+        _ => Err("an admin address is unix:/path, 127.0.0.1:9900 or https://HOST:PORT".into()),
     }
 }
 
@@ -91,6 +105,22 @@ mod tests {
     }
 
     #[test]
+    fn exposed_addresses() {
+        for (address, expected) in [
+            (DEFAULT, false),
+            ("127.0.0.1:9900", false),
+            ("[::1]:9900", false),
+            ("localhost:9900", false),
+            ("https://10.0.0.5:8443", false),
+            ("10.0.0.5:9900", true),
+            ("http://weir.example:9900", true),
+            ("localhost.example:9900", true),
+        ] {
+            assert_eq!(parse(address).unwrap().is_exposed(), expected, "{address}");
+        }
+    }
+
+    #[test]
     fn addresses() {
         let unix = |path: &str| Some(AdminAddress::Unix(path.into()));
         let tcp = |address: &str| Some(AdminAddress::Tcp(address.into()));
@@ -104,6 +134,7 @@ mod tests {
         check("localhost:9900", tcp("localhost:9900"));
         check("http://127.0.0.1:9900", tcp("127.0.0.1:9900"));
         check("http://[::1]:9900/", tcp("[::1]:9900"));
+        check("https://weir.example:8443/", Some(AdminAddress::Tls("weir.example:8443".into())));
         for bad in [
             "",
             "unix:",
@@ -114,7 +145,8 @@ mod tests {
             ":9900",
             "::1:9900",
             "[]:9900",
-            "https://127.0.0.1:9900",
+            "https://127.0.0.1",
+            "https://:9900",
             "http://127.0.0.1:9900/status",
             "a b:80",
             "a\r\nb:80",

@@ -8,16 +8,20 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HOST, USER_AGENT};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::Runtime;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use weir_tls::ServerName;
 
 use super::address::{self, AdminAddress};
-use super::model::Problem;
+use super::credentials::Credentials;
+use super::model::{Page, Problem};
 use super::text::printable;
 
 /// From the connection to the end of the answer.
@@ -26,9 +30,13 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of an answer's body: a status with 100,000 members fits.
 const ANSWER_SIZE_MAX: usize = 256 * 1024 * 1024;
 
+/// Items of a list that are asked for at once: the most that weir takes.
+const PAGE_ITEMS: u32 = 1_000;
+
 /// A client of one weir.
 pub struct Client {
     address: AdminAddress,
+    credentials: Credentials,
     runtime: Runtime,
 }
 
@@ -48,15 +56,22 @@ pub enum Error {
         /// The fix.
         help: Option<String>,
     },
+    /// A token, certificate or authority cannot be used.
+    Credentials(String),
     /// A resource that this command needs is missing.
     System(io::Error),
 }
 
 impl Client {
     /// Prepares; connects to nothing yet.
-    pub fn new(address: AdminAddress) -> Result<Self, Error> {
+    pub fn new(address: AdminAddress, credentials: Credentials) -> Result<Self, Error> {
+        if credentials.token.is_some() && address.is_exposed() {
+            let what =
+                format!("a token is not sent to {address} without TLS: use https://HOST:PORT");
+            return Err(Error::Credentials(what));
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        Ok(Self { address, runtime: runtime.map_err(Error::System)? })
+        Ok(Self { address, credentials, runtime: runtime.map_err(Error::System)? })
     }
 
     /// The document at `path`, as it is.
@@ -67,6 +82,28 @@ impl Client {
     /// Sends a JSON document to `path`; the answer's document.
     pub fn post(&self, path: &str, document: &serde_json::Value) -> Result<Bytes, Error> {
         self.ask(Method::POST, path, document.to_string().into())
+    }
+
+    /// Replaces the document at `path`; the answer's document.
+    pub fn put(&self, path: &str, document: &serde_json::Value) -> Result<Bytes, Error> {
+        self.ask(Method::PUT, path, document.to_string().into())
+    }
+
+    /// All pages of the list at `path` as one document: `{"items": […]}`.
+    pub fn list(&self, path: &str) -> Result<Bytes, Error> {
+        let mut items = Vec::new();
+        let mut after = String::new();
+        loop {
+            let document = self.get(&format!("{path}?limit={PAGE_ITEMS}{after}"))?;
+            let page: Page = self.read(&document)?;
+            items.extend(page.items);
+            match page.next {
+                Some(next) => after = format!("&after={}", segment(&next)),
+                None => break,
+            }
+        }
+        let document = serde_json::to_string_pretty(&serde_json::json!({ "items": items }));
+        document.map(|text| (text + "\n").into()).map_err(|error| self.no_answer(error))
     }
 
     /// Reads a document that this client got.
@@ -83,9 +120,13 @@ impl Client {
             .uri(path)
             .header(HOST, self.address.host())
             .header(USER_AGENT, concat!("weir/", env!("CARGO_PKG_VERSION")))
-            .header(CONTENT_TYPE, "application/json")
-            .body(Full::new(body))
-            .map_err(|error| self.no_answer(error))?;
+            .header(CONTENT_TYPE, "application/json");
+        let token = self.credentials.token.as_ref();
+        let request = match token {
+            Some(token) => request.header(AUTHORIZATION, format!("Bearer {token}")),
+            None => request,
+        };
+        let request = request.body(Full::new(body)).map_err(|error| self.no_answer(error))?;
         let answer = async {
             match &self.address {
                 AdminAddress::Unix(path) => {
@@ -96,12 +137,27 @@ impl Client {
                     let stream = TcpStream::connect(address).await;
                     self.exchange(stream.map_err(|error| self.unreachable(error))?, request).await
                 }
+                AdminAddress::Tls(address) => {
+                    self.exchange(self.secure(address).await?, request).await
+                }
             }
         };
         let answer = async { tokio::time::timeout(ANSWER_TIMEOUT, answer).await };
         let late = || self.no_answer(format_args!("no answer within {ANSWER_TIMEOUT:?}"));
         let (status, body) = self.runtime.block_on(answer).map_err(|_| late())??;
         if status == 200 { Ok(body) } else { Err(Error::of_answer(status, &body)) }
+    }
+
+    /// A connection with TLS.
+    async fn secure(&self, address: &str) -> Result<TlsStream<TcpStream>, Error> {
+        let tls = TlsConnector::from(self.credentials.tls()?);
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = ServerName::try_from(host).map_err(|error| self.no_answer(error))?;
+        let stream = TcpStream::connect(address).await;
+        let stream = stream.map_err(|error| self.unreachable(error))?;
+        let secured = tls.connect(name, stream).await;
+        secured.map_err(|error| self.no_answer(format_args!("TLS: {error}")))
     }
 
     /// Status and body of the answer.
@@ -155,7 +211,7 @@ impl Error {
 
     fn of_answer(status: u16, body: &[u8]) -> Self {
         match serde_json::from_slice::<Problem>(body) {
-            Ok(Problem { error, help }) => Self::Refused { status, error, help },
+            Ok(Problem { detail, help }) => Self::Refused { status, error: detail, help },
             Err(_) => Self::Refused {
                 status,
                 error: format!("weir answers {status}"),
@@ -182,6 +238,7 @@ impl fmt::Display for Error {
                 formatter.write_str(&printable(error))?;
                 help.iter().try_for_each(|help| write!(formatter, "\nhelp: {}", printable(help)))
             }
+            Self::Credentials(what) => formatter.write_str(&printable(what)),
             Self::System(error) => write!(formatter, "cannot start: {error}"),
         }
     }
@@ -211,7 +268,7 @@ fn help_to_reach(address: &AdminAddress, error: &io::Error) -> String {
                  If it listens elsewhere: {other}"
             )
         }
-        (AdminAddress::Tcp(_), _) => format!(
+        (AdminAddress::Tcp(address) | AdminAddress::Tls(address), _) => format!(
             "is weir running, with `admin: {{ listen: {address} }}` in its configuration? \
              The default is {}; {other}",
             address::DEFAULT
@@ -258,10 +315,10 @@ mod tests {
             assert_eq!(Error::of_answer(404, body.as_bytes()).to_string(), expected);
         };
         check(
-            r#"{"error": "there is no pool `wep`", "help": "did you mean `web`?"}"#,
+            r#"{"status": 404, "detail": "there is no pool `wep`", "help": "did you mean `web`?"}"#,
             "there is no pool `wep`\nhelp: did you mean `web`?",
         );
-        check(r#"{"error": "no\u001b[2J"}"#, "no\u{fffd}[2J");
+        check(r#"{"detail": "no\u001b[2J"}"#, "no\u{fffd}[2J");
         check(
             "There is nothing at this path.",
             "weir answers 404\nhelp: is the weir that runs there of an older version?",

@@ -2,6 +2,7 @@
 
 pub mod address;
 pub mod client;
+mod credentials;
 pub mod model;
 pub mod text;
 
@@ -27,16 +28,19 @@ pub const EXIT_UNREACHABLE: u8 = 3;
 /// How weir is reached.
 #[derive(Debug, Args)]
 pub struct Connection {
-    /// Address of weir's admin listener: unix:/path, or ADDRESS:PORT (read-only)
+    /// Address of weir's admin listener: unix:/path, ADDRESS:PORT (read-only without a token), or https://HOST:PORT
     #[arg(long, value_name = "ADDRESS", env = "WEIR_ADMIN", hide_env_values = true,
           default_value = address::DEFAULT, value_parser = address::parse)]
     admin: AdminAddress,
+
+    #[command(flatten)]
+    credentials: credentials::CredentialArguments,
 }
 
 impl Connection {
     /// A client of the weir there.
     pub fn client(&self) -> Result<Client, Error> {
-        Client::new(self.admin.clone())
+        Client::new(self.admin.clone(), self.credentials.read()?)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// `/status`.
+/// `/v1/status`.
 #[derive(Debug, Deserialize)]
 pub struct Status {
     pub version: String,
@@ -70,10 +70,10 @@ pub struct PacketCounters {
     pub bytes_out: u64,
 }
 
-/// `/l4/flows`.
+/// `/v1/l4/flows`.
 #[derive(Debug, Deserialize)]
 pub struct Flows {
-    pub flows: Vec<Flow>,
+    pub items: Vec<Flow>,
     pub more: bool,
 }
 
@@ -167,13 +167,21 @@ pub struct Datagrams {
     pub answers_dropped: u64,
 }
 
-/// `/pools`.
+/// A page of a list.
 #[derive(Debug, Deserialize)]
-pub struct Pools {
-    pub pools: Vec<Pool>,
+pub struct Page {
+    pub items: Vec<serde_json::Value>,
+    /// The last item of this page, if there are more.
+    pub next: Option<String>,
 }
 
-/// `/pools/POOL`.
+/// All pools.
+#[derive(Debug, Deserialize)]
+pub struct Pools {
+    pub items: Vec<Pool>,
+}
+
+/// `/v1/pools/POOL`.
 #[derive(Debug, Deserialize)]
 pub struct Pool {
     pub name: String,
@@ -184,7 +192,7 @@ pub struct Pool {
     pub members: Vec<Member>,
 }
 
-/// `/pools/POOL/members/ADDRESS`.
+/// `/v1/pools/POOL/members/ADDRESS`.
 #[derive(Debug, Deserialize)]
 pub struct Member {
     pub address: String,
@@ -253,10 +261,10 @@ pub struct ChangedAll {
     pub members: Vec<Changed>,
 }
 
-/// An answer that says why something is not done.
+/// Problem details (RFC 9457): why something is not done.
 #[derive(Debug, Deserialize)]
 pub struct Problem {
-    pub error: String,
+    pub detail: String,
     pub help: Option<String>,
 }
 

@@ -411,7 +411,7 @@ pub fn tries(place: &Place) -> Vec<(String, &'static str)> {
     let Place { server_url, admin_url, file, command, process_id, .. } = place;
     vec![
         (format!("curl {server_url}/"), "also /headers /slow /bytes/9"),
-        (format!("curl {admin_url}/status"), "also /metrics for Prometheus"),
+        (format!("curl {admin_url}/v1/status"), "also /metrics for Prometheus"),
         (format!("{command} check {file}"), "is it sound?"),
         (format!("kill -HUP {process_id}"), "reloads that file: edit it first"),
         (format!("{command} demo --config > weir.yaml"), "a start for your own"),

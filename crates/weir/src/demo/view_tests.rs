@@ -100,7 +100,7 @@ fn all_is_on_a_screen_of_80_x_24() {
         "◐ ejected",
         "  1:02 warning member flapping is down: connection refused (2 of 2)",
         "curl http://127.0.0.1:8080/",
-        "curl http://127.0.0.1:9900/status",
+        "curl http://127.0.0.1:9900/v1/status",
         "weir check /tmp/weir-demo-42/demo.yaml",
     ];
     check(&screen, &expected);

@@ -1,100 +1,34 @@
 //! Pools and changes as a client sees them, over raw sockets.
 
-use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
-use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream};
+use serde_json::{Value, json};
+use weir_core::admin_state::AdminState;
 
-use super::super::Admin;
 use super::super::problem::NAMES_TOLD_MAX;
+use super::super::route::BODY_SIZE_MAX;
+use super::super::testing::{JSON, Running};
 use super::*;
-use crate::events::Events;
-use crate::events::testing::Captured;
-use crate::testing::observed_with;
 
-/// An admin listener on a unix socket, for a pool `web` of two members.
-struct Running {
-    admin: Admin,
-    observed: Arc<Observed>,
-    events: Events,
-    captured: Captured,
-    directory: PathBuf,
-}
+/// Two members on a unix socket.
+const MEMBERS: [&str; 2] = ["127.0.0.1:9001", "[::1]:9002"];
 
-impl Running {
-    async fn start(name: &str) -> Self {
-        let directory =
-            std::env::temp_dir().join(format!("weir-pools-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let members = ["127.0.0.1:9001", "[::1]:9002"];
-        let members = members.map(|member| Address::Socket(member.parse().unwrap()));
-        let observed = Arc::new(observed_with(&members, 1));
-        let (events, captured) = Captured::new();
-        let address = Address::Unix(directory.join("admin.sock"));
-        let admin = Admin::start(&address, Arc::clone(&observed), events.clone()).await.unwrap();
-        Self { admin, observed, events, captured, directory }
-    }
-
-    async fn exchange(&self, request: &str) -> (u16, Value) {
-        let Address::Unix(path) = self.admin.address() else { panic!("{:?}", self.admin) };
-        exchange(UnixStream::connect(path).await.unwrap(), request).await
-    }
-
-    async fn get(&self, path: &str) -> (u16, Value) {
-        self.exchange(&format!(
-            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-        ))
-        .await
-    }
-
-    async fn post(&self, path: &str, body: &str) -> (u16, Value) {
-        self.exchange(&post(path, "Content-Type: application/json\r\n", body)).await
-    }
-
-    fn lines(&self) -> Vec<String> {
-        self.captured.lines(&self.events)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.directory);
-    }
-}
-
-fn post(path: &str, fields: &str, body: &str) -> String {
-    let length = body.len();
-    format!(
-        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\
-         Content-Length: {length}\r\n\r\n{body}"
-    )
-}
-
-/// Status and JSON body of the answer.
-async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str) -> (u16, Value) {
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").expect(&answer);
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, serde_json::from_str(body).unwrap_or_else(|_| Value::from(body)))
-}
-
-const FIRST: &str = "/pools/web/members/127.0.0.1%3A9001";
+const FIRST: &str = "/v1/pools/web/members/127.0.0.1%3A9001";
+const STATE: &str = "/v1/pools/web/members/127.0.0.1%3A9001/state";
 
 #[tokio::test]
 async fn what_there_is() {
-    let running = Running::start("views").await;
-    let (status, pools) = running.get("/pools").await;
-    assert_eq!((status, &pools["pools"][0]["name"]), (200, &Value::from("web")));
-    let (status, pool) = running.get("/pools/web").await;
+    let running = Running::on_unix(&MEMBERS).await;
+    let (status, pools) = running.get("/v1/pools").await;
+    assert_eq!((status, &pools["items"][0]["name"]), (200, &Value::from("web")));
+    let (status, pool) = running.get("/v1/pools/web").await;
     assert_eq!((status, &pool["members_in_service"]), (200, &Value::from(2)));
     for path in [
         FIRST,
-        "/pools/web/members/127.0.0.1:9001",
-        "/pools/w%65b/members/%5B::1%5D:9002",
-        "/pools/web/members/%5B0:0::1%5D:9002",
+        "/v1/pools/web/members/127.0.0.1:9001",
+        "/v1/pools/w%65b/members/%5B::1%5D:9002",
+        "/v1/pools/web/members/%5B0:0::1%5D:9002",
     ] {
         let (status, member) = running.get(path).await;
         assert_eq!((status, &member["administrative"]), (200, &Value::from("enabled")), "{path}");
@@ -103,42 +37,44 @@ async fn what_there_is() {
 
 #[tokio::test]
 async fn what_there_is_not() {
-    let running = Running::start("missing").await;
+    let running = Running::on_unix(&MEMBERS).await;
     for (path, error, help) in [
-        ("/pools/wep", "there is no pool `wep`", "did you mean `web`?"),
-        ("/pools/x", "there is no pool `x`", "available: `web`"),
+        ("/v1/pools/wep", "there is no pool `wep`", "did you mean `web`?"),
+        ("/v1/pools/x", "there is no pool `x`", "available: `web`"),
         (
-            "/pools/web/members/127.0.0.1:9011",
+            "/v1/pools/web/members/127.0.0.1:9011",
             "pool `web` has no member `127.0.0.1:9011`",
             "its members: `127.0.0.1:9001` and `[::1]:9002`",
         ),
         (
-            "/pools/web/members/a",
+            "/v1/pools/web/members/a",
             "pool `web` has no member `a`",
             "its members: `127.0.0.1:9001` and `[::1]:9002`",
         ),
     ] {
         let (status, problem) = running.get(path).await;
         assert_eq!(status, 404, "{path}");
-        assert_eq!((&problem["error"], &problem["help"]), (&error.into(), &help.into()), "{path}");
+        assert_eq!((&problem["detail"], &problem["help"]), (&error.into(), &help.into()), "{path}");
         if path.contains("members") {
-            let (status, again) = running.post(path, r#"{"state": "drain"}"#).await;
+            let (status, again) =
+                running.put(&format!("{path}/state"), r#"{"state": "drain"}"#).await;
             assert_eq!((status, again), (404, problem));
         }
     }
-    let (status, problem) = running.get(&format!("/pools/{}", "%0A".repeat(1_000))).await;
+    let (status, problem) = running.get(&format!("/v1/pools/{}", "%0A".repeat(1_000))).await;
     assert_eq!(status, 404);
-    assert!(problem["error"].as_str().unwrap().chars().count() < 200, "{problem}");
-    assert_eq!(running.get("/pools/web/members/%FF").await.0, 400);
-    assert_eq!(running.get("/pools/").await.0, 404);
-    assert_eq!(running.get("/pools/web/members").await.0, 404);
-    assert_eq!(running.post("/pools/web", "{}").await.0, 405);
+    assert!(problem["detail"].as_str().unwrap().chars().count() < 200, "{problem}");
+    assert_eq!(running.get("/v1/pools/web/members/%FF").await.0, 400);
+    assert_eq!(running.get("/v1/pools/").await.0, 404);
+    let (status, members) = running.get("/v1/pools/web/members?limit=1").await;
+    assert_eq!((status, &members["next"]), (200, &json!("127.0.0.1:9001")));
+    assert_eq!(running.put("/v1/pools/web", "{}").await.0, 405);
     assert_eq!(running.lines(), [""; 0]);
 }
 
 #[tokio::test]
 async fn a_member_is_drained_and_enabled_again() {
-    let running = Running::start("changes").await;
+    let running = Running::on_unix(&MEMBERS).await;
     let live = Arc::clone(&running.observed.table().pools[0].members[0]);
     live.occupancy.store(2, Relaxed);
     for (wanted, before, now, source, changed, in_service) in [
@@ -148,7 +84,7 @@ async fn a_member_is_drained_and_enabled_again() {
         ("enabled", "disabled", "enabled", "runtime", true, 2),
         ("configured", "enabled", "enabled", "file", true, 2),
     ] {
-        let (status, answer) = running.post(FIRST, &format!(r#"{{"state":"{wanted}"}}"#)).await;
+        let (status, answer) = running.put(STATE, &format!(r#"{{"state":"{wanted}"}}"#)).await;
         assert_eq!(status, 200, "{answer}");
         assert_eq!(answer["pool"], "web");
         assert_eq!(answer["before"], before, "{wanted}");
@@ -175,10 +111,10 @@ async fn a_member_is_drained_and_enabled_again() {
 
 #[tokio::test]
 async fn the_last_member_is_told_of() {
-    let running = Running::start("last").await;
-    running.post(FIRST, r#"{"state":"drain"}"#).await;
-    let second = "/pools/web/members/%5B::1%5D:9002";
-    let (_, answer) = running.post(second, r#"{"state":"disabled"}"#).await;
+    let running = Running::on_unix(&MEMBERS).await;
+    running.put(STATE, r#"{"state":"drain"}"#).await;
+    let second = "/v1/pools/web/members/%5B::1%5D:9002/state";
+    let (_, answer) = running.put(second, r#"{"state":"disabled"}"#).await;
     assert_eq!(answer["members_in_service"], 0);
     let lines = running.lines();
     let end = "; nothing is under way; no member of the pool takes new requests now";
@@ -187,8 +123,8 @@ async fn the_last_member_is_told_of() {
 
 #[tokio::test]
 async fn only_a_well_formed_request_changes_something() {
-    let running = Running::start("refused").await;
-    let json = "Content-Type: application/json\r\n";
+    let running = Running::on_unix(&MEMBERS).await;
+    let json = JSON;
     let good = r#"{"state":"drain"}"#;
     let long = format!(r#"{{"state":"{}"}}"#, "x".repeat(BODY_SIZE_MAX));
     let page = format!("{json}Origin: http://127.0.0.1:9900\r\n");
@@ -207,34 +143,92 @@ async fn only_a_well_formed_request_changes_something() {
         (page.as_str(), good, 403, "come from web pages"),
         (opaque.as_str(), good, 403, "come from web pages"),
     ] {
-        let (status, problem) = running.exchange(&post(FIRST, fields, body)).await;
-        let error = problem["error"].as_str().unwrap_or_default();
+        let (status, problem) = running.send("PUT", STATE, fields, body).await.parts();
+        let error = problem["detail"].as_str().unwrap_or_default();
         assert_eq!(status, expected, "{fields}{body}: {problem}");
         assert!(error.contains(reason), "{fields}{body}: {error}");
     }
     assert_eq!(running.observed.table().pools[0].members[0].state_override(), None);
     assert_eq!(running.lines(), [""; 0]);
     let charset = "Content-Type: Application/JSON; charset=utf-8\r\n";
-    assert_eq!(running.exchange(&post(FIRST, charset, good)).await.0, 200);
+    assert_eq!(running.send("PUT", STATE, charset, good).await.status, 200);
 }
 
 #[tokio::test]
-async fn tcp_only_shows() {
-    let members = [Address::Socket("127.0.0.1:9001".parse().unwrap())];
-    let observed = Arc::new(observed_with(&members, 1));
-    let (events, captured) = Captured::new();
-    let any_port = Address::Socket("127.0.0.1:0".parse().unwrap());
-    let admin = Admin::start(&any_port, Arc::clone(&observed), events.clone()).await.unwrap();
-    let Address::Socket(address) = *admin.address() else { panic!("{admin:?}") };
-    let connect = async || TcpStream::connect(address).await.unwrap();
-    let view = format!("GET {FIRST} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    assert_eq!(exchange(connect().await, &view).await.0, 200);
-    let change = post(FIRST, "Content-Type: application/json\r\n", r#"{"state":"drain"}"#);
-    let (status, problem) = exchange(connect().await, &change).await;
-    assert_eq!(status, 403);
-    assert!(problem["help"].as_str().unwrap().contains("unix:/run/weir/admin.sock"), "{problem}");
-    assert_eq!(observed.table().pools[0].members[0].state_override(), None);
-    assert_eq!(captured.lines(&events), [""; 0]);
+async fn a_change_has_to_match_the_state_that_its_client_knows() {
+    let running = Running::on_unix(&MEMBERS).await;
+    for path in [STATE, "/v1/members/127.0.0.1:9001/state"] {
+        let read = running.send("GET", path, "", "").await;
+        let tag = read.field("etag").expect("a tag").to_owned();
+        let change = async |field: &str, state: &str| {
+            let fields = format!("{JSON}{field}");
+            let body = format!(r#"{{"state":"{state}"}}"#);
+            running.send("PUT", path, &fields, &body).await.status
+        };
+        assert_eq!(change("If-Match: \"other\"\r\n", "drain").await, 412);
+        assert_eq!(change(&format!("If-Match: W/{tag}\r\n"), "drain").await, 412);
+        assert_eq!(change(&format!("If-Match: \"x\", {tag}\r\n"), "drain").await, 200);
+        assert_eq!(change(&format!("If-Match: {tag}\r\n"), "disabled").await, 412, "it is old");
+        assert_eq!(change("If-Match: *\r\n", "configured").await, 200);
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_has_is_not_sent_again() {
+    let running = Running::on_unix(&MEMBERS).await;
+    for path in [FIRST, STATE, "/v1/pools", "/v1/pools/web", "/v1/openapi.json", "/v1/policies"] {
+        let read = running.send("GET", path, "", "").await;
+        let tag = read.field("etag").expect("a tag").to_owned();
+        let again = running.send("GET", path, &format!("If-None-Match: {tag}\r\n"), "").await;
+        assert_eq!((again.status, again.text.as_str()), (304, ""), "{path}");
+        assert_eq!(again.field("etag"), Some(tag.as_str()), "{path}");
+        let other = running.send("GET", path, "If-None-Match: \"x\"\r\n", "").await;
+        assert_eq!(other.status, 200, "{path}");
+    }
+    let before = running.send("GET", FIRST, "", "").await;
+    running.put(STATE, r#"{"state":"drain"}"#).await;
+    let after = running.send("GET", FIRST, "", "").await;
+    assert_ne!(before.field("etag"), after.field("etag"));
+}
+
+#[tokio::test]
+async fn a_server_is_drained_in_all_its_pools() {
+    let running = Running::on_unix(&MEMBERS).await;
+    let (status, states) = running.get("/v1/members/127.0.0.1:9001/state").await;
+    assert_eq!((status, &states["members"][0]["source"]), (200, &json!("file")));
+    let (status, answer) =
+        running.put("/v1/members/127.0.0.1:9001/state", r#"{"state":"drain"}"#).await;
+    assert_eq!((status, &answer["members"][0]["pool"]), (200, &json!("web")));
+    let (_, states) = running.get("/v1/members/127.0.0.1:9001/state").await;
+    let expected =
+        json!({ "pool": "web", "member": "127.0.0.1:9001", "state": "drain", "source": "runtime" });
+    assert_eq!(states["members"], json!([expected]));
+    assert_eq!(running.get("/v1/members/127.0.0.1:1/state").await.0, 404);
+}
+
+/// Changes by `weir` and others go to a log of their own.
+#[tokio::test]
+async fn changes_are_audited_and_views_are_not() {
+    let running = Running::on_unix(&MEMBERS).await;
+    running.get(FIRST).await;
+    running.put(STATE, r#"{"state":"drain"}"#).await;
+    running.put(STATE, r#"{"state":"secret-looking"}"#).await;
+    running.put("/v1/pools/web/members/x/state", r#"{"state":"drain"}"#).await;
+    running.send("DELETE", FIRST, "", "").await;
+    let lines = running.audit();
+    let told: Vec<_> = lines.iter().map(|line| (&line["method"], &line["status"])).collect();
+    let (put, delete) = (&json!("PUT"), &json!("DELETE"));
+    assert_eq!(
+        told,
+        [(put, &json!(200)), (put, &json!(400)), (put, &json!(404)), (delete, &json!(405))]
+    );
+    let change = json!({
+        "pool": "web", "member": "127.0.0.1:9001", "state": "drain", "before": "enabled",
+    });
+    assert_eq!(lines[0]["change"], change);
+    assert_eq!(lines[0]["uid"], rustix::process::getuid().as_raw());
+    assert_eq!((&lines[0]["user"], &lines[0]["role"]), (&Value::Null, &json!("admin")));
+    assert_eq!(lines[1]["refused"], "the document is wrong", "without a quotation");
 }
 
 #[test]

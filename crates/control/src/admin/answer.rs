@@ -1,0 +1,89 @@
+//! A good answer.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use axum::http::header::{CONTENT_TYPE, ETAG};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::audit::Outcome;
+use super::problem::Problem;
+use super::tags::Tag;
+
+/// The media type of documents.
+pub(super) const JSON: &str = "application/json";
+
+/// A good answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    status: StatusCode,
+    media_type: &'static str,
+    body: Vec<u8>,
+    /// Of views.
+    pub(super) tag: Option<Tag>,
+    /// What was done, for the audit log.
+    change: Option<Value>,
+}
+
+impl Answer {
+    /// A JSON document, with a line feed at its end for terminals.
+    pub(super) fn json(document: &impl Serialize) -> Result<Self, Problem> {
+        let mut body = serde_json::to_vec_pretty(document)
+            .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error))?;
+        body.push(b'\n');
+        Ok(Self { body, ..Self::text(StatusCode::OK, JSON, "") })
+    }
+
+    pub(super) fn text(
+        status: StatusCode,
+        media_type: &'static str,
+        text: impl Into<String>,
+    ) -> Self {
+        let body = text.into().into_bytes();
+        Self { status, media_type, body, tag: None, change: None }
+    }
+
+    /// Says what was done, for the audit log. No secret may be in it.
+    pub(super) fn change(self, change: Value) -> Self {
+        Self { change: Some(change), ..self }
+    }
+
+    /// With the tag of its contents, if it is a document.
+    pub(super) fn tagged(self, is_view: bool) -> Self {
+        let has_tag = is_view && self.media_type == JSON && self.status == StatusCode::OK;
+        let tag = has_tag.then(|| Tag::of(&self.body));
+        Self { tag, ..self }
+    }
+
+    /// The client has it already (RFC 9110 section 13.1.2).
+    pub(super) fn into_not_modified(self) -> Response {
+        let mut response = StatusCode::NOT_MODIFIED.into_response();
+        set_tag(&mut response, self.tag.as_ref());
+        response
+    }
+}
+
+impl Tag {
+    /// The tag of these contents.
+    pub(super) fn of(contents: &[u8]) -> Self {
+        let hash = digest(&SHA256, contents);
+        Self::new(&data_encoding::HEXLOWER.encode(&hash.as_ref()[..16]))
+    }
+}
+
+fn set_tag(response: &mut Response, tag: Option<&Tag>) {
+    if let Some(tag) = tag.and_then(|tag| HeaderValue::from_str(tag.as_str()).ok()) {
+        response.headers_mut().insert(ETAG, tag);
+    }
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        let mut response =
+            (self.status, [(CONTENT_TYPE, self.media_type)], self.body).into_response();
+        set_tag(&mut response, self.tag.as_ref());
+        response.extensions_mut().insert(Outcome { change: self.change, refused: None });
+        response
+    }
+}

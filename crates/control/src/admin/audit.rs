@@ -1,0 +1,183 @@
+//! The audit log: who asked for which change, and what became of it.
+//!
+//! One JSON line for each request that could change something, of a peer that is known: a user, a process on the unix
+//! socket, or a process of this host. Requests of strangers are counted, and told as events at a bounded rate; otherwise
+//! they could fill the disk. A line has nothing of the request's body but what its handler says about the change, so no
+//! secret comes into it. Lines go through a bounded queue to a thread that writes them ([`crate::logs`]); what finds it
+//! full is counted, never waited for.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::SyncSender;
+
+use serde::Serialize;
+use serde_json::Value;
+use weir_dataplane::reports::{Log, LogBatch};
+
+use super::peer::{Caller, Peer};
+use crate::time::{rfc3339, unix_ms};
+
+/// Characters of a path or a reason that a line shows.
+const TEXT_LENGTH_MAX: usize = 300;
+
+/// The queue of the audit log.
+#[derive(Debug)]
+pub struct Audit {
+    lines: Option<SyncSender<LogBatch>>,
+    dropped: AtomicU64,
+}
+
+/// A line.
+#[derive(Debug, Serialize)]
+pub(super) struct Record<'a> {
+    time: String,
+    request_id: &'a str,
+    /// The user of the configuration; `null`: no credentials were sent.
+    user: Option<&'a str>,
+    role: Option<&'static str>,
+    /// `192.0.2.7:4711`, `unix`.
+    peer: String,
+    /// Of a process on the unix socket.
+    uid: Option<u32>,
+    pid: Option<i32>,
+    method: &'a str,
+    path: String,
+    status: u16,
+    /// What was done, in the handler's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: Option<&'a Value>,
+    /// Why it was not done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+}
+
+/// The request that a line is about.
+pub(super) struct Asked<'a> {
+    pub(super) id: &'a str,
+    pub(super) method: &'a str,
+    pub(super) path: &'a str,
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outcome {
+    /// What was done.
+    pub(super) change: Option<Value>,
+    /// Why it was not done.
+    pub(super) refused: Option<String>,
+}
+
+impl Audit {
+    /// A log whose lines go there; with `None` they are counted as dropped.
+    pub(super) fn new(lines: Option<SyncSender<LogBatch>>) -> Self {
+        Self { lines, dropped: AtomicU64::new(0) }
+    }
+
+    /// Lines that were dropped because too many waited.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Relaxed)
+    }
+
+    /// Writes a line. Never waits.
+    pub(super) fn write(&self, asked: &Asked<'_>, by: &Caller, status: u16, outcome: &Outcome) {
+        let process = match &by.peer {
+            Peer::Local(process) => *process,
+            Peer::Network(_) => None,
+        };
+        let record = Record {
+            time: rfc3339(unix_ms()),
+            request_id: asked.id,
+            user: by.user.as_deref(),
+            role: by.role.map(|role| role.as_str()),
+            peer: match &by.peer {
+                Peer::Local(_) => "unix".to_owned(),
+                Peer::Network(peer) => peer.address.to_string(),
+            },
+            uid: process.map(|process| process.user),
+            pid: process.and_then(|process| process.process),
+            method: asked.method,
+            path: clip(asked.path),
+            status,
+            change: outcome.change.as_ref(),
+            refused: outcome.refused.as_deref().map(clip),
+        };
+        let is_sent = serde_json::to_vec(&record).is_ok_and(|mut bytes| {
+            bytes.push(b'\n');
+            let batch = LogBatch { log: Log::Audit, bytes, lines: 1 };
+            self.lines.as_ref().is_some_and(|lines| lines.try_send(batch).is_ok())
+        });
+        if !is_sent {
+            self.dropped.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+fn clip(text: &str) -> String {
+    if text.chars().nth(TEXT_LENGTH_MAX).is_none() {
+        return text.to_owned();
+    }
+    text.chars().take(TEXT_LENGTH_MAX).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use serde_json::json;
+    use weir_config::snapshot::Role;
+
+    use super::super::peer::{Credentials, NetworkPeer};
+    use super::*;
+
+    fn ann() -> Caller {
+        let peer = NetworkPeer {
+            address: "192.0.2.7:4711".parse().expect("an address"),
+            is_loopback: false,
+            certificate: None,
+        };
+        Caller { user: Some("ann".into()), role: Some(Role::Operate), peer: Peer::Network(peer) }
+    }
+
+    #[test]
+    fn a_line_says_who_what_and_with_what_result() {
+        let (lines, written) = sync_channel(8);
+        let audit = Audit::new(Some(lines));
+        let asked = Asked { id: "a-1", method: "PUT", path: "/v1/pools/web/members/x/state" };
+        let change = json!({ "member": "web/x", "before": "enabled", "after": "drain" });
+        audit.write(&asked, &ann(), 200, &Outcome { change: Some(change.clone()), refused: None });
+        let root = Peer::Local(Some(Credentials { user: 0, process: Some(4) }));
+        let root = Caller { user: None, role: Some(Role::Admin), peer: root };
+        let long = "é".repeat(TEXT_LENGTH_MAX * 2);
+        audit.write(&asked, &root, 404, &Outcome { change: None, refused: Some(long) });
+        let line = || {
+            let batch: LogBatch = written.try_recv().expect("a line");
+            assert_eq!((batch.log, batch.lines), (Log::Audit, 1));
+            assert_eq!(batch.bytes.iter().filter(|byte| **byte == b'\n').count(), 1);
+            serde_json::from_slice::<Value>(&batch.bytes).expect("JSON")
+        };
+        let first = line();
+        assert_eq!((&first["user"], &first["role"]), (&json!("ann"), &json!("operate")));
+        assert_eq!((&first["peer"], &first["uid"]), (&json!("192.0.2.7:4711"), &Value::Null));
+        assert_eq!((&first["status"], &first["change"]), (&json!(200), &change));
+        assert_eq!((&first["request_id"], &first["method"]), (&json!("a-1"), &json!("PUT")));
+        assert!(first.get("refused").is_none());
+        let second = line();
+        assert_eq!((&second["peer"], &second["uid"]), (&json!("unix"), &json!(0)));
+        assert_eq!((&second["user"], &second["pid"]), (&Value::Null, &json!(4)));
+        assert_eq!(second["refused"].as_str().map(|it| it.chars().count()), Some(301));
+        assert_eq!(audit.dropped(), 0);
+    }
+
+    #[test]
+    fn lines_that_find_no_room_are_counted() {
+        let (lines, waiting) = sync_channel(1);
+        let audit = Audit::new(Some(lines));
+        let asked = Asked { id: "a-1", method: "POST", path: "/v1/reload" };
+        for _ in 0..3 {
+            audit.write(&asked, &ann(), 200, &Outcome::default());
+        }
+        assert_eq!(audit.dropped(), 2);
+        drop(waiting);
+        audit.write(&asked, &ann(), 200, &Outcome::default());
+        assert_eq!(audit.dropped(), 3);
+    }
+}

@@ -1,0 +1,125 @@
+//! Every request passes here first: limits of its source, `Host`, `Origin`, credentials. Every answer passes here last:
+//! fields that all have, and the audit log.
+//!
+//! A page in a browser can send requests here that its user did not want. `Host` is checked ([`super::host`]); an `Origin`
+//! has to be this listener's own; no answer ever allows another origin to read it (CORS); and changes need the media type of
+//! JSON, which a page of another origin cannot send without being allowed to.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::http::header::{CACHE_CONTROL, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::audit::{Asked, Outcome};
+use super::peer::{Caller, NetworkPeer, Peer};
+use super::problem::Problem;
+use super::{Context, host, login};
+
+/// Names a request in its answer and in the audit log.
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+pub(super) async fn pass(
+    State(context): State<Context>,
+    Extension(peer): Extension<Arc<Peer>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let shared = &context.observed.admin;
+    let id = shared.next_request();
+    let is_change = !request.method().is_safe();
+    let asked = is_change.then(|| (request.method().clone(), request.uri().path().to_owned()));
+    let mut response = match let_in(&context, &peer, &request) {
+        Err(problem) => problem.into_response(),
+        Ok(caller) => {
+            request.extensions_mut().insert(caller.clone());
+            let mut response = next.run(request).await;
+            let outcome = response.extensions_mut().remove::<Outcome>().unwrap_or_default();
+            if let Some((method, path)) = asked.filter(|_| caller.role.is_some()) {
+                let asked = Asked { id: &id, method: method.as_str(), path: &path };
+                shared.audit.write(&asked, &caller, response.status().as_u16(), &outcome);
+            }
+            response
+        }
+    };
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // An id has hexadecimal digits and a hyphen.
+    headers.extend(HeaderValue::from_str(&id).ok().map(|id| (REQUEST_ID, id)));
+    response
+}
+
+fn let_in(context: &Context, peer: &Peer, request: &Request) -> Result<Caller, Problem> {
+    let observed = &context.observed;
+    if let Peer::Network(NetworkPeer { address, .. }) = peer {
+        let shared = &observed.admin;
+        shared.sources.request(address.ip(), shared.now_us()).map_err(|wait| {
+            shared.requests_limited.fetch_add(1, Relaxed);
+            Problem::too_many("too many requests from this address", wait)
+        })?;
+    }
+    host::check(context, peer, request)?;
+    check_origin(peer, request.headers())?;
+    login::log_in(observed, &context.events, peer, request.headers())
+}
+
+/// Refuses pages of other origins. Over a unix socket there are no pages.
+fn check_origin(peer: &Peer, headers: &HeaderMap) -> Result<(), Problem> {
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let Some(origin) = origins.next() else { return Ok(()) };
+    let scheme = if peer.is_secure() { "https" } else { "http" };
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let own = host.map(|host| format!("{scheme}://{}", host.to_ascii_lowercase()));
+    let is_own = own.is_some_and(|own| origin.as_bytes().eq_ignore_ascii_case(own.as_bytes()));
+    if is_own && origins.next().is_none() && matches!(peer, Peer::Network(_)) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        StatusCode::FORBIDDEN,
+        "requests with another `Origin` come from web pages, and are refused",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins() {
+        let network = |is_loopback| {
+            let address = "127.0.0.1:9".parse().expect("an address");
+            Peer::Network(NetworkPeer { address, is_loopback, certificate: None })
+        };
+        let check = |peer: &Peer, host: &'static str, origin: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, HeaderValue::from_static(host));
+            headers.append(ORIGIN, HeaderValue::from_static(origin));
+            check_origin(peer, &headers).is_ok()
+        };
+        assert!(check(&network(true), "localhost:9900", "http://localhost:9900"));
+        assert!(check(&network(true), "LocalHost:9900", "http://localhost:9900"));
+        assert!(check(&network(false), "weir.example:8443", "https://weir.example:8443"));
+        for (peer, host, origin) in [
+            (network(true), "localhost:9900", "https://localhost:9900"),
+            (network(true), "localhost:9900", "http://localhost"),
+            (network(true), "localhost:9900", "null"),
+            (network(true), "localhost:9900", ""),
+            (network(true), "localhost:9900", "http://localhost:9900.evil.example"),
+            (network(false), "weir.example", "http://weir.example"),
+            (Peer::Local(None), "weir", "http://weir"),
+        ] {
+            assert!(!check(&peer, host, origin), "{host} {origin}");
+        }
+        let mut twice = HeaderMap::new();
+        twice.insert(HOST, HeaderValue::from_static("localhost"));
+        twice.append(ORIGIN, HeaderValue::from_static("http://localhost"));
+        twice.append(ORIGIN, HeaderValue::from_static("http://localhost"));
+        assert!(check_origin(&network(true), &twice).is_err());
+        assert!(check_origin(&network(true), &HeaderMap::new()).is_ok());
+    }
+}

@@ -1,0 +1,173 @@
+//! Authentication: by a bearer token (RFC 6750) or a client certificate.
+//!
+//! A token has 256 random bits, and the configuration has its SHA-256 only. A slow hash protects passwords, which people
+//! can think of; nobody finds such a token by trying. Without credentials, the peer decides ([`Peer::role`]). A token that
+//! is sent always counts, also over the unix socket, where it can only reduce the rights.
+//!
+//! | status | reason |
+//! |---|---|
+//! | 400 | several `Authorization` fields |
+//! | 401 | an unknown token, another scheme, or a certificate of nobody |
+//! | 429 | the source has had too many failed logins |
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use axum::http::{HeaderMap, header};
+use weir_config::snapshot::{AdminSettings, AdminUser};
+
+use super::peer::{Caller, NetworkPeer, Peer};
+use super::problem::Problem;
+use crate::events::Events;
+use crate::observed::Observed;
+
+/// At most one event about failed logins in this time.
+const FAILURE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The last event about failed logins, and how many failed since.
+#[derive(Debug, Default)]
+pub(super) struct LastFailure(Mutex<(Option<Instant>, u64)>);
+
+impl LastFailure {
+    /// Counts a failed login. If an event is due: how many there were since the last one.
+    fn count(&self) -> Option<u64> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.1 += 1;
+        let is_due = last.0.is_none_or(|told| told.elapsed() >= FAILURE_INTERVAL);
+        is_due.then(|| {
+            last.0 = Some(Instant::now());
+            std::mem::take(&mut last.1)
+        })
+    }
+}
+
+/// The credentials of a request.
+enum Credentials<'a> {
+    None,
+    Token(&'a [u8]),
+    /// Names in a client certificate.
+    Certificate(&'a [String]),
+    /// Another scheme than `Bearer`.
+    Other,
+}
+
+/// Finds out who sent a request.
+pub(super) fn log_in(
+    observed: &Observed,
+    events: &Events,
+    peer: &Peer,
+    headers: &HeaderMap,
+) -> Result<Caller, Problem> {
+    let credentials = credentials(peer, headers)?;
+    if matches!(credentials, Credentials::None) {
+        return Ok(Caller { user: None, role: peer.role(), peer: peer.clone() });
+    }
+    let shared = &observed.admin;
+    if let Peer::Network(NetworkPeer { address, .. }) = peer {
+        let may = shared.sources.may_log_in(address.ip(), shared.now_us());
+        may.map_err(|wait| {
+            shared.requests_limited.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Problem::too_many("too many failed logins from this address", wait)
+        })?;
+    }
+    let table = observed.table();
+    match user_of(&table.snapshot.admin, &credentials) {
+        Ok(user) => {
+            Ok(Caller { user: Some(user.name.clone()), role: Some(user.role), peer: peer.clone() })
+        }
+        Err(why) => {
+            if let Peer::Network(NetworkPeer { address, .. }) = peer {
+                shared.sources.failed(address.ip(), shared.now_us());
+            }
+            shared.logins_failed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if let Some(count) = shared.last_failure.count() {
+                let source = match peer {
+                    Peer::Network(peer) => peer.address.ip().to_string(),
+                    Peer::Local(_) => peer.to_string(),
+                };
+                let others = match count - 1 {
+                    0 => String::new(),
+                    others => format!("; {others} more since the last such event"),
+                };
+                let what = format_args!("refused a login from {source}: {why}{others}");
+                events.warning("admin listener", what);
+            }
+            Err(Problem::wrong_credentials(why)
+                .help("`weir token new` makes a token; the configuration has its hash"))
+        }
+    }
+}
+
+fn credentials<'a>(peer: &'a Peer, headers: &'a HeaderMap) -> Result<Credentials<'a>, Problem> {
+    let mut fields = headers.get_all(header::AUTHORIZATION).iter();
+    match (fields.next(), fields.next()) {
+        (Some(_), Some(_)) => Err(Problem::bad_request("several `Authorization` fields")),
+        (Some(field), None) => {
+            Ok(token(field.as_bytes())
+                .map_or(Credentials::Other, |token| Credentials::Token(token)))
+        }
+        (None, _) => Ok(match peer {
+            Peer::Network(NetworkPeer { certificate: Some(names), .. }) => {
+                Credentials::Certificate(names)
+            }
+            _ => Credentials::None,
+        }),
+    }
+}
+
+/// The token of `Bearer TOKEN`.
+fn token(field: &[u8]) -> Option<&[u8]> {
+    let (scheme, rest) = field.split_at_checked("Bearer ".len())?;
+    let token = rest.trim_ascii();
+    (scheme.eq_ignore_ascii_case(b"Bearer ") && !token.is_empty()).then_some(token)
+}
+
+fn user_of<'a>(
+    settings: &'a AdminSettings,
+    credentials: &Credentials<'_>,
+) -> Result<&'a AdminUser, &'static str> {
+    match credentials {
+        Credentials::Token(token) => {
+            let hash = digest(&SHA256, token);
+            let hash = <&[u8; 32]>::try_from(hash.as_ref()).map_err(|_| "the token is unknown")?;
+            settings.user_of_token(hash).ok_or("the token is unknown")
+        }
+        Credentials::Certificate(names) => settings
+            .user_of_certificate(names)
+            .ok_or("no user has a name that is in the client certificate"),
+        Credentials::Other | Credentials::None => {
+            Err("another scheme than `Authorization: Bearer TOKEN`")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_found_in_the_field() {
+        for (field, expected) in [
+            ("Bearer weir_abc", Some("weir_abc")),
+            ("bearer  weir_abc ", Some("weir_abc")),
+            ("BEARER x", Some("x")),
+            ("Bearer ", None),
+            ("Bearer", None),
+            ("Basic YTpi", None),
+            ("weir_abc", None),
+            ("", None),
+        ] {
+            assert_eq!(token(field.as_bytes()), expected.map(str::as_bytes), "{field:?}");
+        }
+    }
+
+    #[test]
+    fn failures_are_counted_between_events() {
+        let last = LastFailure::default();
+        assert_eq!(last.count(), Some(1));
+        assert_eq!((last.count(), last.count()), (None, None));
+        last.0.lock().expect("no panic").0 = None;
+        assert_eq!(last.count(), Some(3));
+    }
+}

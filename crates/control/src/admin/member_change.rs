@@ -1,0 +1,271 @@
+//! Changes of the administrative state of members at run time.
+//!
+//! The state is a resource of its own, `…/members/ADDRESS/state`: counters of a member change all the time, so its own
+//! `ETag` would never match. A change applies from the next request on, on all workers; it survives reloads, until the
+//! process ends or the member leaves its pool.
+
+use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
+
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use weir_config::snapshot::Role;
+use weir_core::admin_state::AdminState;
+
+use super::Context;
+use super::answer::Answer;
+use super::ask::Ask;
+use super::peer::Caller;
+use super::pools::FoundMember;
+use super::problem::Problem;
+use super::route::{Handled, Route};
+use crate::events::Level;
+use crate::member_state::administrative_state;
+use crate::status::MemberStatus;
+
+pub(super) fn routes() -> Vec<Route> {
+    const CONFLICT: &[StatusCode] = &[StatusCode::PRECONDITION_FAILED];
+    const STATE: &str = "/v1/pools/{pool}/members/{member}/state";
+    const OF_ALL: &str = "/v1/members/{member}/state";
+    vec![
+        Route::get(STATE, "getMemberState", "The administrative state of a member", state)
+            .answers::<StateOf>(),
+        Route::get(STATE, "setMemberState", "Sets the administrative state of a member", set)
+            .put()
+            .role(Role::Operate)
+            .takes::<Change>()
+            .statuses(CONFLICT)
+            .answers::<Changed>(),
+        Route::get(OF_ALL, "getMemberStates", "The state of a server in each of its pools", states)
+            .answers::<StatesOf>(),
+        Route::get(
+            OF_ALL,
+            "setMemberStates",
+            "Sets the state of a server in all its pools",
+            set_all,
+        )
+        .put()
+        .role(Role::Operate)
+        .takes::<Change>()
+        .statuses(CONFLICT)
+        .answers::<ChangedAll>(),
+    ]
+}
+
+/// A requested change.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "MemberStateChange")]
+struct Change {
+    state: WantedState,
+}
+
+/// The wanted state.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum WantedState {
+    /// Gets requests, whatever the configuration says.
+    Enabled,
+    /// Gets requests of clients that persistence keeps on it, and no others.
+    Drain,
+    /// Gets no requests.
+    Disabled,
+    /// As the configuration says.
+    Configured,
+}
+
+impl WantedState {
+    fn as_override(self) -> Option<AdminState> {
+        match self {
+            Self::Enabled => Some(AdminState::Enabled),
+            Self::Drain => Some(AdminState::Drain),
+            Self::Disabled => Some(AdminState::Disabled),
+            Self::Configured => None,
+        }
+    }
+}
+
+/// The administrative state of a member.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "MemberState")]
+struct StateOf {
+    pool: String,
+    member: String,
+    /// `enabled`, `drain` or `disabled`.
+    state: &'static str,
+    /// `file`: the configuration; `runtime`: a change at run time, which lasts until the process ends.
+    source: &'static str,
+}
+
+impl StateOf {
+    fn of(found: &FoundMember) -> Self {
+        let is_set = found.live().state_override().is_some();
+        Self {
+            pool: found.pool().name.to_string(),
+            member: found.live().label.to_string(),
+            state: administrative_state(found.configured(), found.live()).as_str(),
+            source: if is_set { "runtime" } else { "file" },
+        }
+    }
+}
+
+/// The states of a server in each of its pools.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "MemberStates")]
+struct StatesOf {
+    members: Vec<StateOf>,
+}
+
+fn find(ask: &Ask) -> Result<FoundMember, Problem> {
+    FoundMember::find(ask.context.observed.table(), ask.name("pool"), ask.name("member"))
+}
+
+fn find_all(ask: &Ask) -> Result<Vec<FoundMember>, Problem> {
+    FoundMember::find_all(&ask.context.observed.table(), ask.name("member"))
+}
+
+fn state_of(found: &FoundMember) -> Handled {
+    Answer::json(&StateOf::of(found))
+}
+
+fn states_of(found: &[FoundMember]) -> Handled {
+    Answer::json(&StatesOf { members: found.iter().map(StateOf::of).collect() })
+}
+
+fn state(ask: &Ask) -> Handled {
+    state_of(&find(ask)?)
+}
+
+fn states(ask: &Ask) -> Handled {
+    states_of(&find_all(ask)?)
+}
+
+/// The answer to a change.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "MemberStateChanged")]
+struct Changed {
+    pool: String,
+    /// It was not so before.
+    changed: bool,
+    /// The member's state before.
+    before: &'static str,
+    /// Members of the pool that take new requests now.
+    members_in_service: usize,
+    /// The member now.
+    member: MemberStatus,
+    #[serde(skip)]
+    after: &'static str,
+    #[serde(skip)]
+    label: String,
+}
+
+/// The answer to a change of a server wherever it is a member.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "MemberStatesChanged")]
+struct ChangedAll {
+    members: Vec<Changed>,
+}
+
+impl Changed {
+    /// For the audit log.
+    fn record(&self) -> serde_json::Value {
+        json!({
+            "pool": self.pool, "member": self.label, "state": self.after, "before": self.before,
+        })
+    }
+}
+
+fn set(ask: &Ask) -> Handled {
+    let wanted = ask.document::<Change>()?.state;
+    let _alone = ask.context.observed.admin.change();
+    let found = find(ask)?;
+    ask.must_match(&state_of(&found)?.tagged(true))?;
+    let changed = found.set_state(wanted, &ask.caller, &ask.context);
+    Ok(Answer::json(&changed)?.change(changed.record()))
+}
+
+fn set_all(ask: &Ask) -> Handled {
+    let wanted = ask.document::<Change>()?.state;
+    let _alone = ask.context.observed.admin.change();
+    let found = find_all(ask)?;
+    ask.must_match(&states_of(&found)?.tagged(true))?;
+    let set = |found: &FoundMember| found.set_state(wanted, &ask.caller, &ask.context);
+    let members: Vec<Changed> = found.iter().map(set).collect();
+    let record = members.iter().map(Changed::record).collect();
+    Ok(Answer::json(&ChangedAll { members })?.change(record))
+}
+
+impl FoundMember {
+    fn set_state(&self, wanted: WantedState, by: &Caller, context: &Context) -> Changed {
+        let before = administrative_state(self.configured(), self.live());
+        let wanted = wanted.as_override();
+        let changed = self.live().set_state_override(wanted) != wanted;
+        let members_in_service = self.members_in_service();
+        if changed {
+            let told = Told {
+                before,
+                now: administrative_state(self.configured(), self.live()),
+                of_file: wanted.is_none(),
+                by,
+                requests: self.live().occupancy.load(Relaxed),
+                members_in_service,
+            };
+            let subject = format_args!("member {}/{}", self.pool().name, self.live().label);
+            context.events.tell(told.level(), &subject, &told);
+        }
+        Changed {
+            pool: self.pool().name.to_string(),
+            changed,
+            before: before.as_str(),
+            members_in_service,
+            member: self.status(&context.observed),
+            after: administrative_state(self.configured(), self.live()).as_str(),
+            label: self.live().label.to_string(),
+        }
+    }
+}
+
+/// The event of a change: `is set to drain, was enabled, by user 0 (process 4711); 3 requests are under way`.
+struct Told<'a> {
+    before: AdminState,
+    now: AdminState,
+    /// Back to the state in the file.
+    of_file: bool,
+    by: &'a Caller,
+    requests: u32,
+    members_in_service: usize,
+}
+
+impl Told<'_> {
+    fn level(&self) -> Level {
+        if self.takes_the_last() { Level::Warning } else { Level::Info }
+    }
+
+    /// Whether the pool has no member left for new requests because of this change.
+    fn takes_the_last(&self) -> bool {
+        self.members_in_service == 0
+            && self.before == AdminState::Enabled
+            && self.now != AdminState::Enabled
+    }
+}
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let source = if self.of_file { ", as the file says" } else { "" };
+        write!(formatter, "is set to {}{source}", self.now.as_str())?;
+        write!(formatter, ", was {}, by {}", self.before.as_str(), self.by)?;
+        if self.now != AdminState::Enabled {
+            match self.requests {
+                0 => formatter.write_str("; nothing is under way"),
+                1 => formatter.write_str("; 1 request is under way"),
+                count => write!(formatter, "; {count} requests are under way"),
+            }?;
+        }
+        if self.takes_the_last() {
+            formatter.write_str("; no member of the pool takes new requests now")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,89 @@
+//! Lists, a page at a time: with thousands of objects a list has megabytes.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::ask::{Kind, Parameter, Query};
+use super::problem::Problem;
+
+/// Most items on a page.
+pub const ITEMS_MAX: u64 = 1_000;
+
+/// Items on a page without `limit`.
+const ITEMS_DEFAULT: u64 = 100;
+
+/// Most items on the page.
+pub(super) const LIMIT: Parameter = Parameter {
+    name: "limit",
+    kind: Kind::Number { max: ITEMS_MAX, default: ITEMS_DEFAULT },
+    summary: "Most items on the page",
+};
+
+/// Where the page begins.
+pub(super) const AFTER: Parameter = Parameter {
+    name: "after",
+    kind: Kind::Text,
+    summary: "Begins after this item: `next` of the page before",
+};
+
+/// The parameters of a list.
+pub(super) const PAGE: &[Parameter] = &[LIMIT, AFTER];
+
+/// A page of a list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "{T}Page")]
+pub(super) struct Page<T> {
+    /// In the order of the configuration.
+    items: Vec<T>,
+    /// The `after` of the next page; `null`: this is the last one.
+    next: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// The page that the query asks for. Only its items are built. `name`: what an item is called in `after`.
+    pub(super) fn of<S>(
+        query: &Query,
+        all: impl Iterator<Item = S>,
+        name: impl Fn(&S) -> String,
+        build: impl Fn(S) -> T,
+    ) -> Result<Self, Problem> {
+        let mut all = all;
+        if let Some(after) = query.text(AFTER.name)
+            && !all.any(|item| name(&item) == after)
+        {
+            let detail = format_args!("there is no item `{after}` any more");
+            return Err(Problem::not_found(detail).help("begin again without `after`"));
+        }
+        let mut items = Vec::new();
+        let mut last = None;
+        for item in all.by_ref().take(query.number(&LIMIT)) {
+            last = Some(name(&item));
+            items.push(build(item));
+        }
+        let next = last.filter(|_| all.next().is_some());
+        Ok(Self { items, next })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages() {
+        let page = |text: &str| {
+            let query = Query::parse(text, PAGE).expect("a good query");
+            let all = 1..=250_u32;
+            let page = Page::of(&query, all, |number| format!("n{number}"), |number| number);
+            page.map(|page| (page.items.first().copied(), page.items.len(), page.next))
+        };
+        let next = |name: &str| Some(name.to_owned());
+        assert_eq!(page("").expect("it is there"), (Some(1), 100, next("n100")));
+        assert_eq!(page("after=n100").expect("it is there"), (Some(101), 100, next("n200")));
+        assert_eq!(page("after=n200").expect("it is there"), (Some(201), 50, None));
+        assert_eq!(page("after=n150").expect("it is there"), (Some(151), 100, None));
+        assert_eq!(page("after=n250").expect("it is there"), (None, 0, None));
+        assert_eq!(page("limit=1000").expect("it is there"), (Some(1), 250, None));
+        assert_eq!(page("after=x").map_err(|it| it.status.as_u16()).err(), Some(404));
+    }
+}

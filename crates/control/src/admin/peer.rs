@@ -1,0 +1,91 @@
+//! The other end of an admin connection, and the user of a request.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::UnixStream;
+use weir_config::snapshot::Role;
+
+/// The peer of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Peer {
+    /// A process that may open the unix socket.
+    Local(Option<Credentials>),
+    /// A client over TCP.
+    Network(NetworkPeer),
+}
+
+/// A local process, as the kernel names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Credentials {
+    pub(super) user: u32,
+    pub(super) process: Option<i32>,
+}
+
+/// A client over TCP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NetworkPeer {
+    pub(super) address: SocketAddr,
+    /// The listener is on loopback: only this host's processes reach it, and everybody may read.
+    pub(super) is_loopback: bool,
+    /// Names in the client's certificate, which an accepted authority has signed.
+    pub(super) certificate: Option<Arc<[String]>>,
+}
+
+impl Peer {
+    /// The peer of a unix socket. An unknown peer (it has gone already) has the same rights: the socket's mode decides.
+    pub(super) fn of_socket(stream: &UnixStream) -> Self {
+        let credentials = stream.peer_cred().ok();
+        Self::Local(
+            credentials.map(|found| Credentials { user: found.uid(), process: found.pid() }),
+        )
+    }
+
+    /// The rights of a request without credentials.
+    pub(super) fn role(&self) -> Option<Role> {
+        match self {
+            Self::Local(_) => Some(Role::Admin),
+            Self::Network(peer) if peer.is_loopback => Some(Role::Read),
+            Self::Network(_) => None,
+        }
+    }
+
+    /// Whether requests come encrypted.
+    pub(super) fn is_secure(&self) -> bool {
+        matches!(self, Self::Network(peer) if !peer.is_loopback)
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Network(peer) => peer.address.fmt(formatter),
+            Self::Local(None) => formatter.write_str("a local process"),
+            Self::Local(Some(peer)) => {
+                write!(formatter, "user {}", peer.user)?;
+                peer.process.map_or(Ok(()), |process| write!(formatter, " (process {process})"))
+            }
+        }
+    }
+}
+
+/// Whoever sent a request.
+#[derive(Debug, Clone)]
+pub(super) struct Caller {
+    /// The user of the configuration; `None`: no credentials were sent.
+    pub(super) user: Option<Arc<str>>,
+    /// The rights; `None`: not even reading is allowed.
+    pub(super) role: Option<Role>,
+    pub(super) peer: Peer,
+}
+
+/// `ann (operate) from 10.0.0.5:4711`, `user 0 (process 4711)`.
+impl fmt::Display for Caller {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let (Some(user), Some(role)) = (&self.user, self.role) {
+            write!(formatter, "{user} ({role}) from ")?;
+        }
+        self.peer.fmt(formatter)
+    }
+}

@@ -1,0 +1,300 @@
+//! One operation of the API: who may use it, what it takes and what it answers. The router and the OpenAPI document
+//! ([`super::openapi`]) are both made from the list of these, so they cannot differ.
+
+use std::pin::Pin;
+
+use axum::Extension;
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{RawPathParams, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, MethodRouter, on};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use weir_config::snapshot::Role;
+
+use super::answer::{Answer, JSON};
+use super::ask::{Ask, Parameter, Query, path_parameters};
+use super::peer::{Caller, Peer};
+use super::problem::Problem;
+use super::tags::Tags;
+use super::{Context, off_thread};
+
+/// Bytes of a request's body.
+pub const BODY_SIZE_MAX: usize = 4 * 1024;
+
+/// What a handler returns.
+pub(super) type Handled = Result<Answer, Problem>;
+
+/// How an answer is made.
+#[derive(Clone, Copy)]
+pub(super) enum Run {
+    /// On another thread: with thousands of members it takes milliseconds, and the monitors are to keep their times.
+    Compute(fn(&Ask) -> Handled),
+    /// By waiting for other parts of weir.
+    Wait(fn(Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>>),
+}
+
+/// Whether a change has a body.
+#[derive(Clone, Copy)]
+pub(super) enum Body {
+    /// A read: no body.
+    None,
+    /// A JSON document of this form.
+    Document(SchemaOf),
+}
+
+/// Makes the schema of a type.
+pub(super) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// The contents of a good answer.
+#[derive(Clone, Copy)]
+pub(super) enum Content {
+    /// A JSON document of this form.
+    Document(SchemaOf),
+    /// The OpenAPI document.
+    OpenApi,
+    /// Text of this media type.
+    Text(&'static str),
+}
+
+/// One operation.
+#[derive(Clone, Copy)]
+pub(super) struct Route {
+    pub(super) is_change: bool,
+    method: MethodFilter,
+    pub(super) method_name: &'static str,
+    pub(super) path: &'static str,
+    /// Its name for generated clients.
+    pub(super) id: &'static str,
+    pub(super) summary: &'static str,
+    /// `None`: everybody, without credentials.
+    pub(super) role: Option<Role>,
+    pub(super) query: &'static [Parameter],
+    pub(super) body: Body,
+    pub(super) content: Content,
+    /// Statuses that it can have beside those of all routes.
+    pub(super) statuses: &'static [StatusCode],
+    run: Run,
+}
+
+impl Route {
+    fn new(path: &'static str, id: &'static str, summary: &'static str, run: Run) -> Self {
+        Self {
+            is_change: false,
+            method: MethodFilter::GET,
+            method_name: "get",
+            path,
+            id,
+            summary,
+            role: Some(Role::Read),
+            query: &[],
+            body: Body::None,
+            content: Content::Text("text/plain"),
+            statuses: &[],
+            run,
+        }
+    }
+
+    /// A view.
+    pub(super) fn get(
+        path: &'static str,
+        id: &'static str,
+        summary: &'static str,
+        compute: fn(&Ask) -> Handled,
+    ) -> Self {
+        Self::new(path, id, summary, Run::Compute(compute))
+    }
+
+    /// A view that has to wait for other parts of weir.
+    pub(super) fn get_later(
+        path: &'static str,
+        id: &'static str,
+        summary: &'static str,
+        wait: fn(Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>>,
+    ) -> Self {
+        Self::new(path, id, summary, Run::Wait(wait))
+    }
+
+    /// A change that replaces a resource: doing it twice is like doing it once.
+    pub(super) fn put(self) -> Self {
+        Self { is_change: true, method: MethodFilter::PUT, method_name: "put", ..self }
+    }
+
+    /// Another change.
+    pub(super) fn post(self) -> Self {
+        Self { is_change: true, method: MethodFilter::POST, method_name: "post", ..self }
+    }
+
+    /// Needs this role.
+    pub(super) fn role(self, role: Role) -> Self {
+        Self { role: Some(role), ..self }
+    }
+
+    /// Is for everybody.
+    pub(super) fn for_all(self) -> Self {
+        Self { role: None, ..self }
+    }
+
+    pub(super) fn query(self, query: &'static [Parameter]) -> Self {
+        Self { query, ..self }
+    }
+
+    /// Takes this document.
+    pub(super) fn takes<T: JsonSchema>(self) -> Self {
+        Self { body: Body::Document(SchemaGenerator::subschema_for::<T>), ..self }
+    }
+
+    /// Answers with this document.
+    pub(super) fn answers<T: JsonSchema>(self) -> Self {
+        Self { content: Content::Document(SchemaGenerator::subschema_for::<T>), ..self }
+    }
+
+    pub(super) fn content(self, content: Content) -> Self {
+        Self { content, ..self }
+    }
+
+    /// Can also answer with these statuses.
+    pub(super) fn statuses(self, statuses: &'static [StatusCode]) -> Self {
+        Self { statuses, ..self }
+    }
+
+    /// The routing of its method.
+    pub(super) fn routing(self) -> MethodRouter<Context> {
+        let handler = move |State(context): State<Context>,
+                            Extension(caller): Extension<Caller>,
+                            path: Result<RawPathParams, RawPathParamsRejection>,
+                            request: Request| async move {
+            let answered = self.answer(context, caller, path, request).await;
+            answered.unwrap_or_else(Problem::into_response)
+        };
+        on(self.method, handler)
+    }
+
+    async fn answer(
+        self,
+        context: Context,
+        caller: Caller,
+        path: Result<RawPathParams, RawPathParamsRejection>,
+        request: Request,
+    ) -> Result<Response, Problem> {
+        self.check_role(&caller, &context)?;
+        let (parts, body) = request.into_parts();
+        self.check_accept(&parts.headers)?;
+        let path = path_parameters(path)?;
+        let query = Query::parse(parts.uri.query().unwrap_or_default(), self.query)?;
+        let body = match self.body {
+            Body::None => axum::body::Bytes::new(),
+            Body::Document(_) => {
+                check_media_type(&parts.headers)?;
+                read_body(body).await?
+            }
+        };
+        let if_match = Tags::of(&parts.headers, &header::IF_MATCH);
+        let if_none_match = Tags::of(&parts.headers, &header::IF_NONE_MATCH);
+        let ask = Ask { context, caller, path, query, body, if_match };
+        let is_view = !self.is_change;
+        let answer = match self.run {
+            Run::Compute(compute) => {
+                off_thread(move || compute(&ask).map(|answer| answer.tagged(is_view))).await?
+            }
+            Run::Wait(wait) => wait(ask).await.map(|answer| answer.tagged(is_view)),
+        }?;
+        let is_known = |tags: Tags| answer.tag.as_ref().is_some_and(|tag| tags.have(tag));
+        Ok(match if_none_match.filter(|_| is_view).is_some_and(is_known) {
+            true => answer.into_not_modified(),
+            false => answer.into_response(),
+        })
+    }
+
+    fn check_role(&self, caller: &Caller, context: &Context) -> Result<(), Problem> {
+        let Some(needed) = self.role else { return Ok(()) };
+        let role = caller.role;
+        if role.is_some_and(|role| role >= needed) {
+            return Ok(());
+        }
+        if let (Some(user), Some(role)) = (&caller.user, role) {
+            let detail = format_args!("this needs the role {needed}; {user} has the role {role}");
+            let help = "roles are in the configuration, under `admin.users`";
+            return Err(Problem::new(StatusCode::FORBIDDEN, detail).help(help));
+        }
+        let has_users = !context.observed.table().snapshot.admin.users.is_empty();
+        let is_loopback = matches!(&caller.peer, Peer::Network(peer) if peer.is_loopback);
+        if is_loopback && !has_users {
+            let detail = "TCP is read-only without a token, because weir cannot know the user";
+            let help = "use a unix socket, which belongs to weir's user: \
+                        `admin: { listen: unix:/run/weir/admin.sock }`, or give users tokens: `weir token new`";
+            return Err(Problem::new(StatusCode::FORBIDDEN, detail).help(help));
+        }
+        let detail = format_args!("this needs a user with the role {needed}");
+        Err(Problem::unauthenticated(detail)
+            .help("send `Authorization: Bearer TOKEN`, or a client certificate"))
+    }
+
+    /// Whether the client takes what the route has. Probes and scrapers get their text in any case.
+    fn check_accept(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let is_json = matches!(self.content, Content::Document(_) | Content::OpenApi);
+        let mut fields = headers.get_all(header::ACCEPT).iter().peekable();
+        if !is_json || fields.peek().is_none() || fields.any(|field| takes_json(field.as_bytes())) {
+            return Ok(());
+        }
+        let detail = "the answer is `application/json`, which `Accept` excludes";
+        Err(Problem::new(StatusCode::NOT_ACCEPTABLE, detail))
+    }
+}
+
+/// Whether `Accept` has a range with JSON in it.
+fn takes_json(field: &[u8]) -> bool {
+    String::from_utf8_lossy(field).split(',').any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let is_refused = parts.any(|parameter| {
+            let value = parameter.strip_prefix("q=").or_else(|| parameter.strip_prefix("Q="));
+            value.is_some_and(|value| value.parse::<f32>().is_ok_and(|quality| quality == 0.0))
+        });
+        !is_refused && matches!(kind.as_str(), "*/*" | "application/*" | JSON)
+    })
+}
+
+/// Changes need this media type: a page of another origin cannot send it without being allowed to.
+fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
+    let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = media_type.and_then(|value| value.split(';').next()).map(str::trim);
+    if essence.is_some_and(|essence| essence.eq_ignore_ascii_case(JSON)) {
+        return Ok(());
+    }
+    let detail = "a change needs `Content-Type: application/json`";
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
+}
+
+async fn read_body(body: axum::body::Body) -> Result<axum::body::Bytes, Problem> {
+    match Limited::new(body, BODY_SIZE_MAX).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let detail = format_args!("the body has at most {BODY_SIZE_MAX} bytes");
+            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail))
+        }
+        Err(error) => Err(Problem::bad_request(format_args!("the body cannot be read: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_ranges() {
+        for (field, expected) in [
+            ("*/*", true),
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("text/html, application/*;q=0.1", true),
+            ("text/html", false),
+            ("application/json;q=0", false),
+            ("application/json;q=0.0, */*", true),
+            ("", false),
+        ] {
+            assert_eq!(takes_json(field.as_bytes()), expected, "{field:?}");
+        }
+    }
+}

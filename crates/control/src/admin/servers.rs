@@ -1,0 +1,190 @@
+//! Views of virtual servers, and of the policies and certificates that they use.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use weir_config::snapshot::VirtualServer;
+use weir_exchange::shared::live::LiveTable;
+use weir_tls::identity::Identity;
+
+use super::answer::Answer;
+use super::ask::Ask;
+use super::page::{PAGE, Page};
+use super::pools::clip;
+use super::problem::Problem;
+use super::route::{Handled, Route};
+use crate::status::{self, CertificateStatus, PacketPathStatus, VirtualServerStatus};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/v1/virtual-servers", "listVirtualServers", "Virtual servers", list)
+            .query(PAGE)
+            .statuses(&[axum::http::StatusCode::NOT_FOUND])
+            .answers::<Page<VirtualServerStatus>>(),
+        Route::get("/v1/virtual-servers/{name}", "getVirtualServer", "A virtual server", one)
+            .answers::<VirtualServerStatus>(),
+        Route::get(
+            "/v1/policies",
+            "listPolicies",
+            "Policies, and how often each rule matched",
+            policies,
+        )
+        .query(PAGE)
+        .statuses(&[axum::http::StatusCode::NOT_FOUND])
+        .answers::<Page<PolicyStatus>>(),
+        Route::get("/v1/policies/{name}", "getPolicy", "A policy", policy)
+            .answers::<PolicyStatus>(),
+        Route::get(
+            "/v1/certificates",
+            "listCertificates",
+            "Certificates that clients are shown",
+            certificates,
+        )
+        .query(PAGE)
+        .statuses(&[axum::http::StatusCode::NOT_FOUND])
+        .answers::<Page<ShownCertificate>>(),
+        Route::get(
+            "/v1/packet-path",
+            "getPacketPath",
+            "Packet forwarding of virtual servers of type fast_l4",
+            packet_path,
+        )
+        .answers::<Option<PacketPathStatus>>(),
+    ]
+}
+
+fn list(ask: &Ask) -> Handled {
+    let (observed, table) = (&ask.context.observed, ask.context.observed.table());
+    let all = (0..).zip(&table.virtual_servers);
+    let page = Page::of(
+        &ask.query,
+        all,
+        |(_, live)| live.name.to_string(),
+        |(index, live)| status::virtual_server(&table.snapshot, index, live, &observed.rates),
+    )?;
+    Answer::json(&page)
+}
+
+fn one(ask: &Ask) -> Handled {
+    let (observed, table) = (&ask.context.observed, ask.context.observed.table());
+    let name = ask.name("name");
+    let found = (0..).zip(&table.virtual_servers).find(|(_, live)| *live.name == *name);
+    let (index, live) = found.ok_or_else(|| {
+        let known = table.virtual_servers.iter().map(|live| &*live.name);
+        Problem::unknown(format!("there is no virtual server `{}`", clip(name)), name, known)
+    })?;
+    Answer::json(&status::virtual_server(&table.snapshot, index, live, &observed.rates))
+}
+
+/// A policy.
+#[derive(Debug, Serialize, JsonSchema)]
+struct PolicyStatus {
+    name: String,
+    /// Virtual servers that use it.
+    virtual_servers: Vec<String>,
+    /// In the order of the configuration.
+    rules: Vec<RuleStatus>,
+}
+
+/// A rule of a policy.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RuleStatus {
+    /// Its name, or its number in the policy.
+    name: String,
+    /// How often it matched.
+    matched: u64,
+}
+
+/// The names of all policies, in the order of the configuration.
+fn policy_names(table: &LiveTable) -> Vec<Arc<str>> {
+    let mut seen = BTreeSet::new();
+    let names = table.snapshot.rules.iter().map(|rule| Arc::clone(&rule.policy));
+    names.filter(|name| seen.insert(Arc::clone(name))).collect()
+}
+
+fn policy_status(table: &LiveTable, name: &str) -> PolicyStatus {
+    let uses = |server: &&VirtualServer| {
+        let connections = server.connection_policies.names();
+        let requests = server.policies.iter().map(|policy| &*policy.name);
+        requests.chain(connections).any(|used| used == name)
+    };
+    let rules = table.snapshot.rules.iter().zip(&table.rules);
+    PolicyStatus {
+        name: name.to_owned(),
+        virtual_servers: table
+            .snapshot
+            .virtual_servers
+            .iter()
+            .filter(uses)
+            .map(|server| server.name.to_string())
+            .collect(),
+        rules: rules
+            .filter(|(rule, _)| *rule.policy == *name)
+            .map(|(rule, counts)| RuleStatus {
+                name: rule.rule.to_string(),
+                matched: counts.totals().followed,
+            })
+            .collect(),
+    }
+}
+
+fn policies(ask: &Ask) -> Handled {
+    let table = ask.context.observed.table();
+    let names = policy_names(&table);
+    let page = Page::of(
+        &ask.query,
+        names.iter(),
+        |name| name.to_string(),
+        |name| policy_status(&table, name),
+    )?;
+    Answer::json(&page)
+}
+
+fn policy(ask: &Ask) -> Handled {
+    let table = ask.context.observed.table();
+    let (name, names) = (ask.name("name"), policy_names(&table));
+    if !names.iter().any(|known| **known == *name) {
+        let detail = format!("there is no policy `{}` with rules", clip(name));
+        return Err(Problem::unknown(detail, name, names.iter().map(|known| &**known)));
+    }
+    Answer::json(&policy_status(&table, name))
+}
+
+/// A certificate, and who shows it.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ShownCertificate {
+    /// Names it in the list.
+    id: String,
+    /// The virtual server; `null`: the admin listeners.
+    virtual_server: Option<String>,
+    #[serde(flatten)]
+    certificate: CertificateStatus,
+}
+
+fn certificates(ask: &Ask) -> Handled {
+    let table = ask.context.observed.table();
+    let snapshot = &table.snapshot;
+    let of_admin = snapshot.admin.tls.iter().flat_map(|tls| &tls.identities).enumerate();
+    let of_admin = of_admin.map(|(number, identity)| (None, number, identity));
+    let of_servers = snapshot.virtual_servers.iter().flat_map(|server| {
+        let identities = server.tls.iter().flat_map(|tls| &tls.identities).enumerate();
+        identities.map(|(number, identity)| (Some(&*server.name), number, identity))
+    });
+    let id = |(server, number, _): &(Option<&str>, usize, &Arc<Identity>)| match server {
+        Some(server) => format!("virtual server {server} {number}"),
+        None => format!("admin {number}"),
+    };
+    let page = Page::of(&ask.query, of_admin.chain(of_servers), id, |found| ShownCertificate {
+        id: id(&found),
+        virtual_server: found.0.map(str::to_owned),
+        certificate: status::certificate(found.2),
+    })?;
+    Answer::json(&page)
+}
+
+fn packet_path(ask: &Ask) -> Handled {
+    let observed = &ask.context.observed;
+    Answer::json(&status::packet_path(&observed.table(), observed))
+}

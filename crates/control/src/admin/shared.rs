@@ -1,0 +1,70 @@
+//! State that all admin listeners share.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use weir_dataplane::reports::LogBatch;
+
+use super::audit::Audit;
+use super::host::LastRefusal;
+use super::login::LastFailure;
+use super::sources::Sources;
+use crate::random::random;
+
+/// State that all admin listeners share.
+#[derive(Debug)]
+pub struct Shared {
+    /// Connections that were closed at once because there were too many.
+    pub turned_away: AtomicU64,
+    /// Requests with an unknown token or client certificate.
+    pub logins_failed: AtomicU64,
+    /// Requests that were refused because of a limit on their source.
+    pub requests_limited: AtomicU64,
+    /// The audit log.
+    pub audit: Audit,
+    pub(super) sources: Sources,
+    pub(super) last_refusal: LastRefusal,
+    pub(super) last_failure: LastFailure,
+    /// Held from the comparison of `If-Match` until the change is done.
+    changing: Mutex<()>,
+    /// Tells requests of this process from those of others.
+    process: u32,
+    requests: AtomicU64,
+    began: Instant,
+}
+
+impl Shared {
+    /// The state at a start. `audit`: where lines of the audit log go.
+    pub fn new(audit: Option<SyncSender<LogBatch>>) -> Self {
+        Self {
+            turned_away: AtomicU64::new(0),
+            logins_failed: AtomicU64::new(0),
+            requests_limited: AtomicU64::new(0),
+            audit: Audit::new(audit),
+            sources: Sources::default(),
+            last_refusal: LastRefusal::default(),
+            last_failure: LastFailure::default(),
+            changing: Mutex::new(()),
+            process: random() as u32,
+            requests: AtomicU64::new(0),
+            began: Instant::now(),
+        }
+    }
+
+    /// Keeps other changes away.
+    pub(super) fn change(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The name of a new request.
+    pub(super) fn next_request(&self) -> String {
+        format!("{:08x}-{}", self.process, self.requests.fetch_add(1, Relaxed))
+    }
+
+    /// The time for limits.
+    pub(super) fn now_us(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,17 @@
+//! All routes.
+
+use super::route::Route;
+use super::{flows, member_change, pools, process, reload, servers};
+
+/// All routes, in the order of the OpenAPI document.
+pub(super) fn routes() -> Vec<Route> {
+    let parts = [
+        process::routes(),
+        servers::routes(),
+        pools::routes(),
+        member_change::routes(),
+        reload::routes(),
+        flows::routes(),
+    ];
+    parts.concat()
+}

@@ -1,0 +1,189 @@
+//! The admin API beyond this host: TLS, tokens and client certificates, the commands over it, and the audit log.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use weir_tests::member::Member;
+use weir_tests::ports::Lease;
+use weir_tests::proxy::{Proxy, Setup, weir_binary};
+use weir_tests::require;
+use weir_tests::temp::TempDir;
+
+/// weir with an admin listener that others could reach, beside that of the tests.
+struct Open {
+    proxy: Proxy,
+    member: Member,
+    lease: Lease,
+    files: TempDir,
+}
+
+impl Open {
+    fn start() -> Self {
+        let member = Member::named("a");
+        let proxy = Proxy::start(&Setup::new(&[member.address()]));
+        let open =
+            Self { proxy, member, lease: Lease::on_every_address(), files: TempDir::new("admin") };
+        // A certificate of its own making, which clients trust.
+        let (cert, key) = (open.path("admin.crt"), open.path("admin.key"));
+        let mut command = Command::new("openssl");
+        command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]);
+        command.args(["-nodes", "-days", "90", "-subj", "/CN=localhost"]);
+        command.args(["-addext", "subjectAltName=DNS:localhost"]);
+        command.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
+        weir_tests::tools::run(command.args(["-keyout", &key, "-out", &cert]));
+        open
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.files.path().join(name).to_string_lossy().into_owned()
+    }
+
+    /// Puts a configuration with these users in force.
+    fn reload(&self, users: &str) {
+        let before = self.proxy.reloads("success");
+        self.proxy.reload_text(&format!(
+            "admin:\n  listen: [ \"{}\", \"0.0.0.0:{}\" ]\n  tls:\n    \
+             certificates: [ {{ cert: {}, key: {} }} ]\n  users:\n{users}\
+             log:\n  access: {{ format: \"off\" }}\n  audit: {{ to: {} }}\n\
+             virtual_servers: {{ main: {{ listen: \"{}\", pool: members }} }}\n\
+             pools: {{ members: {{ members: [ {} ] }} }}\n",
+            self.proxy.admin_address(),
+            self.lease.address().port(),
+            self.path("admin.crt"),
+            self.path("admin.key"),
+            self.path("audit.log"),
+            self.proxy.address(),
+            self.member.address(),
+        ));
+        weir_tests::eventually("the configuration is in force", weir_tests::STEP_TIMEOUT, || {
+            self.proxy.reloads("success") > before
+        });
+    }
+
+    /// `weir …` over TLS, with the token in a file of this name.
+    fn weir(&self, token: &str, arguments: &[&str]) -> Output {
+        let address = format!("https://localhost:{}", self.lease.address().port());
+        let mut command = Command::new(weir_binary());
+        command.args(arguments).args(["--admin", &address, "--admin-ca", &self.path("admin.crt")]);
+        command.args(["--token-file", &self.path(token)]).stdin(Stdio::null());
+        command.output().expect("the built command")
+    }
+
+    fn curl(&self, path: &str) -> String {
+        let address = format!("https://localhost:{}{path}", self.lease.address().port());
+        let mut command = Command::new("curl");
+        command.args(["-s", "--cacert", &self.path("admin.crt"), "-w", "%{http_code}", &address]);
+        weir_tests::tools::run(&mut command)
+    }
+
+    fn audit(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.path("audit.log")).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+}
+
+/// Runs `weir token new`, and stores the token in this file. The line of the user in the configuration.
+fn new_token(file: &Path, name: &str, role: &str) -> String {
+    let mut command = Command::new(weir_binary());
+    let made = command.args(["token", "new", "--name", name, "--role", role]).output();
+    let made = made.expect("the built command");
+    assert!(made.status.success(), "{made:?}");
+    let token = String::from_utf8(made.stderr).expect("a token");
+    assert!(token.starts_with("weir_"), "{token}");
+    std::fs::write(file, token).expect("a file");
+    let lines = String::from_utf8(made.stdout).expect("lines");
+    let (head, line) = lines.split_at(lines.find("    ").expect("a user"));
+    assert_eq!(head, "admin:\n  users:\n");
+    line.to_owned()
+}
+
+fn error_of(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_colleague_gets_a_token_uses_it_and_loses_it() {
+    require!("openssl", "curl");
+    let open = Open::start();
+    let ann = new_token(&open.files.path().join("ann"), "ann", "operate");
+    let eve = new_token(&open.files.path().join("eve"), "eve", "read");
+    open.reload(&format!("{ann}{eve}"));
+    let address = open.member.address().to_string();
+
+    let drained = open.weir("ann", &["member", "members", &address, "drain"]);
+    assert!(drained.status.success(), "{drained:?}");
+    let shown = open.weir("eve", &["pool", "members", "--json"]);
+    let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    assert_eq!(shown["members"][0]["administrative"], "drain");
+    let refused = open.weir("eve", &["member", "members", &address, "enable"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(error_of(&refused).contains("this needs the role operate; eve has the role read"));
+    let reloaded = open.weir("ann", &["reload", "--wait", "10s"]);
+    assert!(reloaded.status.success(), "{reloaded:?}");
+
+    assert!(open.curl("/health").ends_with("ok\n200"));
+    assert!(open.curl("/v1/status").ends_with("401"));
+    assert!(open.curl("/metrics").ends_with("401"));
+
+    let lines = open.audit();
+    let told: Vec<_> =
+        lines.iter().map(|line| (line["user"].clone(), line["status"].clone())).collect();
+    assert_eq!(
+        told,
+        [(json!("ann"), json!(200)), (json!("eve"), json!(403)), (json!("ann"), json!(200))]
+    );
+    assert_eq!(lines[0]["change"]["state"], "drain");
+    let token = std::fs::read_to_string(open.path("ann")).expect("the token");
+    let log = std::fs::read_to_string(open.path("audit.log")).expect("the log");
+    assert!(!log.contains(token.trim()) && !log.contains("sha256"), "{log}");
+
+    open.reload(&eve);
+    let refused = open.weir("ann", &["member", "members", &address, "enable"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(error_of(&refused).contains("the token is unknown"), "{refused:?}");
+    assert_eq!(open.proxy.metric("weir_admin_logins_failed_total", &[]), 1.0);
+}
+
+#[test]
+fn what_the_commands_cannot_use_is_told() {
+    require!("openssl");
+    let open = Open::start();
+    let ann = new_token(&open.files.path().join("ann"), "ann", "read");
+    open.reload(&ann);
+    let missing = open.weir("nothing", &["status"]);
+    assert_eq!(missing.status.code(), Some(3));
+    assert!(error_of(&missing).contains("nothing: No such file"), "{missing:?}");
+    std::fs::write(open.path("two"), "weir_a\nweir_b\n").expect("a file");
+    assert!(
+        error_of(&open.weir("two", &["status"]))
+            .contains("there is no token in it, or more than one")
+    );
+    let address = format!("https://localhost:{}", open.lease.address().port());
+    let mut command = Command::new(weir_binary());
+    command.args(["status", "--admin", &address, "--token-file", &open.path("ann")]);
+    let distrusted = command.output().expect("the built command");
+    assert_eq!(distrusted.status.code(), Some(3));
+    assert!(error_of(&distrusted).contains("TLS: "), "{distrusted:?}");
+    let shown = open.weir("ann", &["status"]);
+    assert!(shown.status.success(), "{shown:?}");
+}
+
+#[test]
+fn the_audit_log_is_reopened_when_it_was_moved_away() {
+    require!("openssl");
+    let open = Open::start();
+    let ann = new_token(&open.files.path().join("ann"), "ann", "operate");
+    open.reload(&ann);
+    let address = open.member.address().to_string();
+    assert!(open.weir("ann", &["member", "members", &address, "drain"]).status.success());
+    weir_tests::eventually("the line is written", weir_tests::STEP_TIMEOUT, || {
+        open.audit().len() == 1
+    });
+    std::fs::rename(open.path("audit.log"), open.path("audit.log.1")).expect("it is there");
+    open.reload(&ann);
+    assert!(open.weir("ann", &["member", "members", &address, "enable"]).status.success());
+    weir_tests::eventually("the line is written", weir_tests::STEP_TIMEOUT, || {
+        open.audit().len() == 1
+    });
+}
