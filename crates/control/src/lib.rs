@@ -3,7 +3,7 @@
 //! One thread with a single-threaded tokio runtime ([`supervisor`]) probes the members
 //! ([`monitors`]), keeps the addresses of host names fresh ([`names`]) and OCSP responses ([`ocsp`]) and
 //! keys of tokens ([`token_keys`]), answers on the admin listener
-//! ([`admin`]), and activates new configurations. Separate threads write the request logs
+//! ([`admin`]), and activates new configurations: files that are read again, and versions of the [`overlay`]. Separate threads write the request logs
 //! ([`logs`]) and weir's own events ([`events`]), because a write to a full pipe blocks.
 //!
 //! **Architecture invariant:** the data path never waits for anything here. The control plane reaches
@@ -22,6 +22,7 @@ pub mod monitors;
 pub mod names;
 pub mod observed;
 pub mod ocsp;
+pub mod overlay;
 mod own_keys;
 pub mod packets;
 mod probe;

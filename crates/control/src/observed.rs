@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use weir_config::Files;
 use weir_config::snapshot::Snapshot;
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
@@ -11,6 +12,7 @@ use crate::admin::shared::Shared;
 use crate::log_writer::AllLogCounters;
 use crate::logs::LogsView;
 use crate::monitors::Board;
+use crate::overlay::changes::Changes;
 use crate::rates::Rates;
 use crate::reloads::Reloads;
 use crate::time::unix_ms;
@@ -19,6 +21,7 @@ use crate::time::unix_ms;
 #[derive(Debug)]
 pub struct Observed {
     table: RwLock<Arc<LiveTable>>,
+    files: RwLock<Arc<Files>>,
     /// Counters of the worker threads.
     pub workers: Arc<PerWorker<WorkerCounters>>,
     /// Counters of the log writers.
@@ -35,6 +38,8 @@ pub struct Observed {
     pub token_keys: Arc<crate::token_keys::Counters>,
     /// Requested reloads.
     pub reloads: Reloads,
+    /// Transactions, and the versions of the overlay.
+    pub changes: Arc<Changes>,
     /// Counters of the last seconds.
     pub rates: Rates,
     /// When the process started, in milliseconds since 1970.
@@ -82,6 +87,7 @@ impl Observed {
         monitors: Board,
         (ocsp, token_keys): (Arc<crate::ocsp::Counters>, Arc<crate::token_keys::Counters>),
         packets: crate::packets::Board,
+        (files, changes): (Arc<Files>, Arc<Changes>),
     ) -> Self {
         let now = unix_ms();
         let reloads = Reloads::default();
@@ -89,6 +95,7 @@ impl Observed {
         reloads.last_succeeded.store(true, Relaxed);
         Self {
             table: RwLock::new(table),
+            files: RwLock::new(files),
             workers,
             logs: logs.counters,
             monitors,
@@ -97,6 +104,7 @@ impl Observed {
             ocsp,
             token_keys,
             reloads,
+            changes,
             rates: Rates::default(),
             started_unix_ms: now,
             starting: AtomicBool::new(true),
@@ -111,6 +119,16 @@ impl Observed {
     /// The active table.
     pub fn table(&self) -> Arc<LiveTable> {
         read(&self.table)
+    }
+
+    /// The files of the active configuration, as they were read.
+    pub fn files(&self) -> Arc<Files> {
+        read(&self.files)
+    }
+
+    /// Shows other files from now on.
+    pub fn set_files(&self, files: Arc<Files>) {
+        write(&self.files, files);
     }
 
     /// Shows another table from now on.

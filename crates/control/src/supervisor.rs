@@ -2,7 +2,7 @@
 //!
 //! | signal | effect |
 //! |---|---|
-//! | SIGHUP | the file is read again and activated, or refused as a whole; logs are reopened |
+//! | SIGHUP | the files are read again and activated, or refused as a whole; logs are reopened |
 //! | SIGTERM, SIGINT | no new connections; ends with the last transaction, at the latest after `drain_timeout` |
 //! | a second of these | ends at once |
 
@@ -17,7 +17,7 @@ use next::Next;
 use reading::Reading;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_config::snapshot::{Address, Member, Snapshot};
-use weir_config::{Colour, Config, Diagnostic, Severity, render_text};
+use weir_config::{Colour, Config, Diagnostic, Files, Severity, render_text};
 use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
 use weir_dataplane::outside;
@@ -32,8 +32,11 @@ use crate::monitors::Monitors;
 use crate::names::{NameServers, Names};
 use crate::observed::Observed;
 use crate::ocsp::Ocsp;
+use crate::overlay::changes::Changes;
+use crate::overlay::journal::JournalError;
+use crate::overlay::judge::{Configuration, check};
 use crate::own_keys::{self, OwnKeysError};
-use crate::packets::{self, PacketPlane};
+use crate::packets::PacketPlane;
 use crate::token_keys::TokenKeys;
 
 mod next;
@@ -71,6 +74,8 @@ pub enum Error {
         /// Its mistakes.
         diagnostics: Vec<Diagnostic>,
     },
+    /// The overlay cannot be read.
+    Overlay(JournalError),
     /// The key of persistence cookies cannot be had.
     OwnKeys(OwnKeysError),
     /// A log cannot be opened.
@@ -94,6 +99,7 @@ impl fmt::Display for Error {
                 let text = weir_config::render_text(diagnostics, Colour::Never);
                 write!(formatter, "{text}{}: the configuration cannot be used", file.display())
             }
+            Self::Overlay(error) => error.fmt(formatter),
             Self::OwnKeys(error) => error.fmt(formatter),
             Self::Log(error) => error.fmt(formatter),
             Self::KeyLog(path, error) => {
@@ -181,7 +187,8 @@ impl Signals {
 pub struct Supervisor {
     file: PathBuf,
     events: Events,
-    config: Config,
+    /// In force.
+    configuration: Arc<Configuration>,
     table: Arc<LiveTable>,
     data_plane: DataPlane,
     monitors: Monitors,
@@ -221,12 +228,10 @@ impl Supervisor {
         key_log: Option<KeyLog>,
         events: Events,
     ) -> Result<Self, Error> {
-        let config = load(file, &events)
-            .await
-            .map_err(|diagnostics| Error::Configuration { file: file.to_owned(), diagnostics })?;
+        let (configuration, changes) = first(file, &events).await?;
         let mut names = Names::new(name_servers, events.clone());
-        names.follow(config.host_names()).await;
-        let mut snapshot = config.snapshot(&names.resolutions());
+        names.follow(configuration.config.host_names()).await;
+        let mut snapshot = configuration.config.snapshot(&names.resolutions());
         own_keys::provide(&mut snapshot).map_err(Error::OwnKeys)?;
         if let Some(key_log) = &key_log {
             key_log.listen_to(&mut snapshot);
@@ -258,6 +263,7 @@ impl Supervisor {
             monitors.board(),
             (ocsp.counters(), token_keys.counters()),
             packets.board(),
+            (Arc::clone(&configuration.files), changes),
         ));
         let outlets = open_outlets([worker_events, lines], &observed, &events).await;
         let admins = outlets.inspect_err(|_| data_plane.stop())?;
@@ -265,7 +271,7 @@ impl Supervisor {
         let supervisor = Self {
             file,
             events,
-            config,
+            configuration,
             table,
             data_plane,
             monitors,
@@ -342,6 +348,7 @@ impl Supervisor {
                 // One that comes while the file is read has it read once more.
                 _ = reload.recv(), if self.reading.is_none() => self.begin_reading(),
                 () = observed.reloads.asked(), if self.reading.is_none() => self.begin_reading(),
+                () = observed.changes.wanted(), if self.reading.is_none() => self.begin_transactions(),
                 read = Reading::step(&mut self.reading) => {
                     self.take_read(read);
                 }
@@ -366,10 +373,8 @@ impl Supervisor {
 
     /// Prepares the current addresses of names. Returns whether anything changed.
     pub fn apply_names(&mut self) -> bool {
-        let next = self.next.as_ref();
-        let config = next.and_then(|next| next.config.as_ref()).unwrap_or(&self.config);
-        let newest = next.map_or(&self.table.snapshot, |next| &next.snapshot);
-        let mut snapshot = config.snapshot(&self.names.resolutions());
+        let newest = self.next.as_ref().map_or(&self.table.snapshot, |next| &next.snapshot);
+        let mut snapshot = self.newest().config.snapshot(&self.names.resolutions());
         let members = |snapshot: &Snapshot| -> Vec<Vec<Member>> {
             snapshot.pools.iter().map(|pool| pool.members.clone()).collect()
         };
@@ -389,6 +394,7 @@ impl Supervisor {
         self.reading = None;
         self.abandon_next();
         self.observed.reloads.abandon();
+        self.observed.changes.close();
         let timeout_ms = self.table.snapshot.data_plane.drain_timeout_ms;
         self.observed.draining.store(true, Relaxed);
         let limit = Duration::from_millis(timeout_ms);
@@ -439,9 +445,9 @@ impl Supervisor {
 
     /// Follows the names of the active configuration, of the next one and of the one being read; no others.
     fn retain_names(&mut self) {
-        let next = self.next.as_ref().and_then(|next| next.config.as_ref());
         let read = self.reading.as_ref().and_then(Reading::config);
-        let configs = [Some(&self.config), next, read];
+        let waiting = self.next.as_ref().and_then(|next| next.configuration.as_ref());
+        let configs = [Some(&self.configuration.config), waiting.map(|it| &it.config), read];
         self.names.retain(configs.into_iter().flatten().flat_map(Config::host_names));
         self.names.hurry(self.next.is_some() || self.reading.is_some());
     }
@@ -484,12 +490,25 @@ impl Supervisor {
         }
     }
 
-    fn tell_restart_needed(&self) {
-        let (wanted, running) = (workers_of(&self.table.snapshot), self.table.workers());
-        if wanted != running {
-            let what = format_args!("needs a restart to change from {running} to {wanted}");
-            self.events.warning("data_plane.workers", what);
-        }
+    /// The newest configuration: the one that waits for first probes, or the one in force.
+    fn newest(&self) -> &Arc<Configuration> {
+        let waiting = self.next.as_ref().and_then(|next| next.configuration.as_ref());
+        waiting.unwrap_or(&self.configuration)
+    }
+}
+
+/// Tells of settings that a reload does not change.
+fn tell_restart_needed(events: &Events, table: &LiveTable, changes: &Changes) {
+    let (wanted, running) = (workers_of(&table.snapshot), table.workers());
+    if wanted != running {
+        let what = format_args!("needs a restart to change from {running} to {wanted}");
+        events.warning("data_plane.workers", what);
+    }
+    let place = changes.place();
+    if changes.history().version() > 0 && !place.starts_with(&table.snapshot.state_dir) {
+        let place = place.display();
+        let what = format_args!("needs a restart to change; move the overlay there: {place}");
+        events.warning("state_dir", what);
     }
 }
 
@@ -512,22 +531,28 @@ async fn open_outlets(
     Ok(admins)
 }
 
-/// Reads the file; reports warnings. In a separate thread: with many certificates, or a slow disk, it takes seconds, and
-/// monitors and the admin listener must continue.
-async fn load(file: &Path, events: &Events) -> Result<Config, Vec<Diagnostic>> {
+/// Reads the files and the overlay; reports warnings. In a separate thread: with many certificates, or a slow disk, it takes
+/// seconds, and monitors and the admin listener must continue.
+async fn first(file: &Path, events: &Events) -> Result<(Arc<Configuration>, Arc<Changes>), Error> {
     let path = file.to_owned();
-    let loaded = tokio::task::spawn_blocking(move || weir_config::load(&path)).await;
-    let loaded = loaded.map_err(|error| {
-        let message = format!("weir failed to read the file, which is a defect of weir: {error}");
-        vec![Diagnostic::of_file(Severity::Error, message, &file.display().to_string())]
-    })?;
-    match loaded.config {
-        Some(config) => {
-            events.report(&loaded.diagnostics);
-            packets::check(&config, file).map_or(Ok(config), |wrong| Err(vec![wrong]))
-        }
-        None => Err(loaded.diagnostics),
-    }
+    let read = tokio::task::spawn_blocking(move || {
+        let files = Arc::new(Files::read(&path));
+        let changes = Changes::open(&files.state_dir())?;
+        let history = changes.history();
+        Ok((check(&path, files, (history.overlay(), history.version())), changes))
+    });
+    let unsound = |diagnostics| Error::Configuration { file: file.to_owned(), diagnostics };
+    let read = read.await.map_err(|error| unsound(defect(file, &error)))?;
+    let ((configuration, diagnostics), changes) = read.map_err(Error::Overlay)?;
+    let Some(configuration) = configuration else { return Err(unsound(diagnostics)) };
+    events.report(&diagnostics);
+    Ok((Arc::new(configuration), Arc::new(changes)))
+}
+
+/// weir could not read the files.
+fn defect(file: &Path, error: &tokio::task::JoinError) -> Vec<Diagnostic> {
+    let message = format!("weir failed to read the file, which is a defect of weir: {error}");
+    vec![Diagnostic::of_file(Severity::Error, message, &file.display().to_string())]
 }
 
 fn workers_of(snapshot: &Snapshot) -> usize {

@@ -15,6 +15,7 @@ use weir_waf::plan::{Files, RuleSet, Settings, View};
 use crate::logs::LogsView;
 use crate::monitors::Board;
 use crate::observed::Observed;
+use crate::overlay::changes::Changes;
 
 /// A snapshot with one virtual server `shop` in front of the first of these pools.
 pub fn snapshot(pools: Vec<Pool>) -> Arc<Snapshot> {
@@ -99,8 +100,18 @@ pub fn observed_with_logs(snapshot: Arc<Snapshot>, workers: usize, logs: LogsVie
     let counters = Arc::new(PerWorker::new(workers));
     let board = Board::default();
     let packets = crate::packets::Board::default();
-    let observed =
-        Observed::new(Arc::new(table), counters, logs, board, Default::default(), packets);
+    let changes = Changes::open(std::path::Path::new("/nonexistent")).expect("no versions");
+    let files = Arc::new(weir_config::Files::of_text("test.yaml", ""));
+    let of_files = (files, Arc::new(changes));
+    let observed = Observed::new(
+        Arc::new(table),
+        counters,
+        logs,
+        board,
+        Default::default(),
+        packets,
+        of_files,
+    );
     observed.starting.store(false, Relaxed);
     observed
 }

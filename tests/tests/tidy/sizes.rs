@@ -54,7 +54,7 @@ const METHODS: Bound = Bound {
     max: 30,
     beyond: &[
         ("crates/bench/src/load/engine.rs Engine", 45),
-        ("crates/control/src/supervisor.rs Supervisor", 33),
+        ("crates/control/src/supervisor.rs Supervisor", 32),
         ("crates/dataplane/src/worker/desk.rs Desk", 105),
         ("crates/dataplane/src/worker/mod.rs Worker", 107),
         ("crates/dataplane/src/worker/world.rs World", 33),

@@ -18,6 +18,14 @@ pub struct Delta {
     dropped: Vec<Pointer>,
 }
 
+impl Delta {
+    /// Its size as JSON, about.
+    pub fn bytes(&self) -> usize {
+        let put = self.put.iter().map(Change::bytes);
+        put.chain(self.dropped.iter().map(|path| path.as_str().len())).sum()
+    }
+}
+
 impl Overlay {
     /// The difference from this overlay to a later one.
     pub fn delta(&self, later: &Self) -> Delta {

@@ -71,7 +71,8 @@ impl Change {
         }
     }
 
-    fn bytes(&self) -> usize {
+    /// Its size as JSON, about.
+    pub fn bytes(&self) -> usize {
         match self {
             Self::Set { path, value } => path.as_str().len() + value::bytes(value),
             Self::Remove { path } => path.as_str().len(),

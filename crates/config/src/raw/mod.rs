@@ -113,7 +113,7 @@ section! {
         default time_zone: ZoneChoice = ZoneChoice::default();
         /// Authentication settings, by name.
         optional authentication: Named<authentication::Authentication>;
-        /// The folder for data that must survive a restart: the key of inserted cookies.
+        /// The folder for data that must survive a restart: the key of inserted cookies, and the [overlay](operating.md#change-the-configuration-while-weir-serves).
         default state_dir: FilePath = FilePath(default_state_dir());
         /// Further files of the configuration: paths of files, or of directories, of which all files `*.yaml` are read, in the order of their names. An included file cannot include others. See [several files](#several-files).
         optional include: OneOrMany<Spanned<FilePath>>;

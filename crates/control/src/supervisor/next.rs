@@ -25,7 +25,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
-use weir_config::Config;
 use weir_config::snapshot::{AfterFirstProbes, Member, NOBODY, Pool, Snapshot};
 use weir_core::admin_state::AdminState;
 use weir_core::monitor::Health;
@@ -33,10 +32,12 @@ use weir_dataplane::handle::BindError;
 use weir_dataplane::outside;
 use weir_exchange::shared::live::LiveTable;
 
-use super::{Summary, Supervisor};
+use super::{Summary, Supervisor, tell_restart_needed};
+use crate::events::Events;
 use crate::member_state::administrative_state;
 use crate::monitors::{Board, Monitors, UnknownMembers};
 use crate::observed::Waiting;
+use crate::overlay::judge::Configuration;
 use crate::time::monotonic_ms;
 use crate::wording::{Changed, Few, Pools, Seconds};
 
@@ -56,7 +57,7 @@ const BY_POOL_INTERVAL: Duration = Duration::from_millis(100);
 pub(super) struct Next {
     pub(super) snapshot: Arc<Snapshot>,
     /// Its configuration; `None`: the active one with other addresses, or the first one.
-    pub(super) config: Option<Config>,
+    pub(super) configuration: Option<Arc<Configuration>>,
     /// Pools become active one by one.
     is_by_pool: bool,
     /// The waits of all pools that are not active yet.
@@ -92,7 +93,7 @@ impl Next {
     /// Replaces `before`. `is_by_pool`: its pools become active one by one.
     pub(super) fn new(
         snapshot: Arc<Snapshot>,
-        config: Option<Config>,
+        configuration: Option<Arc<Configuration>>,
         is_by_pool: bool,
         before: Option<&Self>,
     ) -> Self {
@@ -111,7 +112,16 @@ impl Next {
             (Arc::clone(&pool.name), wait)
         };
         let waits = snapshot.pools.iter().map(wait_of).collect();
-        Self { snapshot, config, is_by_pool, waits, began, awaited: 1, not_before: now, tell_at }
+        Self {
+            snapshot,
+            configuration,
+            is_by_pool,
+            waits,
+            began,
+            awaited: 1,
+            not_before: now,
+            tell_at,
+        }
     }
 
     fn wait_max(&self) -> Duration {
@@ -174,12 +184,12 @@ impl Supervisor {
         self.observed.starting.load(Relaxed)
     }
 
-    /// Prepares a snapshot: binds its listeners, starts its monitors. After an error nothing has changed. `config` is its
-    /// configuration; `None`: the newest configuration stays the same.
+    /// Prepares a snapshot: binds its listeners, starts its monitors. After an error nothing has changed. `configuration` is its
+    /// own; `None`: the newest one stays the same.
     pub(super) fn prepare_next(
         &mut self,
         mut snapshot: Snapshot,
-        config: Option<Config>,
+        configuration: Option<Arc<Configuration>>,
     ) -> Result<(), BindError> {
         if let Some(key_log) = &self.key_log {
             key_log.listen_to(&mut snapshot);
@@ -196,14 +206,14 @@ impl Supervisor {
         }
         self.packets.accept();
         let mut before = self.next.take();
-        let waited = before.as_mut().and_then(|before| before.config.take());
-        if waited.is_some() && config.is_some() {
+        let waited = before.as_mut().and_then(|before| before.configuration.take());
+        if waited.is_some() && configuration.is_some() {
             let what = "replaces one that waited for its first probes";
             self.events.info("configuration", what);
         }
-        let config = config.or(waited);
-        let is_by_pool = config.is_none() && !self.is_starting();
-        let mut next = Next::new(Arc::new(snapshot), config, is_by_pool, before.as_ref());
+        let configuration = configuration.or(waited);
+        let is_by_pool = configuration.is_none() && !self.is_starting();
+        let mut next = Next::new(Arc::new(snapshot), configuration, is_by_pool, before.as_ref());
         // A pool without an address cannot get worse.
         let in_force = (!self.is_starting()).then_some(&self.table.snapshot);
         let is_without = |pool: &Pool| {
@@ -272,7 +282,7 @@ impl Supervisor {
         self.monitors.apply(&table, (!awaited.is_empty()).then_some(&next.snapshot));
         let then = next.snapshot.first_probes.then;
         for unknown in self.monitors.stop_waiting(&table, then, &awaited) {
-            self.tell_unknown(&unknown, then);
+            tell_unknown(&self.events, &unknown, then);
         }
         // No request meets a token reader without the keys that are known.
         self.token_keys.apply(&table.snapshot);
@@ -282,35 +292,48 @@ impl Supervisor {
         self.ocsp.apply(&table.snapshot);
         self.observed.set_table(Arc::clone(&table));
         let before = std::mem::replace(&mut self.table, table);
-        let config = next.config.take();
-        let is_reload = config.is_some();
-        let mut changes = Vec::new();
-        if let Some(config) = config {
-            changes = config.changes_from(&self.config);
-            self.config = config;
-        }
+        let before_it = Arc::clone(&self.configuration);
+        let configuration = next.configuration.take();
+        let is_other = configuration.is_some();
+        self.configuration = configuration.unwrap_or_else(|| Arc::clone(&before_it));
         self.next = (!awaited.is_empty()).then_some(next);
         self.show_waiting();
         let was_starting = self.observed.starting.swap(false, Relaxed);
         let unusable = unusable(&self.table, &self.monitors.board());
-        let of_names = (!is_reload && !was_starting).then_some(&before);
-        self.tell_unusable(&unusable, of_names);
+        let of_names = (!is_other && !was_starting).then_some(&before);
+        tell_unusable(&self.events, &unusable, of_names);
         let unusable = Without(&unusable);
         if was_starting {
-            let summary = Summary(&self.config, self.table.workers());
+            let summary = Summary(&self.configuration.config, self.table.workers());
             self.events.info("weir", format_args!("serves {summary}{unusable}"));
         }
-        if is_reload {
+        if is_other {
             self.logs.reopen(&self.table.snapshot.log);
             self.move_admins().await;
-            self.tell_restart_needed();
-            self.observed.reloads.succeed(&changes);
-            let summary = Summary(&self.config, self.table.workers());
-            let changed = Changed(&changes);
-            self.events
-                .info("configuration", format_args!("was reloaded: {summary}{changed}{unusable}"));
+            self.tell_in_force(&before_it, &unusable);
         }
         self.retain_names();
+    }
+
+    /// Reports reloads and versions that are in force now.
+    fn tell_in_force(&self, before: &Configuration, unusable: &Without<'_>) {
+        let now = &self.configuration;
+        let changes = now.config.changes_from(&before.config);
+        self.observed.set_files(Arc::clone(&now.files));
+        let summary = Summary(&now.config, self.table.workers());
+        let changed = Changed(&changes);
+        if !Arc::ptr_eq(&now.files, &before.files) {
+            tell_restart_needed(&self.events, &self.table, &self.observed.changes);
+            self.observed.reloads.succeed(&changes);
+            let what = format_args!("was reloaded: {summary}{changed}{unusable}");
+            self.events.info("configuration", what);
+        }
+        if now.version != before.version {
+            self.observed.changes.put_in_force(now.version);
+            let version = now.version;
+            let what = format_args!("has version {version}: {summary}{changed}{unusable}");
+            self.events.info("configuration", what);
+        }
     }
 
     /// Drops the waiting configuration.
@@ -318,7 +341,7 @@ impl Supervisor {
         let Some(next) = self.next.take() else { return };
         self.data_plane.abandon();
         self.observed.set_waiting(None);
-        if next.config.is_some() {
+        if next.configuration.is_some() {
             let what = "that waits for its first probes is dropped: weir exits";
             self.events.warning("configuration", what);
         }
@@ -349,30 +372,30 @@ impl Supervisor {
             format_args!("waits for the first probes of {unknown}, {left} at most{meanwhile}");
         self.events.info(subject, what);
     }
+}
 
-    fn tell_unknown(&self, unknown: &UnknownMembers, then: AfterFirstProbes) {
-        let subject = format_args!("pool {}", unknown.pool);
-        let members = Few(&unknown.members);
-        let what = match then {
-            AfterFirstProbes::Serve => "they are tried until their probes fail",
-            AfterFirstProbes::Refuse => "they get no requests until a probe passes",
-        };
-        let what = format_args!("has members that have answered no probe: {members}; {what}");
-        self.events.warning(subject, what);
-    }
+fn tell_unknown(events: &Events, unknown: &UnknownMembers, then: AfterFirstProbes) {
+    let subject = format_args!("pool {}", unknown.pool);
+    let members = Few(&unknown.members);
+    let what = match then {
+        AfterFirstProbes::Serve => "they are tried until their probes fail",
+        AfterFirstProbes::Refuse => "they get no requests until a probe passes",
+    };
+    let what = format_args!("has members that have answered no probe: {members}; {what}");
+    events.warning(subject, what);
+}
 
-    /// Tells of pools without a usable member; where only the addresses of names have changed since `before`, of
-    /// those alone that have others.
-    fn tell_unusable(&self, unusable: &[Unusable], before: Option<&Arc<LiveTable>>) {
-        for found in unusable {
-            let has_same_members = before.is_some_and(|before| {
-                let mut pools = before.snapshot.pools.iter();
-                pools.any(|pool| pool.name == found.pool.name && pool.members == found.pool.members)
-            });
-            if !has_same_members {
-                let subject = format_args!("pool {}", found.pool.name);
-                self.events.warning(subject, format_args!("{found}"));
-            }
+/// Tells of pools without a usable member; where only the addresses of names have changed since `before`, of
+/// those alone that have others.
+fn tell_unusable(events: &Events, unusable: &[Unusable], before: Option<&Arc<LiveTable>>) {
+    for found in unusable {
+        let has_same_members = before.is_some_and(|before| {
+            let mut pools = before.snapshot.pools.iter();
+            pools.any(|pool| pool.name == found.pool.name && pool.members == found.pool.members)
+        });
+        if !has_same_members {
+            let subject = format_args!("pool {}", found.pool.name);
+            events.warning(subject, format_args!("{found}"));
         }
     }
 }

@@ -13,6 +13,9 @@ use weir_exchange::termination::Termination;
 use super::*;
 use crate::events::testing::Captured;
 
+mod several_files;
+mod transactions;
+
 /// A directory with a configuration file, removed at the end.
 struct Files(PathBuf);
 

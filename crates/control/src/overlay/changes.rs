@@ -1,0 +1,440 @@
+//! Transactions: asked for by the admin listener, done by the supervisor.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::pending;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use weir_config::Diagnostic;
+use weir_config::parts;
+
+use super::history::{History, OWN_AUTHOR, Unconfirmed, Wanted};
+use super::journal::{Entry, Journal};
+use super::reports::{Report, Reports, State};
+use crate::time::unix_ms;
+
+/// Most transactions that wait. Beyond them, new ones are turned away.
+pub const QUEUE_MAX: usize = 16_384;
+
+/// Most bytes of transactions that wait, about.
+const QUEUE_BYTES_MAX: usize = 64 << 20;
+
+/// Most transactions that are put in force together.
+const BATCH_MAX: usize = 1_024;
+
+/// Longest author.
+pub const AUTHOR_BYTES_MAX: usize = 256;
+
+/// Longest comment.
+pub const COMMENT_BYTES_MAX: usize = 4_096;
+
+/// Longest time for a confirmation: a day.
+pub const CONFIRM_S_MAX: u64 = 86_400;
+
+/// The comment of a version that weir makes in place of one that was not confirmed.
+pub(super) const NOT_CONFIRMED: &str = "not confirmed";
+
+/// Changes that belong together: all are made, or none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transaction {
+    /// Who asks for it.
+    pub author: String,
+    /// Why.
+    pub comment: String,
+    /// The newest version, if it must be this one.
+    pub expected_version: Option<u64>,
+    /// What is to be changed.
+    pub wanted: Wanted,
+    /// It is only checked.
+    pub dry_run: bool,
+    /// The version before returns after this time, unless this one is confirmed.
+    pub confirm_within_s: Option<u64>,
+}
+
+/// Why a transaction is not even queued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unqueued {
+    /// Too many wait.
+    Full,
+    /// weir ends.
+    Ends,
+    /// Something in it cannot be.
+    Invalid(String),
+}
+
+impl fmt::Display for Unqueued {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => {
+                formatter.write_str("too many transactions wait already: try again later")
+            }
+            Self::Ends => formatter.write_str("weir ends, and changes nothing any more"),
+            Self::Invalid(why) => formatter.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Unqueued {}
+
+/// What was asked for.
+#[derive(Debug, Clone)]
+pub(super) enum Asked {
+    /// By somebody.
+    Transaction(Transaction),
+    /// That a version stays.
+    Confirm { version: u64, author: String },
+    /// By weir itself: an earlier version in place of one that was not confirmed in time, or could not be put in force.
+    TakeBack { version: u64, to: u64, comment: String },
+}
+
+impl Asked {
+    /// Its size, about.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Transaction(transaction) => transaction.wanted.bytes(),
+            Self::Confirm { .. } | Self::TakeBack { .. } => 0,
+        }
+    }
+
+    /// Whether it is done by itself, and not together with others.
+    fn is_alone(&self) -> bool {
+        match self {
+            Self::Transaction(transaction) => transaction.dry_run,
+            Self::Confirm { .. } | Self::TakeBack { .. } => true,
+        }
+    }
+}
+
+/// A request that waits.
+#[derive(Debug, Clone)]
+pub(crate) struct Pending {
+    pub(crate) number: u64,
+    pub(super) asked: Asked,
+}
+
+/// Transactions, their results, and the versions that they made.
+#[derive(Debug)]
+pub struct Changes {
+    queue: Mutex<Queue>,
+    /// Wakes the supervisor when something is asked for.
+    asked: Notify,
+    /// Wakes those who wait for results.
+    reported: Notify,
+    history: RwLock<Arc<History>>,
+    /// Only threads that may wait for a disk use it.
+    pub(super) journal: Mutex<Journal>,
+    in_force: AtomicU64,
+}
+
+/// Requests that wait, and results.
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Pending>,
+    /// Bytes of those that wait.
+    bytes: usize,
+    reports: Reports,
+    is_closed: bool,
+    /// The version whose time is over, and that is being taken back.
+    taken_back: Option<u64>,
+    /// Requests at the front that are done one by one.
+    singly: usize,
+    /// Something that an operator must know, and that nobody has asked for.
+    untold: Option<String>,
+}
+
+impl Changes {
+    /// Those of a process that has read these versions.
+    pub(super) fn new(journal: Journal, history: History) -> Self {
+        Self {
+            queue: Mutex::default(),
+            asked: Notify::new(),
+            reported: Notify::new(),
+            in_force: AtomicU64::new(history.version()),
+            history: RwLock::new(Arc::new(history)),
+            journal: Mutex::new(journal),
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for a transaction. Its number, under which its report is found.
+    pub fn propose(&self, transaction: Transaction) -> Result<u64, Unqueued> {
+        check_text("author", &transaction.author, AUTHOR_BYTES_MAX)?;
+        check_text("comment", &transaction.comment, COMMENT_BYTES_MAX)?;
+        if transaction.confirm_within_s.is_some_and(|it| it == 0 || it > CONFIRM_S_MAX) {
+            let why = format!("the time for a confirmation is 1 s to {CONFIRM_S_MAX} s");
+            return Err(Unqueued::Invalid(why));
+        }
+        self.ask(Asked::Transaction(transaction))
+    }
+
+    /// Asks that a version stays. The number of the report.
+    pub fn confirm(&self, version: u64, author: &str) -> Result<u64, Unqueued> {
+        check_text("author", author, AUTHOR_BYTES_MAX)?;
+        self.ask(Asked::Confirm { version, author: author.to_owned() })
+    }
+
+    fn ask(&self, asked: Asked) -> Result<u64, Unqueued> {
+        let mut queue = self.queue();
+        if queue.is_closed {
+            return Err(Unqueued::Ends);
+        }
+        let bytes = asked.bytes();
+        let has_room = queue.waiting.len() < QUEUE_MAX && queue.bytes + bytes <= QUEUE_BYTES_MAX;
+        if !has_room && matches!(asked, Asked::Transaction(_)) {
+            return Err(Unqueued::Full);
+        }
+        queue.bytes += bytes;
+        let number = queue.reports.add();
+        let pending = Pending { number, asked };
+        match pending.asked {
+            Asked::Transaction(_) => queue.waiting.push_back(pending),
+            // Its time runs, however much waits.
+            Asked::Confirm { .. } | Asked::TakeBack { .. } => queue.waiting.push_front(pending),
+        }
+        drop(queue);
+        self.asked.notify_one();
+        Ok(number)
+    }
+
+    /// The result of a transaction; `None`: it was never asked for, or too long ago.
+    pub fn report(&self, number: u64) -> Option<Report> {
+        self.queue().reports.get(number).cloned()
+    }
+
+    /// The result of a transaction when it is final.
+    pub async fn result(&self, number: u64) -> Option<Report> {
+        loop {
+            let reported = self.reported.notified();
+            tokio::pin!(reported);
+            // From now on none is missed.
+            reported.as_mut().enable();
+            let report = self.report(number)?;
+            if report.state.is_final() {
+                return Some(report);
+            }
+            reported.await;
+        }
+    }
+
+    /// All versions that are kept.
+    pub fn history(&self) -> Arc<History> {
+        Arc::clone(&self.history.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The version that is in force; a newer one may wait for first probes.
+    pub fn in_force(&self) -> u64 {
+        self.in_force.load(Relaxed)
+    }
+
+    /// Where versions are kept.
+    pub fn place(&self) -> std::path::PathBuf {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner).path().to_owned()
+    }
+
+    /// Returns when something is asked for, or the time of an unconfirmed version is over. Nothing is lost when it is dropped.
+    pub(crate) async fn wanted(&self) {
+        loop {
+            let asked = self.asked.notified();
+            tokio::pin!(asked);
+            asked.as_mut().enable();
+            if !self.queue().waiting.is_empty() {
+                return;
+            }
+            tokio::select! {
+                () = asked => {}
+                Unconfirmed { version, .. } = self.overdue() => {
+                    self.take_back(version, version - 1, NOT_CONFIRMED.to_owned());
+                }
+            }
+        }
+    }
+
+    /// Returns when the time of a version is over.
+    async fn overdue(&self) -> Unconfirmed {
+        let Some(unconfirmed) = self.history().unconfirmed() else { return pending().await };
+        if self.queue().taken_back == Some(unconfirmed.version) {
+            return pending().await;
+        }
+        let left_ms = unconfirmed.until_unix_ms.saturating_sub(unix_ms());
+        tokio::time::sleep(Duration::from_millis(left_ms)).await;
+        unconfirmed
+    }
+
+    /// Asks that an earlier version returns in place of this one.
+    pub(crate) fn take_back(&self, version: u64, to: u64, comment: String) {
+        self.queue().taken_back = Some(version);
+        // Only a process that ends refuses it; the next one does it at its start.
+        let _ = self.ask(Asked::TakeBack { version, to, comment });
+    }
+
+    /// The next requests, which can be done together.
+    pub(crate) fn next_batch(&self) -> Vec<Pending> {
+        let mut queue = self.queue();
+        let mut batch: Vec<Pending> = Vec::new();
+        while let Some(next) = queue.waiting.front() {
+            let is_apart = next.asked.is_alone() && !batch.is_empty();
+            let batch_max = if queue.singly > 0 { 1 } else { BATCH_MAX };
+            if is_apart || batch.len() >= batch_max {
+                break;
+            }
+            let (is_alone, bytes) = (next.asked.is_alone(), next.asked.bytes());
+            queue.bytes -= bytes;
+            batch.extend(queue.waiting.pop_front());
+            if is_alone {
+                break;
+            }
+        }
+        queue.singly = queue.singly.saturating_sub(1);
+        batch
+    }
+
+    /// Requests that were not reached wait again, in front of all others.
+    pub(crate) fn put_back(&self, rest: Vec<Pending>) {
+        let mut queue = self.queue();
+        for pending in rest.into_iter().rev() {
+            queue.bytes += pending.asked.bytes();
+            queue.waiting.push_front(pending);
+        }
+        drop(queue);
+        self.asked.notify_one();
+    }
+
+    /// The same; each is done by itself.
+    pub(crate) fn put_back_one_by_one(&self, rest: Vec<Pending>) {
+        self.queue().singly = rest.len();
+        self.put_back(rest);
+    }
+
+    /// Stores entries, which `history` has. For threads that may wait for a disk.
+    pub(super) fn store(&self, entries: &[Entry], history: History) -> Result<(), String> {
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        journal.append(entries, &history).map_err(|error| error.to_string())?;
+        *self.history.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(history);
+        Ok(())
+    }
+
+    fn update(&self, number: u64, update: impl FnOnce(&mut Report)) {
+        if let Some(report) = self.queue().reports.get(number) {
+            update(report);
+        }
+        self.reported.notify_waiters();
+    }
+
+    /// A request is refused.
+    pub(crate) fn refuse(&self, number: u64, reason: String, diagnostics: Vec<Diagnostic>) {
+        self.update(number, |report| {
+            report.state = State::Refused;
+            report.version = None;
+            report.reason = Some(reason);
+            report.diagnose(diagnostics);
+        });
+    }
+
+    /// Has something told to the operator.
+    pub(super) fn tell(&self, what: String) {
+        self.queue().untold = Some(what);
+    }
+
+    /// What the operator must be told.
+    pub(crate) fn untold(&self) -> Option<String> {
+        self.queue().untold.take()
+    }
+
+    /// A request is done, and nothing is to be put in force for it.
+    pub(crate) fn finish(
+        &self,
+        number: u64,
+        version: Option<u64>,
+        changes: &[parts::Change],
+        diagnostics: Vec<Diagnostic>,
+    ) {
+        self.update(number, |report| {
+            report.state = State::Done;
+            report.version = version;
+            report.tell(changes);
+            report.diagnose(diagnostics);
+        });
+    }
+
+    /// A version is stored, and waits until it is in force.
+    pub(super) fn accepted(
+        &self,
+        number: u64,
+        version: u64,
+        changes: &[parts::Change],
+        diagnostics: Vec<Diagnostic>,
+    ) {
+        self.update(number, |report| {
+            report.state = State::Waiting;
+            report.version = Some(version);
+            report.tell(changes);
+            report.diagnose(diagnostics);
+        });
+    }
+
+    /// A version is in force, and with it all before it.
+    pub(crate) fn put_in_force(&self, version: u64) {
+        self.in_force.store(version, Relaxed);
+        let mut queue = self.queue();
+        let waiting = queue.reports.all().filter(|report| report.state == State::Waiting);
+        for report in waiting.filter(|report| report.version.is_some_and(|it| it <= version)) {
+            report.state = State::InForce;
+        }
+        drop(queue);
+        self.reported.notify_waiters();
+    }
+
+    /// Stored versions from this one on cannot be put in force.
+    pub(crate) fn refuse_from(&self, version: u64, reason: &str) {
+        let mut queue = self.queue();
+        let waiting = queue.reports.all().filter(|report| report.state == State::Waiting);
+        for report in waiting.filter(|report| report.version.is_some_and(|it| it >= version)) {
+            report.state = State::Refused;
+            report.reason = Some(reason.to_owned());
+        }
+        drop(queue);
+        self.reported.notify_waiters();
+    }
+
+    /// weir ends: what waits is refused. Stored versions take effect at the next start.
+    pub(crate) fn close(&self) {
+        let mut queue = self.queue();
+        queue.is_closed = true;
+        queue.waiting.clear();
+        queue.bytes = 0;
+        for report in queue.reports.all().filter(|report| !report.state.is_final()) {
+            let reason = match report.state {
+                State::Waiting => "weir ends; the version takes effect at the next start",
+                _ => "weir ends",
+            };
+            report.state = State::Refused;
+            report.reason = Some(reason.to_owned());
+        }
+        drop(queue);
+        self.reported.notify_waiters();
+    }
+}
+
+fn check_text(what: &str, text: &str, bytes_max: usize) -> Result<(), Unqueued> {
+    if text.len() > bytes_max {
+        return Err(Unqueued::Invalid(format!("the {what} has at most {bytes_max} bytes")));
+    }
+    if text.chars().any(char::is_control) {
+        let why = format!("the {what} has a control character: write it in one line of text");
+        return Err(Unqueued::Invalid(why));
+    }
+    if what == "author" && (text.is_empty() || text == OWN_AUTHOR) {
+        let why = format!("an author has a name, other than `{OWN_AUTHOR}`");
+        return Err(Unqueued::Invalid(why));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,326 @@
+//! Transactions of the overlay, on a process with real workers.
+
+use serde_json::{Value, json};
+use weir_config::overlay::{Change, Overlay};
+
+use super::*;
+use crate::overlay::changes::Transaction;
+use crate::overlay::history::Wanted;
+use crate::overlay::reports::{Report, State};
+
+/// A process that serves until its test ends.
+struct Process {
+    supervisor: Supervisor,
+    reload: Signal,
+}
+
+impl Process {
+    async fn start(file: &Path, events: &Events) -> Self {
+        let start = Supervisor::start(file, NameServers::System, events.clone());
+        let reload = signal(SignalKind::window_change()).unwrap();
+        Self { supervisor: start.await.unwrap(), reload }
+    }
+
+    fn changes(&self) -> Arc<Changes> {
+        Arc::clone(&self.supervisor.observed.changes)
+    }
+
+    /// Serves while something else goes on.
+    async fn serve<T>(&mut self, while_serving: impl Future<Output = T>) -> T {
+        let mut result = None;
+        let end = async { result = Some(while_serving.await) };
+        self.supervisor.serve_until(&mut self.reload, end).await.unwrap();
+        result.expect("it has ended")
+    }
+
+    /// Serves until this transaction has its result.
+    async fn ask(&mut self, transaction: Transaction) -> Report {
+        let changes = self.changes();
+        let number = changes.propose(transaction).unwrap();
+        self.serve(changes.result(number)).await.expect("a report")
+    }
+
+    /// The weights of the members of the first pool.
+    fn weights(&self) -> Vec<u16> {
+        self.supervisor.table.snapshot.pools[0].members.iter().map(|it| it.weight).collect()
+    }
+
+    async fn stop(mut self) {
+        self.supervisor.stop().await;
+        self.supervisor.finish();
+    }
+}
+
+fn wants(changes: Value) -> Transaction {
+    let changes: Vec<Change> = serde_json::from_value(changes).expect("changes");
+    Transaction {
+        author: "alice".into(),
+        comment: String::new(),
+        expected_version: None,
+        wanted: Wanted::Changes(changes),
+        dry_run: false,
+        confirm_within_s: None,
+    }
+}
+
+fn weight(member: SocketAddr, weight: u64) -> Transaction {
+    let path = format!("/pools/web/members/{member}/weight");
+    wants(json!([{ "op": "set", "path": path, "value": weight }]))
+}
+
+fn roll_back(version: u64) -> Transaction {
+    Transaction { wanted: Wanted::RollBackTo(version), ..wants(json!([])) }
+}
+
+/// A configuration with a folder for its overlay.
+fn text(files: &Files, listen: u16, members: &[SocketAddr]) -> String {
+    yaml(listen, members, &format!("state_dir: {}", files.0.join("state").display()))
+}
+
+#[tokio::test]
+async fn a_version_is_in_force_and_survives() {
+    let (events, captured) = Captured::new();
+    let files = Files::new("version");
+    let (one, two) = (member("one").await, member("two").await);
+    let listen = free_port();
+    let file = files.config(&text(&files, listen, &[one]));
+    let mut process = Process::start(&file, &events).await;
+    let report = process.ask(Transaction { comment: "more".into(), ..weight(one, 5) }).await;
+    assert_eq!((report.state, report.version), (State::InForce, Some(1)), "{report:?}");
+    assert_eq!(report.changes, ["changed pools.web"]);
+    assert_eq!((process.weights(), process.changes().in_force()), (vec![5], 1));
+    // A further member, and the first one gone: traffic moves.
+    let moved = wants(json!([
+        { "op": "set", "path": format!("/pools/web/members/{two}"), "value": {} },
+        { "op": "remove", "path": format!("/pools/web/members/{one}") },
+    ]));
+    assert_eq!(process.ask(moved).await.version, Some(2));
+    assert!(ask(socket(listen), "/").await.ends_with("two"));
+    // A reload keeps the overlay.
+    files.config(&text(&files, listen, &[one]).replace("interval: 100ms", "interval: 110ms"));
+    assert!(process.supervisor.reload().await);
+    assert!(ask(socket(listen), "/").await.ends_with("two"));
+    assert_eq!(process.supervisor.observed.reloads.succeeded.load(Relaxed), 1);
+    process.stop().await;
+    // So does a restart.
+    let mut process = Process::start(&file, &events).await;
+    assert!(ask(socket(listen), "/").await.ends_with("two"));
+    assert_eq!(process.changes().in_force(), 2);
+    // Any version returns.
+    assert_eq!(process.ask(roll_back(1)).await.version, Some(3));
+    assert_eq!(process.weights(), [5]);
+    assert_eq!(process.ask(roll_back(0)).await.version, Some(4));
+    assert_eq!(process.weights(), [1]);
+    let report = process.ask(roll_back(9)).await;
+    let reason = "version 9 is not kept: there are versions 0 to 4";
+    assert_eq!((report.state, report.reason.as_deref()), (State::Refused, Some(reason)));
+    let history = process.changes().history();
+    let authors: Vec<_> =
+        history.versions().map(|it| (it.number, &*it.author, &*it.comment)).collect();
+    let alice = |number, comment| (number, "alice", comment);
+    assert_eq!(authors, [alice(1, "more"), alice(2, ""), alice(3, ""), alice(4, "")]);
+    let lines = captured.lines(&events);
+    let told = |what: &str| lines.iter().any(|line| line.starts_with(what));
+    assert!(told("info configuration gets version 1 by alice: more"), "{lines:#?}");
+    assert!(told("info configuration has version 1: 1 virtual server, "), "{lines:#?}");
+    process.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_not_possible_changes_nothing() {
+    let (events, _) = Captured::new();
+    let files = Files::new("impossible");
+    let one = member("one").await;
+    let listen = free_port();
+    let file = files.config(&text(&files, listen, &[one]));
+    let mut process = Process::start(&file, &events).await;
+    // It is only tried.
+    let report = process.ask(Transaction { dry_run: true, ..weight(one, 7) }).await;
+    assert_eq!((report.state, report.version), (State::Done, None), "{report:?}");
+    assert_eq!(report.changes, ["changed pools.web"]);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listens = |port: u16| {
+        let server = json!({ "listen": format!("127.0.0.1:{port}"), "pool": "web" });
+        wants(json!([{ "op": "set", "path": "/virtual_servers/b", "value": server }]))
+    };
+    let taken = listens(taken.local_addr().unwrap().port());
+    let free = free_port();
+    for (transaction, told) in [
+        (
+            Transaction { expected_version: Some(3), ..weight(one, 7) },
+            "the newest version is 0, not 3",
+        ),
+        (
+            wants(json!([{ "op": "set", "path": "/pools/wbe/balance", "value": "x" }])),
+            "changes are not possible",
+        ),
+        (
+            wants(json!([{ "op": "set", "path": "/pools/web/balance", "value": "x" }])),
+            "would have errors",
+        ),
+        (taken.clone(), "address in use"),
+        (Transaction { dry_run: true, ..taken }, "address in use"),
+    ] {
+        let report = process.ask(transaction).await;
+        assert_eq!((report.state, report.version), (State::Refused, None), "{report:?}");
+        let reason = report.reason.clone().unwrap_or_default();
+        assert!(reason.contains(told), "{told}: {report:?}");
+        let is_of_changes = told.contains("possible") || told.contains("errors");
+        let pointers: Vec<_> =
+            report.diagnostics.iter().filter_map(|it| it.pointer.as_deref()).collect();
+        assert_eq!(pointers.len(), usize::from(is_of_changes), "{report:?}");
+    }
+    // What was bound to try it is let go again.
+    let report = process.ask(Transaction { dry_run: true, ..listens(free) }).await;
+    assert_eq!(report.state, State::Done, "{report:?}");
+    drop(std::net::TcpListener::bind(("127.0.0.1", free)).expect("nobody has it"));
+    assert_eq!((process.weights(), process.changes().history().version()), (vec![1], 0));
+    assert!(!files.0.join("state").exists(), "nothing is stored");
+    // The file that is edited meanwhile does not take effect with a transaction.
+    files.config("nonsense: true");
+    let report = process.ask(Transaction { expected_version: Some(0), ..weight(one, 7) }).await;
+    assert_eq!((report.state, process.weights()), (State::InForce, vec![7]), "{report:?}");
+    assert!(!process.supervisor.reload().await);
+    assert_eq!(process.weights(), [7]);
+    process.stop().await;
+}
+
+#[tokio::test]
+async fn a_version_that_nobody_confirms_is_taken_back() {
+    let (events, _) = Captured::new();
+    let files = Files::new("confirm");
+    let one = member("one").await;
+    let listen = free_port();
+    let file = files.config(&text(&files, listen, &[one]));
+    let mut process = Process::start(&file, &events).await;
+    let for_now = |seconds| Transaction { confirm_within_s: Some(seconds), ..weight(one, 5) };
+    // Confirmed in time.
+    assert_eq!(process.ask(for_now(600)).await.state, State::InForce);
+    let changes = process.changes();
+    let report = process.ask(weight(one, 6)).await;
+    assert!(report.reason.is_some_and(|it| it.contains("version 1 waits for its confirmation")));
+    let number = changes.confirm(1, "bob").unwrap();
+    let report = process.serve(changes.result(number)).await.unwrap();
+    assert_eq!((report.state, report.version), (State::Done, Some(1)), "{report:?}");
+    let number = changes.confirm(1, "bob").unwrap();
+    let report = process.serve(changes.result(number)).await.unwrap();
+    assert_eq!(report.state, State::Refused, "it does not wait any more");
+    // Not confirmed: the version before returns by itself.
+    let second = Transaction { confirm_within_s: Some(1), ..weight(one, 8) };
+    assert_eq!(process.ask(second).await.version, Some(2));
+    assert_eq!(process.weights(), [8]);
+    let returned = async {
+        while changes.in_force() < 3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    process.serve(returned).await;
+    assert_eq!(process.weights(), [5]);
+    let version = Arc::clone(changes.history().get(3).unwrap());
+    assert_eq!((&*version.author, &*version.comment), ("weir", "not confirmed"));
+    assert_eq!(version.wanted, Wanted::RollBackTo(1));
+    // A roll back in place of a confirmation.
+    let third = Transaction { confirm_within_s: Some(600), ..weight(one, 9) };
+    assert_eq!(process.ask(third).await.version, Some(4));
+    assert_eq!(process.ask(roll_back(0)).await.version, Some(5));
+    assert_eq!(changes.history().unconfirmed(), None);
+    // Its time ends while weir does not run.
+    let fourth = Transaction { confirm_within_s: Some(1), ..weight(one, 10) };
+    assert_eq!(process.ask(fourth).await.version, Some(6));
+    process.stop().await;
+    tokio::time::sleep(Duration::from_millis(1_050)).await;
+    let process = Process::start(&file, &events).await;
+    assert_eq!((process.weights(), process.changes().in_force()), (vec![1], 7));
+    process.stop().await;
+}
+
+/// A further request on a connection that stays open; its answer.
+async fn ask_on(connection: &mut TcpStream) -> String {
+    connection.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    while !answer.ends_with("one") {
+        let mut bytes = [0; 1_024];
+        let length = connection.read(&mut bytes).await.unwrap();
+        assert!(length > 0, "it was closed after {answer:?}");
+        answer.push_str(std::str::from_utf8(&bytes[..length]).unwrap());
+    }
+    answer
+}
+
+/// Each of many at once has its own result, version and entry, and members keep their connections.
+#[tokio::test]
+async fn many_transactions_at_once() {
+    const COUNT: u64 = 300;
+    let (events, _) = Captured::new();
+    let files = Files::new("many");
+    let one = member("one").await;
+    let listen = free_port();
+    let file = files.config(&text(&files, listen, &[one]));
+    let mut process = Process::start(&file, &events).await;
+    let mut client = TcpStream::connect(socket(listen)).await.unwrap();
+    assert!(ask_on(&mut client).await.starts_with("HTTP/1.1 200 "));
+    let changes = process.changes();
+    let propose = |number: u64| {
+        let is_bad = number.is_multiple_of(10);
+        let transaction = if is_bad { weight(one, 1_000_000) } else { weight(one, number % 100) };
+        let comment = format!("number {number}");
+        (number, is_bad, changes.propose(Transaction { comment, ..transaction }).unwrap())
+    };
+    let asked: Vec<_> = (1..=COUNT).map(propose).collect();
+    let results = async {
+        let mut results = Vec::new();
+        for (number, is_bad, of) in asked {
+            results.push((number, is_bad, changes.result(of).await.expect("a report")));
+        }
+        results
+    };
+    let results = process.serve(results).await;
+    let mut versions = 0;
+    let history = changes.history();
+    for (number, is_bad, report) in results {
+        let expected = if is_bad { State::Refused } else { State::InForce };
+        assert_eq!(report.state, expected, "{number}: {report:?}");
+        if !is_bad {
+            versions += 1;
+            assert_eq!(report.version, Some(versions), "in the order in which they were asked for");
+            let version = history.get(versions).expect("it is kept");
+            assert_eq!(version.comment, format!("number {number}"));
+        }
+    }
+    assert_eq!((history.version(), changes.in_force()), (versions, versions));
+    let last = (COUNT - 1) % 100;
+    assert_eq!(process.weights(), [u16::try_from(last).unwrap()]);
+    assert!(ask_on(&mut client).await.starts_with("HTTP/1.1 200 "), "its connection has stayed");
+    let stored: Overlay = history.overlay_after(versions).unwrap();
+    process.stop().await;
+    let process = Process::start(&file, &events).await;
+    assert_eq!(process.changes().history().overlay(), &stored);
+    process.stop().await;
+}
+
+#[tokio::test]
+async fn without_a_folder_for_state_changes_are_refused() {
+    let (events, _) = Captured::new();
+    let files = Files::new("stateless");
+    let one = member("one").await;
+    let listen = free_port();
+    let state = files.0.join("state");
+    let file = files.config(&text(&files, listen, &[one]));
+    let mut process = Process::start(&file, &events).await;
+    std::fs::write(&state, "a file in its place").unwrap();
+    let report = process.ask(weight(one, 5)).await;
+    let reason = report.reason.unwrap_or_default();
+    assert!(
+        reason.contains("the overlay cannot be kept in ") && reason.contains("set `state_dir`"),
+        "{reason}"
+    );
+    assert_eq!((report.state, process.weights()), (State::Refused, vec![1]));
+    // It is possible as soon as the folder is.
+    std::fs::remove_file(&state).unwrap();
+    assert_eq!(process.ask(weight(one, 5)).await.state, State::InForce);
+    // At the end nothing is taken any more.
+    let changes = process.changes();
+    process.supervisor.drain();
+    assert!(changes.propose(weight(one, 6)).is_err());
+    process.stop().await;
+}
