@@ -46,6 +46,7 @@ use crate::observed::Observed;
 mod answer;
 mod ask;
 pub mod audit;
+mod changes;
 mod flows;
 mod gate;
 mod host;
@@ -319,6 +320,8 @@ where
     let _ = tokio::time::timeout(CONNECTION_TIME_MAX, connection).await;
 }
 
+#[cfg(test)]
+mod change_tests;
 #[cfg(test)]
 mod document_tests;
 #[cfg(test)]
