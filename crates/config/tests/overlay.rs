@@ -3,6 +3,9 @@
 mod invariants;
 
 use invariants::{DIVIDER, overlay};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Value, json};
 
 const FILE: &str = include_str!("../../../examples/full.yaml");
 
@@ -51,4 +54,98 @@ fn every_key_is_removed_and_replaced() {
             overlay(&format!("virtual_servers: {{}}{DIVIDER}[{changes}]"));
         }
     }
+}
+
+const SMALL: &str = "\
+virtual_servers: { shop: { listen: 127.0.0.1:80, pool: web, http: plain } }
+pools:
+  web: { balance: round_robin, members: [ 10.0.0.1:80, { address: 10.0.0.2:80, weight: 3 } ] }
+  spare: { members: [] }
+policies: { block: { rules: [ { then: [ { respond: { status: 405, body: \"a\\nb\" } } ] } ] } }
+profiles: { http: { plain: { head_size_max: 8KiB } } }
+log: null
+";
+
+const SEGMENTS: [&str; 24] = [
+    "pools",
+    "web",
+    "spare",
+    "new",
+    "members",
+    "10.0.0.1:80",
+    "10.0.0.2:80",
+    "10.0.0.3:80",
+    "weight",
+    "address",
+    "balance",
+    "queue",
+    "length_max",
+    "policies",
+    "block",
+    "rules",
+    "0",
+    "profiles",
+    "http",
+    "plain",
+    "headers_max",
+    "log",
+    "access",
+    "virtual_servers",
+];
+
+fn values() -> Vec<Value> {
+    vec![
+        json!(null),
+        json!(1),
+        json!(-1.5),
+        json!("round_robin"),
+        json!("10.0.0.1:80"),
+        json!({}),
+        json!([]),
+        json!({ "address": "10.0.0.1:80" }),
+        json!({ "weight": 2 }),
+        json!({ "members": ["10.0.0.1:80", { "address": "10.0.0.4:80", "weight": 0 }] }),
+        json!({ "length_max": 5 }),
+        json!({ "access": { "format": "off" } }),
+        json!({ "plain": { "headers_max": 9 } }),
+        json!(["10.0.0.3:80", { "address": "[::ffff:10.0.0.2]:80" }]),
+        json!(true),
+        json!("null"),
+    ]
+}
+
+/// Any order of changes at likely and unlikely places.
+#[test]
+fn any_changes() {
+    let path = prop::collection::vec(prop::sample::select(&SEGMENTS[..]), 1..6)
+        .prop_map(|segments| format!("/{}", segments.join("/")));
+    let likely = prop::sample::select(vec![
+        "/pools/web",
+        "/pools/new",
+        "/pools/web/members",
+        "/pools/web/members/10.0.0.1:80",
+        "/pools/web/members/10.0.0.1:80/weight",
+        "/pools/web/members/10.0.0.3:80",
+        "/pools/new/members/10.0.0.1:80/weight",
+        "/pools/web/queue/length_max",
+        "/pools/web/queue",
+        "/log",
+        "/log/access/format",
+        "/profiles/http/plain/headers_max",
+    ]);
+    let path = prop_oneof![path, likely.prop_map(str::to_owned)];
+    let change = (path, prop::option::weighted(0.7, prop::sample::select(values()))).prop_map(
+        |(path, value)| match value {
+            Some(value) => json!({ "op": "set", "path": path, "value": value }),
+            None => json!({ "op": "remove", "path": path }),
+        },
+    );
+    let changes = prop::collection::vec(change, 0..8);
+    let mut runner =
+        TestRunner::new(Config { cases: 2_000, failure_persistence: None, ..Config::default() });
+    let outcome = runner.run(&changes, |changes| {
+        overlay(&format!("{SMALL}{DIVIDER}{}", Value::from(changes)));
+        Ok(())
+    });
+    assert!(outcome.is_ok(), "{outcome:?}");
 }

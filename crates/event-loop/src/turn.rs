@@ -148,7 +148,7 @@ impl EventLoop {
             return flush_and_read(self, handler, (token, owner), !is_next);
         }
         if !is_next {
-            self.read(handler, token);
+            read_now(self, handler, token);
         }
     }
 
@@ -241,47 +241,9 @@ impl EventLoop {
     }
 
     /// Delivers the available data, within the turn's share of this socket.
+    #[inline(never)]
     fn read(&mut self, handler: &mut impl Handler, token: Token) {
-        for _ in 0..READS_IN_A_ROW_MAX {
-            let Some(socket) = self.sockets.get(token) else {
-                return;
-            };
-            if socket.paused || !(socket.readable || socket.has_records()) {
-                return;
-            }
-            if !matches!(socket.state, State::Open) {
-                if self.read_finished(handler, token) {
-                    continue;
-                }
-                return;
-            }
-            if !socket.is_read_as_usual() {
-                read_otherwise(self, handler, token);
-                break;
-            }
-            let owner = socket.owner;
-            if socket.secure.is_some() {
-                self.read_secure(handler, token, owner);
-                continue;
-            }
-            // The scratch buffer leaves the loop while the handler looks at it.
-            let mut scratch = std::mem::take(&mut self.scratch);
-            let read = socket.receive(&mut scratch[..READ_BUFFER_BYTES], RecvFlags::empty());
-            match read {
-                Read::Bytes(count) => handler.received(self, owner, &mut scratch[..count]),
-                Read::Nothing => {}
-                Read::End => handler.ended(self, owner),
-                Read::Failure(error) => handler.failed(self, owner, error),
-            }
-            self.scratch = scratch;
-        }
-        if self
-            .sockets
-            .get(token)
-            .is_some_and(|socket| (socket.readable || socket.has_records()) && !socket.paused)
-        {
-            self.make_ready(token);
-        }
+        read_now(self, handler, token);
     }
 
     /// Reads once from a socket that the handler has finished, or that takes nothing more. Returns whether it may be read
@@ -473,6 +435,48 @@ pub fn accept_before_close(io: &mut EventLoop, handler: &mut impl Handler, token
             Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO) => {}
             Err(_) => return,
         }
+    }
+}
+
+/// See [`EventLoop::read`]. It is built into the handling of an event, by which nearly all data comes.
+#[inline(always)]
+fn read_now(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
+    for _ in 0..READS_IN_A_ROW_MAX {
+        let Some(socket) = io.sockets.get(token) else {
+            return;
+        };
+        if socket.paused || !(socket.readable || socket.has_records()) {
+            return;
+        }
+        if !matches!(socket.state, State::Open) {
+            if io.read_finished(handler, token) {
+                continue;
+            }
+            return;
+        }
+        if !socket.is_read_as_usual() {
+            read_otherwise(io, handler, token);
+            break;
+        }
+        let owner = socket.owner;
+        if socket.secure.is_some() {
+            io.read_secure(handler, token, owner);
+            continue;
+        }
+        // The scratch buffer leaves the loop while the handler looks at it.
+        let mut scratch = std::mem::take(&mut io.scratch);
+        let read = socket.receive(&mut scratch[..READ_BUFFER_BYTES], RecvFlags::empty());
+        match read {
+            Read::Bytes(count) => handler.received(io, owner, &mut scratch[..count]),
+            Read::Nothing => {}
+            Read::End => handler.ended(io, owner),
+            Read::Failure(error) => handler.failed(io, owner, error),
+        }
+        io.scratch = scratch;
+    }
+    let socket = io.sockets.get(token);
+    if socket.is_some_and(|socket| (socket.readable || socket.has_records()) && !socket.paused) {
+        io.make_ready(token);
     }
 }
 

@@ -4,8 +4,10 @@
 mod admin;
 mod bench;
 mod check;
+mod completion;
 mod demo;
 mod l4;
+mod man;
 mod member;
 mod output;
 mod pool;
@@ -18,7 +20,7 @@ mod waf;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// Weirgate, an Application Delivery Controller: load balancer, TLS and web application firewall in one program.
 #[derive(Debug, Parser)]
@@ -56,6 +58,8 @@ enum Command {
     Waf(waf::Arguments),
     Demo(demo::Arguments),
     Bench(bench::Arguments),
+    Completion(completion::Arguments),
+    Man(man::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -73,6 +77,8 @@ fn main() -> ExitCode {
         Command::Waf(arguments) => waf::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Completion(arguments) => completion::run(&arguments, CommandLine::command()),
+        Command::Man(arguments) => man::run(&arguments, CommandLine::command()),
     }
 }
 

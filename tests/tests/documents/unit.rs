@@ -1,5 +1,4 @@
-//! The systemd unit in the documents, and the documents' statements about scripts that run under
-//! it.
+//! The systemd unit of the package, as the documents show it, and their statements about scripts that run under it.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -10,7 +9,8 @@ use weir_tests::repository;
 use weir_tests::temp::TempDir;
 use weir_tests::tools;
 
-const UNIT: &str = "docs/operating.md";
+const UNIT: &str = "packaging/debian/weir.service";
+const DOCUMENT: &str = "docs/operating.md";
 const SCRIPTS: &str = "docs/monitors.md";
 
 /// Directives of `[Service]` that concern weir alone: starting, stopping, folders and limits.
@@ -28,12 +28,17 @@ const OF_WEIR_ALONE: [&str; 11] = [
     "LimitNOFILE",
 ];
 
-/// The unit from the document.
 fn unit() -> String {
-    let text = repository::read(UNIT);
-    let (_, unit) =
-        text.split_once("```ini\n# /etc/systemd/system/weir.service\n").expect("the unit");
-    unit.split_once("```").expect("its end").0.to_owned()
+    repository::read(UNIT)
+}
+
+#[test]
+fn the_document_shows_the_unit_of_the_package() {
+    let shown = format!("```ini\n{}```\n", unit());
+    assert!(
+        repository::read(DOCUMENT).contains(&shown),
+        "{DOCUMENT} shows another unit than {UNIT}"
+    );
 }
 
 /// The directives of its `[Service]`.
@@ -55,7 +60,7 @@ fn scripts_are_told_what_the_unit_forbids() {
     let told: BTreeSet<&str> = first_cells.split('`').skip(1).step_by(2).collect();
     let given: BTreeSet<&str> =
         directives(&unit).into_iter().filter(|name| !OF_WEIR_ALONE.contains(name)).collect();
-    assert_eq!(told, given, "{SCRIPTS} and the unit in {UNIT}");
+    assert_eq!(told, given, "{SCRIPTS} and {UNIT}");
 }
 
 #[test]
@@ -63,7 +68,8 @@ fn what_the_document_says_of_scripts_is_in_the_unit() {
     let unit = unit();
     // The table's rows on files, capabilities, sockets and calls hold for these values.
     for line in [
-        "DynamicUser=yes",
+        "User=weir",
+        "Group=weir",
         "ProtectSystem=strict",
         "ProtectHome=yes",
         "LogsDirectory=weir",
@@ -86,7 +92,7 @@ fn systemd_takes_the_unit() {
     }
     let folder = TempDir::new("unit");
     let weir = weir_binary().display().to_string();
-    let text = unit().replace("/usr/local/bin/weir", &weir);
+    let text = unit().replace("/usr/bin/weir", &weir);
     let path = folder.write("weir.service", &text);
     let verify = |path: &std::path::Path| {
         let mut command = Command::new("systemd-analyze");

@@ -48,7 +48,8 @@ impl ByKey {
         Self { table, indexes }
     }
 
-    /// See [`super::Balancer::pick`].
+    /// See [`super::Balancer::pick`]. It is not built into its caller, where its constants would cost other methods too.
+    #[inline(never)]
     pub fn pick(&self, view: &impl View, key: u64) -> Option<usize> {
         let admitted = |member: usize| {
             let index = self.indexes[member];

@@ -70,7 +70,8 @@ impl LeastConnections {
         Self { order }
     }
 
-    /// See [`super::Balancer::pick`].
+    /// See [`super::Balancer::pick`]. It is not built into its caller, where its constants would cost other methods too.
+    #[inline(never)]
     pub fn pick(&mut self, view: &impl View) -> Option<usize> {
         match &mut self.order {
             Order::Few(scan) => scan.pick(view),

@@ -59,7 +59,8 @@ impl LeastResponseTime {
         Self { weights: weights.iter().map(|&weight| clamp_weight(weight)).collect(), first, draw }
     }
 
-    /// See [`super::Balancer::pick`].
+    /// See [`super::Balancer::pick`]. It is not built into its caller, where its constants would cost other methods too.
+    #[inline(never)]
     pub fn pick(&mut self, view: &impl View) -> Option<usize> {
         let Some(draw) = &mut self.draw else {
             let picked = self.cheapest(view);

@@ -38,7 +38,8 @@ impl RandomTwo {
         Self { weights: weights.iter().map(|&weight| clamp_weight(weight)).collect(), draw }
     }
 
-    /// See [`super::Balancer::pick`].
+    /// See [`super::Balancer::pick`]. It is not built into its caller, where its constants would cost other methods too.
+    #[inline(never)]
     pub fn pick(&mut self, view: &impl View) -> Option<usize> {
         if self.weights.len() < 2 {
             return (0..self.weights.len()).find(|&index| view.admits(index));

@@ -3,7 +3,9 @@
 use std::io::IoSlice;
 
 use weir_exchange::parts::end::End;
+use weir_exchange::parts::messages::Message;
 use weir_exchange::parts::pieces::{PIECES_MAX, Pieces};
+use weir_exchange::parts::scratch::Scratch;
 use weir_http::h1::{CHUNK_HEADER_SIZE_MAX, LAST_CHUNK, write_chunk_header, write_trailers};
 use weir_http::message::Framing;
 
@@ -11,14 +13,40 @@ use weir_http::message::Framing;
 pub const COALESCE_BYTES: usize = 4096;
 
 /// The bytes behind the last data of a body: the last chunk, with trailers if there are any, or nothing.
-pub fn end_of_chunks<'t>(framing: Framing, end: End<'_>, trailers: &'t mut Vec<u8>) -> &'t [u8] {
-    match (framing, end) {
-        (Framing::Chunked, End::Data) => LAST_CHUNK,
-        (Framing::Chunked, End::Trailers(fields, text)) => {
-            write_trailers(fields, text, trailers);
-            trailers
+pub enum Tail {
+    /// Without trailers.
+    Plain(&'static [u8]),
+    /// With them.
+    Trailers(Message),
+}
+
+impl Tail {
+    /// The tail for a body with this end.
+    pub fn of(scratch: &mut Scratch, framing: Framing, end: End<'_>) -> Self {
+        match (framing, end) {
+            (Framing::Chunked, End::Data) => Self::Plain(LAST_CHUNK),
+            (Framing::Chunked, End::Trailers(fields, text)) => {
+                let mut trailers = scratch.take();
+                write_trailers(fields, text, &mut trailers);
+                Self::Trailers(trailers)
+            }
+            _ => Self::Plain(b""),
         }
-        _ => b"",
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Plain(bytes) => bytes,
+            Self::Trailers(bytes) => bytes,
+        }
+    }
+
+    /// It was sent.
+    pub fn give_back(self, scratch: &mut Scratch) {
+        if let Self::Trailers(bytes) = self {
+            scratch.give(bytes);
+        }
     }
 }
 

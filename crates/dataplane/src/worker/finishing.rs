@@ -4,6 +4,7 @@ use weir_config::snapshot::AccessFormat;
 use weir_core::clock::Clock;
 use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::parked::Parked;
 use weir_exchange::parts::remembered::Remembered;
 use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::termination::Termination;
@@ -16,9 +17,8 @@ use crate::worker::world::World;
 impl Desk<'_> {
     /// A transaction is over.
     pub fn finish_transaction(&mut self, ends: &mut Ends, why: Termination, stream_end: StreamEnd) {
-        let parked = std::mem::take(&mut ends.parked);
-        if parked.is_in_queue() {
-            self.world.leave_line(&ends.tries.pool, &parked, ends.key);
+        if !matches!(ends.parked, Parked::No) {
+            leave_wait(self, ends);
         }
         if let Some(client) = self.world.clients.get_mut(ends.client) {
             client.exchange_ended();
@@ -32,6 +32,15 @@ impl Desk<'_> {
             self.world.log_transaction(ends, self.io.clock(), why);
         }
         self.end_stream(ends, stream_end);
+    }
+}
+
+/// A transaction waits for nothing any more.
+#[cold]
+fn leave_wait(desk: &mut Desk<'_>, ends: &mut Ends) {
+    let parked = std::mem::take(&mut ends.parked);
+    if parked.is_in_queue() {
+        desk.world.leave_line(&ends.tries.pool, &parked, ends.key);
     }
 }
 

@@ -42,6 +42,8 @@ pub struct LocalServer {
     pub counters: Own<VirtualServerCounters>,
     /// It changes responses whatever is remembered of their requests.
     pub edits_responses: bool,
+    /// It forwards requests as they came: no setting of it looks at them, or changes them or their responses.
+    pub is_plain: bool,
     /// It relays whole connections.
     pub is_tcp: bool,
     /// Limits and timeouts.
@@ -163,10 +165,12 @@ impl Servers<'_> {
         let cookies = CookieKeeper::of(server, table);
         let edits_responses =
             server.server_timing || server.compression.is_some() || cookies.is_some();
+        let traffic = Traffic::of(table, (index, is_target), pools, fields).map(Box::new);
         LocalServer {
             live: Arc::clone(&table.virtual_servers[index]),
             counters: table.virtual_servers[index].counters.own(*worker),
             edits_responses,
+            is_plain: !edits_responses && traffic.is_none() && server.waf.is_none(),
             is_tcp: server.service.is_tcp(),
             http: server.http,
             limits,
@@ -174,7 +178,7 @@ impl Servers<'_> {
             pool: Rc::clone(&pools[server.pool]),
             tls: table.tls[index].clone(),
             gate: Gate::of(table, index, pools, fields).map(Box::new),
-            traffic: Traffic::of(table, (index, is_target), pools, fields).map(Box::new),
+            traffic,
             waf: server.waf.clone(),
             cookies,
             hands_over_to,
@@ -291,6 +295,34 @@ mod tests {
         assert!(a.other(d.index).is_none() && c.other(a.index).is_none());
         // Sections that apply to a request are examined there; others forward requests unchanged.
         assert!(c.traffic.is_some() && d.traffic.is_none());
+    }
+
+    #[test]
+    fn only_a_server_that_changes_and_decides_nothing_is_plain() {
+        let is_plain = |settings: &str| {
+            let text = format!(
+                "virtual_servers: {{ a: {{ listen: 127.0.0.1:80, pool: p, {settings} }} }}\n\
+                 policies: {{ r: {{ rules: [ {{ then: [ {{ set_header: {{ X-A: b }} }} ] }} ] }} }}\n\
+                 pools: {{ p: {{ members: [ 127.0.0.1:9001 ] }} }}\n"
+            );
+            let live = LiveTable::build(snapshot(&text), None, 1, &Outside::known());
+            let table = LocalTable::new(&live, None, 0);
+            table.server("a").expect("it is there").is_plain
+        };
+        assert!(is_plain("") && is_plain("http: { idle_timeout: 5s, body_size_max: 1KiB }"));
+        for settings in [
+            "policies: [ r ]",
+            "waf: { mode: detect }",
+            "compression: { brotli: off }",
+            "server_timing: true",
+            "request_id: {}",
+            "persistence: { type: source_address }",
+            "limits: { requests_per_second: 20 }",
+            "http: { rewrite_location: true }",
+            "client_address: { x_forwarded_proto: true }",
+        ] {
+            assert!(!is_plain(settings), "{settings}");
+        }
     }
 
     #[test]

@@ -53,6 +53,15 @@ pub struct Entry {
 }
 
 impl Arrival<'_> {
+    /// Whether it is forwarded as it came: there is nothing to decide about it, and nothing to tell its member.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.server.is_plain
+            && !self.is_early
+            && !self.is_misdirected
+            && !self.head.announces_trailers
+    }
+
     /// The connection's peer.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.from.as_ref()?.peer

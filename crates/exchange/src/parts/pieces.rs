@@ -68,7 +68,23 @@ pub enum Next {
 }
 
 /// Finds the data in `input`, from its start on; `pieces` are [`Pieces::none`]. They are large enough not to be moved.
+#[inline]
 pub fn gather(
+    decoder: &mut BodyDecoder,
+    input: &[u8],
+    pieces: &mut Pieces,
+) -> Result<(), BodyError> {
+    // Most bodies are short, have a length, and come as a whole.
+    let Some(bytes) = decoder.take_rest(input) else {
+        return gather_parts(decoder, input, pieces);
+    };
+    pieces.ranges[0] = (0, bytes as u32);
+    (pieces.count, pieces.data_bytes, pieces.consumed) = (1, bytes, bytes);
+    pieces.next = Next::Done;
+    Ok(())
+}
+
+fn gather_parts(
     decoder: &mut BodyDecoder,
     input: &[u8],
     pieces: &mut Pieces,

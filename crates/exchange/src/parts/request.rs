@@ -87,7 +87,7 @@ impl Request {
         tools: &Tools,
         (head, input): (&RequestHead, &[u8]),
         forms: Forms,
-        edits: &mut RequestEdits,
+        edits: &RequestEdits,
         buffer: Vec<u8>,
     ) -> Self {
         let mut bytes = buffer;
@@ -104,12 +104,10 @@ impl Request {
         }
         if forms != Forms::Lines {
             if head.extended_connect {
-                // RFC 8441 section 5: only HTTP/1.1 has a key, and its member wants one.
-                let mut random = [0; websocket::KEY_BYTES];
-                (tools.sources.fill_randomly)(&mut random);
-                edits.fields.add(b"Sec-WebSocket-Key", |out| websocket::write_key(random, out));
+                write_request_head(head, input, &with_websocket_key(tools, edits), &mut bytes);
+            } else {
+                write_request_head(head, input, edits, &mut bytes);
             }
-            write_request_head(head, input, edits, &mut bytes);
         }
         Self {
             method: head.method,
@@ -239,6 +237,17 @@ impl Request {
     }
 }
 
+/// The edits of an extended CONNECT for HTTP/1.1, which alone has a key (RFC 8441 section 5).
+#[cold]
+#[inline(never)]
+fn with_websocket_key(tools: &Tools, edits: &RequestEdits) -> RequestEdits {
+    let mut random = [0; websocket::KEY_BYTES];
+    (tools.sources.fill_randomly)(&mut random);
+    let mut edits = edits.clone();
+    edits.fields.add(b"Sec-WebSocket-Key", |out| websocket::write_key(random, out));
+    edits
+}
+
 /// Where the first field of a head ends.
 fn behind_first_field(head: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', head).nth(1).map_or(head.len(), |at| at + 1)
@@ -273,7 +282,7 @@ mod tests {
         parse_request(text, &limits, TargetForm::default(), &mut head).expect("a head");
         let tools = Tools::new(|| 0, Sources { unix_s: || 0, fill_randomly: |_| {} });
         for forms in [Forms::Text, Forms::Lines, Forms::Both] {
-            let edits = &mut RequestEdits::default();
+            let edits = &RequestEdits::NONE;
             let mut request = Request::of(&tools, (&head, text), forms, edits, Vec::new());
             let added = [(&b"X-User"[..], &b"ann"[..]), (b"X-User", b"")];
             request.add_fields(forms, added.into_iter());

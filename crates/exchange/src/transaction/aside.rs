@@ -59,7 +59,7 @@ pub fn begin(
         edits.fields.remove(b"Expect");
     }
     let (message, forms) = ((&head, &*order.text), order.pool.forms);
-    let mut request = Request::of(at.tools(), message, forms, &mut edits, buffer);
+    let mut request = Request::of(at.tools(), message, forms, &edits, buffer);
     if let Some(body) = body {
         // As if it had gone to a member that has failed it: all of it is kept.
         request.bytes.extend_from_slice(body);

@@ -16,6 +16,7 @@ use std::rc::Rc;
 
 use weir_config::snapshot::HAND_OVERS_MAX;
 use weir_core::policy::Decision;
+use weir_http::edits::RequestEdits;
 use weir_http::message::{Framing, Method, RequestHead};
 
 use crate::arena::{Arena, OfExchange};
@@ -26,6 +27,7 @@ use crate::parts::account::Account;
 use crate::parts::arrival::{Arrival, Entry, Registration, Whence};
 use crate::parts::attempt::Attempt;
 use crate::parts::considered::{Considered, Ending};
+use crate::parts::encoding::Codings;
 use crate::parts::end::End;
 use crate::parts::ends::Ends;
 use crate::parts::handed_over::{Brought, Course, HandedOver};
@@ -43,9 +45,13 @@ use crate::transaction::{
     Transaction, authorisation, compress, early_data, inspect, login, mirror, trailers,
 };
 
+/// The edits of a plain request.
+static UNCHANGED: RequestEdits = RequestEdits::NONE;
+
 /// The decisions about a request before it becomes an exchange.
 pub struct Verdict {
-    decision: Box<Decision>,
+    /// `None`: nothing was to be decided.
+    decision: Option<Box<Decision>>,
     ending: Option<Ending>,
     not_before_us: u64,
     /// Another virtual server than that where it came in has decided: limits on its body are those of that one.
@@ -60,6 +66,20 @@ struct Route {
     request_number: u64,
     remembered: Option<Box<Remembered>>,
     ending: Option<Ending>,
+}
+
+impl Route {
+    /// To any member of a pool, at once.
+    fn to(pool: Rc<LocalPool>) -> Self {
+        Self {
+            pool,
+            preference: Preference::Any,
+            not_before_us: 0,
+            request_number: 0,
+            remembered: None,
+            ending: None,
+        }
+    }
 }
 
 /// What was found about a request.
@@ -80,8 +100,11 @@ impl Exchange {
         registration: Registration,
         buffer: Vec<u8>,
     ) -> Verdict {
-        let mut decision = at.tools().decision.take().unwrap_or_default();
         let begun = (registration, buffer);
+        if arrival.is_plain() {
+            return begin_plainly(at, transactions, arrival, begun);
+        }
+        let mut decision = at.tools().decision.take().unwrap_or_default();
         match find_route(at, arrival, &mut decision, None) {
             Found::Route(route) => begin_on(at, transactions, arrival, begun, (decision, route)),
             Found::HandedOver(over) => {
@@ -92,19 +115,21 @@ impl Exchange {
 
     /// Goes through the stages that are left: the exchange can be found by its key now.
     pub fn enter(&mut self, at: &mut impl Edge, head: &RequestHead, verdict: Verdict) {
-        let Verdict { mut decision, ending, not_before_us, .. } = verdict;
+        let Verdict { decision, ending, not_before_us, .. } = verdict;
         let has_to_wait = not_before_us > at.turn().now_us();
-        if let Some(ending) = ending {
-            if has_to_wait {
-                self.ends.parked = Parked::Until(Some((ending, decision)));
-                return self.hold_back(at, not_before_us);
+        if let Some(mut decision) = decision {
+            if let Some(ending) = ending {
+                if has_to_wait {
+                    self.ends.parked = Parked::Until(Some((ending, decision)));
+                    return self.hold_back(at, not_before_us);
+                }
+                self.end_early(at, ending, &mut decision);
             }
-            self.end_early(at, ending, &mut decision);
-        }
-        decision.clear();
-        at.tools().decision = Some(decision);
-        if ending.is_some() {
-            return;
+            decision.clear();
+            at.tools().decision = Some(decision);
+            if ending.is_some() {
+                return;
+            }
         }
         if let (Framing::Length(length), Some(max)) =
             (head.framing, self.ends.server.http.body_size_max)
@@ -187,6 +212,22 @@ impl Exchange {
     }
 }
 
+/// Begins an exchange that is forwarded as it came.
+#[inline(always)]
+fn begin_plainly(
+    at: &mut impl Edge,
+    transactions: &mut Arena<OfExchange, Transaction>,
+    arrival: &Arrival<'_>,
+    (registration, buffer): (Registration, Vec<u8>),
+) -> Verdict {
+    let Arrival { head, input, server, .. } = *arrival;
+    let forms = server.pool.forms;
+    let request = Request::of(at.tools(), (head, input), forms, &UNCHANGED, buffer);
+    let route = Route::to(Rc::clone(&server.pool));
+    place(at, transactions, arrival, (registration, route), Staged::plain(request));
+    Verdict { decision: None, ending: None, not_before_us: 0, is_handed_over: false }
+}
+
 /// Begins an exchange on its way. A request that was handed over has come so far in another copy of it.
 #[inline(always)]
 fn begin_on(
@@ -202,10 +243,40 @@ fn begin_on(
     trailers::announce(server, head, &mut decision.request);
     let opened = open_cookies(at, arrival, &mut decision);
     let scrutiny = judge(at, arrival, &mut decision, &mut route, opened.as_ref());
-    let forms = route.pool.forms;
-    let request = Request::of(at.tools(), (head, input), forms, &mut decision.request, buffer);
     let edits = &decision.request;
-    let remembered = trailers::keep_edits(at.tools(), server, head, edits, route.remembered);
+    let request = Request::of(at.tools(), (head, input), route.pool.forms, edits, buffer);
+    route.remembered = trailers::keep_edits(at.tools(), server, head, edits, route.remembered);
+    let (ending, not_before_us) = (route.ending, route.not_before_us);
+    let staged = Staged { request, codings, scrutiny };
+    place(at, transactions, arrival, (registration, route), staged);
+    Verdict { decision: Some(decision), ending, not_before_us, is_handed_over: false }
+}
+
+/// A request behind the stages that look at it.
+struct Staged {
+    request: Request,
+    codings: Option<Codings>,
+    scrutiny: Option<Box<Scrutiny>>,
+}
+
+impl Staged {
+    /// One that no stage has looked at.
+    #[inline(always)]
+    fn plain(request: Request) -> Self {
+        Self { request, codings: None, scrutiny: None }
+    }
+}
+
+/// Writes an exchange to its place.
+#[inline(always)]
+fn place(
+    at: &mut impl Edge,
+    transactions: &mut Arena<OfExchange, Transaction>,
+    arrival: &Arrival<'_>,
+    (registration, route): (Registration, Route),
+    Staged { request, codings, scrutiny }: Staged,
+) {
+    let Arrival { head, input, server, .. } = *arrival;
     let turn = at.turn();
     let counters = &server.counters;
     counters.requests.add(1);
@@ -232,7 +303,7 @@ fn begin_on(
             parked: Parked::No,
             attempt: Attempt::default(),
             server,
-            remembered,
+            remembered: route.remembered,
             account,
         },
         codings,
@@ -246,8 +317,6 @@ fn begin_on(
         client_ended: false,
         scrutiny,
     }));
-    let Route { ending, not_before_us, .. } = route;
-    Verdict { decision, ending, not_before_us, is_handed_over: false }
 }
 
 /// A virtual server has handed a request over: the other begins anew, with what goes with the request. As deep as requests are
@@ -335,15 +404,7 @@ fn find_route(
         debug_assert!(brought.is_none(), "one that requests are handed to looks at them");
         // Where there are rules, it is judged with them.
         let ending = arrival.is_misdirected.then_some(Ending::Misdirected);
-        let pool = Rc::clone(&server.pool);
-        return Found::Route(Route {
-            pool,
-            preference: Preference::Any,
-            not_before_us: 0,
-            request_number: 0,
-            remembered: None,
-            ending,
-        });
+        return Found::Route(Route { ending, ..Route::to(Rc::clone(&server.pool)) });
     };
     let considered = match consider(at, arrival, traffic, decision, brought) {
         Course::Decided(considered) => considered,

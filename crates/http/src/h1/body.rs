@@ -207,6 +207,16 @@ impl BodyDecoder {
         }
     }
 
+    /// Takes the rest of a body whose length is known, if all of it is here. Returns its bytes, which are at least one.
+    #[inline]
+    pub fn take_rest(&mut self, input: &[u8]) -> Option<usize> {
+        if self.state != State::Length || (input.len() as u64) < self.remaining {
+            return None;
+        }
+        self.state = State::Done;
+        Some(std::mem::take(&mut self.remaining) as usize)
+    }
+
     fn take_data(&mut self, input: &[u8], start: usize, then: State) -> BodyStep {
         let available = (input.len() - start) as u64;
         let taken = available.min(self.remaining);

@@ -83,9 +83,17 @@ fn decode_all(
     };
     for arrived in arrivals {
         loop {
-            match decoder.decode(&input[consumed..arrived]) {
+            let mut other = decoder.clone();
+            let rest = other.take_rest(&input[consumed..arrived]);
+            let step = decoder.decode(&input[consumed..arrived]);
+            if let Some(bytes) = rest {
+                assert_eq!(step, Ok(BodyStep::Data { start: 0, end: bytes }));
+                assert!(other.is_done() && decoder.is_done(), "not the rest");
+            }
+            match step {
                 Ok(BodyStep::Data { start, end }) => {
                     assert!(start < end, "empty data");
+                    assert_eq!(decoder.is_done(), rest.is_some(), "the rest was not taken");
                     data.extend_from_slice(&input[consumed + start..consumed + end]);
                     consumed += end;
                 }

@@ -15,6 +15,7 @@ use weir_http::message::RequestHead;
 
 use crate::worker::Worker;
 use crate::worker::desk::Desk;
+use crate::worker::state::client::Client;
 use crate::worker::state::stage::Stage;
 use crate::worker::world::World;
 
@@ -32,7 +33,6 @@ impl Worker {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let server = Rc::clone(&client.server);
         client.learn_destination(io, &server);
-        let address = client.address();
         client.body = BodyDecoder::new(head.framing, server.http.body_size_max);
         let Some(arrival) = self.world.arrival(key, &server, head, input) else { return };
         let text = io.take_buffer();
@@ -41,6 +41,7 @@ impl Worker {
         if log_format != AccessFormat::Off {
             log_request = io.take_buffer();
             let settings = &server.settings().client_address;
+            let address = self.world.clients.get(key).and_then(Client::address);
             let named = named_client(settings, address, head, input);
             self.world.log.request_part(named, head, input, &mut log_request);
         }
@@ -76,7 +77,7 @@ fn take_body_limit(worker: &mut Worker, key: ClientKey, exchange: ExchangeKey, h
 
 impl World {
     /// A request, with facts about its connection.
-    #[inline]
+    #[inline(always)]
     fn arrival<'a>(
         &self,
         key: ClientKey,

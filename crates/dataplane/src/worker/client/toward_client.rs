@@ -14,7 +14,7 @@ use weir_http::h1::{ResponseForward, write_response_head};
 use weir_http::h2::SendKind;
 use weir_http::h2::message::write_response;
 
-use crate::worker::body::{self, end_of_chunks};
+use crate::worker::body::{self, Tail};
 use crate::worker::desk::Desk;
 
 impl Desk<'_> {
@@ -59,12 +59,8 @@ impl Desk<'_> {
                 self.deliver(ends, input, pieces, end);
             }
         } else if let Some(client) = self.world.clients.get(ends.client) {
-            let mut trailers = Message::default();
-            if matches!(end, End::Trailers(..)) {
-                trailers = self.world.tools.scratch.take();
-            }
-            let tail = end_of_chunks(framing, end, &mut trailers);
-            let sent = body::send(&mut head, framing, input, pieces, tail, |parts| {
+            let tail = Tail::of(&mut self.world.tools.scratch, framing, end);
+            let sent = body::send(&mut head, framing, input, pieces, tail.bytes(), |parts| {
                 if is_last {
                     self.io.send_last(client.token, parts);
                 } else {
@@ -72,7 +68,7 @@ impl Desk<'_> {
                 }
             });
             ends.count_sent(sent);
-            self.world.tools.scratch.give(trailers);
+            tail.give_back(&mut self.world.tools.scratch);
         }
         self.world.tools.scratch.give(head);
     }

@@ -8,12 +8,11 @@ use weir_exchange::arena::ConnectionKey;
 use weir_exchange::edge::{Flow, Lag, Reach, Release};
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::ends::Ends;
-use weir_exchange::parts::messages::Message;
 use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::parts::request::{KEPT_PIECE_BYTES_MAX, Request};
 use weir_exchange::transaction::exchange::REPLAY_BYTES_MAX;
 
-use crate::worker::body::{self, end_of_chunks};
+use crate::worker::body::{self, Tail};
 use crate::worker::desk::Desk;
 use crate::worker::world::StreamOf;
 
@@ -70,24 +69,22 @@ impl Desk<'_> {
         let Some(connection) = self.world.members.get(connection_key) else { return };
         let token = connection.token;
         let framing = request.framing;
-        let mut trailers = Message::default();
-        if matches!(end, End::Trailers(..)) {
-            trailers = self.world.tools.scratch.take();
-        }
-        let tail = end_of_chunks(framing, end, &mut trailers);
+        let tail = Tail::of(&mut self.world.tools.scratch, framing, end);
         let small = pieces.data_bytes <= KEPT_PIECE_BYTES_MAX
             && request.is_replayable()
             && request.bytes.len() < REPLAY_BYTES_MAX;
         let first = request.send();
         if small && first {
             let request = &mut request.bytes;
-            body::send(request, framing, input, pieces, tail, |parts| self.io.send(token, parts));
+            let send = |parts: &[IoSlice<'_>]| self.io.send(token, parts);
+            body::send(request, framing, input, pieces, tail.bytes(), send);
         } else {
             let mut out = self.world.tools.scratch.take();
             if first {
                 out.extend_from_slice(&request.bytes);
             }
-            body::send(&mut out, framing, input, pieces, tail, |parts| self.io.send(token, parts));
+            let send = |parts: &[IoSlice<'_>]| self.io.send(token, parts);
+            body::send(&mut out, framing, input, pieces, tail.bytes(), send);
             if small {
                 // The earlier bytes stay in front, so that all can be sent again.
                 request.bytes.extend_from_slice(&out);
@@ -96,7 +93,7 @@ impl Desk<'_> {
             }
             self.world.tools.scratch.give(out);
         }
-        self.world.tools.scratch.give(trailers);
+        tail.give_back(&mut self.world.tools.scratch);
         self.count_sent_to_member(connection_key);
     }
 }

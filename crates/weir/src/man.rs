@@ -1,0 +1,105 @@
+//! `weir man`: man pages of all commands, made from their help.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Command};
+use clap_mangen::Man;
+
+use crate::output;
+
+/// Write the man pages of all commands
+///
+/// Writes one page for each command: weir.1, weir-run.1, weir-check.1 and so on. The Debian package installs them.
+///
+/// Exit status: 0 written; 1 a page could not be written; 2 wrong usage.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        weir man --into /usr/local/share/man/man1\n  \
+                        weir man --into . && man ./weir-check.1")]
+pub struct Arguments {
+    /// Folder for the pages; made if it is missing
+    #[arg(long, value_name = "FOLDER")]
+    into: PathBuf,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments, command: Command) -> ExitCode {
+    let written =
+        fs::create_dir_all(&arguments.into).map_err(|error| (error, None)).and_then(|()| {
+            pages(command).into_iter().try_for_each(|page| {
+                let path = arguments.into.join(&page.name);
+                page.write(&path).map_err(|error| (error, Some(path)))
+            })
+        });
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err((error, path)) => {
+            let path = path.as_ref().unwrap_or(&arguments.into).display();
+            output::tell(format_args!("weir man: cannot write {path}: {error}\n"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// One man page.
+struct Page {
+    /// Its file: `weir-check.1`.
+    name: String,
+    text: Vec<u8>,
+}
+
+impl Page {
+    fn of(command: Command) -> Self {
+        // Of `weir member drain` it is `weir-member-drain`.
+        let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+        let mut text = Vec::new();
+        let man = Man::new(command).manual("Weirgate");
+        man.render(&mut text).expect("a vector takes what is written to it");
+        Self { name: format!("{name}.1"), text }
+    }
+
+    fn write(&self, path: &Path) -> io::Result<()> {
+        fs::write(path, &self.text)
+    }
+}
+
+/// The pages of a command and of all below it.
+fn pages(command: Command) -> Vec<Page> {
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    let mut pages = Vec::new();
+    let mut left = vec![command];
+    while let Some(command) = left.pop() {
+        left.extend(command.get_subcommands().filter(|it| !it.is_hide_set()).cloned());
+        pages.push(Page::of(command));
+    }
+    pages
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::CommandLine;
+
+    #[test]
+    fn each_command_has_a_page() {
+        let pages = pages(CommandLine::command());
+        let page = |name: &str| {
+            let found = pages.iter().find(|page| page.name == name);
+            String::from_utf8(found.unwrap_or_else(|| panic!("no {name}")).text.clone())
+                .expect("text")
+        };
+        assert!(page("weir.1").contains("Application Delivery Controller"));
+        let check = page("weir-check.1");
+        assert!(check.contains("weir check"), "{check}");
+        assert!(page("weir-bench-load.1").contains("\\-\\-rate"));
+        assert!(!pages.iter().any(|page| page.name.contains("help")));
+        let names: std::collections::HashSet<_> = pages.iter().map(|page| &page.name).collect();
+        assert_eq!(names.len(), pages.len());
+    }
+}
