@@ -46,6 +46,11 @@ impl Client {
     }
 }
 
+/// A port that nothing listens on.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
 /// Runs a process with one member, and a client of it.
 async fn run(work: impl AsyncFnOnce(&Client)) {
     let directory = tempfile::tempdir().unwrap();
@@ -55,10 +60,11 @@ async fn run(work: impl AsyncFnOnce(&Client)) {
     let text = format!(
         "admin: {{ listen: \"unix:{}\" }}\nstate_dir: {}\nlog: {{ access: {{ format: \"off\" }} }}\n\
          data_plane: {{ workers: 1 }}\n\
-         virtual_servers: {{ shop: {{ listen: \"127.0.0.1:0\", pool: web }} }}\n\
+         virtual_servers: {{ shop: {{ listen: \"127.0.0.1:{}\", pool: web }} }}\n\
          pools: {{ web: {{ members: [ 127.0.0.1:1 ] }} }}\n",
         socket.display(),
-        state.display()
+        state.display(),
+        free_port()
     );
     let file = directory.path().join("weir.yaml");
     std::fs::write(&file, text).unwrap();

@@ -228,7 +228,9 @@ fn author(ask: &Ask) -> String {
 
 /// The version that `If-Match` wants to be the newest: `"version-7"`.
 fn expected(ask: &Ask) -> Result<Option<u64>, Problem> {
-    let number = |tag: &String| tag.strip_prefix("\"version-")?.strip_suffix('"')?.parse().ok();
+    let number = |tag: &String| -> Option<u64> {
+        tag.strip_prefix("\"version-")?.strip_suffix('"')?.parse().ok()
+    };
     match &ask.if_match {
         None | Some(Tags::Any) => Ok(None),
         Some(Tags::Some(tags)) => match &tags[..] {

@@ -53,8 +53,8 @@ pub(super) struct Details<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<&'a str>,
     /// Findings in a configuration, as of `weir check --json`.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    diagnostics: &'a [Value],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    diagnostics: &'a Vec<Value>,
 }
 
 impl Problem {
