@@ -46,6 +46,7 @@ use crate::observed::Observed;
 mod answer;
 mod ask;
 pub mod audit;
+mod changes;
 mod dashboard;
 mod flows;
 mod gate;
@@ -321,6 +322,8 @@ where
     let _ = tokio::time::timeout(CONNECTION_TIME_MAX, connection).await;
 }
 
+#[cfg(test)]
+mod change_tests;
 #[cfg(test)]
 mod document_tests;
 #[cfg(test)]
