@@ -37,6 +37,7 @@ pub struct Setup {
     descriptors: Option<usize>,
     started_by: Vec<String>,
     admin_socket: bool,
+    admin: Vec<String>,
     without_pool: bool,
     environment: Vec<String>,
     arguments: Vec<String>,
@@ -202,12 +203,22 @@ impl Setup {
         self
     }
 
+    /// Adds a line to `admin`.
+    #[must_use]
+    pub fn admin(mut self, line: &str) -> Self {
+        self.admin.push(line.to_owned());
+        self
+    }
+
     fn yaml(&self, listen: SocketAddr, admin: &Admin) -> String {
         let format = match self.access_log.unwrap_or("off") {
             given if given.starts_with('{') => given.to_owned(),
             word => format!("\"{word}\""),
         };
         let mut text = format!("admin:\n  listen: \"{admin}\"\n");
+        for line in &self.admin {
+            let _ = writeln!(text, "  {line}");
+        }
         let to = self.log_to.as_deref().unwrap_or("stdout");
         let _ = writeln!(text, "log:\n  access: {{ to: {to}, format: {format} }}");
         if let Some(which) = self.record {

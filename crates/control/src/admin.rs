@@ -46,6 +46,8 @@ use crate::observed::Observed;
 mod answer;
 mod ask;
 pub mod audit;
+mod changes;
+mod dashboard;
 mod flows;
 mod gate;
 mod host;
@@ -215,6 +217,7 @@ fn router(context: Context) -> Router {
     let router =
         routes.fold(Router::new(), |router, route| router.route(route.path, route.routing()));
     router
+        .merge(dashboard::routes())
         .fallback(async || Problem::not_found("there is nothing at this path").help(PATHS))
         .method_not_allowed_fallback(async || {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not have this method")
@@ -319,6 +322,8 @@ where
     let _ = tokio::time::timeout(CONNECTION_TIME_MAX, connection).await;
 }
 
+#[cfg(test)]
+mod change_tests;
 #[cfg(test)]
 mod document_tests;
 #[cfg(test)]

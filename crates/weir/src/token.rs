@@ -47,7 +47,7 @@ struct NewArguments {
 enum Role {
     /// Read everything
     Read,
-    /// Also change the state of members, end flows and reload
+    /// Also change the state of members, end flows, reload and go back to a version
     Operate,
     /// Everything
     Admin,

@@ -50,9 +50,9 @@ section! {
 choice! {
     /// Rights of a user of the admin listeners.
     AdminRole {
-        /// Can read everything.
+        /// Can read everything except passwords in the configuration.
         Read = "read",
-        /// Can also change the state of members, end flows and reload the configuration.
+        /// Can also change the state of members, end flows, reload the configuration, and go back to an earlier version of it.
         Operate = "operate",
         /// Can do everything.
         Admin = "admin",

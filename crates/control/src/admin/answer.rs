@@ -44,6 +44,11 @@ impl Answer {
         Self { status, media_type, body, tag: None, change: None }
     }
 
+    /// With another status than 200.
+    pub(super) fn status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
     /// Says what was done, for the audit log. No secret may be in it.
     pub(super) fn change(self, change: Value) -> Self {
         Self { change: Some(change), ..self }

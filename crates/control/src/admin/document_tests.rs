@@ -103,7 +103,7 @@ fn close(value: &mut Value) {
 }
 
 /// Asserts that an answer is one that the document has for this operation.
-fn check(document: &Value, path: &str, method: &str, answer: &Answered) {
+pub(super) fn check(document: &Value, path: &str, method: &str, answer: &Answered) {
     let status = answer.status.to_string();
     let name = format!("{method} {path} {status}");
     let mut response = &document["paths"][path][method]["responses"][&status];
@@ -213,6 +213,13 @@ async fn answers_are_as_documented() {
         ("post", "/v1/l4/flows/end", "/v1/l4/flows/end", "{\"all\":true}", 404),
         ("post", "/v1/l4/flows/end", "/v1/l4/flows/end", "{}", 400),
         ("get", "/v1/openapi.json", "/v1/openapi.json", "", 200),
+        ("get", "/v1/versions", "/v1/versions", "", 200),
+        ("get", "/v1/versions/{number}", "/v1/versions/1", "", 404),
+        ("get", "/v1/changes/{number}", "/v1/changes/1", "", 404),
+        ("get", "/v1/diff", "/v1/diff", "", 200),
+        ("get", "/v1/configuration", "/v1/configuration", "", 200),
+        ("post", "/v1/changes", "/v1/changes", "{}", 400),
+        ("post", "/v1/changes", "/v1/changes?dry_run=1", "{\"changes\":[]}", 400),
     ] {
         let fields = if method == "get" { "" } else { JSON };
         let answer = running.send(&method.to_uppercase(), asked, fields, body).await;

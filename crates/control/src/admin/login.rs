@@ -104,8 +104,7 @@ fn credentials<'a>(peer: &'a Peer, headers: &'a HeaderMap) -> Result<Credentials
     match (fields.next(), fields.next()) {
         (Some(_), Some(_)) => Err(Problem::bad_request("several `Authorization` fields")),
         (Some(field), None) => {
-            Ok(token(field.as_bytes())
-                .map_or(Credentials::Other, |token| Credentials::Token(token)))
+            Ok(token(field.as_bytes()).map_or(Credentials::Other, Credentials::Token))
         }
         (None, _) => Ok(match peer {
             Peer::Network(NetworkPeer { certificate: Some(names), .. }) => {

@@ -8,6 +8,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::audit::Outcome;
 
@@ -33,6 +34,7 @@ pub(super) struct Problem {
     challenge: Option<&'static str>,
     /// For the audit log, where `detail` quotes the request.
     audited: Option<&'static str>,
+    findings: Vec<Value>,
 }
 
 /// Problem details (RFC 9457).
@@ -50,17 +52,33 @@ pub(super) struct Details<'a> {
     /// How to mend it.
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<&'a str>,
+    /// Findings in a configuration, as of `weir check --json`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    diagnostics: &'a Vec<Value>,
 }
 
 impl Problem {
     pub(super) fn new(status: StatusCode, detail: impl fmt::Display) -> Self {
         let detail = detail.to_string();
-        Self { status, detail, help: None, retry_after: None, challenge: None, audited: None }
+        Self {
+            status,
+            detail,
+            help: None,
+            retry_after: None,
+            challenge: None,
+            audited: None,
+            findings: Vec::new(),
+        }
     }
 
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+
+    /// With what is wrong in a configuration.
+    pub(super) fn findings(self, findings: Vec<Value>) -> Self {
+        Self { findings, ..self }
     }
 
     pub(super) fn bad_request(detail: impl fmt::Display) -> Self {
@@ -120,6 +138,7 @@ impl IntoResponse for Problem {
             status: self.status.as_u16(),
             detail: &self.detail,
             help: self.help.as_deref(),
+            diagnostics: &self.findings,
         };
         // A struct of texts and a number is always JSON.
         let mut text = serde_json::to_vec_pretty(&details).unwrap_or_default();

@@ -20,7 +20,7 @@ use super::problem::Problem;
 use super::tags::Tags;
 use super::{Context, off_thread};
 
-/// Bytes of a request's body.
+/// Bytes of a request's body, unless its route takes more.
 pub const BODY_SIZE_MAX: usize = 4 * 1024;
 
 /// What a handler returns.
@@ -72,6 +72,7 @@ pub(super) struct Route {
     pub(super) role: Option<Role>,
     pub(super) query: &'static [Parameter],
     pub(super) body: Body,
+    body_bytes_max: usize,
     pub(super) content: Content,
     /// Statuses that it can have beside those of all routes.
     pub(super) statuses: &'static [StatusCode],
@@ -90,6 +91,7 @@ impl Route {
             role: Some(Role::Read),
             query: &[],
             body: Body::None,
+            body_bytes_max: BODY_SIZE_MAX,
             content: Content::Text("text/plain"),
             statuses: &[],
             run,
@@ -145,6 +147,11 @@ impl Route {
         Self { body: Body::Document(SchemaGenerator::subschema_for::<T>), ..self }
     }
 
+    /// Takes bodies of this size.
+    pub(super) fn at_most(self, body_bytes_max: usize) -> Self {
+        Self { body_bytes_max, ..self }
+    }
+
     /// Answers with this document.
     pub(super) fn answers<T: JsonSchema>(self) -> Self {
         Self { content: Content::Document(SchemaGenerator::subschema_for::<T>), ..self }
@@ -187,7 +194,7 @@ impl Route {
             Body::None => axum::body::Bytes::new(),
             Body::Document(_) => {
                 check_media_type(&parts.headers)?;
-                read_body(body).await?
+                read_body(body, self.body_bytes_max).await?
             }
         };
         let if_match = Tags::of(&parts.headers, &header::IF_MATCH);
@@ -267,11 +274,11 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail))
 }
 
-async fn read_body(body: axum::body::Body) -> Result<axum::body::Bytes, Problem> {
-    match Limited::new(body, BODY_SIZE_MAX).collect().await {
+async fn read_body(body: axum::body::Body, bytes_max: usize) -> Result<axum::body::Bytes, Problem> {
+    match Limited::new(body, bytes_max).collect().await {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => {
-            let detail = format_args!("the body has at most {BODY_SIZE_MAX} bytes");
+            let detail = format_args!("the body has at most {bytes_max} bytes");
             Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail))
         }
         Err(error) => Err(Problem::bad_request(format_args!("the body cannot be read: {error}"))),

@@ -127,15 +127,7 @@ impl Running {
         fields: &str,
         body: &str,
     ) -> Answered {
-        let request = request(method, path, fields, body);
-        match self.admin.address() {
-            Address::Unix(path) => {
-                exchange(UnixStream::connect(path).await.unwrap(), &request).await
-            }
-            Address::Socket(address) | Address::Udp(address) => {
-                exchange(TcpStream::connect(address).await.unwrap(), &request).await
-            }
-        }
+        send_to(self.admin.address(), method, path, fields, body).await
     }
 
     /// Sends a request over TLS, to the port of the listener on this host.
@@ -169,6 +161,23 @@ impl Running {
             _ => fields.to_owned(),
         };
         try_exchange(stream, &self::request(method, path, &fields, body)).await
+    }
+}
+
+/// Sends a request in plain text to a listener.
+pub(super) async fn send_to(
+    address: &Address,
+    method: &str,
+    path: &str,
+    fields: &str,
+    body: &str,
+) -> Answered {
+    let request = request(method, path, fields, body);
+    match address {
+        Address::Unix(path) => exchange(UnixStream::connect(path).await.unwrap(), &request).await,
+        Address::Socket(address) | Address::Udp(address) => {
+            exchange(TcpStream::connect(address).await.unwrap(), &request).await
+        }
     }
 }
 

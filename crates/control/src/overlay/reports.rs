@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use weir_config::parts::Change;
 use weir_config::{Diagnostic, render_json};
@@ -38,8 +39,9 @@ pub struct Report {
 }
 
 /// How far a transaction is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "TransactionState")]
 pub enum State {
     /// It waits for others, or is being checked.
     Checking,

@@ -1,0 +1,48 @@
+// Questions to the user, and answers to what was done.
+
+import { h } from "./dom.js";
+
+const TOLD_MS = 6000;
+
+/** Asks before something is done. Resolves to whether it was confirmed. */
+export function confirm(title, text, action, isDanger) {
+  return ask(title, [h("p", null, text)], action, isDanger ? "danger" : "main").then((answer) => answer !== null);
+}
+
+/** Asks for a text. Resolves to it, or to `null`. */
+export function prompt(title, text, label, action) {
+  const input = h("input", { id: "asked", name: "asked", type: "password", autocomplete: "off", required: true });
+  return ask(title, [h("p", null, text), h("label", { for: "asked" }, label), input], action, "main")
+    .then((answer) => (answer === null ? null : input.value.trim()));
+}
+
+function ask(title, content, action, kind) {
+  const dialog = document.getElementById("dialog");
+  return new Promise((resolve) => {
+    const form = h("form", { method: "dialog" },
+      h("h2", { id: "dialog-title" }, title), content,
+      h("div", { class: "bar" },
+        h("button", { type: "button", onclick: () => dialog.close("") }, "Cancel"),
+        h("button", { type: "submit", class: kind, value: "yes" }, action)));
+    dialog.replaceChildren(form);
+    dialog.returnValue = "";
+    dialog.onclose = () => {
+      const isConfirmed = dialog.returnValue === "yes";
+      resolve(isConfirmed ? true : null);
+      dialog.replaceChildren();
+    };
+    dialog.showModal();
+  });
+}
+
+/** Tells what was done, or why not. */
+export function tell(text, isBad) {
+  const line = h("p", { class: isBad ? "bad" : null }, text);
+  document.getElementById("told").append(line);
+  setTimeout(() => line.remove(), TOLD_MS);
+}
+
+/** Tells of a problem of the API. */
+export function tellProblem(problem) {
+  tell(problem.help ? `${problem.message}. ${problem.help}` : problem.message, true);
+}

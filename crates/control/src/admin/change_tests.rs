@@ -1,0 +1,207 @@
+//! Transactions over the API, on a process with real workers.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use weir_config::snapshot::Address;
+
+use super::document_tests::check;
+use super::testing::{Answered, JSON, send_to};
+use crate::events::testing::Captured;
+use crate::names::NameServers;
+use crate::supervisor::Supervisor;
+
+/// A client of a process.
+struct Client(Address);
+
+impl Client {
+    async fn send(&self, method: &str, path: &str, fields: &str, body: &Value) -> Answered {
+        let (fields, body) = match method {
+            "GET" => (fields.to_owned(), String::new()),
+            _ => (format!("{JSON}{fields}"), body.to_string()),
+        };
+        send_to(&self.0, method, path, &fields, &body).await
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let answer = self.send("GET", path, "", &Value::Null).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+        answer.parts().1
+    }
+
+    async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        self.send("POST", path, "", &body).await.parts()
+    }
+
+    /// Sets the weight of the member.
+    async fn weight(&self, weight: u64, query: &str, fields: &str) -> Answered {
+        let change = json!({ "op": "set", "path": "/pools/web/members/127.0.0.1:1/weight", "value": weight });
+        let body = json!({ "comment": "more", "changes": [change] });
+        self.send("POST", &format!("/v1/changes{query}"), fields, &body).await
+    }
+
+    async fn weight_now(&self) -> Value {
+        self.get("/v1/pools/web").await["members"][0]["weight"].clone()
+    }
+}
+
+/// A port that nothing listens on.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Runs a process with one member, and a client of it.
+async fn run(work: impl AsyncFnOnce(&Client)) {
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("state");
+    std::fs::create_dir(&state).unwrap();
+    let socket: PathBuf = directory.path().join("admin.sock");
+    let text = format!(
+        "admin: {{ listen: \"unix:{}\" }}\nstate_dir: {}\nlog: {{ access: {{ format: \"off\" }} }}\n\
+         data_plane: {{ workers: 1 }}\n\
+         virtual_servers: {{ shop: {{ listen: \"127.0.0.1:{}\", pool: web }} }}\n\
+         pools: {{ web: {{ members: [ 127.0.0.1:1 ] }} }}\n",
+        socket.display(),
+        state.display(),
+        free_port()
+    );
+    let file = directory.path().join("weir.yaml");
+    std::fs::write(&file, text).unwrap();
+    let (events, _captured) = Captured::new();
+    let mut supervisor = Supervisor::start(&file, NameServers::System, events).await.unwrap();
+    let mut reload = signal(SignalKind::window_change()).unwrap();
+    let client = Client(Address::Unix(socket));
+    supervisor.serve_until(&mut reload, work(&client)).await.unwrap();
+    supervisor.stop().await;
+    supervisor.finish();
+}
+
+#[tokio::test]
+async fn a_transaction_becomes_a_version_and_is_rolled_back() {
+    run(async |client| {
+        let tried = client.weight(5, "?dry_run=true", "").await.parts();
+        assert_eq!((tried.0, &tried.1["state"]), (200, &json!("done")), "{tried:?}");
+        assert_eq!(
+            (client.weight_now().await, tried.1["version"].clone()),
+            (json!(1), Value::Null)
+        );
+        let (status, done) = client.weight(5, "", "").await.parts();
+        assert_eq!(
+            (status, &done["state"], &done["version"]),
+            (200, &json!("in_force"), &json!(1))
+        );
+        assert_eq!(done["changes"], json!(["changed pools.web"]));
+        assert_eq!(client.weight_now().await, 5);
+        let later = client.get(&format!("/v1/changes/{}", done["number"])).await;
+        assert_eq!(later, done);
+
+        let version = client.get("/v1/versions/1").await;
+        let change =
+            json!({ "op": "set", "path": "/pools/web/members/127.0.0.1:1/weight", "value": 5 });
+        assert_eq!((&version["comment"], &version["changes"]), (&json!("more"), &json!([change])));
+        assert!(version["author"].as_str().is_some_and(|author| author.starts_with("user ")));
+        let versions = client.get("/v1/versions").await;
+        assert_eq!((&versions["items"][0], &versions["next"]), (&version, &Value::Null));
+        let diff = client.get("/v1/diff").await;
+        assert_eq!((&diff["version"], &diff["items"][0]["effect"]), (&json!(1), &json!("added")));
+        let merged = client.send("GET", "/v1/configuration", "", &Value::Null).await;
+        assert!(merged.text.contains("weight: 5"), "{}", merged.text);
+        assert!(weir_config::parse("merged.yaml", &merged.text).config.is_some());
+
+        let (status, back) = client.post("/v1/versions/0/rollback", json!({})).await;
+        assert_eq!((status, &back["version"]), (200, &json!(2)), "{back}");
+        assert_eq!(client.weight_now().await, 1);
+        assert_eq!(client.get("/v1/versions/2").await["rolled_back_to"], 0);
+        assert_eq!(client.get("/v1/diff").await["items"], json!([]));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_version_that_a_client_knows_has_to_be_the_newest() {
+    run(async |client| {
+        let at = |version: u64| format!("If-Match: \"version-{version}\"\r\n");
+        assert_eq!(client.weight(2, "", &at(1)).await.status, 412);
+        assert_eq!(client.weight(2, "", "If-Match: \"other\"\r\n").await.status, 412);
+        assert_eq!(client.weight(2, "", &at(0)).await.status, 200);
+        assert_eq!(client.weight(3, "", &at(0)).await.status, 412);
+        assert_eq!(client.weight(3, "", "If-Match: *\r\n").await.status, 200);
+        assert_eq!(client.weight_now().await, 3);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_refused_with_its_findings() {
+    run(async |client| {
+        let wrong = client.weight(1_000, "", "").await.parts();
+        assert_eq!(wrong.0, 409, "{wrong:?}");
+        let finding = &wrong.1["diagnostics"][0];
+        assert_eq!(finding["pointer"], "/pools/web/members/127.0.0.1:1/weight", "{wrong:?}");
+        let admin = json!({ "changes": [{ "op": "remove", "path": "/admin" }] });
+        assert_eq!(client.post("/v1/changes", admin).await.0, 409);
+        for wrong in [
+            json!({ "changes": [{ "op": "remove", "path": "pools" }] }),
+            json!({ "changes": [{ "op": "add", "path": "/pools/x" }] }),
+            json!({ "changes": [], "confirm_within_s": 0 }),
+            json!({ "changes": [], "comment": "two\nlines" }),
+        ] {
+            assert_eq!(client.post("/v1/changes", wrong.clone()).await.0, 400, "{wrong}");
+        }
+        assert_eq!(client.post("/v1/versions/7/rollback", json!({})).await.0, 409);
+        assert_eq!(client.post("/v1/versions/7/confirm", json!({})).await.0, 409);
+        assert_eq!(client.get("/v1/versions").await["items"], json!([]));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_version_can_be_confirmed() {
+    run(async |client| {
+        let change =
+            json!({ "op": "set", "path": "/pools/web/members/127.0.0.1:1/weight", "value": 9 });
+        let (status, done) = client
+            .post("/v1/changes", json!({ "changes": [change], "confirm_within_s": 600 }))
+            .await;
+        assert_eq!((status, &done["version"]), (200, &json!(1)), "{done}");
+        assert_eq!(client.get("/v1/diff").await["unconfirmed"], 1);
+        assert!(client.get("/v1/versions/1").await["confirm_until"].is_string());
+        let (status, confirmed) = client.post("/v1/versions/1/confirm", json!({})).await;
+        assert_eq!((status, &confirmed["state"]), (200, &json!("done")), "{confirmed}");
+        assert_eq!(client.get("/v1/diff").await["unconfirmed"], Value::Null);
+        assert!(client.get("/v1/versions/1").await["confirm_until"].is_null());
+        assert_eq!(client.weight_now().await, 9);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn answers_are_as_documented() {
+    run(async |client| {
+        let document = client.get("/v1/openapi.json").await;
+        let change = |weight: u64| {
+            json!({ "changes": [
+                { "op": "set", "path": "/pools/web/members/127.0.0.1:1/weight", "value": weight },
+            ] })
+        };
+        for (method, path, asked, body, status) in [
+            ("post", "/v1/changes", "/v1/changes", change(3), 200),
+            ("post", "/v1/changes", "/v1/changes", change(3_000), 409),
+            ("get", "/v1/changes/{number}", "/v1/changes/1", Value::Null, 200),
+            ("get", "/v1/changes/{number}", "/v1/changes/2", Value::Null, 200),
+            ("get", "/v1/versions", "/v1/versions", Value::Null, 200),
+            ("get", "/v1/versions/{number}", "/v1/versions/1", Value::Null, 200),
+            ("get", "/v1/diff", "/v1/diff", Value::Null, 200),
+            ("post", "/v1/versions/{number}/rollback", "/v1/versions/0/rollback", json!({}), 200),
+            ("post", "/v1/versions/{number}/rollback", "/v1/versions/9/rollback", json!({}), 409),
+            ("post", "/v1/versions/{number}/confirm", "/v1/versions/9/confirm", json!({}), 409),
+            ("get", "/v1/configuration", "/v1/configuration", Value::Null, 200),
+        ] {
+            let answer = client.send(&method.to_uppercase(), asked, "", &body).await;
+            assert_eq!(answer.status, status, "{method} {asked}: {}", answer.text);
+            check(&document, path, method, &answer);
+        }
+    })
+    .await;
+}

@@ -1,0 +1,479 @@
+//! Transactions on the configuration, and its versions.
+//!
+//! A transaction is proposed to the supervisor, which checks it and puts it in force; the handler waits for the result as long
+//! as [`RESULT_TIMEOUT`], and then answers with how far it is. What is refused is answered with 409, and what is wrong in it;
+//! with 412, if another version came first.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use weir_config::overlay::{Change, Difference, Overlay, Pointer};
+use weir_config::snapshot::Role;
+
+use super::answer::Answer;
+use super::ask::{Ask, Kind, Parameter};
+use super::page::{PAGE, Page};
+use super::pools::clip;
+use super::problem::Problem;
+use super::route::{Content, Handled, Route};
+use super::tags::Tags;
+use crate::overlay::changes::{AUTHOR_BYTES_MAX, Transaction, Unqueued};
+use crate::overlay::history::{Version, Wanted};
+use crate::overlay::reports::{Report, State};
+use crate::time::rfc3339;
+
+/// The wait for the result of a transaction: a bit more than the usual wait for first probes.
+const RESULT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Bytes of a transaction's document.
+const TRANSACTION_BYTES_MAX: usize = 8 << 20;
+
+/// The media type of configurations (RFC 9512).
+const YAML: &str = "application/yaml";
+
+const DRY_RUN: Parameter = Parameter {
+    name: "dry_run",
+    kind: Kind::Word(&["true", "false"]),
+    summary: "Only checks the transaction: nothing changes",
+};
+
+type Later = Pin<Box<dyn Future<Output = Handled> + Send>>;
+
+pub(super) fn routes() -> Vec<Route> {
+    const PROPOSED: &[StatusCode] = &[
+        StatusCode::ACCEPTED,
+        StatusCode::CONFLICT,
+        StatusCode::PRECONDITION_FAILED,
+        StatusCode::SERVICE_UNAVAILABLE,
+    ];
+    vec![
+        Route::get_later(
+            "/v1/changes",
+            "change",
+            "Changes the configuration: all of it, or nothing",
+            propose,
+        )
+        .post()
+        .role(Role::Admin)
+        .query(&[DRY_RUN])
+        .takes::<Wish>()
+        .at_most(TRANSACTION_BYTES_MAX)
+        .statuses(PROPOSED)
+        .answers::<Outcome>(),
+        Route::get(
+            "/v1/changes/{number}",
+            "getChange",
+            "How far a transaction is, and its result",
+            report,
+        )
+        .answers::<Outcome>(),
+        Route::get(
+            "/v1/versions",
+            "listVersions",
+            "Versions of the configuration, the oldest first",
+            versions,
+        )
+        .query(PAGE)
+        .statuses(&[StatusCode::NOT_FOUND])
+        .answers::<Page<VersionStatus>>(),
+        Route::get("/v1/versions/{number}", "getVersion", "A version: who changed what", version)
+            .answers::<VersionStatus>(),
+        Route::get_later(
+            "/v1/versions/{number}/rollback",
+            "rollBack",
+            "Goes back to this version; 0: no changes",
+            roll_back,
+        )
+        .post()
+        .role(Role::Operate)
+        .query(&[DRY_RUN])
+        .takes::<RollBack>()
+        .statuses(PROPOSED)
+        .answers::<Outcome>(),
+        Route::get_later(
+            "/v1/versions/{number}/confirm",
+            "confirm",
+            "Keeps a version that would be taken back",
+            confirm,
+        )
+        .post()
+        .role(Role::Operate)
+        .takes::<Confirmation>()
+        .statuses(&[StatusCode::ACCEPTED, StatusCode::CONFLICT, StatusCode::SERVICE_UNAVAILABLE])
+        .answers::<Outcome>(),
+        Route::get("/v1/diff", "diff", "What the changes say beside the files", diff)
+            .answers::<Differences>(),
+        Route::get(
+            "/v1/configuration",
+            "configuration",
+            "The configuration in effect as one file, with its secrets",
+            merged,
+        )
+        .role(Role::Admin)
+        .content(Content::Text(YAML)),
+    ]
+}
+
+/// A transaction.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Transaction")]
+struct Wish {
+    /// Why.
+    #[serde(default)]
+    comment: String,
+    /// One after the other.
+    changes: Vec<WishedChange>,
+    /// The version before returns after this time, unless this one is confirmed.
+    #[serde(default)]
+    confirm_within_s: Option<u64>,
+}
+
+/// A change of the configuration.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+#[schemars(rename = "Change")]
+enum WishedChange {
+    /// The place gets this value.
+    Set {
+        /// The place: a JSON pointer (RFC 6901), for example `/pools/web/members/10.0.0.1:80/weight`.
+        path: String,
+        /// Its value, as in the configuration.
+        value: Value,
+    },
+    /// The place gets no value.
+    Remove {
+        /// The place.
+        path: String,
+    },
+}
+
+impl WishedChange {
+    fn parse(self) -> Result<Change, Problem> {
+        let pointer = |path: &str| {
+            Pointer::parse(path).map_err(|why| Problem::bad_request(format_args!("`path`: {why}")))
+        };
+        Ok(match self {
+            Self::Set { path, value } => Change::Set { path: pointer(&path)?, value },
+            Self::Remove { path } => Change::Remove { path: pointer(&path)? },
+        })
+    }
+}
+
+/// Settings of a roll back.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RollBack {
+    /// Why.
+    #[serde(default)]
+    comment: String,
+    /// The version before returns after this time, unless this one is confirmed.
+    #[serde(default)]
+    confirm_within_s: Option<u64>,
+}
+
+/// A confirmation has no settings.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Confirmation {}
+
+/// How far a transaction is.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "TransactionReport")]
+struct Outcome {
+    /// Under which it is found later.
+    number: u64,
+    /// `checking`; `waiting` for first probes; `in_force`; `done` (checked or confirmed); `refused`.
+    state: State,
+    /// The version that it made.
+    version: Option<u64>,
+    /// Why it was refused.
+    reason: Option<String>,
+    /// Findings, as of `weir check --json`.
+    diagnostics: Vec<Value>,
+    /// Changed parts of the configuration: `changed pools.web`.
+    changes: Vec<String>,
+    /// Further changes that are not listed.
+    changes_untold: usize,
+}
+
+impl Outcome {
+    fn of(report: &Report) -> Self {
+        let diagnostics = weir_config::render_json(&report.diagnostics);
+        Self {
+            number: report.number,
+            state: report.state,
+            version: report.version,
+            reason: report.reason.clone(),
+            diagnostics: diagnostics["diagnostics"].as_array().cloned().unwrap_or_default(),
+            changes: report.changes.clone(),
+            changes_untold: report.changes_untold,
+        }
+    }
+}
+
+/// Who asks, as versions name it.
+fn author(ask: &Ask) -> String {
+    let mut author = match &ask.caller.user {
+        Some(user) => user.to_string(),
+        None => ask.caller.peer.to_string(),
+    };
+    author.truncate(AUTHOR_BYTES_MAX);
+    author
+}
+
+/// The version that `If-Match` wants to be the newest: `"version-7"`.
+fn expected(ask: &Ask) -> Result<Option<u64>, Problem> {
+    let number = |tag: &String| -> Option<u64> {
+        tag.strip_prefix("\"version-")?.strip_suffix('"')?.parse().ok()
+    };
+    match &ask.if_match {
+        None | Some(Tags::Any) => Ok(None),
+        Some(Tags::Some(tags)) => match &tags[..] {
+            [tag] if number(tag).is_some() => Ok(number(tag)),
+            _ => Err(Problem::new(StatusCode::PRECONDITION_FAILED, "`If-Match` names no version")
+                .help("send the newest version: If-Match: \"version-7\"")),
+        },
+    }
+}
+
+fn propose(ask: Ask) -> Later {
+    Box::pin(async move {
+        let wish: Wish = ask.document()?;
+        let paths: Vec<String> = wish
+            .changes
+            .iter()
+            .map(|change| match change {
+                WishedChange::Set { path, .. } => format!("set {}", clip(path)),
+                WishedChange::Remove { path } => format!("remove {}", clip(path)),
+            })
+            .take(AUDITED_MAX)
+            .collect();
+        let changes: Result<Vec<Change>, Problem> =
+            wish.changes.into_iter().map(WishedChange::parse).collect();
+        let wanted = Wanted::Changes(changes?);
+        let settings = (wish.comment, wish.confirm_within_s);
+        transact(&ask, wanted, settings, json!({ "changes": paths })).await
+    })
+}
+
+/// Changes of a transaction that the audit log lists. All of them are in the version.
+const AUDITED_MAX: usize = 20;
+
+fn roll_back(ask: Ask) -> Later {
+    Box::pin(async move {
+        let number = ask.number("number")?;
+        let wish: RollBack = ask.document()?;
+        let settings = (wish.comment, wish.confirm_within_s);
+        transact(&ask, Wanted::RollBackTo(number), settings, json!({ "roll_back_to": number }))
+            .await
+    })
+}
+
+async fn transact(
+    ask: &Ask,
+    wanted: Wanted,
+    (comment, confirm_within_s): (String, Option<u64>),
+    record: Value,
+) -> Handled {
+    let dry_run = ask.query.text(DRY_RUN.name) == Some("true");
+    let expected_version = expected(ask)?;
+    let author = author(ask);
+    let transaction =
+        Transaction { author, comment, expected_version, wanted, dry_run, confirm_within_s };
+    let number = ask.context.observed.changes.propose(transaction).map_err(unqueued)?;
+    let mut record = record;
+    record["dry_run"] = dry_run.into();
+    result(ask, number, expected_version, record).await
+}
+
+fn confirm(ask: Ask) -> Later {
+    Box::pin(async move {
+        let version = ask.number("number")?;
+        ask.document::<Confirmation>()?;
+        let changes = &ask.context.observed.changes;
+        let number = changes.confirm(version, &author(&ask)).map_err(unqueued)?;
+        result(&ask, number, None, json!({ "confirmed": version })).await
+    })
+}
+
+fn unqueued(why: Unqueued) -> Problem {
+    let status = match why {
+        Unqueued::Full | Unqueued::Ends => StatusCode::SERVICE_UNAVAILABLE,
+        Unqueued::Invalid(_) => StatusCode::BAD_REQUEST,
+    };
+    Problem::new(status, why)
+}
+
+/// Waits for the result of a request, and answers with it.
+async fn result(ask: &Ask, number: u64, expected: Option<u64>, mut record: Value) -> Handled {
+    let changes = &ask.context.observed.changes;
+    let result = tokio::time::timeout(RESULT_TIMEOUT, changes.result(number)).await;
+    let report = match result {
+        Ok(report) => report,
+        Err(_) => changes.report(number),
+    };
+    let report = report.ok_or_else(|| gone(number))?;
+    if report.state == State::Refused {
+        let reason = report.reason.clone().unwrap_or_default();
+        let is_late = expected.is_some_and(|version| changes.history().version() != version);
+        let status = if is_late { StatusCode::PRECONDITION_FAILED } else { StatusCode::CONFLICT };
+        let outcome = Outcome::of(&report);
+        return Err(Problem::new(status, reason).findings(outcome.diagnostics));
+    }
+    record["version"] = report.version.into();
+    let status = if report.state.is_final() { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok(Answer::json(&Outcome::of(&report))?.status(status).change(record))
+}
+
+fn gone(number: u64) -> Problem {
+    Problem::not_found(format_args!("there is no report of a transaction {number}"))
+}
+
+fn report(ask: &Ask) -> Handled {
+    let number = ask.number("number")?;
+    let report = ask.context.observed.changes.report(number).ok_or_else(|| gone(number))?;
+    Answer::json(&Outcome::of(&report))
+}
+
+/// A version of the configuration.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Version")]
+struct VersionStatus {
+    /// The first has number 1; 0 is the files without changes.
+    number: u64,
+    time: String,
+    /// Who asked for it.
+    author: String,
+    /// Why.
+    comment: String,
+    /// What was asked for, without passwords and shared keys.
+    changes: Vec<Value>,
+    /// It brought this version back.
+    rolled_back_to: Option<u64>,
+    /// The version before returns then, unless this one is confirmed; `null`: it stays.
+    confirm_until: Option<String>,
+    /// Whether it is the newest that is in force.
+    in_force: bool,
+}
+
+impl VersionStatus {
+    fn of(version: &Version, unconfirmed: Option<u64>, in_force: u64) -> Self {
+        let shown = version.concealed();
+        let (changes, rolled_back_to) = match &shown.wanted {
+            Wanted::Changes(changes) => {
+                (changes.iter().filter_map(|it| serde_json::to_value(it).ok()).collect(), None)
+            }
+            Wanted::RollBackTo(version) => (Vec::new(), Some(*version)),
+        };
+        let until = version.confirm_until_unix_ms.filter(|_| unconfirmed == Some(version.number));
+        Self {
+            number: version.number,
+            time: rfc3339(version.unix_ms),
+            author: shown.author,
+            comment: shown.comment,
+            changes,
+            rolled_back_to,
+            confirm_until: until.map(rfc3339),
+            in_force: version.number == in_force,
+        }
+    }
+}
+
+fn versions(ask: &Ask) -> Handled {
+    let changes = &ask.context.observed.changes;
+    let (history, in_force) = (changes.history(), changes.in_force());
+    let unconfirmed = history.unconfirmed().map(|it| it.version);
+    let page = Page::of(
+        &ask.query,
+        history.versions(),
+        |version| version.number.to_string(),
+        |version| VersionStatus::of(version, unconfirmed, in_force),
+    )?;
+    Answer::json(&page)
+}
+
+fn version(ask: &Ask) -> Handled {
+    let number = ask.number("number")?;
+    let changes = &ask.context.observed.changes;
+    let history = changes.history();
+    let version = history.get(number).ok_or_else(|| {
+        let oldest = history.oldest() + 1;
+        Problem::not_found(format_args!("there is no version {number}"))
+            .help(format!("versions {oldest} to {} are kept", history.version()))
+    })?;
+    let unconfirmed = history.unconfirmed().map(|it| it.version);
+    Answer::json(&VersionStatus::of(version, unconfirmed, changes.in_force()))
+}
+
+/// What the changes say beside the files.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Differences {
+    /// The newest version, for `If-Match: "version-N"`.
+    version: u64,
+    /// The version in effect; the newest may wait for first probes.
+    in_force: u64,
+    /// The newest version, if it is taken back unless it is confirmed.
+    unconfirmed: Option<u64>,
+    items: Vec<DifferenceStatus>,
+}
+
+/// A change beside what the files say. Passwords and shared keys are not shown.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Difference")]
+struct DifferenceStatus {
+    /// The place: a JSON pointer.
+    path: String,
+    /// `added`, `changed`, `removed`; `redundant`: the files say the same; `stale`: what it names has gone from the files.
+    effect: &'static str,
+    /// The value in the files, as YAML.
+    file: Option<String>,
+    /// Where in the files that is: `weir.yaml:3`.
+    place: Option<String>,
+    /// The changed value, as YAML.
+    overlay: Option<String>,
+    /// Why the change has no effect.
+    reason: Option<String>,
+}
+
+impl DifferenceStatus {
+    fn of(found: Difference) -> Self {
+        Self {
+            path: found.path.as_str().to_owned(),
+            effect: found.effect.as_str(),
+            file: found.file,
+            place: found.place,
+            overlay: found.overlay,
+            reason: found.reason,
+        }
+    }
+}
+
+/// The overlay in effect.
+fn overlay_in_force(ask: &Ask) -> Overlay {
+    let changes = &ask.context.observed.changes;
+    let history = changes.history();
+    // A version that is in force is among those that are kept.
+    history.overlay_after(changes.in_force()).unwrap_or_else(|| history.overlay().clone())
+}
+
+fn diff(ask: &Ask) -> Handled {
+    let observed = &ask.context.observed;
+    let history = observed.changes.history();
+    let found = observed.files().differences(history.overlay());
+    Answer::json(&Differences {
+        version: history.version(),
+        in_force: observed.changes.in_force(),
+        unconfirmed: history.unconfirmed().map(|it| it.version),
+        items: found.into_iter().map(DifferenceStatus::of).collect(),
+    })
+}
+
+fn merged(ask: &Ask) -> Handled {
+    let text = ask.context.observed.files().merged(&overlay_in_force(ask));
+    Ok(Answer::text(StatusCode::OK, YAML, text))
+}
