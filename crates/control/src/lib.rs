@@ -29,6 +29,7 @@ mod problems;
 mod random;
 mod rates;
 pub mod reloads;
+mod service_manager;
 pub mod status;
 pub mod supervisor;
 #[cfg(test)]

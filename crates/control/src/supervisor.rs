@@ -34,10 +34,12 @@ use crate::observed::Observed;
 use crate::ocsp::Ocsp;
 use crate::own_keys::{self, OwnKeysError};
 use crate::packets::{self, PacketPlane};
+use crate::service_manager::ServiceManager;
 use crate::token_keys::TokenKeys;
 
 mod next;
 mod reading;
+mod service;
 mod worker_events;
 
 /// Events of workers that may wait to be reported.
@@ -192,6 +194,7 @@ pub struct Supervisor {
     logs: Logs,
     observed: Arc<Observed>,
     key_log: Option<KeyLog>,
+    manager: ServiceManager,
     /// By the address in the file: port 0 stays port 0 there.
     admins: Vec<(Address, Admin)>,
     /// The configuration that becomes active after its first probes.
@@ -262,6 +265,7 @@ impl Supervisor {
         let outlets = open_outlets([worker_events, lines], &observed, &events).await;
         let admins = outlets.inspect_err(|_| data_plane.stop())?;
         let file = file.to_owned();
+        let manager = ServiceManager::from_environment(events.clone());
         let supervisor = Self {
             file,
             events,
@@ -276,6 +280,7 @@ impl Supervisor {
             logs,
             observed,
             key_log,
+            manager,
             admins,
             next: Some(next),
             reading: None,
@@ -312,6 +317,8 @@ impl Supervisor {
         loop {
             tokio::select! {
                 () = self.drained() => break,
+                () = tokio::time::sleep(ALIVE_POLL) => self.manager.extend(),
+                () = self.manager.due() => service::look_for_stuck(&mut self),
                 _ = signals.reload.recv() => {
                     // The log may have been rotated; the configuration does not matter any more.
                     self.logs.reopen(&self.table.snapshot.log);
@@ -352,6 +359,7 @@ impl Supervisor {
                     self.apply_names();
                 }
                 _ = alive.tick() => self.look_after_workers()?,
+                () = self.manager.due() => service::look_for_stuck(self),
             }
         }
     }
@@ -396,6 +404,7 @@ impl Supervisor {
             "weir",
             format_args!("drains: accepts no new connections, and exits within {limit:?}"),
         );
+        self.manager.stop();
         self.data_plane.drain(timeout_ms);
         self.packets.drain(limit);
     }
@@ -430,6 +439,7 @@ impl Supervisor {
     fn refuse(&mut self, reason: impl fmt::Display, wrong: &[Diagnostic]) -> bool {
         self.retain_names();
         self.packets.restore();
+        self.manager.refuse_reload();
         let told = render_text(wrong, Colour::Never);
         self.observed.reloads.fail(&reason.to_string(), told);
         let what = format_args!("was not reloaded, the previous one stays in effect: {reason}");
@@ -449,6 +459,7 @@ impl Supervisor {
     /// Reports workers that have ended unexpectedly; without any worker, weir must end.
     fn look_after_workers(&mut self) -> Result<(), Error> {
         self.data_plane.close_departed();
+        self.manager.observe(service::status_line(&self.table));
         for worker in self.data_plane.let_go_of_ended() {
             self.observed.workers_ended.fetch_add(1, Relaxed);
             let what = "has ended for good: the other workers serve in its place; restart weir";

@@ -259,6 +259,12 @@ impl DataPlane {
         ended
     }
 
+    /// The workers that have not answered since this was called last, though they were asked to: they are stuck in a turn.
+    pub fn stuck_workers(&mut self) -> Vec<usize> {
+        let workers = self.workers.iter_mut().enumerate();
+        workers.filter_map(|(index, worker)| (!worker.is_turning()).then_some(index)).collect()
+    }
+
     /// Waits until all workers have ended.
     pub fn join(self) {
         for worker in self.workers {

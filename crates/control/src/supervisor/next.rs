@@ -33,6 +33,7 @@ use weir_dataplane::handle::BindError;
 use weir_dataplane::outside;
 use weir_exchange::shared::live::LiveTable;
 
+use super::service::status_line;
 use super::{Summary, Supervisor};
 use crate::member_state::administrative_state;
 use crate::monitors::{Board, Monitors, UnknownMembers};
@@ -310,6 +311,7 @@ impl Supervisor {
             self.events
                 .info("configuration", format_args!("was reloaded: {summary}{changed}{unusable}"));
         }
+        self.manager.in_force(status_line(&self.table), is_reload);
         self.retain_names();
     }
 
@@ -336,6 +338,9 @@ impl Supervisor {
 
     fn tell_waiting(&mut self) {
         let is_starting = self.is_starting();
+        if is_starting {
+            self.manager.extend();
+        }
         let Some(next) = &mut self.next else { return };
         next.tell_at = Instant::now() + TELL_INTERVAL;
         let unknown = Pools(self.monitors.board().awaited(&next.snapshot));

@@ -56,6 +56,7 @@ impl Supervisor {
         // A log file that was rotated is let go even when the configuration is bad.
         self.logs.reopen(&self.table.snapshot.log);
         self.observed.reloads.begin();
+        self.manager.begin_reload();
         let (file, events) = (self.file.clone(), self.events.clone());
         self.reading =
             Some(Reading::File(Box::pin(async move { load(&file, &events).await.map(Box::new) })));

@@ -1,6 +1,7 @@
 //! Commands of the control plane to a worker.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use weir_config::snapshot::ListenPoint;
 use weir_exchange::shared::live::LiveTable;
@@ -30,6 +31,8 @@ pub enum Command {
     },
     /// End now.
     Stop,
+    /// Set this, to show that the worker makes turns.
+    Answer(Arc<AtomicBool>),
     /// Panic, for tests.
     #[cfg(test)]
     Panic,

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -70,6 +71,7 @@ impl Worker {
             Command::Apply { table, added, removed } => self.apply(io, table, added, &removed),
             Command::Drain { timeout_ms } => self.drain(io, timeout_ms),
             Command::Stop => self.stop(io),
+            Command::Answer(answer) => answer.store(true, Relaxed),
             #[cfg(test)]
             Command::Panic => panic!("as told"),
         }
