@@ -8,6 +8,7 @@
 //! | `/pools`, `/pools/POOL`, `/pools/POOL/members/ADDRESS` | JSON, see `admin/pools.rs` |
 //! | `POST /pools/POOL/members/ADDRESS` | sets the member's state; over a unix socket only |
 //! | `POST /reload`, `/reloads/NUMBER` | reloads the file; over a unix socket only |
+//! | `POST /upgrade`, `/upgrades/NUMBER` | replaces the process by another one; over a unix socket only |
 //! | `/l4/flows`, `POST /l4/flows/end` | flows of the packet path, see `admin/flows.rs` |
 //!
 //! **Architecture invariant:** no data port reaches it. Over TCP it is read-only, and only for weir's own host names
@@ -16,6 +17,7 @@
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,14 +43,17 @@ use crate::events::Events;
 use crate::metrics;
 use crate::observed::Observed;
 use crate::status::Status;
+use handover::Listener;
 use weir_dataplane::error_text::io_error_text;
 
 mod flows;
+mod handover;
 mod host;
 mod pools;
 mod problem;
 mod reload;
 mod sampling;
+mod upgrade;
 
 /// Most simultaneous connections; further ones are closed at once, counted and reported.
 pub const CONNECTIONS_MAX: usize = 64;
@@ -89,12 +94,37 @@ pub struct Admin {
     sampling: JoinHandle<()>,
     /// The socket file to remove, and its inode, so that no other process' file is removed.
     socket_file: Option<(PathBuf, u64)>,
+    /// Of the listener, for another process.
+    duplicate: OwnedFd,
 }
 
 impl Admin {
     /// Binds the address and answers on it from now on. Must be called within a tokio runtime.
     pub async fn start(
         address: &Address,
+        observed: Arc<Observed>,
+        events: Events,
+    ) -> io::Result<Self> {
+        match address {
+            Address::Socket(socket) | Address::Udp(socket) => {
+                let listener = TcpListener::bind(socket).await?;
+                Self::serve(address, Listener::Tcp(listener), observed, events)
+            }
+            Address::Unix(path) => {
+                let (listener, inode) = bind_unix(path).await?;
+                Self::serve(
+                    address,
+                    Listener::Unix(listener, path.clone(), inode),
+                    observed,
+                    events,
+                )
+            }
+        }
+    }
+
+    fn serve(
+        asked: &Address,
+        listener: Listener,
         observed: Arc<Observed>,
         events: Events,
     ) -> io::Result<Self> {
@@ -105,31 +135,26 @@ impl Admin {
             context,
             permits: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
         };
-        match address {
-            Address::Socket(socket) | Address::Udp(socket) => {
-                let listener = TcpListener::bind(socket).await?;
+        let duplicate = listener.duplicate()?;
+        let (address, accepting, socket_file) = match listener {
+            Listener::Tcp(listener) => {
                 let address = Address::Socket(listener.local_addr()?);
                 let accepting = tokio::spawn(service.accept(async move || {
                     listener.accept().await.map(|(stream, _)| (stream, Peer::Network))
                 }));
-                let sampling = tokio::spawn(sampling::sample(sampled));
-                Ok(Self { address, accepting, sampling, socket_file: None })
+                (address, accepting, None)
             }
-            Address::Unix(path) => {
-                let (listener, inode) = bind_unix(path).await?;
+            Listener::Unix(listener, path, inode) => {
                 let accepting = tokio::spawn(service.accept(async move || {
                     let (stream, _) = listener.accept().await?;
                     let peer = Peer::of_socket(&stream);
                     Ok((stream, peer))
                 }));
-                Ok(Self {
-                    address: address.clone(),
-                    accepting,
-                    sampling: tokio::spawn(sampling::sample(sampled)),
-                    socket_file: Some((path.clone(), inode)),
-                })
+                (asked.clone(), accepting, Some((path, inode)))
             }
-        }
+        };
+        let sampling = tokio::spawn(sampling::sample(sampled));
+        Ok(Self { address, accepting, sampling, socket_file, duplicate })
     }
 
     /// The address that it listens on, with the real port if 0 was configured.
@@ -230,6 +255,7 @@ fn router(context: Context) -> Router {
         .merge(pools::routes())
         .merge(flows::routes())
         .merge(reload::routes())
+        .merge(upgrade::routes())
         .fallback(async || (StatusCode::NOT_FOUND, PATHS))
         .layer(from_fn_with_state(context.clone(), host::check))
         .with_state(context)

@@ -36,4 +36,5 @@ pub mod supervisor;
 mod testing;
 mod time;
 pub mod token_keys;
+pub mod upgrade;
 mod wording;

@@ -12,6 +12,7 @@ use crate::monitors::Board;
 use crate::rates::Rates;
 use crate::reloads::Reloads;
 use crate::time::unix_ms;
+use crate::upgrade::reports::Upgrades;
 
 /// Everything that the admin listener shows. Reading it costs the data path nothing.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub struct Observed {
     pub token_keys: Arc<crate::token_keys::Counters>,
     /// Requested reloads.
     pub reloads: Reloads,
+    /// Requested upgrades.
+    pub upgrades: Upgrades,
     /// Counters of the last seconds.
     pub rates: Rates,
     /// When the process started, in milliseconds since 1970.
@@ -95,6 +98,7 @@ impl Observed {
             ocsp,
             token_keys,
             reloads,
+            upgrades: Upgrades::default(),
             rates: Rates::default(),
             started_unix_ms: now,
             starting: AtomicBool::new(true),

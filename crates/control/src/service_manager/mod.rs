@@ -51,6 +51,8 @@ pub(crate) struct ServiceManager {
     extended: Option<Instant>,
     /// Workers that have not answered, as they were told.
     stuck: Vec<usize>,
+    /// The service manager does not follow this process yet.
+    is_held: bool,
 }
 
 impl ServiceManager {
@@ -87,6 +89,19 @@ impl ServiceManager {
             status: String::new(),
             extended: None,
             stuck: Vec::new(),
+            is_held: false,
+        }
+    }
+
+    /// Says nothing, for the service manager follows another process.
+    pub(crate) fn hold(&mut self) {
+        self.is_held = true;
+    }
+
+    /// The service manager follows this process from now on.
+    pub(crate) fn release(&mut self) {
+        if std::mem::take(&mut self.is_held) && self.is_ready {
+            self.send_status("READY=1\n".to_owned(), self.status.clone());
         }
     }
 
@@ -181,7 +196,7 @@ impl ServiceManager {
     }
 
     fn send(&self, lines: &str) {
-        let Some(notifier) = &self.notifier else { return };
+        let Some(notifier) = self.notifier.as_ref().filter(|_| !self.is_held) else { return };
         if let Err(error) = notifier.send(lines) {
             let first = lines.lines().next().unwrap_or_default();
             let error = io_error_text(&error);
@@ -251,6 +266,23 @@ mod tests {
         manager.hand_over(7);
         manager.stop();
         assert_eq!(heard(&socket), ["MAINPID=7"]);
+    }
+
+    #[test]
+    fn a_process_that_replaces_another_is_silent_until_it_is_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let (events, _) = Captured::new();
+        let mut manager = ServiceManager::new(Some(path.as_os_str()), None, events);
+        manager.hold();
+        manager.in_force("2 up".into(), false);
+        manager.observe("1 up".into());
+        assert!(heard(&socket).is_empty());
+        manager.release();
+        manager.release();
+        assert_eq!(heard(&socket), ["READY=1\nSTATUS=1 up"]);
     }
 
     #[test]

@@ -34,7 +34,7 @@ use weir_dataplane::outside;
 use weir_exchange::shared::live::LiveTable;
 
 use super::service::status_line;
-use super::{Summary, Supervisor};
+use super::{Summary, Supervisor, upgrading};
 use crate::member_state::administrative_state;
 use crate::monitors::{Board, Monitors, UnknownMembers};
 use crate::observed::Waiting;
@@ -241,12 +241,12 @@ impl Supervisor {
 
     pub(super) async fn take(&mut self, step: Step) {
         match step {
-            Step::PutInForce => self.put_next_in_force().await,
+            Step::PutInForce => upgrading::put_in_force(self).await,
             Step::Tell => self.tell_waiting(),
         }
     }
 
-    async fn put_next_in_force(&mut self) {
+    pub(super) async fn put_next_in_force(&mut self) {
         let Some(mut next) = self.next.take() else { return };
         let mut awaited = HashSet::new();
         if next.is_by_pool {

@@ -28,6 +28,9 @@ pub enum Command {
     Drain {
         /// For the transactions under way.
         timeout_ms: u64,
+        /// Another process accepts at the listeners, and reads from those of datagrams; idle clients of HTTP/1 may make
+        /// one more request within this time. `None`: nobody does, and idle clients go at once.
+        idle_ms: Option<u64>,
     },
     /// End now.
     Stop,
