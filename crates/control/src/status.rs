@@ -23,6 +23,7 @@ use crate::problems::problems;
 use crate::rates::{Counts, Rate, Rates, Way};
 use crate::reloads::Failure;
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
+use crate::upgrade::reports::Report;
 
 mod certificates;
 mod packets;
@@ -31,6 +32,8 @@ mod packets;
 #[derive(Debug, Serialize)]
 pub struct Status {
     version: &'static str,
+    /// The process id.
+    pid: u32,
     started: String,
     uptime_seconds: u64,
     /// Problems of the process as a whole, in sentences.
@@ -39,6 +42,8 @@ pub struct Status {
     draining: bool,
     workers: usize,
     configuration: ConfigurationStatus,
+    /// The last upgrade: one that failed here, or the one by which this process came; `null` without one.
+    upgrade: Option<Report>,
     log: LogStatus,
     socket_failures: u64,
     admin_connections_turned_away: u64,
@@ -305,6 +310,7 @@ impl Status {
         let reloads = &observed.reloads;
         Self {
             version: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
             started: rfc3339(observed.started_unix_ms),
             uptime_seconds: now.saturating_sub(observed.started_unix_ms) / 1_000,
             problems: problems(observed),
@@ -320,6 +326,7 @@ impl Status {
                 last_reload_failure: reloads.last_failure(),
                 waiting: observed.waiting().map(|waiting| WaitingStatus::of(&waiting, observed)),
             },
+            upgrade: observed.upgrades.last(),
             log: LogStatus {
                 lines: observed.logs.access.lines_written.load(Relaxed),
                 lines_dropped: workers.log_lines_dropped,

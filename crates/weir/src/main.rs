@@ -12,6 +12,7 @@ mod pool;
 mod reload;
 mod run;
 mod status;
+mod upgrade;
 mod values;
 mod waf;
 
@@ -50,6 +51,7 @@ enum Command {
     Pool(pool::Arguments),
     Member(member::Arguments),
     Reload(reload::Arguments),
+    Upgrade(upgrade::Arguments),
     L4(l4::Arguments),
     Waf(waf::Arguments),
     Demo(demo::Arguments),
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Command::Pool(arguments) => pool::run(&arguments),
         Command::Member(arguments) => member::run(&arguments),
         Command::Reload(arguments) => reload::run(&arguments),
+        Command::Upgrade(arguments) => upgrade::run(&arguments),
         Command::L4(arguments) => l4::run(&arguments),
         Command::Waf(arguments) => waf::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),

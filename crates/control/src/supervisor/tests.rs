@@ -272,7 +272,7 @@ async fn a_signal_ends_a_start_that_waits() {
     let supervisor = prepared.await.unwrap();
     assert!(listen.exists());
     let signals = Signals {
-        upgrade: signal(SignalKind::user_defined2()).unwrap(),
+        upgrade: signal(SignalKind::io()).unwrap(),
         reload: signal(SignalKind::window_change()).unwrap(),
         terminate: signal(SignalKind::user_defined2()).unwrap(),
         interrupt: signal(SignalKind::alarm()).unwrap(),

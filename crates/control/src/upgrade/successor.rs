@@ -46,7 +46,7 @@ pub(crate) struct Successor {
     child: Running,
     channel: Channel,
     said: UnboundedReceiver<Said>,
-    began: Instant,
+    timeout: Duration,
     deadline: Instant,
     /// The packet path was left to it.
     pub has_packets: bool,
@@ -113,14 +113,13 @@ impl Successor {
             let _ = to_supervisor.send(last);
         };
         std::thread::Builder::new().name("weir-upgrade".into()).spawn(talk).map_err(fail)?;
-        let began = Instant::now();
         Ok(Self {
             number,
             child,
             channel,
             said,
-            began,
-            deadline: began + timeout,
+            timeout,
+            deadline: Instant::now() + timeout,
             has_packets: false,
             is_told_to_go: false,
         })
@@ -166,18 +165,26 @@ impl Successor {
 
     /// Ends it, if it has not ended. Says why it failed.
     pub(crate) fn end(mut self, said: Said) -> Failed {
-        let waited = self.began.elapsed();
         let when =
             if self.is_told_to_go { "after it was told to serve" } else { "before it was ready" };
         let reason = match said {
             Said::Failed(failed) => return failed,
-            Said::TooLate => format!("the new process was not ready within {waited:.1?}"),
+            Said::TooLate if self.is_told_to_go => {
+                format!("the new process did not serve within {GO_TIMEOUT:?}")
+            }
+            Said::TooLate => format!("the new process was not ready within {:?}", self.timeout),
             _ => match self.child.end() {
                 Some(status) => format!("the new process ended ({status}) {when}"),
                 None => format!("the new process ended {when}"),
             },
         };
         Failed { reason, diagnostics: String::new() }
+    }
+}
+
+impl Drop for Successor {
+    fn drop(&mut self) {
+        self.channel.close();
     }
 }
 

@@ -175,6 +175,12 @@ impl Channel {
         Ok(Self(self.0.try_clone()?))
     }
 
+    /// Ends the conversation for both processes, though there may be duplicates of this end.
+    pub fn close(&self) {
+        // Where the other process has gone, it is over.
+        let _ = net::shutdown(&self.0, net::Shutdown::Both);
+    }
+
     /// Sends a message with these sockets.
     pub fn send(&self, message: &impl Serialize, sockets: &[OwnedFd]) -> io::Result<()> {
         let text = serde_json::to_vec(message)?;
@@ -250,7 +256,9 @@ mod tests {
         received.accept().unwrap();
         let (message, sockets) = theirs.receive::<ToSuccessor>().unwrap().unwrap();
         assert!(matches!(message, ToSuccessor::Start) && sockets.is_empty());
-        drop(ours);
+        let duplicate = ours.try_clone().unwrap();
+        ours.close();
+        assert!(duplicate.receive::<FromSuccessor>().unwrap().is_none());
         assert!(theirs.receive::<ToSuccessor>().unwrap().is_none());
     }
 
