@@ -260,11 +260,7 @@ impl Supervisor {
         key_log: Option<KeyLog>,
         (events, mut heritage): (Events, Heritage),
     ) -> Result<Self, Error> {
-        let config = load(file, &events)
-            .await
-            .map_err(|diagnostics| Error::Configuration { file: file.to_owned(), diagnostics })?;
-        let mut names = Names::new(name_servers, events.clone());
-        names.follow(config.host_names()).await;
+        let (config, names) = first_config(file, name_servers, &events).await?;
         let mut snapshot = config.snapshot(&names.resolutions());
         own_keys::provide(&mut snapshot).map_err(Error::OwnKeys)?;
         if let Some(key_log) = &key_log {
@@ -280,10 +276,8 @@ impl Supervisor {
         let (to_events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         let (log, waf_log) = (logs.access_sender(), logs.waf_sender());
-        heritage.restore(&table);
-        let inherited = heritage.take_listeners(&table.snapshot);
-        let events_to = to_events;
-        let options = Options { workers, log, waf_log, events: events_to, inherited, policy_lines };
+        let inherited = heritage.give_to(&table);
+        let options = Options { workers, log, waf_log, events: to_events, inherited, policy_lines };
         let mut data_plane =
             DataPlane::start(Arc::clone(&table), options).map_err(Error::DataPlane)?;
         let mut monitors = Monitors::new(events.clone());
@@ -304,15 +298,10 @@ impl Supervisor {
         ));
         let outlets = open_outlets([worker_events, lines], &observed, &events, &heritage).await;
         let admins = outlets.inspect_err(|_| data_plane.stop())?;
-        let file = file.to_owned();
-        let upgrading = Upgrading::new(heritage);
-        let mut manager = ServiceManager::from_environment(events.clone());
-        if let Some(number) = upgrading.number() {
-            observed.upgrades.begin_with(number);
-            manager.hold();
-        }
+        let upgrading = Upgrading::new(heritage, &observed);
+        let manager = upgrading.service_manager(&events);
         let supervisor = Self {
-            file,
+            file: file.to_owned(),
             events,
             config,
             table,
@@ -556,6 +545,20 @@ impl Supervisor {
             self.events.warning("data_plane.workers", what);
         }
     }
+}
+
+/// Reads the file for the first time, and resolves its names.
+async fn first_config(
+    file: &Path,
+    name_servers: NameServers,
+    events: &Events,
+) -> Result<(Config, Names), Error> {
+    let config = load(file, events)
+        .await
+        .map_err(|diagnostics| Error::Configuration { file: file.to_owned(), diagnostics })?;
+    let mut names = Names::new(name_servers, events.clone());
+    names.follow(config.host_names()).await;
+    Ok((config, names))
 }
 
 /// Starts the reporting of workers' events, and the admin listeners.

@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use axum::body::Bytes;
+use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -16,9 +16,9 @@ use axum::routing::{get, post};
 use axum::{Extension, Router};
 use serde::{Deserialize, Serialize};
 
-use super::pools::may_change;
+use super::pools::{may_change, read_body};
 use super::problem::Problem;
-use super::{Context, Peer, json};
+use super::{Context, Credentials, Peer, json};
 
 pub(super) fn routes() -> Router<Context> {
     Router::new().route("/upgrade", post(upgrade)).route("/upgrades/{number}", get(report))
@@ -45,18 +45,28 @@ async fn upgrade(
     State(Context { observed, events, .. }): State<Context>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Response {
     if let Err(problem) = may_change(peer, &headers) {
         return problem.into_response();
     }
+    let body = match read_body(body).await {
+        Ok(body) => body,
+        Err(problem) => return problem.into_response(),
+    };
     let wanted: Wanted = match serde_json::from_slice(&body) {
         Ok(wanted) => wanted,
         Err(error) => return refuse(StatusCode::BAD_REQUEST, format!("not an upgrade: {error}")),
     };
-    if let Some(binary) = wanted.binary.as_ref().filter(|binary| !binary.is_absolute()) {
-        let error = format!("`binary` {} is not an absolute path", binary.display());
-        return refuse(StatusCode::BAD_REQUEST, error);
+    if let Some(binary) = &wanted.binary {
+        if !may_choose_binary(peer) {
+            let error = "only root and weir's own user may choose the program: `binary`";
+            return refuse(StatusCode::FORBIDDEN, error.to_owned());
+        }
+        if !binary.is_absolute() {
+            let error = format!("`binary` {} is not an absolute path", binary.display());
+            return refuse(StatusCode::BAD_REQUEST, error);
+        }
     }
     let timeout = wanted.timeout_ms.map(Duration::from_millis);
     match observed.upgrades.ask(wanted.binary, timeout) {
@@ -66,6 +76,12 @@ async fn upgrade(
         }
         Err(number) => refuse(StatusCode::CONFLICT, format!("upgrade {number} is under way")),
     }
+}
+
+/// Whether a peer may choose the program that runs as weir's user: one that could start it itself.
+fn may_choose_binary(peer: Peer) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    matches!(peer, Peer::Local(Some(Credentials { user, .. })) if user == 0 || user == own)
 }
 
 fn refuse(status: StatusCode, error: String) -> Response {
@@ -84,5 +100,20 @@ async fn report(
             help: Some("the last one is kept".into()),
         }
         .into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_do_not_choose_the_program() {
+        let own = rustix::process::geteuid().as_raw();
+        let local = |user| Peer::Local(Some(Credentials { user, process: None }));
+        assert!(may_choose_binary(local(own)) && may_choose_binary(local(0)));
+        for peer in [local(own + 1), Peer::Local(None), Peer::Network] {
+            assert!(!may_choose_binary(peer), "{peer:?}");
+        }
     }
 }

@@ -13,6 +13,8 @@ use weir_exchange::shared::live::LiveTable;
 use super::{Error, Supervisor};
 use crate::admin::Admin;
 use crate::events::Events;
+use crate::observed::Observed;
+use crate::service_manager::ServiceManager;
 use crate::upgrade::predecessor::{self, FailureChannel, Predecessor, Sockets};
 use crate::upgrade::reports::Request;
 use crate::upgrade::successor::{self, Estate, Successor};
@@ -69,22 +71,19 @@ impl Heritage {
         }
     }
 
-    /// The listeners of virtual servers; those of the admin listener stay here.
-    pub(super) fn take_listeners(&mut self, snapshot: &Snapshot) -> Inherited {
+    /// Gives the first table the secrets and states of the process before. Returns the listeners of virtual servers; those
+    /// of the admin listener stay here.
+    pub(super) fn give_to(&mut self, table: &LiveTable) -> Inherited {
+        if let Some(predecessor) = &self.predecessor {
+            predecessor.restore(table);
+        }
         let mut listeners = std::mem::take(&mut self.sockets.listeners);
-        for address in &snapshot.admin_listen {
+        for address in &table.snapshot.admin_listen {
             let sockets = listeners.remove(&ListenPoint::from(address.clone()));
             let of_address = sockets.into_iter().flatten().map(|it| (address.clone(), it));
             self.sockets.admins.extend(of_address.take(1));
         }
         Inherited::new(listeners, std::mem::take(&mut self.sockets.of_manager))
-    }
-
-    /// Gives the first table the secrets and states of the process before.
-    pub(super) fn restore(&self, table: &LiveTable) {
-        if let Some(predecessor) = &self.predecessor {
-            predecessor.restore(table);
-        }
     }
 
     /// Addresses of admin listeners that are there, and are opened with the first configuration.
@@ -95,7 +94,10 @@ impl Heritage {
 
 impl Upgrading {
     /// With what is left of the heritage.
-    pub(super) fn new(heritage: Heritage) -> Self {
+    pub(super) fn new(heritage: Heritage, observed: &Observed) -> Self {
+        if let Some(predecessor) = &heritage.predecessor {
+            observed.upgrades.begin_with(predecessor.number);
+        }
         Self {
             launch: Launch::own(),
             successor: None,
@@ -105,9 +107,13 @@ impl Upgrading {
         }
     }
 
-    /// The number of the upgrade by which this process came.
-    pub(super) fn number(&self) -> Option<u64> {
-        self.predecessor.as_ref().map(|predecessor| predecessor.number)
+    /// The service manager, which follows the process before, if there is one.
+    pub(super) fn service_manager(&self, events: &Events) -> ServiceManager {
+        let mut manager = ServiceManager::from_environment(events.clone());
+        if self.predecessor.is_some() {
+            manager.hold();
+        }
+        manager
     }
 
     /// Whether neither process is being replaced.
@@ -235,7 +241,9 @@ fn hand_over(supervisor: &mut Supervisor) -> bool {
 /// Lets the workers end, while clients are served by another process, if there is one.
 pub(super) fn drain_workers(supervisor: &mut Supervisor, timeout_ms: u64) {
     // A new process that does not serve yet ends with this one.
-    supervisor.upgrading.successor = None;
+    if supervisor.upgrading.successor.take().is_some() {
+        fail(supervisor, Failed { reason: "weir ends".to_owned(), diagnostics: String::new() });
+    }
     if supervisor.upgrading.has_handed_over {
         let idle_ms = u64::try_from(IDLE_GRACE.as_millis()).unwrap_or(u64::MAX);
         supervisor.data_plane.drain_beside(timeout_ms, idle_ms.min(timeout_ms / 2));
