@@ -18,7 +18,7 @@ const OF_WEIR_ALONE: [&str; 11] = [
     "Type",
     "ExecStartPre",
     "ExecStart",
-    "ExecReload",
+    "WatchdogSec",
     "KillMode",
     "TimeoutStopSec",
     "Restart",
@@ -78,6 +78,17 @@ fn what_the_document_says_of_scripts_is_in_the_unit() {
     }
 }
 
+/// The version of systemd that knows `Type=notify-reload` first.
+const NOTIFY_RELOAD_SINCE: u32 = 253;
+
+/// `systemd 252 (252.39-1)`.
+fn version_of_systemd() -> u32 {
+    let said = tools::run(Command::new("systemd-analyze").arg("--version"));
+    let number = said.split_whitespace().nth(1).unwrap_or_default();
+    let digits: String = number.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().expect("the version of systemd")
+}
+
 /// systemd knows each of its directives.
 #[test]
 fn systemd_takes_the_unit() {
@@ -86,7 +97,11 @@ fn systemd_takes_the_unit() {
     }
     let folder = TempDir::new("unit");
     let weir = weir_binary().display().to_string();
-    let text = unit().replace("/usr/local/bin/weir", &weir);
+    let mut text = unit().replace("/usr/local/bin/weir", &weir);
+    if version_of_systemd() < NOTIFY_RELOAD_SINCE {
+        // As the document says.
+        text = text.replace("Type=notify-reload", "Type=notify");
+    }
     let path = folder.write("weir.service", &text);
     let verify = |path: &std::path::Path| {
         let mut command = Command::new("systemd-analyze");
