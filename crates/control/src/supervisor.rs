@@ -263,6 +263,7 @@ impl Supervisor {
         let (config, names) = first_config(file, name_servers, &events).await?;
         let mut snapshot = config.snapshot(&names.resolutions());
         own_keys::provide(&mut snapshot).map_err(Error::OwnKeys)?;
+        heritage.provide_keys(&mut snapshot);
         if let Some(key_log) = &key_log {
             key_log.listen_to(&mut snapshot);
         }

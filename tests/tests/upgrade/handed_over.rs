@@ -93,6 +93,39 @@ fn a_member_that_is_drained_stays_so() {
 }
 
 #[test]
+fn clients_stay_at_their_members() {
+    let members: Vec<Member> = ["one", "two", "three"].into_iter().map(Member::named).collect();
+    let addresses: Vec<_> = members.iter().map(Member::address).collect();
+    let setup = Setup::new(&addresses)
+        .virtual_server("persistence: by-source")
+        .top("persistence: { by-source: { type: source_address } }");
+    let mut line = Line::start(&setup);
+    let address = line.proxy.address();
+    let member_of =
+        |last: u8| Client::connect_from(address, [127, 0, 0, last].into()).get("/").text();
+    let before: Vec<String> = (10..40).map(member_of).collect();
+    line.upgrade();
+    // In another order: a table that begins anew would lead elsewhere.
+    let mut after: Vec<String> = (10..40).rev().map(member_of).collect();
+    after.reverse();
+    assert_eq!(before, after);
+    // And over a reload that makes the table anew.
+    let (_, others) = addresses.split_last().expect("members");
+    let fewer = Setup::new(others)
+        .virtual_server("persistence: by-source")
+        .top("persistence: { by-source: { type: source_address } }");
+    line.proxy.write(&fewer);
+    let reloaded = Command::new(weir_binary())
+        .args(["reload", "--admin", &line.proxy.admin_address()])
+        .output()
+        .expect("weir reload runs");
+    assert!(reloaded.status.success(), "{reloaded:?}");
+    for (last, before) in (10..40).zip(&before).filter(|(_, before)| *before != "three") {
+        assert_eq!(member_of(last), *before);
+    }
+}
+
+#[test]
 fn sigusr2_upgrades_too() {
     let member = Member::named("hello");
     let mut line = Line::start(&Setup::new(&[member.address()]));

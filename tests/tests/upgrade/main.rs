@@ -70,6 +70,18 @@ impl Line {
         serde_json::from_str(&self.proxy.admin_get("/status")).expect("a status")
     }
 
+    /// All processes that serve its file, which no other test has: also those that a scenario that failed did not hear of.
+    fn with_its_file(&self) -> Vec<u32> {
+        let file = self.proxy.config_path();
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = processes.filter_map(|it| it.file_name().to_str()?.parse().ok());
+        let serves_it = |pid: &u32| {
+            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            words.split(|byte| *byte == 0).any(|word| word == file.as_os_str().as_encoded_bytes())
+        };
+        pids.filter(serves_it).collect()
+    }
+
     /// A signal to a process of the line.
     fn signal(pid: u32, signal: Signal) {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process id");
@@ -80,8 +92,8 @@ impl Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        for pid in &self.pids {
-            Self::signal(*pid, Signal::KILL);
+        for pid in self.pids.iter().copied().chain(self.with_its_file()) {
+            Self::signal(pid, Signal::KILL);
         }
     }
 }

@@ -117,6 +117,7 @@ impl Supervisor {
         if let Err(error) = own_keys::provide(&mut snapshot) {
             return self.refuse(error, &[]);
         }
+        self.upgrading.provide_keys(&mut snapshot);
         match self.prepare_next(snapshot, Some(config)) {
             Ok(()) => {
                 self.observed.reloads.prepared();

@@ -1,11 +1,13 @@
 //! Upgrades: this process is replaced by another one, or replaces one.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::Signal;
 use weir_config::snapshot::{Address, ListenPoint, Snapshot};
 use weir_config::{Colour, render_text};
+use weir_core::persistence::keys::Keys;
 use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::inherited::Inherited;
 use weir_exchange::shared::live::LiveTable;
@@ -15,6 +17,7 @@ use crate::admin::Admin;
 use crate::events::Events;
 use crate::observed::Observed;
 use crate::service_manager::ServiceManager;
+use crate::time::monotonic_ms;
 use crate::upgrade::predecessor::{self, FailureChannel, Predecessor, Sockets};
 use crate::upgrade::reports::Request;
 use crate::upgrade::successor::{self, Estate, Successor};
@@ -33,6 +36,8 @@ pub(super) struct Upgrading {
     pub(super) successor: Option<Successor>,
     /// The process that this one replaces.
     pub(super) predecessor: Option<Predecessor>,
+    /// The keys of the process before, for snapshots without keys in a file: its tables are of use with them alone.
+    keys: Option<Arc<Keys>>,
     /// Admin listeners of before this process, until the first configuration is active.
     admins: Vec<(Address, OwnedFd)>,
     /// Another process serves.
@@ -62,6 +67,15 @@ impl Heritage {
     /// For the reason why this process does not serve, if another one waits for it.
     pub(super) fn failure_channel(&self) -> Option<FailureChannel> {
         self.predecessor.as_ref()?.failure_channel().ok()
+    }
+
+    fn keys(&self) -> Option<Arc<Keys>> {
+        self.predecessor.as_ref()?.keys.clone()
+    }
+
+    /// Gives a snapshot without keys those of the process before.
+    pub(super) fn provide_keys(&self, snapshot: &mut Snapshot) {
+        provide(self.keys(), snapshot);
     }
 
     /// Has the packet path that a snapshot needs left by the process before.
@@ -101,10 +115,16 @@ impl Upgrading {
         Self {
             launch: Launch::own(),
             successor: None,
+            keys: heritage.keys(),
             predecessor: heritage.predecessor,
             admins: heritage.sockets.admins,
             has_handed_over: false,
         }
+    }
+
+    /// Gives a snapshot without keys those of the process before.
+    pub(super) fn provide_keys(&self, snapshot: &mut Snapshot) {
+        provide(self.keys.clone(), snapshot);
     }
 
     /// The service manager, which follows the process before, if there is one.
@@ -119,6 +139,12 @@ impl Upgrading {
     /// Whether neither process is being replaced.
     pub(super) fn is_idle(&self) -> bool {
         self.successor.is_none() && !Predecessor::is_awaited(&self.predecessor)
+    }
+}
+
+fn provide(keys: Option<Arc<Keys>>, snapshot: &mut Snapshot) {
+    if snapshot.own_keys.is_none() {
+        snapshot.own_keys = keys;
     }
 }
 
@@ -199,7 +225,7 @@ pub(super) fn take(supervisor: &mut Supervisor, said: successor::Said) -> bool {
             supervisor.packets.leave();
             successor.packets_left();
         }
-        successor::Said::Ready => successor.go(),
+        successor::Said::Ready => successor.go(&supervisor.table),
         successor::Said::Serves => return hand_over(supervisor),
         said => {
             if let Some(successor) = supervisor.upgrading.successor.take() {
@@ -307,6 +333,9 @@ pub(super) async fn hear(
         predecessor::Said::Go => put_in_force(supervisor).await,
         predecessor::Said::Silent => return Err(Error::NoWord),
         predecessor::Said::PacketsLeft => {}
+        predecessor::Said::Remembered(table) => {
+            table.restore(&supervisor.table.stickies, monotonic_ms());
+        }
         // It has told the service manager of this process.
         predecessor::Said::Gone if predecessor.is_serving() => {
             supervisor.upgrading.predecessor = None;

@@ -6,6 +6,7 @@
 //! sends listening sockets, secrets ──────▶ reads and checks the file, resolves names, starts monitors
 //! leaves the packet path ◀──────────────── if it has one, too
 //!                         ◀─────────────── first probes are in: ready
+//! sends tables of persistence ───────────▶ takes them over
 //! go ────────────────────────────────────▶ accepts connections
 //! drains ◀──────────────────────────────── serves
 //! ```
@@ -14,8 +15,8 @@
 //! process serves, the running one does as if nothing was. If the new process fails, ends or is too late, it is ended, and
 //! the reason reported. If the running process ends meanwhile, the new one serves in its place.
 //!
-//! Handed over are listening sockets, secrets of session tickets, and states of members that a command has set. Everything
-//! else is each process' own: counters, health, limits, sessions, tables of persistence.
+//! Handed over are listening sockets, secrets of session tickets, tables of persistence with their keys, and states of
+//! members that a command has set. Everything else is each process' own: counters, health, limits, sessions.
 
 mod launch;
 pub(crate) mod manager_sockets;

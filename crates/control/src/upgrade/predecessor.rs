@@ -3,20 +3,23 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, sleep_until, timeout};
 use weir_config::snapshot::{Address, ListenPoint};
 use weir_core::admin_state::AdminState;
+use weir_core::persistence::keys::Keys;
 use weir_exchange::shared::live::LiveTable;
+use weir_exchange::shared::remembered::Remembered;
 use weir_tls::tickets::{OwnSecrets, SECRET_BYTES};
 
 use super::launch;
 use super::wire::{Channel, Failed, FromSuccessor, MemberState, PROTOCOL, Tickets, ToSuccessor};
 
 /// The longest wait for an answer of the process before.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The process that this one replaces.
 #[derive(Debug)]
@@ -29,6 +32,8 @@ pub(crate) struct Predecessor {
     packets: Option<String>,
     tickets: Vec<Tickets>,
     states: Vec<MemberState>,
+    /// The keys of its tables of persistence.
+    pub keys: Option<Arc<Keys>>,
     stage: Stage,
 }
 
@@ -56,10 +61,12 @@ pub(crate) struct Sockets {
 }
 
 /// What is heard of the process before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
     /// The packet path is left.
     PacketsLeft,
+    /// A table of persistence.
+    Remembered(Remembered),
     /// This process may serve.
     Go,
     /// It has ended, or needs nothing more.
@@ -82,6 +89,7 @@ impl Predecessor {
         let gone = || io::Error::other("the process before ended while it handed over");
         let mut sockets = Sockets::default();
         let (mut tickets, mut states, mut begin) = (Vec::new(), Vec::new(), None);
+        let mut keys = None;
         loop {
             let (message, received) = channel.receive()?.ok_or_else(gone)?;
             match message {
@@ -105,15 +113,17 @@ impl Predecessor {
                 }
                 ToSuccessor::Tickets(found) => tickets.push(found),
                 ToSuccessor::MemberState(state) => states.push(state),
+                // Keys that cannot be read lose the members of clients alone.
+                ToSuccessor::Keys(text) => keys = Keys::parse(&text).ok().map(Arc::new),
                 ToSuccessor::Start => break,
-                ToSuccessor::PacketsLeft | ToSuccessor::Go => {}
+                ToSuccessor::PacketsLeft | ToSuccessor::Remembered(_) | ToSuccessor::Go => {}
             }
         }
         let begin = begin.ok_or_else(|| io::Error::other("the process before did not begin"))?;
         let (number, packets) = (begin.number, begin.packets);
         let said = listen(channel.try_clone()?)?;
         let stage = Stage::Starting;
-        Ok((Self { channel, said, number, packets, tickets, states, stage }, sockets))
+        Ok((Self { channel, said, number, packets, tickets, states, keys, stage }, sockets))
     }
 
     /// Has the packet path of this name left by the process before, if that has it.
@@ -220,10 +230,15 @@ fn secret(text: &str) -> Option<[u8; SECRET_BYTES]> {
 fn listen(channel: Channel) -> io::Result<UnboundedReceiver<Said>> {
     let (to_supervisor, said) = unbounded_channel();
     let hear = move || {
+        let mut table = Remembered::default();
         loop {
             let said = match channel.receive::<ToSuccessor>() {
                 Ok(Some((ToSuccessor::PacketsLeft, _))) => Said::PacketsLeft,
                 Ok(Some((ToSuccessor::Go, _))) => Said::Go,
+                Ok(Some((ToSuccessor::Remembered(part), _))) => match part.add_to(&mut table) {
+                    Some(whole) => Said::Remembered(whole),
+                    None => continue,
+                },
                 Ok(Some(_)) => continue,
                 Ok(None) | Err(_) => break,
             };

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Child;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -13,15 +14,18 @@ use tokio::time::{Instant, sleep_until};
 use weir_config::snapshot::ListenPoint;
 use weir_dataplane::error_text::io_error_text;
 use weir_exchange::shared::live::LiveTable;
+use weir_exchange::shared::remembered::Remembered;
+
+use crate::time::monotonic_ms;
 
 use super::launch::Launch;
 use super::wire::{
-    At, Begin, Channel, Failed, FromSuccessor, MemberState, PROTOCOL, SOCKETS_MAX, Tickets,
+    At, Begin, Channel, Failed, FromSuccessor, MemberState, PROTOCOL, Part, SOCKETS_MAX, Tickets,
     ToSuccessor,
 };
 
 /// From the word that it may serve until it does.
-const GO_TIMEOUT: Duration = Duration::from_secs(10);
+const GO_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What the new process gets.
 pub(crate) struct Estate {
@@ -146,11 +150,23 @@ impl Successor {
         self.tell(&ToSuccessor::PacketsLeft);
     }
 
-    /// Tells it to serve.
-    pub(crate) fn go(&mut self) {
+    /// Tells it to serve, after it has got the tables of persistence.
+    pub(crate) fn go(&mut self, table: &Arc<LiveTable>) {
         self.is_told_to_go = true;
         self.deadline = Instant::now() + GO_TIMEOUT;
-        self.tell(&ToSuccessor::Go);
+        let table = Arc::clone(table);
+        // They may be large. Where no thread can be had the new process begins with empty ones.
+        let is_sent = self.channel.try_clone().and_then(|channel| {
+            let send = move || {
+                // If it has gone, that is heard.
+                let _ = send_remembered(&channel, &table);
+                let _ = channel.send(&ToSuccessor::Go, &[]);
+            };
+            std::thread::Builder::new().name("weir-upgrade".into()).spawn(send)
+        });
+        if is_sent.is_err() {
+            self.tell(&ToSuccessor::Go);
+        }
     }
 
     fn tell(&self, message: &ToSuccessor) {
@@ -242,7 +258,18 @@ fn of_table(table: &LiveTable) -> Vec<ToSuccessor> {
         let (pool, member) = (member.pool.name.to_string(), member.label.to_string());
         Some(ToSuccessor::MemberState(MemberState { pool, member, state }))
     });
-    tickets.chain(states).collect()
+    let keys = ToSuccessor::Keys(table.stickies.own_keys.to_file());
+    tickets.chain(states).chain([keys]).collect()
+}
+
+/// Sends the tables of persistence.
+fn send_remembered(channel: &Channel, table: &LiveTable) -> io::Result<()> {
+    for table in Remembered::all(&table.stickies, monotonic_ms()) {
+        for part in Part::parts(&table) {
+            channel.send(&ToSuccessor::Remembered(part), &[])?;
+        }
+    }
+    Ok(())
 }
 
 /// Sends everything that the new process starts with.

@@ -17,6 +17,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use weir_config::snapshot::{Address, ListenPoint};
+use weir_exchange::shared::remembered::Remembered;
 
 /// Bytes of a message.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
@@ -46,10 +47,14 @@ pub(super) enum ToSuccessor {
     Tickets(Tickets),
     /// A member's state, set by a command.
     MemberState(MemberState),
+    /// The keys of cookies and of tables, in the form of their file.
+    Keys(String),
     /// Everything is handed over: start.
     Start,
     /// The packet path is left.
     PacketsLeft,
+    /// Part of a table of persistence.
+    Remembered(Part),
     /// Serve from now on.
     Go,
 }
@@ -116,6 +121,62 @@ pub(super) struct MemberState {
     pub pool: String,
     pub member: String,
     pub state: String,
+}
+
+/// Part of a table of persistence: all parts of one follow each other.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Part {
+    place: [String; 3],
+    labels: Vec<String>,
+    /// Pairs of words, in Base64.
+    entries: String,
+    lengths: u32,
+    /// The table is complete.
+    is_last: bool,
+}
+
+/// Bytes of an entry of a table.
+const ENTRY_BYTES: usize = 16;
+
+/// Entries of a message, which has four bytes for each three.
+const ENTRIES_MAX: usize = 2_000;
+
+/// Members' names of a message.
+const LABELS_MAX: usize = 200;
+
+impl Part {
+    /// A table in parts.
+    pub fn parts(table: &Remembered) -> impl Iterator<Item = Self> {
+        let begin = Self { place: table.place.clone(), lengths: table.lengths, ..Self::default() };
+        let labels = table.labels.chunks(LABELS_MAX);
+        let labels = labels.map(|labels| Self { labels: labels.to_vec(), ..Self::default() });
+        let entries = table.entries.chunks(ENTRIES_MAX).map(|entries| {
+            let words = entries.iter().flat_map(|(hash, word)| [hash, word]);
+            let bytes: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
+            Self { entries: data_encoding::BASE64.encode(&bytes), ..Self::default() }
+        });
+        let end = Self { is_last: true, ..Self::default() };
+        std::iter::once(begin).chain(labels).chain(entries).chain([end])
+    }
+
+    /// Adds it to those before; returns the table when it is the last.
+    pub fn add_to(self, table: &mut Remembered) -> Option<Remembered> {
+        if self.is_last {
+            return Some(std::mem::take(table));
+        }
+        if self.place != <[String; 3]>::default() {
+            (table.place, table.lengths) = (self.place, self.lengths);
+        }
+        table.labels.extend(self.labels);
+        // What cannot be read is not remembered.
+        let bytes = data_encoding::BASE64.decode(self.entries.as_bytes()).unwrap_or_default();
+        for entry in bytes.chunks_exact(ENTRY_BYTES) {
+            let word =
+                |at: usize| entry[at..].first_chunk().map_or(0, |it| u64::from_le_bytes(*it));
+            table.entries.push((word(0), word(8)));
+        }
+        None
+    }
 }
 
 /// Why the new process cannot serve.
@@ -274,6 +335,30 @@ mod tests {
             let text = serde_json::to_string(&At::from(&point)).unwrap();
             let at: At = serde_json::from_str(&text).unwrap();
             assert_eq!(ListenPoint::from(at), point);
+        }
+    }
+
+    #[test]
+    fn tables_of_any_size_arrive_in_parts() {
+        let (ours, theirs) = Channel::pair().unwrap();
+        let theirs = Channel::of(theirs).unwrap();
+        for count in [0, 1, 5_000] {
+            let table = Remembered {
+                place: ["a".into(), "b".into(), String::new()],
+                labels: (0..count).map(|it| format!("unix:/{it}{}", "x".repeat(100))).collect(),
+                entries: (0..count).map(|it| (it << 40, u64::MAX - it)).collect(),
+                lengths: 5,
+            };
+            let mut received = Remembered::default();
+            let mut whole = None;
+            for part in Part::parts(&table) {
+                ours.send(&ToSuccessor::Remembered(part), &[]).unwrap();
+                let (message, _) = theirs.receive::<ToSuccessor>().unwrap().unwrap();
+                let ToSuccessor::Remembered(part) = message else { panic!("{message:?}") };
+                whole = part.add_to(&mut received);
+            }
+            assert_eq!(whole.as_ref(), Some(&table));
+            assert_eq!(received, Remembered::default());
         }
     }
 
