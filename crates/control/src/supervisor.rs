@@ -351,10 +351,11 @@ impl Supervisor {
             return Ok(());
         }
         self.drain();
+        let mut alive = tokio::time::interval(ALIVE_POLL);
         loop {
             tokio::select! {
                 () = self.drained() => break,
-                () = tokio::time::sleep(ALIVE_POLL) => self.manager.extend(),
+                _ = alive.tick() => self.manager.extend(),
                 () = self.manager.due() => service::look_for_stuck(&mut self),
                 _ = signals.reload.recv() => {
                     // The log may have been rotated; the configuration does not matter any more.

@@ -169,7 +169,8 @@ fn flows_go_on_over_an_upgrade_and_over_one_that_fails() {
     network.command(&["upgrade"]);
     let pid = network.status()["pid"].as_i64().and_then(|pid| pid.try_into().ok());
     let _new = NewProcess(pid.expect("a process id"));
-    network.wait_for_end();
+    // The old process, which drains.
+    network.end();
     connections.push(network.connect("10.77.9.1:80"));
     for connection in &mut connections {
         connection.echo();

@@ -226,13 +226,6 @@ impl Network {
         assert!(weir.wait(STEP_TIMEOUT).success(), "{}", weir.output());
     }
 
-    /// Waits until weir has ended by itself: another process has its place.
-    #[track_caller]
-    pub fn wait_for_end(&mut self) {
-        let mut weir = self.weir.take().expect("weir runs");
-        assert!(weir.wait(STEP_TIMEOUT).success(), "{}", weir.output());
-    }
-
     pub fn kill(&mut self) {
         self.weir.take().expect("weir runs").kill();
     }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use weir_tests::load::{Load, Plan};
 use weir_tests::member::Member;
+use weir_tests::process::Process;
 use weir_tests::proxy::{Setup, weir_binary};
 use weir_tests::temp::TempDir;
 
@@ -129,24 +130,23 @@ fn the_old_process_is_killed() {
 fn after_a_kill_another_one_listens_within_a_second() {
     let member = Member::named("hello");
     let directory = TempDir::new("upgrade-supervised");
+    // A supervisor of a simple kind: it starts again what has ended.
     let supervisor = program(&directory, "while :; do \"$@\"; done");
     let mut line = Line::start(&Setup::new(&[member.address()]));
-    line.upgrade();
-    // A supervisor of a simple kind starts what has ended.
-    let pid = line.serving();
-    let started = Instant::now();
-    Line::signal(pid, Signal::KILL);
-    weir_tests::eventually("it has ended", weir_tests::STEP_TIMEOUT, || {
-        // Its parent has ended before: a process may wait there to be asked for its status.
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
-    });
-    let config = line.proxy.config_path();
+    line.proxy.process().kill();
+    let config = line.proxy.config_path().display().to_string();
     let log = directory.path().join("log");
-    let words = [weir_binary().to_str().expect("a path"), "run", config.to_str().expect("a path")];
-    let mut again = weir_tests::process::Process::start(&supervisor, &words, &log);
-    again.wait_until_listening(&[line.proxy.address()]);
+    let words = [weir_binary().to_str().expect("a path"), "run", &config];
+    let supervised = Process::start(&supervisor, &words, &log);
+    let serves = |count: usize| {
+        weir_tests::eventually("it serves", weir_tests::STEP_TIMEOUT, || {
+            supervised.output().matches(" serves ").count() == count
+        });
+    };
+    serves(1);
+    Line::signal(line.serving(), Signal::KILL);
+    let started = Instant::now();
+    serves(2);
     assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
-    line.pids.push(line.serving());
     line.proxy.client().get("/").assert_status(200);
 }
