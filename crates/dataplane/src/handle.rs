@@ -540,6 +540,20 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_that_is_stuck_is_found_and_one_without_work_is_not() {
+        let mut bed = Bed::with_workers("stuck", 2);
+        let (go_on, until) = std::sync::mpsc::channel();
+        bed.data_plane.workers[1].tell(Command::Wait(until));
+        while bed.data_plane.stuck_workers() != [1] {
+            std::thread::yield_now();
+        }
+        go_on.send(()).unwrap();
+        while !bed.data_plane.stuck_workers().is_empty() {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
     fn connections_wait_until_their_listener_is_in_force() {
         let mut bed = Bed::new("prepared");
         let names = ["client", "first", "second"];

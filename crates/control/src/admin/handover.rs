@@ -59,8 +59,13 @@ impl Admin {
         self.duplicate.try_clone()
     }
 
-    /// Stops accepting, for another process does; its file stays.
-    pub fn hand_over(mut self) {
+    /// Leaves the file of a unix socket when it ends: it is another process'.
+    pub fn keep_file(&mut self) {
         self.socket_file = None;
+    }
+
+    /// Stops accepting, for another process does.
+    pub fn hand_over(mut self) {
+        self.keep_file();
     }
 }

@@ -229,18 +229,22 @@ pub(super) fn take(supervisor: &mut Supervisor, said: successor::Said) -> bool {
         successor::Said::Serves => return hand_over(supervisor),
         said => {
             if let Some(successor) = supervisor.upgrading.successor.take() {
-                if successor.has_packets {
-                    let failed = successor.end(said);
-                    supervisor.packets.take_back(&supervisor.table);
-                    supervisor.observed.set_flows(supervisor.packets.flows());
-                    fail(supervisor, failed);
-                } else {
-                    fail(supervisor, successor.end(said));
-                }
+                give_up(supervisor, successor, said);
             }
         }
     }
     false
+}
+
+/// Ends a new process that does not get there, and takes back what it has got.
+fn give_up(supervisor: &mut Supervisor, successor: Successor, said: successor::Said) {
+    let has_packets = successor.has_packets;
+    let failed = successor.end(said);
+    if has_packets {
+        supervisor.packets.take_back(&supervisor.table);
+        supervisor.observed.set_flows(supervisor.packets.flows());
+    }
+    fail(supervisor, failed);
 }
 
 /// An upgrade has failed: this process serves on.
@@ -267,8 +271,9 @@ fn hand_over(supervisor: &mut Supervisor) -> bool {
 /// Lets the workers end, while clients are served by another process, if there is one.
 pub(super) fn drain_workers(supervisor: &mut Supervisor, timeout_ms: u64) {
     // A new process that does not serve yet ends with this one.
-    if supervisor.upgrading.successor.take().is_some() {
-        fail(supervisor, Failed { reason: "weir ends".to_owned(), diagnostics: String::new() });
+    if let Some(successor) = supervisor.upgrading.successor.take() {
+        let failed = Failed { reason: "weir ends".to_owned(), diagnostics: String::new() };
+        give_up(supervisor, successor, successor::Said::Failed(failed));
     }
     if supervisor.upgrading.has_handed_over {
         let idle_ms = u64::try_from(IDLE_GRACE.as_millis()).unwrap_or(u64::MAX);
@@ -313,7 +318,13 @@ fn open_admins(supervisor: &mut Supervisor) {
         }
         let (observed, events) = (supervisor.observed.clone(), supervisor.events.clone());
         match Admin::adopt(&address, socket, observed, events) {
-            Ok(admin) => supervisor.admins.push((address, admin)),
+            Ok(mut admin) => {
+                let point = ListenPoint::from(address.clone());
+                if supervisor.data_plane.of_manager().any(|of_manager| *of_manager == point) {
+                    admin.keep_file();
+                }
+                supervisor.admins.push((address, admin));
+            }
             Err(error) => {
                 let error = io_error_text(&error);
                 let what = format_args!("is off: cannot listen on {address}: {error}");

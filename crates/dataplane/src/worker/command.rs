@@ -39,4 +39,7 @@ pub enum Command {
     /// Panic, for tests.
     #[cfg(test)]
     Panic,
+    /// Do nothing until this says something, for tests.
+    #[cfg(test)]
+    Wait(std::sync::mpsc::Receiver<()>),
 }

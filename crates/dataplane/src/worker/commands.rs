@@ -74,6 +74,8 @@ impl Worker {
             Command::Answer(answer) => answer.store(true, Relaxed),
             #[cfg(test)]
             Command::Panic => panic!("as told"),
+            #[cfg(test)]
+            Command::Wait(until) => until.recv().expect("a word"),
         }
     }
 
