@@ -30,10 +30,12 @@ mod problems;
 mod random;
 mod rates;
 pub mod reloads;
+mod service_manager;
 pub mod status;
 pub mod supervisor;
 #[cfg(test)]
 mod testing;
 mod time;
 pub mod token_keys;
+pub mod upgrade;
 mod wording;

@@ -7,6 +7,7 @@ mod departed_listeners;
 mod endpoint;
 pub mod error_text;
 pub mod handle;
+pub mod inherited;
 mod json;
 mod log_batch;
 mod owners;

@@ -15,6 +15,7 @@ mod reload;
 mod run;
 mod status;
 mod token;
+mod upgrade;
 mod values;
 mod waf;
 
@@ -54,6 +55,7 @@ enum Command {
     Member(member::Arguments),
     Reload(reload::Arguments),
     Token(token::Arguments),
+    Upgrade(upgrade::Arguments),
     L4(l4::Arguments),
     Waf(waf::Arguments),
     Demo(demo::Arguments),
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         Command::Member(arguments) => member::run(&arguments),
         Command::Reload(arguments) => reload::run(&arguments),
         Command::Token(arguments) => token::run(&arguments),
+        Command::Upgrade(arguments) => upgrade::run(&arguments),
         Command::L4(arguments) => l4::run(&arguments),
         Command::Waf(arguments) => waf::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),

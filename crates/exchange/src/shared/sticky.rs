@@ -194,6 +194,15 @@ impl Stickies {
         self.by_place.values().map(of).sum()
     }
 
+    /// All that has a table, with names of virtual server (empty if several share it), persistence and pool.
+    pub fn tables(&self) -> impl Iterator<Item = ([&Arc<str>; 3], &Sticky)> {
+        let has_table = |sticky: &Sticky| {
+            sticky.places().is_some() || matches!(sticky, Sticky::ConnectionIds(_))
+        };
+        let all = self.by_place.iter().filter(move |(_, sticky)| has_table(sticky));
+        all.map(|(place, sticky)| ([&place.server, &place.persistence, &place.pool], &**sticky))
+    }
+
     /// The persistence that keeps the clients of a virtual server at the members of a pool.
     pub fn of(
         &self,

@@ -100,6 +100,16 @@ impl SourceTable {
         });
     }
 
+    /// The entries now, by the hash of their client: each member by its number. It reads the whole table.
+    pub fn entries(&self, now_ms: u64) -> impl Iterator<Item = (u64, SourceEntry)> {
+        self.table.live(now_ms).map(|(hash, value)| (hash, SourceEntry::from_bits(value)))
+    }
+
+    /// Goes on with the entry of a table that has the same hash and prefix lengths.
+    pub fn insert(&self, hash: u64, entry: SourceEntry, now_ms: u64) {
+        self.table.insert(hash, entry.to_bits(), now_ms);
+    }
+
     /// How many clients have a member now. It reads the whole table.
     pub fn clients(&self, now_ms: u64) -> usize {
         self.table.live(now_ms).count()
