@@ -81,7 +81,16 @@ async fn what_there_is() {
 #[tokio::test]
 async fn what_there_is_not() {
     let (admin, _) = start(&any_port()).await.unwrap();
-    for path in ["/metrics/", "/status", "/v1", "/v1/", "/v1/../status", "/%2e/v1/status"] {
+    for path in [
+        "/dashboard",
+        "/dashboard/",
+        "/metrics/",
+        "/status",
+        "/v1",
+        "/v1/",
+        "/v1/../status",
+        "/%2e/v1/status",
+    ] {
         let answer = ask(&admin, "GET", path).await;
         assert!(answer.starts_with("HTTP/1.1 404 ") && answer.contains(PATHS), "{path}: {answer}");
     }
@@ -94,6 +103,8 @@ async fn what_there_is_not() {
             assert!(answer.contains(media_type), "{method} {path}: {answer}");
         }
     }
+    let page = ask(&admin, "GET", "/").await;
+    assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("default-src 'none'"), "{page}");
     let head = ask(&admin, "HEAD", "/v1/status").await;
     assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
 }
