@@ -44,6 +44,11 @@ const DRY_RUN: Parameter = Parameter {
 type Later = Pin<Box<dyn Future<Output = Handled> + Send>>;
 
 pub(super) fn routes() -> Vec<Route> {
+    [requests(), views()].concat()
+}
+
+/// What changes something.
+fn requests() -> Vec<Route> {
     const PROPOSED: &[StatusCode] = &[
         StatusCode::ACCEPTED,
         StatusCode::CONFLICT,
@@ -64,24 +69,6 @@ pub(super) fn routes() -> Vec<Route> {
         .at_most(TRANSACTION_BYTES_MAX)
         .statuses(PROPOSED)
         .answers::<Outcome>(),
-        Route::get(
-            "/v1/changes/{number}",
-            "getChange",
-            "How far a transaction is, and its result",
-            report,
-        )
-        .answers::<Outcome>(),
-        Route::get(
-            "/v1/versions",
-            "listVersions",
-            "Versions of the configuration, the oldest first",
-            versions,
-        )
-        .query(PAGE)
-        .statuses(&[StatusCode::NOT_FOUND])
-        .answers::<Page<VersionStatus>>(),
-        Route::get("/v1/versions/{number}", "getVersion", "A version: who changed what", version)
-            .answers::<VersionStatus>(),
         Route::get_later(
             "/v1/versions/{number}/rollback",
             "rollBack",
@@ -105,6 +92,30 @@ pub(super) fn routes() -> Vec<Route> {
         .takes::<Confirmation>()
         .statuses(&[StatusCode::ACCEPTED, StatusCode::CONFLICT, StatusCode::SERVICE_UNAVAILABLE])
         .answers::<Outcome>(),
+    ]
+}
+
+/// What shows changes.
+fn views() -> Vec<Route> {
+    vec![
+        Route::get(
+            "/v1/changes/{number}",
+            "getChange",
+            "How far a transaction is, and its result",
+            report,
+        )
+        .answers::<Outcome>(),
+        Route::get(
+            "/v1/versions",
+            "listVersions",
+            "Versions of the configuration, the oldest first",
+            versions,
+        )
+        .query(PAGE)
+        .statuses(&[StatusCode::NOT_FOUND])
+        .answers::<Page<VersionStatus>>(),
+        Route::get("/v1/versions/{number}", "getVersion", "A version: who changed what", version)
+            .answers::<VersionStatus>(),
         Route::get("/v1/diff", "diff", "What the changes say beside the files", diff)
             .answers::<Differences>(),
         Route::get(
