@@ -52,6 +52,14 @@ pub struct Summary {
 }
 
 impl Config {
+    /// The file that its rules stand in.
+    pub(crate) fn name_file(&mut self, name: &str) {
+        let name: Arc<str> = name.into();
+        for place in &mut self.template.rule_places {
+            place.file = Arc::clone(&name);
+        }
+    }
+
     /// The names to resolve: lower case, sorted, each once.
     pub fn host_names(&self) -> impl Iterator<Item = &str> {
         let names: BTreeSet<&str> = self

@@ -99,6 +99,7 @@ pub fn parse(name: &str, text: &str) -> Loaded {
             config = validate::validate(&file, directory, &mut context);
             if let Some(config) = &mut config {
                 config.parts = Parts::of(&root);
+                config.name_file(name);
             }
         }
     } else if !broken {

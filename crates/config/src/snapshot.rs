@@ -19,6 +19,7 @@ mod service_probe;
 mod source;
 mod waf;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -90,6 +91,8 @@ pub struct Snapshot {
     pub key_limits: Vec<Arc<KeyLimit>>,
     /// The names of rules, by their numbers.
     pub rules: Vec<RuleName>,
+    /// Where they stand, by the same numbers.
+    pub rule_places: Vec<RulePlace>,
     /// Token readers whose keys are fetched.
     pub fetched_keys: Vec<FetchedKeys>,
     /// At least one authentication needs passwords.
@@ -327,6 +330,25 @@ pub struct RuleName {
     pub policy: Arc<str>,
     /// Its name, or its number in the policy.
     pub rule: Arc<str>,
+}
+
+/// Where a rule stands in the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RulePlace {
+    /// The file.
+    pub file: Arc<str>,
+    /// Its line, from 1.
+    pub line: usize,
+    /// Its column, from 1.
+    pub column: usize,
+    /// Its condition, as it is written; `None`: it has none.
+    pub when: Option<Arc<str>>,
+}
+
+impl fmt::Display for RulePlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}:{}", self.file, self.line, self.column)
+    }
 }
 
 /// `client_address:` of a virtual server.

@@ -80,7 +80,7 @@ pub(crate) fn validate(
     let names = (&pool_by_name, &persistence_by_name);
     let known = Authentications::new(authentication, directory, (&mut slots, names.0), context);
     let mut compiler = compiler(&data_sets, (slots, known), names, (file, directory));
-    let profiles = Profiles::of(file);
+    let (profiles, admin) = (Profiles::of(file), file.admin.as_ref());
     let mut tls = tls::TlsProfiles::new(profiles.tls, directory);
     let (models, members): (Vec<Option<Pool>>, Vec<Vec<ConfiguredMember>>) =
         pools.iter().map(|item| pool::pool(item, &mut compiler, &mut tls, context)).unzip();
@@ -98,7 +98,6 @@ pub(crate) fn validate(
     };
     refuse_own_fallbacks(&models, &followed.persistence, (pools, persistence), context);
     let mut servers = profiles.servers(pools, (&models, &members), tls, (file, directory));
-    let admin = file.admin.as_ref();
     let admin_listen = admin.map_or_else(Vec::new, |admin| servers.admin(admin, context));
     let admin_host_names =
         admin.map_or_else(Vec::new, |admin| admin_host_names(admin, &admin_listen, context));
@@ -132,6 +131,7 @@ pub(crate) fn validate(
         persistence: found.into_iter().map(|one| one.map(Arc::new)).collect::<Option<_>>()?,
         key_limits: compiler.limits,
         rules: compiler.rule_names,
+        rule_places: compiler.rule_places,
         checks_passwords: compiler.authentications.checks_passwords(),
         fetched_keys: compiler.authentications.fetched,
         slots: Arc::new(compiler.slots),
