@@ -9,6 +9,7 @@
 //! | `POST /pools/POOL/members/ADDRESS` | sets the member's state; over a unix socket only |
 //! | `POST /reload`, `/reloads/NUMBER` | reloads the file; over a unix socket only |
 //! | `/l4/flows`, `POST /l4/flows/end` | flows of the packet path, see `admin/flows.rs` |
+//! | `POST /v1/explain` | why a request would go where it goes, see `admin/explain.rs` |
 //!
 //! **Architecture invariant:** no data port reaches it. Over TCP it is read-only, and only for weir's own host names
 //! (`admin/host.rs`). A unix socket belongs to weir's user alone (0600): everyone who may open it may change the state of
@@ -43,6 +44,7 @@ use crate::observed::Observed;
 use crate::status::Status;
 use weir_dataplane::error_text::io_error_text;
 
+mod explain;
 mod flows;
 mod host;
 mod pools;
@@ -78,7 +80,8 @@ const PATHS: &str = "There is nothing at this path. There is:\n\
     /metrics  Prometheus text\n\
     /status   JSON\n\
     /pools    JSON; also /pools/POOL and /pools/POOL/members/ADDRESS, percent-encoded\n\
-    /l4/flows JSON: flows of virtual servers of type fast_l4\n";
+    /l4/flows JSON: flows of virtual servers of type fast_l4\n\
+    /v1/explain JSON: where the request that is posted would go, and why\n";
 
 /// A running admin listener; it stops accepting when this is dropped.
 #[derive(Debug)]
@@ -229,6 +232,7 @@ fn router(context: Context) -> Router {
         .route("/status", get(status_json))
         .merge(pools::routes())
         .merge(flows::routes())
+        .merge(explain::routes())
         .merge(reload::routes())
         .fallback(async || (StatusCode::NOT_FOUND, PATHS))
         .layer(from_fn_with_state(context.clone(), host::check))

@@ -90,12 +90,7 @@ fn rendered(template: &Template, evaluation: &mut Evaluation<'_>, masks: &Masks)
     masks.target(&text)
 }
 
-fn rewrite(
-    name: &str,
-    how: &Rewrite,
-    evaluation: &mut Evaluation<'_>,
-    masks: &Masks,
-) -> String {
+fn rewrite(name: &str, how: &Rewrite, evaluation: &mut Evaluation<'_>, masks: &Masks) -> String {
     match how {
         Rewrite::Text(to) => format!("{name}: {}", rendered(to, evaluation, masks)),
         Rewrite::Pattern(_) => format!("{name}: by a regular expression"),

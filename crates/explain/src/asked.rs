@@ -196,7 +196,8 @@ mod tests {
         check("shop:8080", (Scheme::Http, "shop", Some(8080), "/"));
         check("http://[::1]:80?x", (Scheme::Http, "::1", Some(80), "/?x"));
         check("HTTP://[2001:db8::1]/a", (Scheme::Http, "2001:db8::1", None, "/a"));
-        for wrong in ["", "/a", "ftp://a", "http://", "http://a:b/", "http://a:99999", "http://u@a"] {
+        for wrong in ["", "/a", "ftp://a", "http://", "http://a:b/", "http://a:99999", "http://u@a"]
+        {
             assert!(Url::parse(wrong).is_err(), "{wrong}");
         }
     }

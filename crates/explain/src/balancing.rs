@@ -31,10 +31,12 @@ pub fn of(live: &LiveTable, pool: &str, preference: Preference, now: Clock) -> O
     let eligible = asked_as(live, index, 0).eligible(now);
     let given = given(live, index, preference, now);
     let member = certain(&settings, preference, &eligible, &given);
-    let is_any = |index: u32| member.is_none() && is_anybody(&settings, preference, &given) && {
-        let live = &live.pools[live_index(live, pool)].members[index as usize];
-        let limit = settings.members[index as usize].connections_max;
-        limit.is_none_or(|limit| live.occupancy.load(Relaxed) < limit)
+    let is_any = |index: u32| {
+        member.is_none() && is_anybody(&settings, preference, &given) && {
+            let live = &live.pools[live_index(live, pool)].members[index as usize];
+            let limit = settings.members[index as usize].connections_max;
+            limit.is_none_or(|limit| live.occupancy.load(Relaxed) < limit)
+        }
     };
     let candidates = (0..).zip(&live.pools[index].members).map(|(member, live)| {
         let is_eligible = eligible.contains(&member);
@@ -81,12 +83,7 @@ fn asked_as(live: &LiveTable, index: usize, seed: u64) -> LocalPool {
 }
 
 /// The members that workers would give a request; `None`: none.
-fn given(
-    live: &LiveTable,
-    index: usize,
-    preference: Preference,
-    now: Clock,
-) -> Vec<Option<u32>> {
+fn given(live: &LiveTable, index: usize, preference: Preference, now: Clock) -> Vec<Option<u32>> {
     let members = live.pools[index].members.len().max(1);
     let workers = (COPIED_MAX / members).clamp(2, WORKERS_MAX) as u64;
     // The steps of SplitMix64: each bit of a seed differs.
@@ -109,16 +106,21 @@ fn certain(
     );
     // Of many, a worker compares only some.
     let is_compared = !goes_by_load || eligible.len() <= SCAN_MEMBERS_MAX;
-    let is_led = matches!(preference, Preference::Key(_)) || preference == Preference::Member(first);
+    let is_led =
+        matches!(preference, Preference::Key(_)) || preference == Preference::Member(first);
     let is_alone = eligible.len() == 1;
-    (given.iter().all(|it| *it == Some(first)) && (is_led || is_alone || goes_by_load && is_compared))
+    (given.iter().all(|it| *it == Some(first))
+        && (is_led || is_alone || goes_by_load && is_compared))
         .then_some(first)
 }
 
 /// Whether any eligible member can be the one.
 fn is_anybody(settings: &Pool, preference: Preference, given: &[Option<u32>]) -> bool {
     let is_led = matches!(preference, Preference::Key(_));
-    let is_in_turn = !matches!(settings.balance, Balance::Method(Method::LeastConnections | Method::LeastResponseTime));
+    let is_in_turn = !matches!(
+        settings.balance,
+        Balance::Method(Method::LeastConnections | Method::LeastResponseTime)
+    );
     !is_led && given.iter().any(Option::is_some) && is_in_turn
 }
 

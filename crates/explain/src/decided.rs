@@ -2,6 +2,7 @@
 
 use weir_core::clock::Clock;
 use weir_core::policy::{End, PoolChoice, RewriteError};
+use weir_exchange::local::pool::Preference;
 use weir_exchange::local::traffic::{Route, Verdict};
 use weir_exchange::parts::witness::Decided;
 use weir_exchange::shared::live::LiveTable;
@@ -143,5 +144,7 @@ fn pool(decided: &Decided<'_, '_>, route: &Route) -> PoolTold {
         Some(_) => because,
         None => "instead of those that a rule draws from, which are down or full".into(),
     };
-    PoolTold { name: name(route.pool), because }
+    let is_split = matches!(&decided.decision.pool, Some(PoolChoice::Split(_)));
+    let is_drawn = is_split && route.preference == Preference::Any;
+    PoolTold { name: name(route.pool), because, is_drawn }
 }

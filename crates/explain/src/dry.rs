@@ -116,7 +116,9 @@ impl<'a> Dry<'a> {
             Some(self.field(&line[..colon], line[colon + 1..].trim_ascii()))
         });
         let headers = fields.collect();
-        Sent { request_line: self.masks.target(first), headers, body_bytes: 0 }
+        let parts = first.split(|byte| *byte == b' ').map(|part| self.masks.target(part));
+        let request_line = parts.collect::<Vec<String>>().join(" ");
+        Sent { request_line, headers, body_bytes: 0 }
     }
 
     fn sent_lines(&self, request: &Request) -> Sent {

@@ -203,6 +203,8 @@ pub struct PoolTold {
     pub name: String,
     /// Why it is that one.
     pub because: String,
+    /// Chance decides: another request may get another pool.
+    pub is_drawn: bool,
 }
 
 /// How the client of a request is kept at a member.

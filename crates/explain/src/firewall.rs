@@ -23,10 +23,8 @@ pub fn told(
 ) -> Firewall {
     let secrets = Secrets::of(inspection);
     let logged = || inspection.matches().iter().filter(|found| found.is_logged);
-    let rules: Vec<WafRule> = logged()
-        .take(FINDINGS_MAX)
-        .map(|found| rule(inspection, found, &secrets, masks))
-        .collect();
+    let rules: Vec<WafRule> =
+        logged().take(FINDINGS_MAX).map(|found| rule(inspection, found, &secrets, masks)).collect();
     let findings = inspection.findings();
     let checks: Vec<WafCheck> = findings
         .iter()
@@ -53,12 +51,7 @@ pub fn told(
     }
 }
 
-fn rule(
-    inspection: &Inspection,
-    found: &Match,
-    secrets: &Secrets<'_>,
-    masks: &Masks,
-) -> WafRule {
+fn rule(inspection: &Inspection, found: &Match, secrets: &Secrets<'_>, masks: &Masks) -> WafRule {
     let rules = &inspection.view().rules().rules;
     let rule = rules.iter().find(|rule| rule.id == found.id);
     let shown = secrets.shown(&found.log_data, &found.values);

@@ -84,7 +84,13 @@ fn per_key(
     Some(match &limit.measure {
         KeyMeasure::Rate(rate) => {
             let room = live.room(key, rate, now.now_us());
-            rated(&limit.name, shown, room, rate.burst(), matches!(limit.exceed, Exceed::Delay { .. }))
+            rated(
+                &limit.name,
+                shown,
+                room,
+                rate.burst(),
+                matches!(limit.exceed, Exceed::Delay { .. }),
+            )
         }
         KeyMeasure::AtATime(max) => {
             at_a_time(&limit.name, shown, live.entered(key), u64::from(*max))

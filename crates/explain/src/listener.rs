@@ -135,9 +135,9 @@ fn none_there(snapshot: &Snapshot, place: &str) -> String {
 
 fn is_for(names: &[String], host: &str) -> bool {
     let parent = host.split_once('.').map(|(_, parent)| parent);
-    names.iter().any(|name| {
-        name == host || name.strip_prefix("*.").is_some_and(|of| Some(of) == parent)
-    })
+    names
+        .iter()
+        .any(|name| name == host || name.strip_prefix("*.").is_some_and(|of| Some(of) == parent))
 }
 
 /// The TLS of a client that asks for this name.
@@ -167,7 +167,8 @@ mod tests {
     use super::*;
 
     fn snapshot(servers: &str) -> Snapshot {
-        let text = format!("virtual_servers:\n{servers}pools: {{ p: {{ members: [ 127.0.0.1:1 ] }} }}\n");
+        let text =
+            format!("virtual_servers:\n{servers}pools: {{ p: {{ members: [ 127.0.0.1:1 ] }} }}\n");
         let parsed = parse("test.yaml", &text);
         let config = parsed.config.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
         config.snapshot(&Resolutions::default())
@@ -208,7 +209,7 @@ mod tests {
         refused("http://shop:8080/", None, "several virtual servers");
         refused("http://shop:82/", None, "nothing listens on 82");
         refused("http://127.0.0.3:8080/", None, "nothing listens on 127.0.0.3:8080");
-        refused("http://shop/", Some("aa"), "did you mean `a`?");
+        refused("http://shop/", Some("aa"), "there is no virtual server `aa`");
         refused("http://shop/", Some("t"), "of type tcp");
         refused("http://shop:90/", None, "no virtual server gets such requests");
         refused("https://shop:81/", None, "has no TLS");

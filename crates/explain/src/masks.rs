@@ -113,7 +113,9 @@ mod tests {
         let mut head = RequestHead::new();
         parse_request(input, &limits, TargetForm::default(), &mut head).expect("a request");
         let masks = Masks::of(&head, input);
-        for secret in ["abcdefgh", "s3cret", "otherone", "keykey", "t value", "t%20value", "ABCDEF123"] {
+        for secret in
+            ["abcdefgh", "s3cret", "otherone", "keykey", "t value", "t%20value", "ABCDEF123"]
+        {
             let text = format!("x {secret} y");
             assert_eq!(masks.text(text.as_bytes()), "x *** y", "{secret}");
         }
@@ -127,9 +129,18 @@ mod tests {
             value: Some(value.as_bytes().to_vec()),
         };
         assert_eq!(masks.value_read(&read(PartRead::Cookie, "x")).as_deref(), Some("***"));
-        assert_eq!(masks.value_read(&read(PartRead::Header("x-api-key".into()), "k")).as_deref(), Some("***"));
-        assert_eq!(masks.value_read(&read(PartRead::Query("pin".into()), "1")).as_deref(), Some("***"));
-        assert_eq!(masks.value_read(&read(PartRead::Other, "/a?token=x")).as_deref(), Some("/a?token=***"));
+        assert_eq!(
+            masks.value_read(&read(PartRead::Header("x-api-key".into()), "k")).as_deref(),
+            Some("***")
+        );
+        assert_eq!(
+            masks.value_read(&read(PartRead::Query("pin".into()), "1")).as_deref(),
+            Some("***")
+        );
+        assert_eq!(
+            masks.value_read(&read(PartRead::Other, "/a?token=x")).as_deref(),
+            Some("/a?token=***")
+        );
         assert_eq!(masks.value_read(&read(PartRead::Cookie, "")).as_deref(), Some(""));
     }
 

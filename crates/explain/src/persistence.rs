@@ -1,6 +1,6 @@
 //! How the client of a request is kept at a member.
 
-use weir_config::snapshot::PersistenceKind;
+use weir_config::snapshot::{AddressOf, PersistenceKind};
 use weir_exchange::local::pool::Preference;
 use weir_exchange::local::traffic::Route;
 use weir_exchange::parts::witness::Decided;
@@ -46,9 +46,12 @@ pub fn of(decided: &Decided<'_, '_>, route: &Route) -> Option<PersistenceTold> {
 fn kind_of(kind: &PersistenceKind) -> &'static str {
     match kind {
         PersistenceKind::Insert(_) | PersistenceKind::Passive { .. } => "cookie",
-        PersistenceKind::Address(_) => "source_address",
-        PersistenceKind::Learned(_) => "learn",
-        PersistenceKind::ConnectionIds(_) => "quic_connection_id",
+        PersistenceKind::Address(it) => match it.of {
+            AddressOf::Client => "source_address",
+            AddressOf::Server => "destination_address",
+        },
+        PersistenceKind::Learned(_) => "learned",
+        PersistenceKind::ConnectionIds(_) => "quic",
         PersistenceKind::Hash(_) => "hash",
         PersistenceKind::PathParameter { .. } => "path_parameter",
     }

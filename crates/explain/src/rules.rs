@@ -146,7 +146,11 @@ fn response_rule(
         when: place.and_then(|place| when(place, telling)),
         holds,
         verdict,
-        values: if waits { Vec::new() } else { values(rule.condition.as_ref(), evaluation, telling) },
+        values: if waits {
+            Vec::new()
+        } else {
+            values(rule.condition.as_ref(), evaluation, telling)
+        },
         actions: actions_of(rule, evaluation, telling),
     }
 }
@@ -175,20 +179,16 @@ fn values(
 ) -> Vec<ValueTold> {
     let Some(condition) = condition else { return Vec::new() };
     let pools = &telling.snapshot.pools;
-    let pool = |number: u32| pools.get(number as usize).map_or(String::new(), |it| it.name.to_string());
+    let pool =
+        |number: u32| pools.get(number as usize).map_or(String::new(), |it| it.name.to_string());
     let read = evaluation.values_read(condition, &pool);
-    let told = read.iter().map(|it| ValueTold {
-        name: it.name.clone(),
-        value: telling.masks.value_read(it),
-    });
+    let told = read
+        .iter()
+        .map(|it| ValueTold { name: it.name.clone(), value: telling.masks.value_read(it) });
     told.collect()
 }
 
-fn actions_of(
-    rule: &Rule,
-    evaluation: &mut Evaluation<'_>,
-    telling: &Telling<'_>,
-) -> Vec<String> {
+fn actions_of(rule: &Rule, evaluation: &mut Evaluation<'_>, telling: &Telling<'_>) -> Vec<String> {
     let told = rule.actions.iter();
     told.map(|it| actions::told(it, telling.snapshot, evaluation, telling.masks)).collect()
 }

@@ -72,7 +72,11 @@ impl std::error::Error for Unexplained {}
 ///
 /// # Errors
 /// It is not clear which request is meant, or none is.
-pub fn explain(live: &LiveTable, asked: &Asked, moment: Moment) -> Result<Explanation, Unexplained> {
+pub fn explain(
+    live: &LiveTable,
+    asked: &Asked,
+    moment: Moment,
+) -> Result<Explanation, Unexplained> {
     let url = Url::parse(&asked.url).map_err(Unexplained)?;
     let found = listener::find(&live.snapshot, asked, &url).map_err(Unexplained)?;
     let outside = Outside { clock: moment.clock, fill_randomly: moment.sources.fill_randomly };
@@ -177,9 +181,10 @@ impl Trial<'_> {
             remarks.push("the client is told to send its body: 100 (Continue)".into());
         }
         let clock = self.moment.clock;
-        let balancing = notes.sought.as_ref().and_then(|sought| {
-            balancing::of(self.live, &sought.pool, sought.preference, clock)
-        });
+        let balancing = notes
+            .sought
+            .as_ref()
+            .and_then(|sought| balancing::of(self.live, &sought.pool, sought.preference, clock));
         let settings = server.settings();
         Explanation {
             request: self.request(),
@@ -233,7 +238,8 @@ impl Trial<'_> {
         let named = tls.map(|tls| gate::Moment::Named(tls.facts()));
         let mut told = Vec::new();
         for moment in [gate::Moment::Accepted].into_iter().chain(named) {
-            let (mut decision, mut scratch, mut held) = (Decision::default(), Vec::new(), Vec::new());
+            let (mut decision, mut scratch, mut held) =
+                (Decision::default(), Vec::new(), Vec::new());
             let at = (0, self.moment.clock, tools.sources);
             let ended = gate.ask(moment, from, at, &mut decision, (&mut scratch, &mut held));
             let snapshot = &server.snapshot;
@@ -286,7 +292,10 @@ impl Trial<'_> {
         exchange.enter(dry, head, verdict);
         let mut body = (!head.framing.is_empty()).then_some(&**body);
         for _ in 0..STEPS_MAX {
-            if exchange.is_over() || dry.notes.is_queued || !go_on(&mut exchange, dry, &mut body, remarks) {
+            if exchange.is_over()
+                || dry.notes.is_queued
+                || !go_on(&mut exchange, dry, &mut body, remarks)
+            {
                 break;
             }
         }
@@ -383,7 +392,7 @@ fn plain(server: &LocalServer, peer: SocketAddr) -> Considered {
         rewrites: Vec::new(),
         authentication: Vec::new(),
         verdict: format!("has no rules and no limits: goes to pool {pool}"),
-        pool: Some(PoolTold { name: pool, because }),
+        pool: Some(PoolTold { name: pool, because, is_drawn: false }),
         persistence: None,
     }
 }
@@ -424,7 +433,8 @@ fn outcome(exchange: &Exchange, notes: &mut Notes) -> Outcome {
 
 /// Notes the pool of a request that has looked for a member, or was about to.
 fn note_pool(exchange: &Exchange, notes: &mut Notes) {
-    let looked = notes.is_queued || notes.ended == Some(weir_exchange::termination::Termination::NoMember);
+    let looked =
+        notes.is_queued || notes.ended == Some(weir_exchange::termination::Termination::NoMember);
     if notes.sought.is_none() && looked {
         let tries = &exchange.ends.tries;
         let pool = tries.pool.settings().name.to_string();

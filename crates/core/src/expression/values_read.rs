@@ -79,12 +79,16 @@ impl Evaluation<'_> {
             Leaf::Text(Text::Fact(fact)) => other(path_of(|it| it == Member::Text(*fact))?),
             Leaf::Text(Text::User) => other(path_of(|it| it == Member::User)?),
             Leaf::Slot(slot) => Some(of_slot(self.slots(), slot)),
-            Leaf::Token(reader) => other(format!("jwt['{}'].valid", token_of(self.slots(), reader))),
+            Leaf::Token(reader) => {
+                other(format!("jwt['{}'].valid", token_of(self.slots(), reader)))
+            }
             Leaf::Number(Number::Fact(fact)) => other(path_of(|it| it == Member::Number(*fact))?),
             Leaf::Number(Number::Time(part)) => other(path_of(|it| it == Member::Time(*part))?),
             Leaf::Number(Number::Random { below, .. }) => other(format!("random({below})")),
             Leaf::Number(Number::Pool(number, fact)) => other(pool_fact(&pool(*number), *fact)),
-            Leaf::Address(Address::Fact(fact)) => other(path_of(|it| it == Member::Address(*fact))?),
+            Leaf::Address(Address::Fact(fact)) => {
+                other(path_of(|it| it == Member::Address(*fact))?)
+            }
             Leaf::Values(values) => Some(of_values(values)),
             Leaf::Text(_) | Leaf::Number(_) | Leaf::Address(_) => None,
         }
@@ -288,10 +292,10 @@ mod tests {
         check("request.path == '/a' && request.path == '/b'", &[("request.path", Some("/a.png"))]);
         check("cidr('10.0.0.0/8').containsIP(client.ip)", &[("client.ip", Some("192.0.2.1"))]);
         check("size(request.path) > 1 && true", &[("request.path", Some("/a.png"))]);
-        check("time.hour > 20 || request.user == 'x'", &[
-            ("time.hour", Some("3")),
-            ("request.user", Some("")),
-        ]);
+        check(
+            "time.hour > 20 || request.user == 'x'",
+            &[("time.hour", Some("3")), ("request.user", Some(""))],
+        );
         check("pools['web'].up_members < 1", &[("pools['pool3'].up_members", Some("2"))]);
         check("jwt['api'].valid", &[("jwt['api'].valid", Some("false"))]);
         check("jwt['api'].claims['sub'] == 'ann'", &[("jwt['api'].claims['sub']", None)]);
