@@ -39,12 +39,10 @@ pub fn by_configuration(config: &Config, asked: &Asked) -> Result<Explanation, U
     explanation
         .remarks
         .push("by the configuration alone: all members count as up, and idle".into());
-    for (name, addresses) in stand_ins.iter().filter(|(name, _)| reaches(&explanation, name)) {
-        let stand_in = addresses.first().map_or_else(String::new, IpAddr::to_string);
-        explanation.remarks.push(format!(
-            "{stand_in} stands for {name}, which is not resolved: a key may lead elsewhere"
-        ));
-    }
+    let used = stand_ins.iter().filter(|(name, _)| reaches(&explanation, name));
+    let remarks: Vec<String> =
+        used.map(|(name, addresses)| stand_in_told(name, addresses)).collect();
+    explanation.remarks.extend(remarks);
     if has_own_cookies(&snapshot, &explanation) {
         let remark = "cookies of a running weir are not known here: only that explains them";
         explanation.remarks.push(remark.into());
@@ -56,6 +54,11 @@ fn stand_ins(config: &Config) -> Resolutions {
     let names = config.host_names().map(str::to_owned);
     let addresses = (STAND_IN_FIRST..).map(|bits| vec![IpAddr::V4(Ipv4Addr::from_bits(bits))]);
     names.zip(addresses).collect::<BTreeMap<_, _>>()
+}
+
+fn stand_in_told(name: &str, addresses: &[IpAddr]) -> String {
+    let stand_in = addresses.first().map_or_else(String::new, IpAddr::to_string);
+    format!("{stand_in} stands for {name}, which is not resolved: a key may lead elsewhere")
 }
 
 /// Whether a member of this name is among the candidates.

@@ -87,6 +87,7 @@ fn text(random: &mut Random) -> String {
         let (pool, limits) = (random.below(POOLS), limits(random));
         let mut policies: Vec<String> = (0..POLICIES).map(|it| format!("r{it}")).collect();
         policies.retain(|_| random.percent(60));
+        policies.insert(random.below(policies.len() + 1), "over".into());
         let persistence = match random.below(3) {
             0 => String::new(),
             _ => format!(", persistence: p{}", random.below(PERSISTENCES.len())),
@@ -108,6 +109,7 @@ fn text(random: &mut Random) -> String {
         pool(number, random, &mut text);
     }
     text.push_str("policies:\n  last: { rules: [ { when: 'request.path == \"/a\"', then: [ { set_header: { X-Inner: \"yes\" } } ] }, { then: [ { pool: q1 } ] } ] }\n");
+    text.push_str("  over: { rules: [ { when: 'request.path == \"/cart\" && request.host == \"other.example\"', then: [ { virtual_server: inner } ] } ] }\n");
     for number in 0..POLICIES {
         let strategy = ["first_match", "all_match"][random.below(2)];
         let _ = writeln!(text, "  r{number}:\n    strategy: {strategy}\n    rules:");
