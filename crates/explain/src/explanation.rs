@@ -126,6 +126,8 @@ pub struct LimitTold {
     pub room: u64,
     /// How many there may be at once.
     pub max: u64,
+    /// Whether they are counted by time: what passed may pass again later.
+    pub is_rate: bool,
     /// Whether the request is above it.
     pub is_exceeded: bool,
 }

@@ -100,11 +100,11 @@ fn per_key(
 
 fn at_a_time(name: &str, key: Option<String>, taken: u64, max: u64) -> LimitTold {
     let room = max.saturating_sub(taken);
-    LimitTold { name: name.into(), key, room, max, is_exceeded: room == 0 }
+    LimitTold { name: name.into(), key, room, max, is_rate: false, is_exceeded: room == 0 }
 }
 
 /// `delays`: a request above the limit waits, so that it is not above it.
 fn rated(name: &str, key: Option<String>, room: u64, max: u64, delays: bool) -> LimitTold {
     let is_exceeded = room == 0 && !delays;
-    LimitTold { name: name.into(), key, room, max, is_exceeded }
+    LimitTold { name: name.into(), key, room, max, is_rate: true, is_exceeded }
 }

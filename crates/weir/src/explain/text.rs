@@ -146,7 +146,11 @@ fn limits(story: &mut Story, limits: &[LimitTold]) {
         let title = if index == 0 { "limits" } else { "" };
         let key = limit.key.as_ref().map_or(String::new(), |key| format!(" of {key}"));
         let (room, max) = (grouped(limit.room), grouped(limit.max));
-        let text = format!("{}{key}: room for {room} of {max}", limit.name);
+        let name = &limit.name;
+        let text = match limit.is_rate {
+            true => format!("{name}{key}: {room} more may come at once, of a burst of {max}"),
+            false => format!("{name}{key}: room for {room} of {max}"),
+        };
         let mark = if limit.is_exceeded { Mark::No } else { Mark::Yes };
         story.marked_in(title, mark, &text);
     }
@@ -388,7 +392,7 @@ policies:
 GET http://127.0.0.1:8080/old/a?b  (HTTP/1.1, from 192.0.2.7)
 listener     shop at 127.0.0.1:8080: it listens on port 8080
 client       192.0.2.7, by the connection
-limits       ✓ requests: room for 100 of 100
+limits       ✓ requests: 10 more may come at once, of a burst of 10
 policy       switching (first_match)
              ✗ images           weir.yaml:10:9       request.path.endsWith(\".png\")
                  request.path = \"/old/a\"
