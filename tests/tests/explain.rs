@@ -21,7 +21,7 @@ policies:
       - { name: old, when: 'request.path.startsWith(\"/old/\")', then: [ { rewrite_path: { regex: \"^/old/(.*)\", to: \"/new/$1\" } } ] }
       - { name: gone, when: 'request.path == \"/gone\"', then: [ { respond: { status: 410, body: gone } } ] }
       - { name: moved, when: 'request.host == \"old.example\"', then: [ { redirect: { to: \"https://new.example/\", status: 301 } } ] }
-      - { name: inner, when: 'request.path == \"/inner\"', then: [ { set_header: { X-From: main } }, { virtual_server: inner } ] }
+      - { name: inner, when: 'request.path == \"/inner\"', then: [ { set_header: { X-From: main } }, { waf: \"off\" }, { virtual_server: inner } ] }
       - { name: marked, when: '\"x-user\" in request.headers', then: [ { set_header: { X-Marked: \"${request.headers['x-user']}\" } } ] }
   last:
     rules:
@@ -49,7 +49,8 @@ fn logged(proxy: &mut Proxy, count: usize) -> Value {
     weir_tests::eventually("the access log has its line", weir_tests::STEP_TIMEOUT, || {
         let output = proxy.process().output();
         let json = output.lines().filter_map(|line| serde_json::from_str(line).ok());
-        let lines: Vec<Value> = json.filter(|line: &Value| line["status"].is_u64()).collect();
+        let lines: Vec<Value> =
+            json.filter(|line: &Value| line["termination"].is_string()).collect();
         last = lines.last().cloned().unwrap_or_default();
         lines.len() == count
     });
@@ -103,7 +104,7 @@ fn a_running_weir_says_what_it_does() {
         .virtual_server("policies: [ switching ]")
         .virtual_server("persistence: stay")
         .virtual_server("waf: { mode: block }")
-        .also_virtual_server("inner: { pool: members, policies: [ last ] }")
+        .also_virtual_server("inner: { pool: members, policies: [ last ], waf: { mode: block } }")
         .also_pool(&format!("api: {{ members: [ {three}, {four} ] }}"))
         .top(TOP)
         .access_log()
@@ -142,7 +143,8 @@ fn it_is_told_to_people_without_secrets() {
     let member = Member::echo();
     let setup = Setup::new(&[member.address()])
         .virtual_server("policies: [ switching ]")
-        .also_virtual_server("inner: { pool: members, policies: [ last ] }")
+        .virtual_server("waf: { mode: detect }")
+        .also_virtual_server("inner: { pool: members, policies: [ last ], waf: { mode: block } }")
         .also_pool("api: { members: [ 127.0.0.1:9 ] }")
         .top(TOP)
         .admin_socket();

@@ -9,7 +9,7 @@
 //! | `POST /pools/POOL/members/ADDRESS` | sets the member's state; over a unix socket only |
 //! | `POST /reload`, `/reloads/NUMBER` | reloads the file; over a unix socket only |
 //! | `/l4/flows`, `POST /l4/flows/end` | flows of the packet path, see `admin/flows.rs` |
-//! | `POST /v1/explain` | why a request would go where it goes, see `admin/explain.rs` |
+//! | `POST /v1/explain` | why a request would go where it goes; over a unix socket only, see `admin/explain.rs` |
 //!
 //! **Architecture invariant:** no data port reaches it. Over TCP it is read-only, and only for weir's own host names
 //! (`admin/host.rs`). A unix socket belongs to weir's user alone (0600): everyone who may open it may change the state of

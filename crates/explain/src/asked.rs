@@ -8,7 +8,7 @@ use weir_http::message::{RequestHead, Scheme, Version};
 use weir_http::path::TargetForm;
 
 /// Bytes of a request's body that is explained.
-pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+pub const BODY_BYTES_MAX: usize = 128 * 1024;
 
 /// The client's port, which nobody names.
 const CLIENT_PORT: u16 = 40_000;

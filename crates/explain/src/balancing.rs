@@ -31,16 +31,15 @@ pub fn of(live: &LiveTable, pool: &str, preference: Preference, now: Clock) -> O
     let eligible = asked_as(live, index, 0).eligible(now);
     let given = given(live, index, preference, now);
     let member = certain(&settings, preference, &eligible, &given);
-    let is_any = |index: u32| {
-        member.is_none() && is_anybody(&settings, preference, &given) && {
-            let live = &live.pools[live_index(live, pool)].members[index as usize];
-            let limit = settings.members[index as usize].connections_max;
-            limit.is_none_or(|limit| live.occupancy.load(Relaxed) < limit)
-        }
+    let is_any = member.is_none() && is_anybody(&settings, preference, &given);
+    let has_room = |member: u32, live: &LiveMember| {
+        let limit = settings.members[member as usize].connections_max;
+        limit.is_none_or(|limit| live.occupancy.load(Relaxed) < limit)
     };
     let candidates = (0..).zip(&live.pools[index].members).map(|(member, live)| {
         let is_eligible = eligible.contains(&member);
-        let is_possible = given.contains(&Some(member)) || is_eligible && is_any(member);
+        let is_drawn = is_any && is_eligible && has_room(member, live);
+        let is_possible = is_drawn || given.contains(&Some(member));
         candidate(&settings, member, live, (is_eligible, is_possible), now)
     });
     let mut candidates: Vec<Candidate> = candidates.collect();
@@ -71,10 +70,6 @@ pub fn of(live: &LiveTable, pool: &str, preference: Preference, now: Clock) -> O
             retries: settings.retries.max,
         },
     })
-}
-
-fn live_index(live: &LiveTable, pool: &str) -> usize {
-    live.snapshot.pools.iter().position(|it| *it.name == *pool).unwrap_or_default()
 }
 
 /// The pool as a worker with this seed sees it, with a state of its own.

@@ -2,6 +2,7 @@
 //!
 //! What was followed is what the decision says. Conditions are evaluated once more, by the same evaluator, with the same facts.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use weir_config::snapshot::{RulePlace, Snapshot};
@@ -48,11 +49,13 @@ pub fn for_response(
     telling: &Telling<'_>,
 ) -> Vec<PolicyTold> {
     let mut told = Vec::new();
+    let places = Places::of(policies, telling.snapshot);
     for policy in policies {
         for rules in &policy.response {
             let of_rules = rules.all().iter().filter(|rule| !rule.actions.is_empty());
-            let of_rules: Vec<RuleTold> =
-                of_rules.map(|rule| response_rule(rule, policy, evaluation, telling)).collect();
+            let of_rules: Vec<RuleTold> = of_rules
+                .map(|rule| response_rule(rule, places.of_rule(rule, policy), evaluation, telling))
+                .collect();
             if !of_rules.is_empty() {
                 told.push(of_policy(policy, rules, of_rules));
             }
@@ -66,7 +69,7 @@ pub fn for_connection(policies: &[Arc<Policy>], telling: &Telling<'_>) -> Vec<Po
     let of = |policy: &Arc<Policy>| {
         let rules = policy.request.all().iter().map(|rule| {
             let is_followed = rule.id.is_some_and(|id| telling.followed.contains(&id));
-            let place = place(rule, policy, telling);
+            let place = place(rule, telling);
             RuleTold {
                 name: rule.name.to_string(),
                 place: place.map(ToString::to_string).unwrap_or_default(),
@@ -111,7 +114,7 @@ fn request_rule(
     if is_followed && authenticates {
         evaluation.set_user(user);
     }
-    let place = rule.id.and_then(|id| telling.snapshot.rule_places.get(id as usize));
+    let place = place(rule, telling);
     RuleTold {
         name: rule.name.to_string(),
         place: place.map(ToString::to_string).unwrap_or_default(),
@@ -125,7 +128,7 @@ fn request_rule(
 
 fn response_rule(
     rule: &Rule,
-    policy: &Policy,
+    place: Option<&RulePlace>,
     evaluation: &mut Evaluation<'_>,
     telling: &Telling<'_>,
 ) -> RuleTold {
@@ -139,7 +142,6 @@ fn response_rule(
         Some(true) => RuleVerdict::WithResponse,
         Some(false) => RuleVerdict::False,
     };
-    let place = place(rule, policy, telling);
     RuleTold {
         name: rule.name.to_string(),
         place: place.map(ToString::to_string).unwrap_or_default(),
@@ -155,16 +157,32 @@ fn response_rule(
     }
 }
 
-/// Where a rule stands. The second part of one that was counted with the request has no number of its own.
-fn place<'a>(rule: &Rule, policy: &Policy, telling: &Telling<'a>) -> Option<&'a RulePlace> {
-    let of_name = || {
-        let named = |name: &weir_config::snapshot::RuleName| {
-            name.policy == policy.name && name.rule == rule.name
+fn place<'a>(rule: &Rule, telling: &Telling<'a>) -> Option<&'a RulePlace> {
+    telling.snapshot.rule_places.get(rule.id? as usize)
+}
+
+/// Where rules stand. The second part of one that was counted with the request has no number: it is found by name.
+struct Places<'a> {
+    snapshot: &'a Snapshot,
+    by_name: HashMap<(&'a str, &'a str), usize>,
+}
+
+impl<'a> Places<'a> {
+    fn of(policies: &[Arc<Policy>], snapshot: &'a Snapshot) -> Self {
+        let mut rules = policies.iter().flat_map(|it| &it.response).flat_map(Rules::all);
+        let names = snapshot.rules.iter().zip(0..);
+        let by_name = match rules.any(|rule| rule.id.is_none()) {
+            true => names.map(|(name, index)| ((&*name.policy, &*name.rule), index)).collect(),
+            false => HashMap::new(),
         };
-        telling.snapshot.rules.iter().position(named)
-    };
-    let index = rule.id.map(|id| id as usize).or_else(of_name)?;
-    telling.snapshot.rule_places.get(index)
+        Self { snapshot, by_name }
+    }
+
+    fn of_rule(&self, rule: &Rule, policy: &Policy) -> Option<&'a RulePlace> {
+        let named = || self.by_name.get(&(&*policy.name, &*rule.name)).copied();
+        let index = rule.id.map(|id| id as usize).or_else(named)?;
+        self.snapshot.rule_places.get(index)
+    }
 }
 
 /// A condition as the file has it.

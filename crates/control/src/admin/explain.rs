@@ -1,12 +1,13 @@
 //! `POST /v1/explain`: why a request would go where it goes, by the state of this moment.
 //!
 //! The body says which request, as JSON: see [`weir_explain::Asked`]. The answer is a [`weir_explain::Explanation`]. Nothing
-//! changes, and secrets of the request are masked. One is explained at a time: the next waits.
+//! changes, and secrets of the request are masked. It is answered over a unix socket only: it shows the conditions of rules, and
+//! whether a password is right. One is explained at a time: the next waits.
 //!
 //! | status | reason |
 //! |---|---|
 //! | 400 | the body is invalid, or it is not clear which request is meant |
-//! | 403 | from a web page |
+//! | 403 | over TCP, or from a web page |
 //! | 413 | the body is above [`BODY_SIZE_MAX`] |
 //! | 415 | the body is not `application/json` |
 
@@ -38,12 +39,12 @@ pub(super) fn routes() -> Router<Context> {
 
 async fn explain(
     State(Context { observed, .. }): State<Context>,
+    Extension(peer): Extension<Peer>,
     Extension(one_at_a_time): Extension<Arc<Semaphore>>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    // It changes nothing: it is answered over TCP, too.
-    if let Err(problem) = may_change(Peer::Local(None), &headers) {
+    if let Err(problem) = may_change(peer, &headers) {
         return problem.into_response();
     }
     let asked = match read(body).await {

@@ -23,7 +23,7 @@ const COMMAND: &str = "weir explain";
 /// each rule with its place in the file and the values that it reads, persistence, the web application firewall, the members
 /// and what the member would get. Secrets are masked.
 ///
-/// With --config, a configuration file decides instead, as if all members were up.
+/// Needs the unix socket of the admin listener. With --config, a configuration file decides instead, as if all members were up.
 ///
 /// Exit status: 0 explained, whatever becomes of the request; 1 refused; 2 wrong usage; 3 weir cannot be reached.
 #[derive(Debug, Args)]
