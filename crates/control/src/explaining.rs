@@ -44,7 +44,7 @@ pub fn by_configuration(config: &Config, asked: &Asked) -> Result<Explanation, U
         used.map(|(name, addresses)| stand_in_told(name, addresses)).collect();
     explanation.remarks.extend(remarks);
     if has_own_cookies(&snapshot, &explanation) {
-        let remark = "cookies of a running weir are not known here: only that explains them";
+        let remark = "persistence cookies count as unknown: only a running weir has the key";
         explanation.remarks.push(remark.into());
     }
     Ok(explanation)
@@ -101,6 +101,8 @@ mod tests {
         assert_eq!(balancing.candidates[0].name.as_deref(), Some("app.example"));
         assert_eq!(balancing.candidates[0].state, "up");
         let has = |text: &str| it.remarks.iter().any(|remark| remark.contains(text));
-        assert!(has("198.18.0.1 stands for app.example") && has("cookies of a running weir"));
+        assert!(
+            has("198.18.0.1 stands for app.example") && has("persistence cookies count as unknown")
+        );
     }
 }

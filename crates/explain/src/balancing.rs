@@ -183,7 +183,7 @@ fn because(
         (_, None) => match settings.balance {
             Balance::Method(Method::RandomTwo) => "two are drawn, the less loaded gets it".into(),
             Balance::Method(Method::LeastConnections | Method::LeastResponseTime) => {
-                format!("{} finds several alike, which take turns", method(settings))
+                "several are loaded alike, and take turns".into()
             }
             _ => "members take turns, by each worker for itself".into(),
         },

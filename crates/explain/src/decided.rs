@@ -50,9 +50,9 @@ fn client(decided: &Decided<'_, '_>) -> (Option<String>, String) {
     let client = decided.facts.client;
     let arrival = decided.arrival;
     let from = match arrival.entry() {
-        Some(entry) => format!("as `{}` has found it", entry.server.live.name),
+        Some(entry) => format!("virtual server {}", entry.server.live.name),
         None if client == arrival.peer() => "the connection".into(),
-        None => format!("{} of a trusted proxy", arrival.client_address().header),
+        None => format!("a trusted proxy, by {}", arrival.client_address().header),
     };
     (client.map(|client| client.ip().to_string()), from)
 }

@@ -114,7 +114,7 @@ fn narrow(
             true => format!("`{}` has no TLS: ask by http://", server.name),
             false => format!("`{}` has TLS: ask by https://", server.name),
         }),
-        [] => Err("no virtual server gets such requests: name one by --virtual-server".into()),
+        [] => Err(none_for(url)),
         several => {
             let names: Vec<&str> =
                 several.iter().take(NAMES_MAX).map(|(_, server)| &*server.name).collect();
@@ -125,6 +125,14 @@ fn narrow(
             ))
         }
     }
+}
+
+fn none_for(url: &Url) -> String {
+    let port = url.port_or_default();
+    let tls = if url.scheme == Scheme::Https { "with" } else { "without" };
+    format!(
+        "no virtual server {tls} TLS takes requests on port {port}: name one by --virtual-server"
+    )
 }
 
 fn none_there(snapshot: &Snapshot, place: &str) -> String {
@@ -211,7 +219,7 @@ mod tests {
         refused("http://127.0.0.3:8080/", None, "nothing listens on 127.0.0.3:8080");
         refused("http://shop/", Some("aa"), "there is no virtual server `aa`");
         refused("http://shop/", Some("t"), "of type tcp");
-        refused("http://shop:90/", None, "no virtual server gets such requests");
+        refused("http://shop:90/", None, "without TLS takes requests on port 90");
         refused("https://shop:81/", None, "has no TLS");
     }
 

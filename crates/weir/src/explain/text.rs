@@ -19,9 +19,8 @@ const WAF_RULES_MAX: usize = 10;
 /// Columns of a paragraph's title.
 const TITLE_COLUMNS: usize = 13;
 
-/// Columns of a rule's name, and of its place, where those are not longer.
-const NAME_COLUMNS: usize = 16;
-const PLACE_COLUMNS: usize = 20;
+/// Columns of the names of rules, and of their places, at most.
+const COLUMNS_MAX: usize = 48;
 
 /// How a mark looks.
 #[derive(Clone, Copy)]
@@ -126,7 +125,7 @@ pub fn render(explanation: &Explanation, paint: Paint) -> String {
 
 fn considered(story: &mut Story, considered: &Considered) {
     let client = considered.client.as_deref().unwrap_or("unknown");
-    story.line("client", &format!("{client}, by {}", considered.client_from));
+    story.line("client", &format!("{client} (from {})", considered.client_from));
     limits(story, &considered.limits);
     considered.policies.iter().for_each(|policy| self::policy(story, policy));
     for rewrite in &considered.rewrites {
@@ -159,28 +158,29 @@ fn limits(story: &mut Story, limits: &[LimitTold]) {
 fn policy(story: &mut Story, policy: &PolicyTold) {
     story.line("policy", &format!("{} ({})", policy.name, policy.strategy));
     let is_silent =
-        |rule: &RuleTold| matches!(rule.verdict, RuleVerdict::False | RuleVerdict::NotReached);
-    let silent = policy.rules.iter().filter(|rule| is_silent(rule)).count();
-    let mut shown = 0;
+        |rule: &&RuleTold| matches!(rule.verdict, RuleVerdict::False | RuleVerdict::NotReached);
+    let (mut shown, mut left_out) = (Vec::new(), 0);
     for rule in &policy.rules {
-        if is_silent(rule) {
-            shown += 1;
-            if shown > FALSE_RULES_MAX {
-                continue;
-            }
+        let silent = shown.iter().filter(|rule: &&&RuleTold| is_silent(rule)).count();
+        if is_silent(&rule) && silent == FALSE_RULES_MAX {
+            left_out += 1;
+        } else {
+            shown.push(rule);
         }
-        self::rule(story, rule);
     }
-    if silent > FALSE_RULES_MAX {
-        let more = counted((silent - FALSE_RULES_MAX) as u64, "rule");
-        story.marked(
-            Mark::Neutral,
-            &format!("{more} more that are not followed (--json lists them)"),
-        );
+    let columns = |of: fn(&RuleTold) -> &str| {
+        let widths = shown.iter().map(|rule| of(rule).chars().count());
+        widths.max().unwrap_or_default().min(COLUMNS_MAX)
+    };
+    let columns = (columns(|rule| &rule.name), columns(|rule| &rule.place));
+    shown.iter().for_each(|rule| self::rule(story, rule, columns));
+    if left_out > 0 {
+        let more = counted(left_out, "further rule");
+        story.marked(Mark::Neutral, &format!("{more} not followed (--json lists all)"));
     }
 }
 
-fn rule(story: &mut Story, rule: &RuleTold) {
+fn rule(story: &mut Story, rule: &RuleTold, (name_columns, place_columns): (usize, usize)) {
     let (mark, remark) = match rule.verdict {
         RuleVerdict::Followed => (Mark::Yes, ""),
         RuleVerdict::WithResponse => (Mark::Yes, "  (with the response)"),
@@ -190,8 +190,7 @@ fn rule(story: &mut Story, rule: &RuleTold) {
     };
     let when = rule.when.as_deref().unwrap_or("always");
     let (name, place) = (&rule.name, &rule.place);
-    let head = format!("{name:NAME_COLUMNS$} {place:PLACE_COLUMNS$} {when}{remark}");
-    story.marked(mark, &head);
+    story.marked(mark, &format!("{name:name_columns$}  {place:place_columns$}  {when}{remark}"));
     let is_of_use = !matches!(rule.verdict, RuleVerdict::NotReached | RuleVerdict::AwaitsResponse);
     if is_of_use && !rule.values.is_empty() {
         let values: Vec<String> = rule.values.iter().map(value).collect();
@@ -391,15 +390,15 @@ policies:
         let expected = "\
 GET http://127.0.0.1:8080/old/a?b  (HTTP/1.1, from 192.0.2.7)
 listener     shop at 127.0.0.1:8080: it listens on port 8080
-client       192.0.2.7, by the connection
+client       192.0.2.7 (from the connection)
 limits       ✓ requests: 10 more may come at once, of a burst of 10
 policy       switching (first_match)
-             ✗ images           weir.yaml:10:9       request.path.endsWith(\".png\")
+             ✗ images  weir.yaml:10:9  request.path.endsWith(\".png\")
                  request.path = \"/old/a\"
-             ✓ old              weir.yaml:11:9       request.path.startsWith(\"/old/\")
+             ✓ old     weir.yaml:11:9  request.path.startsWith(\"/old/\")
                  request.path = \"/old/a\"
                  → rewrite_path: by a regular expression
-             · rest             weir.yaml:12:9       always  (true, but not reached)
+             · rest    weir.yaml:12:9  always  (true, but not reached)
 rewritten    path  /old/a  →  /new/a
 persistence  c (cookie): the client is new; the response sets the cookie WEIR
 decision     goes to pool web: the pool of the virtual server
