@@ -68,7 +68,7 @@ fn rewrites(decided: &Decided<'_, '_>, masks: &Masks) -> Vec<Rewrite> {
     let told = |(part, before, after): (&str, &[u8], Option<&[u8]>)| {
         let after = after.filter(|after| *after != before)?;
         let text = |text: &[u8]| match part {
-            "query" => masks.target(&[b"?", text].concat()).split_off(1),
+            "query" => masks.target(&[b"?", text].concat()).trim_start_matches('?').to_owned(),
             _ => masks.target(text),
         };
         Some(Rewrite { part: part.into(), before: text(before), after: text(after) })

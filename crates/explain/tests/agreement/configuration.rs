@@ -132,12 +132,13 @@ fn pool(number: usize, random: &mut Random, text: &mut String) {
     ];
     let balance = balance[random.below(balance.len())];
     let mut members = Vec::new();
+    let is_narrow = random.percent(40);
     for member in 0..1 + random.below(4) {
         let mut keys = format!("address: \"10.0.{number}.{member}:80\"");
         if random.percent(30) {
             let _ = write!(keys, ", weight: {}", 1 + random.below(3));
         }
-        if random.percent(20) {
+        if is_narrow || random.percent(10) {
             let _ = write!(keys, ", connections_max: {}", 1 + random.below(2));
         }
         if random.percent(15) {
@@ -145,7 +146,11 @@ fn pool(number: usize, random: &mut Random, text: &mut String) {
         }
         members.push(format!("{{ {keys} }}"));
     }
-    let queue = if random.percent(30) { ", queue: { length_max: 2, timeout: 1s }" } else { "" };
+    let queue = if is_narrow && random.percent(70) {
+        ", queue: { length_max: 2, timeout: 1s }"
+    } else {
+        ""
+    };
     // Each stands in for none before it: no circle.
     let fallback = match number + 1 < POOLS && random.percent(30) {
         true => format!(", fallback: q{}", number + 1),
@@ -162,9 +167,9 @@ fn pool(number: usize, random: &mut Random, text: &mut String) {
 fn limits(random: &mut Random) -> String {
     let per_key = "per_key: [ { key: \"${request.headers['x-user']}\", requests_per_second: 2, burst: 2, entries_max: 16 } ]";
     match random.below(5) {
-        0 => ", limits: { requests_per_second: 4, burst: 4 }".into(),
+        0 => ", limits: { requests_per_second: 1, burst: 2 }".into(),
         1 => format!(", limits: {{ {per_key} }}"),
-        2 => ", limits: { requests: 6 }".into(),
+        2 => ", limits: { requests: 2 }".into(),
         _ => String::new(),
     }
 }
@@ -194,19 +199,19 @@ fn condition(random: &mut Random) -> String {
 
 fn actions(random: &mut Random) -> String {
     let pool = random.below(POOLS);
-    match random.below(14) {
-        0 | 1 => format!("{{ pool: q{pool} }}"),
-        2 => "{ rewrite_path: { regex: \"^/old/(.*)\", to: \"/new/$1\" } }".into(),
-        3 => "{ set_header: { X-User-Copy: \"${request.headers['x-user']}\" } }".into(),
-        4 => "{ redirect: { to: \"https://new.example${request.target}\", status: 301 } }".into(),
-        5 => "{ respond: { status: 410, body: \"gone\" } }".into(),
-        6 => "{ set_response_header: { X-Seen: \"yes\" } }".into(),
-        7 => format!("{{ persistence: p{} }}", random.below(PERSISTENCES.len())),
-        8 => "{ persistence: \"off\" }".into(),
-        9 => "{ rate_limit: { key: \"${request.path}\", requests_per_second: 2, burst: 2, entries_max: 16 } }".into(),
-        10 => "{ virtual_server: inner }".into(),
-        11 => ["close", "reset"][random.below(2)].into(),
-        12 => format!("{{ pool: {{ q{pool}: 1, q{}: 2 }} }}", (pool + 1) % POOLS),
+    match random.below(24) {
+        0..=6 => format!("{{ pool: q{pool} }}"),
+        7 => "{ rewrite_path: { regex: \"^/old/(.*)\", to: \"/new/$1\" } }".into(),
+        8 => "{ set_header: { X-User-Copy: \"${request.headers['x-user']}\" } }".into(),
+        9 => "{ redirect: { to: \"https://new.example${request.target}\", status: 301 } }".into(),
+        10 => "{ respond: { status: 410, body: \"gone\" } }".into(),
+        11 => "{ set_response_header: { X-Seen: \"yes\" } }".into(),
+        12 => format!("{{ persistence: p{} }}", random.below(PERSISTENCES.len())),
+        13 => "{ persistence: \"off\" }".into(),
+        14 => "{ rate_limit: { key: \"${request.path}\", requests_per_second: 2, burst: 2, entries_max: 16 } }".into(),
+        15 => "{ virtual_server: inner }".into(),
+        16 => ["close", "reset"][random.below(2)].into(),
+        17 => format!("{{ pool: {{ q{pool}: 1, q{}: 2 }} }}", (pool + 1) % POOLS),
         _ => "{ rewrite_query: \"x=${request.method}\" }, { add_header: { X-Seen: again } }".into(),
     }
 }

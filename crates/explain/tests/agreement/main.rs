@@ -43,11 +43,22 @@ fn explanations_agree_with_what_happens() {
         run(seed, &mut tally);
     }
     eprintln!("{tally:?}");
-    let Tally {
-        requests, certain, uncertain, answered, blocked, followed, kept, handed_over, ..
-    } = tally;
+    let Tally { requests, certain, uncertain, answered, limited, blocked, followed, .. } = tally;
+    let (kept, handed_over, queued, closed) =
+        (tally.kept, tally.handed_over, tally.queued, tally.closed);
     // The cases are of all kinds.
-    let kinds = [certain, uncertain, answered, blocked, followed, kept, handed_over];
+    let kinds = [
+        certain,
+        uncertain,
+        answered,
+        limited,
+        blocked,
+        followed,
+        kept,
+        handed_over,
+        queued,
+        closed,
+    ];
     assert!(kinds.iter().all(|count| *count * 200 > requests), "{kinds:?} of {requests}");
 }
 
@@ -58,6 +69,7 @@ struct Tally {
     certain: usize,
     uncertain: usize,
     answered: usize,
+    limited: usize,
     closed: usize,
     queued: usize,
     blocked: usize,
@@ -97,7 +109,7 @@ fn run(seed: u64, tally: &mut Tally) {
         }
         count(&explained, &really, tally);
         under_way.extend(exchange);
-        while under_way.len() > UNDER_WAY_MAX || !under_way.is_empty() && random.percent(60) {
+        while under_way.len() > UNDER_WAY_MAX || !under_way.is_empty() && random.percent(45) {
             under_way.swap_remove(random.below(under_way.len()));
         }
     }
@@ -180,6 +192,7 @@ fn count(explained: &Explanation, really: &Really, tally: &mut Tally) {
     match &explained.outcome {
         Outcome::Member { member: Some(_), .. } => tally.certain += 1,
         Outcome::Member { member: None, .. } => tally.uncertain += 1,
+        Outcome::Answer { status: 429, .. } => tally.limited += 1,
         Outcome::Answer { .. } => tally.answered += 1,
         Outcome::Closed { .. } => tally.closed += 1,
         Outcome::Queue { .. } => tally.queued += 1,
