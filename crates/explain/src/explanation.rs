@@ -216,7 +216,7 @@ pub struct PersistenceTold {
     pub name: String,
     /// The way to identify clients.
     pub kind: String,
-    /// `kept`, `new`, `by_key` or `by_rule`.
+    /// `kept`, `new`, `by_key`, `no_key` or `by_rule`.
     pub verdict: String,
     /// The member that its client is at.
     pub member: Option<String>,

@@ -31,7 +31,7 @@ pub fn of(decided: &Decided<'_, '_>, route: &Route) -> Option<PersistenceTold> {
     let verdict = match (route.preference, &persistence.kind) {
         (Preference::Member(_), _) => "kept",
         (Preference::Key(_), _) => "by_key",
-        (Preference::Any, kind) if kind.is_keyed() => "no key",
+        (Preference::Any, kind) if kind.is_keyed() => "no_key",
         (Preference::Any, _) => "new",
     };
     Some(PersistenceTold {

@@ -216,6 +216,7 @@ fn persistence(story: &mut Story, it: &PersistenceTold) {
         "by_rule" => format!("names the member{member}"),
         "by_key" => "a key of the request leads to a member".into(),
         "new" => "the client is new".into(),
+        "no_key" => "the request has no key".into(),
         other => other.to_owned(),
     };
     let remembers = it.remembers.as_ref().map_or(String::new(), |it| format!("; {it}"));
