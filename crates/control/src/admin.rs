@@ -50,6 +50,7 @@ mod ask;
 pub mod audit;
 mod changes;
 mod dashboard;
+mod explain;
 mod flows;
 mod gate;
 mod handover;

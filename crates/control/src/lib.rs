@@ -13,6 +13,7 @@
 pub mod admin;
 mod asking;
 pub mod events;
+pub mod explaining;
 mod key_log;
 pub mod log_writer;
 pub mod logs;

@@ -12,7 +12,7 @@ mod json;
 mod log_batch;
 mod owners;
 mod password_threads;
-mod redaction;
+pub mod redaction;
 pub mod reports;
 #[cfg(feature = "simulation")]
 pub mod simulation;

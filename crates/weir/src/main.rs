@@ -6,6 +6,7 @@ mod bench;
 mod check;
 mod completion;
 mod demo;
+mod explain;
 mod l4;
 mod man;
 mod member;
@@ -36,6 +37,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
                   weir run weir.yaml     # serve a configuration file\n  \
                   weir check weir.yaml   # report every mistake in a configuration file\n  \
                   weir status            # show state and problems of a running weir\n  \
+                  weir explain URL       # show why a request goes where it goes\n  \
                   weir demo              # demonstrate weir with its own members and traffic\n  \
                   weir bench run quick   # compare weir with HAProxy, nginx and Envoy on this machine\n  \
                   weir help check        # show the help of a subcommand"
@@ -51,6 +53,7 @@ enum Command {
     Run(run::Arguments),
     Check(check::Arguments),
     Status(status::Arguments),
+    Explain(explain::Arguments),
     Pool(pool::Arguments),
     Member(member::Arguments),
     Reload(reload::Arguments),
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Pool(arguments) => pool::run(&arguments),
         Command::Member(arguments) => member::run(&arguments),
         Command::Reload(arguments) => reload::run(&arguments),

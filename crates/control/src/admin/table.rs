@@ -1,7 +1,7 @@
 //! All routes.
 
 use super::route::Route;
-use super::{changes, flows, member_change, pools, process, reload, servers, upgrade};
+use super::{changes, explain, flows, member_change, pools, process, reload, servers, upgrade};
 
 /// All routes, in the order of the OpenAPI document.
 pub(super) fn routes() -> Vec<Route> {
@@ -13,6 +13,7 @@ pub(super) fn routes() -> Vec<Route> {
         reload::routes(),
         upgrade::routes(),
         changes::routes(),
+        explain::routes(),
         flows::routes(),
     ];
     parts.concat()

@@ -132,20 +132,11 @@ impl World {
         head: &RequestHead,
         input: &[u8],
     ) -> bool {
-        let Some(tls) = &server.tls else { return false };
-        let Some(passed) = self.clients.get(client).and_then(|client| client.tls.as_ref()) else {
-            return false;
-        };
-        // A reload lets other clients in.
-        if passed.is_of_others(&tls.lets_in) {
-            return true;
-        }
-        if !tls.acceptor.has_names() {
+        if server.tls.is_none() {
             return false;
         }
-        let host = String::from_utf8_lossy(head.host(input));
-        let host = host.trim_end_matches('.').to_ascii_lowercase();
-        !tls.acceptor.is_same(passed.facts().sni, &host)
+        let passed = self.clients.get(client).and_then(|client| client.tls.as_ref());
+        passed.is_some_and(|passed| server.is_misdirected(passed, head, input))
     }
 }
 

@@ -49,6 +49,17 @@ impl SourceTable {
         Some(SourceEntry::from_bits(found).member)
     }
 
+    /// As above, by key.
+    pub fn peek(&self, hash: u64, now_ms: u64) -> Option<u32> {
+        Some(SourceEntry::from_bits(self.table.find(hash, now_ms)?).member)
+    }
+
+    /// Another one with the same clients.
+    pub fn copied(&self, now_ms: u64) -> Self {
+        let Self { table, hash, prefix, timeout } = self;
+        Self { table: table.copied(now_ms), hash: *hash, prefix: *prefix, timeout: *timeout }
+    }
+
     /// As [`Self::find_bytes`], by key.
     pub fn find(&self, hash: u64, now_ms: u64) -> Option<u32> {
         let entry = SourceEntry::from_bits(self.table.find(hash, now_ms)?);
