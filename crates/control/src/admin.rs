@@ -37,6 +37,7 @@ use tokio_rustls::TlsAcceptor;
 use weir_config::snapshot::Address;
 
 use handover::Listener;
+pub(crate) use handover::OpenConnections;
 use peer::{NetworkPeer, Peer};
 use problem::Problem;
 use weir_dataplane::error_text::io_error_text;
@@ -110,6 +111,8 @@ pub struct Admin {
     socket_file: Option<(PathBuf, u64)>,
     /// Of the listener, for another process.
     duplicate: OwnedFd,
+    /// For connections: those that are open have one each.
+    permits: Arc<Semaphore>,
 }
 
 impl Admin {
@@ -149,6 +152,7 @@ impl Admin {
             context,
             permits: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
         };
+        let permits = Arc::clone(&service.permits);
         let duplicate = listener.duplicate()?;
         let (address, accepting, socket_file) = match listener {
             Listener::Tcp(listener) => {
@@ -171,7 +175,7 @@ impl Admin {
             }
         };
         let sampling = tokio::spawn(sampling::sample(sampled));
-        Ok(Self { address, accepting, sampling, socket_file, duplicate })
+        Ok(Self { address, accepting, sampling, socket_file, duplicate, permits })
     }
 
     /// The address that it listens on, with the real port if 0 was configured.

@@ -364,7 +364,10 @@ impl Supervisor {
         let mut alive = tokio::time::interval(ALIVE_POLL);
         loop {
             tokio::select! {
-                () = self.drained() => break,
+                () = self.drained() => {
+                    upgrading::answer_admins(&self).await;
+                    break;
+                }
                 _ = alive.tick() => self.manager.extend(),
                 () = self.manager.due() => service::look_for_stuck(&mut self),
                 _ = signals.reload.recv() => {

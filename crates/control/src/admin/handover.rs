@@ -5,11 +5,13 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
 use weir_config::snapshot::Address;
 
-use super::Admin;
+use super::{Admin, CONNECTIONS_MAX};
 use crate::events::Events;
 use crate::observed::Observed;
 
@@ -64,8 +66,25 @@ impl Admin {
         self.socket_file = None;
     }
 
-    /// Stops accepting, for another process does.
-    pub fn hand_over(mut self) {
+    /// Stops accepting, for another process does. Returns the connections that are open.
+    pub(crate) fn hand_over(mut self) -> OpenConnections {
         self.keep_file();
+        OpenConnections(Arc::clone(&self.permits))
+    }
+}
+
+/// Connections of an admin listener that is another process' now.
+#[derive(Debug)]
+pub(crate) struct OpenConnections(Arc<Semaphore>);
+
+/// The longest wait for answers that are under way. A client without a request gives way to the end of the process then.
+const ANSWERS_TIMEOUT: Duration = Duration::from_secs(1);
+
+impl OpenConnections {
+    /// Returns when all are closed, or have had their time.
+    pub(crate) async fn closed(&self) {
+        let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
+        // Whether they are closed or not: the process ends.
+        let _ = tokio::time::timeout(ANSWERS_TIMEOUT, self.0.acquire_many(all)).await;
     }
 }

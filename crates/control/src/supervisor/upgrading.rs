@@ -13,7 +13,7 @@ use weir_dataplane::inherited::Inherited;
 use weir_exchange::shared::live::LiveTable;
 
 use super::{Error, Supervisor};
-use crate::admin::Admin;
+use crate::admin::{Admin, OpenConnections};
 use crate::events::Events;
 use crate::observed::Observed;
 use crate::service_manager::ServiceManager;
@@ -42,6 +42,8 @@ pub(super) struct Upgrading {
     admins: Vec<(Address, OwnedFd)>,
     /// Another process serves.
     pub(super) has_handed_over: bool,
+    /// Connections to admin listeners that the other process has got.
+    admin_connections: Vec<OpenConnections>,
 }
 
 /// What this process gets from before it.
@@ -119,6 +121,7 @@ impl Upgrading {
             predecessor: heritage.predecessor,
             admins: heritage.sockets.admins,
             has_handed_over: false,
+            admin_connections: Vec::new(),
         }
     }
 
@@ -260,7 +263,8 @@ fn hand_over(supervisor: &mut Supervisor) -> bool {
     supervisor.observed.upgrades.succeed(successor.number, pid);
     let what = format_args!("was upgraded: process {pid} serves, and this one drains");
     supervisor.events.info("weir", what);
-    supervisor.admins.drain(..).for_each(|(_, admin)| admin.hand_over());
+    let admins = supervisor.admins.drain(..).map(|(_, admin)| admin.hand_over());
+    supervisor.upgrading.admin_connections = admins.collect();
     // Before the new process speaks itself.
     supervisor.manager.hand_over(pid);
     successor.release();
@@ -280,6 +284,13 @@ pub(super) fn drain_workers(supervisor: &mut Supervisor, timeout_ms: u64) {
         supervisor.data_plane.drain_beside(timeout_ms, idle_ms.min(timeout_ms / 2));
     } else {
         supervisor.data_plane.drain(timeout_ms);
+    }
+}
+
+/// Waits for answers to admin clients that have connected before another process took their listener; not for long.
+pub(super) async fn answer_admins(supervisor: &Supervisor) {
+    for connections in &supervisor.upgrading.admin_connections {
+        connections.closed().await;
     }
 }
 
