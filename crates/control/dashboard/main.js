@@ -7,6 +7,7 @@ import { mark } from "./parts.js";
 import { refresh, refreshOne, state } from "./state.js";
 import * as certificates from "./views/certificates.js";
 import * as configuration from "./views/configuration.js";
+import * as explain from "./views/explain.js";
 import * as map from "./views/map.js";
 import * as overview from "./views/overview.js";
 import * as policies from "./views/policies.js";
@@ -17,7 +18,7 @@ import * as servers from "./views/servers.js";
 const INTERVAL_MS = 2000;
 const HIDDEN_INTERVAL_MS = 20000;
 
-const VIEWS = { "": overview, servers, map, pools, policies, certificates, configuration };
+const VIEWS = { "": overview, servers, map, pools, policies, explain, certificates, configuration };
 const content = document.getElementById("content");
 const memories = new Map();
 let timer = null;

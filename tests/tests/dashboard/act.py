@@ -8,7 +8,7 @@ import sys
 from playwright.sync_api import sync_playwright
 
 BASE, CHROMIUM, TOKEN, MEMBER = sys.argv[1:]
-VIEWS = ["", "servers", "servers/main", "map", "pools", "pools/members", "policies", "certificates", "configuration"]
+VIEWS = ["", "servers", "servers/main", "map", "pools", "pools/members", "policies", "explain", "certificates", "configuration"]
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 seen = {"errors": [], "titles": [], "too_wide": [], "findings": []}
 

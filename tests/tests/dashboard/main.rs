@@ -55,7 +55,7 @@ fn each_view_is_seen_and_members_are_drained() {
         "errors": [],
         "titles": [
             "Overview", "Virtual servers", "Virtual server main up", "Map", "Pools", "Pool members up",
-            "Policies", "Certificates", "Configuration"
+            "Policies", "Explain a request", "Certificates", "Configuration"
         ],
         "too_wide": [],
         "findings": [],
