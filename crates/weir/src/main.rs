@@ -3,9 +3,12 @@
 
 mod admin;
 mod bench;
+mod change;
 mod check;
 mod completion;
 mod demo;
+mod diff;
+mod input;
 mod l4;
 mod man;
 mod member;
@@ -13,9 +16,12 @@ mod output;
 mod pool;
 mod reload;
 mod run;
+mod save;
 mod status;
 mod token;
 mod values;
+mod versions;
+mod vs;
 mod waf;
 
 use std::process::ExitCode;
@@ -35,6 +41,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
                   weir run weir.yaml     # serve a configuration file\n  \
                   weir check weir.yaml   # report every mistake in a configuration file\n  \
                   weir status            # show state and problems of a running weir\n  \
+                  weir set /pools/web/members/10.0.0.11:80/weight 5   # change it while it serves\n  \
+                  weir diff              # show such changes beside the files\n  \
                   weir demo              # demonstrate weir with its own members and traffic\n  \
                   weir bench run quick   # compare weir with HAProxy, nginx and Envoy on this machine\n  \
                   weir help check        # show the help of a subcommand"
@@ -50,8 +58,17 @@ enum Command {
     Run(run::Arguments),
     Check(check::Arguments),
     Status(status::Arguments),
+    Vs(vs::Arguments),
     Pool(pool::Arguments),
     Member(member::Arguments),
+    Set(change::set::Arguments),
+    Unset(change::unset::Arguments),
+    Apply(change::apply::Arguments),
+    Confirm(change::confirm::Arguments),
+    Rollback(change::rollback::Arguments),
+    Versions(versions::Arguments),
+    Diff(diff::Arguments),
+    Save(save::Arguments),
     Reload(reload::Arguments),
     Token(token::Arguments),
     L4(l4::Arguments),
@@ -69,8 +86,17 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
+        Command::Vs(arguments) => vs::run(&arguments),
         Command::Pool(arguments) => pool::run(&arguments),
         Command::Member(arguments) => member::run(&arguments),
+        Command::Set(arguments) => change::set::run(&arguments),
+        Command::Unset(arguments) => change::unset::run(&arguments),
+        Command::Apply(arguments) => change::apply::run(&arguments),
+        Command::Confirm(arguments) => change::confirm::run(&arguments),
+        Command::Rollback(arguments) => change::rollback::run(&arguments),
+        Command::Versions(arguments) => versions::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
+        Command::Save(arguments) => save::run(&arguments),
         Command::Reload(arguments) => reload::run(&arguments),
         Command::Token(arguments) => token::run(&arguments),
         Command::L4(arguments) => l4::run(&arguments),
