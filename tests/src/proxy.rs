@@ -454,6 +454,11 @@ impl Proxy {
         self.metric("weir_config_reloads_total", &[&format!("\"{result}\"")])
     }
 
+    /// The configuration file.
+    pub fn config_path(&self) -> PathBuf {
+        self.directory.path().join("weir.yaml")
+    }
+
     /// Writes any text as the configuration and sends SIGHUP; does not wait.
     ///
     /// The file is replaced in one step, so that no reload can see half of it.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::diagnostic::Severity;
+use crate::diagnostic::{Position, Severity};
 use crate::hints::{meant, nearest, place_of};
 use crate::places::PlaceNames;
 use crate::quote::clip;
@@ -91,6 +91,15 @@ impl Context {
     /// Another place, in words that fit behind "in": "line 3", "line 3 of pools.yaml". `here`: the place that is reported.
     pub fn place(&self, place: Span, here: Span) -> String {
         self.names.in_words(place, here.source)
+    }
+
+    /// The file of a place and the position in it; of a place in the overlay, its pointer.
+    pub fn source_of(&self, place: Span) -> (String, Option<Position>) {
+        let file = self.names.file(place.source);
+        match self.names.pointer(place) {
+            Some(pointer) => (format!("{file}:{pointer}"), None),
+            None => (file.to_owned(), place.position()),
+        }
     }
 
     pub fn error(&mut self, span: Span, message: impl Into<String>) {

@@ -20,6 +20,7 @@ mod service_probe;
 mod source;
 mod waf;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,6 +40,8 @@ use weir_http::path::TargetForm;
 use weir_tls::ClientConfig;
 use weir_tls::identity::Identity;
 use weir_tls::server::Offer;
+
+use crate::diagnostic::Position;
 
 pub use crate::secret::Secret;
 pub use admin::{AdminSettings, AdminTls, AdminUser, Role};
@@ -90,6 +93,8 @@ pub struct Snapshot {
     pub key_limits: Vec<Arc<KeyLimit>>,
     /// The names of rules, by their numbers.
     pub rules: Vec<RuleName>,
+    /// Where they stand, by the same numbers.
+    pub rule_places: Vec<RulePlace>,
     /// Token readers whose keys are fetched.
     pub fetched_keys: Vec<FetchedKeys>,
     /// At least one authentication needs passwords.
@@ -336,6 +341,27 @@ pub struct RuleName {
     pub policy: Arc<str>,
     /// Its name, or its number in the policy.
     pub rule: Arc<str>,
+}
+
+/// Where a rule stands in the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RulePlace {
+    /// The file, or the place in the overlay.
+    pub file: Arc<str>,
+    /// Line and column in the file; `None` in the overlay.
+    pub position: Option<Position>,
+    /// Its condition, as it is written; `None`: it has none.
+    pub when: Option<Arc<str>>,
+}
+
+impl fmt::Display for RulePlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.file)?;
+        match self.position {
+            Some(Position { line, column }) => write!(formatter, ":{line}:{column}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// `client_address:` of a virtual server.

@@ -641,3 +641,24 @@ fn time_zones_have_names() {
     );
     assert!(told("Europe")[0].ends_with("cannot be read as a file"), "{:?}", told("Europe"));
 }
+
+#[test]
+fn rules_know_where_they_stand() {
+    let text = "virtual_servers: { v: { listen: 127.0.0.1:80, pool: p, policies: [ a, b ] } }\n\
+        pools: { p: { members: [ 127.0.0.1:9001 ] } }\npolicies:\n  a:\n    rules:\n      \
+        - { name: one, when: 'request.path == \"/a\"', then: [ close ] }\n      - then: [ reset ]\n  \
+        b: { rules: [ { when: \"response.status == 404\", then: [ { set_response_header: { A: b } } ] } ] }\n";
+    let config = weir_config::parse("folder/weir.yaml", text).config.expect("a configuration");
+    let snapshot = config.snapshot(&weir_config::Resolutions::default());
+    let places = snapshot.rules.iter().zip(&snapshot.rule_places);
+    let told = places.map(|(name, place)| {
+        (format!("{}/{}", name.policy, name.rule), place.to_string(), place.when.as_deref())
+    });
+    let expected = [
+        ("a/one", "folder/weir.yaml:6:9", Some("request.path == \"/a\"")),
+        ("a/2", "folder/weir.yaml:7:9", None),
+        ("b/1", "folder/weir.yaml:8:17", Some("response.status == 404")),
+    ];
+    let expected = expected.map(|(name, place, when)| (name.to_owned(), place.to_owned(), when));
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}

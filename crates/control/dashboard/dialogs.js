@@ -10,8 +10,8 @@ export function confirm(title, text, action, isDanger) {
 }
 
 /** Asks for a text. Resolves to it, or to `null`. */
-export function prompt(title, text, label, action) {
-  const input = h("input", { id: "asked", name: "asked", type: "password", autocomplete: "off", required: true });
+export function prompt(title, text, label, action, properties = { type: "password" }) {
+  const input = h("input", { id: "asked", name: "asked", autocomplete: "off", required: true, ...properties });
   return ask(title, [h("p", null, text), h("label", { for: "asked" }, label), input], action, "main")
     .then((answer) => (answer === null ? null : input.value.trim()));
 }

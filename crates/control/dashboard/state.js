@@ -13,6 +13,8 @@ export const state = {
   policies: [],
   certificates: [],
   reloads: [],
+  versions: [],
+  diff: { items: [] },
   /** By virtual server, and of all of them under the empty name. */
   history: new Map(),
   problem: null,
@@ -30,7 +32,8 @@ export async function refresh(signal) {
 
 /** Reads what one view needs. */
 export async function refreshOne(name, signal) {
-  state[name] = name === "reloads" ? (await call(name, { signal })).items : await all(name, { signal });
+  if (name === "diff") state.diff = await call(name, { signal });
+  else state[name] = name === "reloads" ? (await call(name, { signal })).items : await all(name, { signal });
 }
 
 function sample(servers) {
@@ -83,7 +86,12 @@ export function levels(name, key) {
   return (state.history.get(name) ?? []).map((sample) => sample[key]);
 }
 
-/** Whether the user may change the state of members and reload. */
+/** Whether the user may change the state of members, reload, and return to an earlier version. */
 export function mayOperate() {
   return ["operate", "admin"].includes(state.whoami?.role);
+}
+
+/** Whether the user may change the configuration. */
+export function mayChange() {
+  return state.whoami?.role === "admin";
 }

@@ -17,6 +17,7 @@
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,6 +36,8 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use weir_config::snapshot::Address;
 
+use handover::Listener;
+pub(crate) use handover::OpenConnections;
 use peer::{NetworkPeer, Peer};
 use problem::Problem;
 use weir_dataplane::error_text::io_error_text;
@@ -48,8 +51,10 @@ mod ask;
 pub mod audit;
 mod changes;
 mod dashboard;
+mod explain;
 mod flows;
 mod gate;
+mod handover;
 mod host;
 mod login;
 mod member_change;
@@ -68,6 +73,7 @@ mod sources;
 mod table;
 mod tags;
 pub mod token;
+mod upgrade;
 
 /// Most simultaneous connections; further ones are closed at once, counted and reported.
 pub const CONNECTIONS_MAX: usize = 64;
@@ -103,12 +109,39 @@ pub struct Admin {
     sampling: JoinHandle<()>,
     /// The socket file to remove, and its inode, so that no other process' file is removed.
     socket_file: Option<(PathBuf, u64)>,
+    /// Of the listener, for another process.
+    duplicate: OwnedFd,
+    /// For connections: those that are open have one each.
+    permits: Arc<Semaphore>,
 }
 
 impl Admin {
     /// Binds the address and answers on it from now on. Must be called within a tokio runtime.
     pub async fn start(
         address: &Address,
+        observed: Arc<Observed>,
+        events: Events,
+    ) -> io::Result<Self> {
+        match address {
+            Address::Socket(socket) | Address::Udp(socket) => {
+                let listener = TcpListener::bind(socket).await?;
+                Self::serve(address, Listener::Tcp(listener), observed, events)
+            }
+            Address::Unix(path) => {
+                let (listener, inode) = bind_unix(path).await?;
+                Self::serve(
+                    address,
+                    Listener::Unix(listener, path.clone(), inode),
+                    observed,
+                    events,
+                )
+            }
+        }
+    }
+
+    fn serve(
+        asked: &Address,
+        listener: Listener,
         observed: Arc<Observed>,
         events: Events,
     ) -> io::Result<Self> {
@@ -119,34 +152,30 @@ impl Admin {
             context,
             permits: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
         };
-        match address {
-            Address::Socket(socket) | Address::Udp(socket) => {
-                let listener = TcpListener::bind(socket).await?;
-                let address = Address::Socket(listener.local_addr()?);
-                let is_loopback = socket.ip().is_loopback();
+        let permits = Arc::clone(&service.permits);
+        let duplicate = listener.duplicate()?;
+        let (address, accepting, socket_file) = match listener {
+            Listener::Tcp(listener) => {
+                let socket = listener.local_addr()?;
+                let (address, is_loopback) = (Address::Socket(socket), socket.ip().is_loopback());
                 let accepting = tokio::spawn(service.accept(async move || {
                     let (stream, address) = listener.accept().await?;
                     let peer = NetworkPeer { address, is_loopback, certificate: None };
                     Ok((stream, Peer::Network(peer)))
                 }));
-                let sampling = tokio::spawn(sampling::sample(sampled));
-                Ok(Self { address, accepting, sampling, socket_file: None })
+                (address, accepting, None)
             }
-            Address::Unix(path) => {
-                let (listener, inode) = bind_unix(path).await?;
+            Listener::Unix(listener, path, inode) => {
                 let accepting = tokio::spawn(service.accept(async move || {
                     let (stream, _) = listener.accept().await?;
                     let peer = Peer::of_socket(&stream);
                     Ok((stream, peer))
                 }));
-                Ok(Self {
-                    address: address.clone(),
-                    accepting,
-                    sampling: tokio::spawn(sampling::sample(sampled)),
-                    socket_file: Some((path.clone(), inode)),
-                })
+                (asked.clone(), accepting, Some((path, inode)))
             }
-        }
+        };
+        let sampling = tokio::spawn(sampling::sample(sampled));
+        Ok(Self { address, accepting, sampling, socket_file, duplicate, permits })
     }
 
     /// The address that it listens on, with the real port if 0 was configured.

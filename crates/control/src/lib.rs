@@ -13,6 +13,7 @@
 pub mod admin;
 mod asking;
 pub mod events;
+pub mod explaining;
 mod key_log;
 pub mod log_writer;
 pub mod logs;
@@ -30,10 +31,12 @@ mod problems;
 mod random;
 mod rates;
 pub mod reloads;
+mod service_manager;
 pub mod status;
 pub mod supervisor;
 #[cfg(test)]
 mod testing;
 mod time;
 pub mod token_keys;
+pub mod upgrade;
 mod wording;

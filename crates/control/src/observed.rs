@@ -16,6 +16,7 @@ use crate::overlay::changes::Changes;
 use crate::rates::Rates;
 use crate::reloads::Reloads;
 use crate::time::unix_ms;
+use crate::upgrade::reports::Upgrades;
 
 /// Everything that the admin listener shows. Reading it costs the data path nothing.
 #[derive(Debug)]
@@ -40,6 +41,8 @@ pub struct Observed {
     pub reloads: Reloads,
     /// Transactions, and the versions of the overlay.
     pub changes: Arc<Changes>,
+    /// Requested upgrades.
+    pub upgrades: Upgrades,
     /// Counters of the last seconds.
     pub rates: Rates,
     /// When the process started, in milliseconds since 1970.
@@ -105,6 +108,7 @@ impl Observed {
             token_keys,
             reloads,
             changes,
+            upgrades: Upgrades::default(),
             rates: Rates::default(),
             started_unix_ms: now,
             starting: AtomicBool::new(true),

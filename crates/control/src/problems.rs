@@ -9,6 +9,7 @@ use weir_exchange::shared::counters::WorkerTotals;
 use crate::observed::{Observed, Waiting, WorkerPanic};
 use crate::reloads::Failure;
 use crate::time::{monotonic_ms, rfc3339};
+use crate::upgrade::reports::State;
 use crate::wording::{Pools, Seconds};
 
 /// All current problems, the most important first.
@@ -32,6 +33,11 @@ pub fn problems(observed: &Observed) -> Vec<String> {
     }
     if !observed.reloads.last_succeeded.load(Relaxed) {
         problems.push(refused(observed));
+    }
+    if let Some(failed) = observed.upgrades.last().filter(|it| it.state == State::Failed) {
+        let reason = failed.reason.unwrap_or_default();
+        let time = failed.time;
+        problems.push(format!("the upgrade of {time} failed: {reason}; this process serves on"));
     }
     let lost = lines_lost(observed, &totals);
     if lost > 0 {

@@ -22,6 +22,7 @@ use crate::problems::problems;
 use crate::rates::{Counts, Rate, Rates, Way};
 use crate::reloads::Failure;
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
+use crate::upgrade::reports::Report;
 
 mod certificates;
 mod packets;
@@ -47,6 +48,8 @@ pub struct Status {
 #[schemars(rename = "Process")]
 pub(crate) struct ProcessStatus {
     version: &'static str,
+    /// The process id.
+    pid: u32,
     started: String,
     uptime_seconds: u64,
     /// Problems of the process as a whole, in sentences.
@@ -55,6 +58,8 @@ pub(crate) struct ProcessStatus {
     draining: bool,
     workers: usize,
     configuration: ConfigurationStatus,
+    /// The last upgrade: one that failed here, or the one by which this process came; `null` without one.
+    upgrade: Option<Report>,
     log: LogStatus,
     socket_failures: u64,
     admin_connections_turned_away: u64,
@@ -339,6 +344,7 @@ pub(crate) fn process(observed: &Observed) -> ProcessStatus {
     let reloads = &observed.reloads;
     ProcessStatus {
         version: env!("CARGO_PKG_VERSION"),
+        pid: std::process::id(),
         started: rfc3339(observed.started_unix_ms),
         uptime_seconds: now.saturating_sub(observed.started_unix_ms) / 1_000,
         problems: problems(observed),
@@ -354,6 +360,7 @@ pub(crate) fn process(observed: &Observed) -> ProcessStatus {
             last_reload_failure: reloads.last_failure(),
             waiting: observed.waiting().map(|waiting| WaitingStatus::of(&waiting, observed)),
         },
+        upgrade: observed.upgrades.last(),
         log: LogStatus {
             lines: observed.logs.access.lines_written.load(Relaxed),
             lines_dropped: workers.log_lines_dropped,

@@ -3,6 +3,7 @@
 //! | signal | effect |
 //! |---|---|
 //! | SIGHUP | the files are read again and activated, or refused as a whole; logs are reopened |
+//! | SIGUSR2 | another process takes the place of this one: an upgrade |
 //! | SIGTERM, SIGINT | no new connections; ends with the last transaction, at the latest after `drain_timeout` |
 //! | a second of these | ends at once |
 
@@ -16,6 +17,7 @@ use std::{fmt, io};
 use next::Next;
 use reading::Reading;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use upgrading::{Heritage, Upgrading};
 use weir_config::snapshot::{Address, Member, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Files, Severity, render_text};
 use weir_dataplane::error_text::io_error_text;
@@ -37,10 +39,15 @@ use crate::overlay::journal::JournalError;
 use crate::overlay::judge::{Configuration, check};
 use crate::own_keys::{self, OwnKeysError};
 use crate::packets::PacketPlane;
+use crate::service_manager::ServiceManager;
 use crate::token_keys::TokenKeys;
+use crate::upgrade::predecessor::Predecessor;
+use crate::upgrade::successor::Successor;
 
 mod next;
 mod reading;
+mod service;
+mod upgrading;
 mod worker_events;
 
 /// Events of workers that may wait to be reported.
@@ -90,6 +97,10 @@ pub enum Error {
     System(io::Error),
     /// The workers ended unexpectedly.
     WorkersEnded,
+    /// The process that this one was started to replace hands nothing over.
+    Handover(io::Error),
+    /// It did not say whether this one may serve.
+    NoWord,
 }
 
 impl fmt::Display for Error {
@@ -116,6 +127,13 @@ impl fmt::Display for Error {
             Self::DataPlane(error) => error.fmt(formatter),
             Self::System(error) => write!(formatter, "cannot start: {}", io_error_text(error)),
             Self::WorkersEnded => formatter.write_str("all workers have ended"),
+            Self::Handover(error) => {
+                let error = io_error_text(error);
+                write!(formatter, "cannot take over from the running weir: {error}")
+            }
+            Self::NoWord => {
+                formatter.write_str("the running weir did not say that this one may serve")
+            }
         }
     }
 }
@@ -124,6 +142,21 @@ impl std::error::Error for Error {}
 
 /// Serves the configuration file until a signal ends it. `key_log`: the file for the secrets of all TLS sessions.
 pub fn run(file: &Path, key_log: Option<&Path>, events: &Events) -> Result<(), Error> {
+    let heritage = Heritage::from_environment(events)?;
+    let waiting = heritage.failure_channel();
+    let result = run_with(file, key_log, events, heritage);
+    if let (Some(waiting), Err(error)) = (&waiting, &result) {
+        upgrading::tell_failure(waiting, error);
+    }
+    result
+}
+
+fn run_with(
+    file: &Path,
+    key_log: Option<&Path>,
+    events: &Events,
+    heritage: Heritage,
+) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -132,7 +165,8 @@ pub fn run(file: &Path, key_log: Option<&Path>, events: &Events) -> Result<(), E
         // First of all: a signal during the start must not kill the process half-way.
         let mut signals = Signals::new().map_err(Error::System)?;
         let key_log = key_log.map(|path| open_key_log(path, events)).transpose()?;
-        let start = Supervisor::prepare(file, NameServers::System, key_log, events.clone());
+        let start =
+            Supervisor::prepare(file, NameServers::System, key_log, (events.clone(), heritage));
         let supervisor = tokio::select! {
             prepared = start => prepared?,
             () = Signals::end(&mut signals.terminate, &mut signals.interrupt) => {
@@ -161,6 +195,7 @@ fn open_key_log(path: &Path, events: &Events) -> Result<KeyLog, Error> {
 /// The signals that are listened to.
 struct Signals {
     reload: Signal,
+    upgrade: Signal,
     terminate: Signal,
     interrupt: Signal,
 }
@@ -169,6 +204,7 @@ impl Signals {
     fn new() -> io::Result<Self> {
         Ok(Self {
             reload: signal(SignalKind::hangup())?,
+            upgrade: signal(SignalKind::user_defined2())?,
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         })
@@ -199,6 +235,8 @@ pub struct Supervisor {
     logs: Logs,
     observed: Arc<Observed>,
     key_log: Option<KeyLog>,
+    manager: ServiceManager,
+    upgrading: Upgrading,
     /// By the address in the file: port 0 stays port 0 there.
     admins: Vec<(Address, Admin)>,
     /// The configuration that becomes active after its first probes.
@@ -215,7 +253,8 @@ impl Supervisor {
         name_servers: NameServers,
         events: Events,
     ) -> Result<Self, Error> {
-        let mut supervisor = Self::prepare(file, name_servers, None, events).await?;
+        let mut supervisor =
+            Self::prepare(file, name_servers, None, (events, Heritage::default())).await?;
         supervisor.wait().await;
         Ok(supervisor)
     }
@@ -226,17 +265,19 @@ impl Supervisor {
         file: &Path,
         name_servers: NameServers,
         key_log: Option<KeyLog>,
-        events: Events,
+        (events, mut heritage): (Events, Heritage),
     ) -> Result<Self, Error> {
         let (configuration, changes) = first(file, &events).await?;
         let mut names = Names::new(name_servers, events.clone());
         names.follow(configuration.config.host_names()).await;
         let mut snapshot = configuration.config.snapshot(&names.resolutions());
         own_keys::provide(&mut snapshot).map_err(Error::OwnKeys)?;
+        heritage.provide_keys(&mut snapshot);
         if let Some(key_log) = &key_log {
             key_log.listen_to(&mut snapshot);
         }
         let mut packets = PacketPlane::new(events.clone());
+        heritage.have_packets_left(&snapshot).await;
         packets.settle(&mut snapshot);
         packets.accept();
         let workers = workers_of(&snapshot);
@@ -245,7 +286,8 @@ impl Supervisor {
         let (to_events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         let (log, waf_log) = (logs.access_sender(), logs.waf_sender());
-        let options = Options { workers, log, waf_log, events: to_events, policy_lines };
+        let inherited = heritage.give_to(&table);
+        let options = Options { workers, log, waf_log, events: to_events, inherited, policy_lines };
         let mut data_plane =
             DataPlane::start(Arc::clone(&table), options).map_err(Error::DataPlane)?;
         let mut monitors = Monitors::new(events.clone());
@@ -265,11 +307,12 @@ impl Supervisor {
             packets.board(),
             (Arc::clone(&configuration.files), changes),
         ));
-        let outlets = open_outlets([worker_events, lines], &observed, &events).await;
+        let outlets = open_outlets([worker_events, lines], &observed, &events, &heritage).await;
         let admins = outlets.inspect_err(|_| data_plane.stop())?;
-        let file = file.to_owned();
+        let upgrading = Upgrading::new(heritage, &observed);
+        let manager = upgrading.service_manager(&events);
         let supervisor = Self {
-            file,
+            file: file.to_owned(),
             events,
             configuration,
             table,
@@ -282,6 +325,8 @@ impl Supervisor {
             logs,
             observed,
             key_log,
+            manager,
+            upgrading,
             admins,
             next: Some(next),
             reading: None,
@@ -306,6 +351,7 @@ impl Supervisor {
     }
 
     async fn serve(mut self, mut signals: Signals) -> Result<(), Error> {
+        upgrading::follow_signal(&self, signals.upgrade);
         let end = Signals::end(&mut signals.terminate, &mut signals.interrupt);
         self.serve_until(&mut signals.reload, end).await?;
         if self.is_starting() {
@@ -315,9 +361,15 @@ impl Supervisor {
             return Ok(());
         }
         self.drain();
+        let mut alive = tokio::time::interval(ALIVE_POLL);
         loop {
             tokio::select! {
-                () = self.drained() => break,
+                () = self.drained() => {
+                    upgrading::answer_admins(&self).await;
+                    break;
+                }
+                _ = alive.tick() => self.manager.extend(),
+                () = self.manager.due() => service::look_for_stuck(&mut self),
                 _ = signals.reload.recv() => {
                     // The log may have been rotated; the configuration does not matter any more.
                     self.logs.reopen(&self.table.snapshot.log);
@@ -346,19 +398,27 @@ impl Supervisor {
         loop {
             tokio::select! {
                 // One that comes while the file is read has it read once more.
-                _ = reload.recv(), if self.reading.is_none() => self.begin_reading(),
-                () = observed.reloads.asked(), if self.reading.is_none() => self.begin_reading(),
-                () = observed.changes.wanted(), if self.reading.is_none() => self.begin_transactions(),
+                _ = reload.recv(), if upgrading::may_read(self) => self.begin_reading(),
+                () = observed.reloads.asked(), if upgrading::may_read(self) => self.begin_reading(),
+                () = observed.changes.wanted(), if upgrading::may_read(self) => self.begin_transactions(),
+                request = observed.upgrades.asked(), if upgrading::may_begin(self) => upgrading::begin(self, request),
+                said = Successor::said(&mut self.upgrading.successor) => {
+                    if upgrading::take(self, said) {
+                        return Ok(());
+                    }
+                }
+                said = Predecessor::said(&mut self.upgrading.predecessor) => upgrading::hear(self, said).await?,
                 read = Reading::step(&mut self.reading) => {
                     self.take_read(read);
                 }
                 () = &mut end => return Ok(()),
-                step = Next::step(&self.next, &self.monitors) => self.take(step).await,
-                () = self.names.changed() => {
+                step = Next::step(&self.next, &self.monitors), if self.upgrading.is_idle() => self.take(step).await,
+                () = self.names.changed(), if self.upgrading.is_idle() => {
                     tokio::time::sleep(NAMES_SETTLE).await;
                     self.apply_names();
                 }
                 _ = alive.tick() => self.look_after_workers()?,
+                () = self.manager.due() => service::look_for_stuck(self),
             }
         }
     }
@@ -402,7 +462,8 @@ impl Supervisor {
             "weir",
             format_args!("drains: accepts no new connections, and exits within {limit:?}"),
         );
-        self.data_plane.drain(timeout_ms);
+        self.manager.stop();
+        upgrading::drain_workers(self, timeout_ms);
         self.packets.drain(limit);
     }
 
@@ -436,6 +497,7 @@ impl Supervisor {
     fn refuse(&mut self, reason: impl fmt::Display, wrong: &[Diagnostic]) -> bool {
         self.retain_names();
         self.packets.restore();
+        self.manager.refuse_reload();
         let told = render_text(wrong, Colour::Never);
         self.observed.reloads.fail(&reason.to_string(), told);
         let what = format_args!("was not reloaded, the previous one stays in effect: {reason}");
@@ -455,6 +517,7 @@ impl Supervisor {
     /// Reports workers that have ended unexpectedly; without any worker, weir must end.
     fn look_after_workers(&mut self) -> Result<(), Error> {
         self.data_plane.close_departed();
+        self.manager.observe(service::status_line(&self.table));
         for worker in self.data_plane.let_go_of_ended() {
             self.observed.workers_ended.fetch_add(1, Relaxed);
             let what = "has ended for good: the other workers serve in its place; restart weir";
@@ -517,6 +580,7 @@ async fn open_outlets(
     of_workers: [Receiver<Event>; 2],
     observed: &Arc<Observed>,
     events: &Events,
+    heritage: &Heritage,
 ) -> Result<Vec<(Address, Admin)>, Error> {
     for channel in of_workers {
         worker_events::tell(channel, events.clone(), Arc::clone(observed))
@@ -524,6 +588,9 @@ async fn open_outlets(
     }
     let mut admins = Vec::new();
     for address in &observed.table().snapshot.admin.listen {
+        if heritage.admins().any(|found| found == address) {
+            continue;
+        }
         let admin = Admin::start(address, Arc::clone(observed), events.clone()).await;
         let admin = admin.map_err(|error| Error::Admin(address.clone(), error))?;
         admins.push((address.clone(), admin));

@@ -166,6 +166,20 @@ pub fn admit(word: u64, now_us: u64, rate: &Rate) -> Admission {
     }
 }
 
+/// How many requests would pass at once now, by the word of a limit.
+pub fn room(word: u64, now_us: u64, rate: &Rate) -> u64 {
+    let now = now_us.saturating_mul(TICKS_PER_US);
+    let early = word.max(now) - now;
+    let is_stale = early
+        > rate.tolerance_ticks
+            + rate.delay_max_ticks
+            + rate.interval_ticks
+            + STALE_US * TICKS_PER_US;
+    let early = if is_stale { rate.tolerance_ticks } else { early };
+    let left = rate.tolerance_ticks.checked_sub(early);
+    left.map_or(0, |left| 1 + left / rate.interval_ticks)
+}
+
 /// The time when a limit's word equals 0 again: nothing must be kept for a client that is silent until then.
 pub fn forgotten_us(word: u64) -> u64 {
     word.div_ceil(TICKS_PER_US)

@@ -98,7 +98,8 @@ pub fn missing_interfaces(snapshot: &Snapshot) -> Vec<(Arc<str>, Arc<str>)> {
     missing
 }
 
-fn options<'p>(server: &VirtualServer, point: &'p ListenPoint) -> ListenOptions<'p> {
+/// How the listeners of a virtual server are made.
+pub fn options<'p>(server: &VirtualServer, point: &'p ListenPoint) -> ListenOptions<'p> {
     ListenOptions {
         free_bind: server.listening.free_bind,
         defer_accept_s: server.listening.defer_accept_s.unwrap_or(0),

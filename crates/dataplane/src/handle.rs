@@ -16,6 +16,7 @@ pub use crate::binding::{BindError, missing_interfaces};
 use crate::binding::{addresses, adjust, are_on_interface, bind, port, remove_socket_file};
 use crate::departed_listeners::DepartedListeners;
 use crate::error_text::io_error_text;
+use crate::inherited::{self, Inherited};
 use crate::password_threads;
 use crate::reports::{Event, LogBatch};
 use crate::thread::{self, WorkerThread};
@@ -33,6 +34,8 @@ pub struct Options {
     pub waf_log: SyncSender<LogBatch>,
     /// The channel of events; workers never wait for it.
     pub events: SyncSender<Event>,
+    /// Listening sockets that are there already.
+    pub inherited: Inherited,
     /// Where the lines of policies go, which may come with every request: they must not displace events.
     pub policy_lines: SyncSender<Event>,
 }
@@ -68,13 +71,15 @@ pub fn usable_cores() -> usize {
 #[derive(Debug)]
 pub struct DataPlane {
     workers: Vec<WorkerThread>,
-    /// Duplicates of every listener, in the workers' order: they keep the kernel's queues alive
-    /// through a worker's panic. `None`: the worker has ended.
+    /// Duplicates of every listener, in the workers' order, and again from the first one, where there are more: they keep
+    /// the kernel's queues alive through a worker's panic. `None`: the worker has ended.
     listeners: HashMap<ListenPoint, Vec<Option<OwnedFd>>>,
     /// Listeners of the next configuration, which no worker has yet: connections wait in them.
     prepared: HashMap<ListenPoint, Vec<OwnedFd>>,
     /// Listeners of datagrams that are in no table any more, and have sessions.
     departed: DepartedListeners,
+    /// Listening sockets of before this process that no configuration has used yet.
+    inherited: Inherited,
     /// Every port that was ever listened on: workers may still be closing a listener that went.
     ports: HashSet<u16>,
     table: Arc<LiveTable>,
@@ -87,14 +92,15 @@ impl DataPlane {
     pub fn start(table: Arc<LiveTable>, options: Options) -> Result<Self, StartError> {
         raise_descriptor_limit();
         thread::note_panics();
-        let Options { workers, log, waf_log, events, policy_lines } = options;
+        let Options { workers, log, waf_log, events, inherited, policy_lines } = options;
         let counters = Arc::new(PerWorker::new(workers));
         let mut data_plane = Self {
             workers: Vec::with_capacity(workers),
             listeners: HashMap::new(),
             prepared: HashMap::new(),
             departed: DepartedListeners::default(),
-            ports: HashSet::new(),
+            ports: inherited.addresses().filter_map(port).collect(),
+            inherited,
             table: Arc::clone(&table),
             counters: Arc::clone(&counters),
         };
@@ -125,6 +131,9 @@ impl DataPlane {
     /// source addresses. Connections wait until [`Self::put_in_force`]. Listeners that were prepared before and are no
     /// longer needed are closed. After an error nothing has changed.
     pub fn prepare(&mut self, snapshot: &Snapshot) -> Result<(), BindError> {
+        let workers = self.table.workers();
+        let inherited = self.inherited.take(snapshot, workers)?;
+        self.prepared.extend(inherited);
         let is_here =
             |address: &ListenPoint| self.listens(address) || self.prepared.contains_key(address);
         let new = addresses(snapshot).map(|(_, address)| address).filter(|it| !is_here(it));
@@ -132,14 +141,14 @@ impl DataPlane {
         let returning: HashMap<ListenPoint, Vec<OwnedFd>> =
             new.filter_map(|address| Some((address.clone(), returning(address)?))).collect();
         let is_bound = |address: &ListenPoint| is_here(address) || returning.contains_key(address);
-        let added = bind(snapshot, is_bound, &self.ports, self.table.workers())?;
+        let added = bind(snapshot, is_bound, &self.ports, workers)?;
         self.ports.extend(added.keys().filter_map(port));
         self.prepared.extend(added);
         self.prepared.extend(returning);
         let wanted: HashSet<&ListenPoint> =
             addresses(snapshot).map(|(_, address)| address).collect();
         let gone = self.prepared.extract_if(|address, _| !wanted.contains(address));
-        gone.for_each(|(address, _)| remove_socket_file(&address));
+        gone.for_each(|(address, _)| remove_own_file(&self.inherited, &address));
         Ok(())
     }
 
@@ -152,7 +161,7 @@ impl DataPlane {
     /// Closes the prepared listeners.
     pub fn abandon(&mut self) {
         for (address, _) in self.prepared.drain() {
-            remove_socket_file(&address);
+            remove_own_file(&self.inherited, &address);
         }
     }
 
@@ -171,14 +180,17 @@ impl DataPlane {
         let goes =
             |address: &&ListenPoint| !kept.contains(*address) || added.contains_key(*address);
         let removed: Vec<ListenPoint> = self.listeners.keys().filter(goes).cloned().collect();
-        let addresses: Vec<ListenPoint> = added.keys().cloned().collect();
         for (index, worker) in self.workers.iter().enumerate() {
-            for address in &addresses {
-                worker.hand_over(&added[address][index]);
+            let mut given = Vec::with_capacity(added.len());
+            for (address, sockets) in &added {
+                for socket in sockets.iter().skip(index).step_by(self.workers.len()) {
+                    worker.hand_over(socket);
+                    given.push(address.clone());
+                }
             }
             worker.tell(Command::Apply {
                 table: Arc::clone(&table),
-                added: addresses.clone(),
+                added: given,
                 removed: removed.clone(),
             });
         }
@@ -186,9 +198,9 @@ impl DataPlane {
         for address in &removed {
             self.close_listener(address, leave_in_ms);
         }
-        addresses.iter().for_each(|address| self.departed.forget(address));
+        added.keys().for_each(|address| self.departed.forget(address));
         for (address, sockets) in added {
-            let of_workers = sockets.into_iter().zip(&self.workers);
+            let of_workers = sockets.into_iter().zip(self.workers.iter().cycle());
             let kept = of_workers.map(|(socket, worker)| (!worker.is_let_go).then_some(socket));
             self.listeners.insert(address, kept.collect());
         }
@@ -200,8 +212,35 @@ impl DataPlane {
     pub fn drain(&mut self, timeout_ms: u64) {
         self.close_listeners(timeout_ms);
         for worker in &self.workers {
-            worker.tell(Command::Drain { timeout_ms });
+            worker.tell(Command::Drain { timeout_ms, idle_ms: None });
         }
+    }
+
+    /// As [`Self::drain`], while another process accepts at the same listeners. Idle clients of HTTP/1 may make one more
+    /// request within `idle_ms`.
+    pub fn drain_beside(&mut self, timeout_ms: u64, idle_ms: u64) {
+        self.inherited.hand_over(self.listeners.keys().cloned());
+        self.close_listeners(timeout_ms);
+        for worker in &self.workers {
+            worker.tell(Command::Drain { timeout_ms, idle_ms: Some(idle_ms) });
+        }
+    }
+
+    /// A duplicate of each listener in force, for another process.
+    pub fn duplicate_listeners(&self) -> io::Result<Vec<(ListenPoint, Vec<OwnedFd>)>> {
+        inherited::duplicates(self.listeners.iter())
+    }
+
+    /// Addresses whose sockets are those of a service manager.
+    pub fn of_manager(&self) -> impl Iterator<Item = &ListenPoint> {
+        self.inherited.of_manager()
+    }
+
+    /// This process serves alone from now on: inherited sockets that nothing has used are closed. Returns their addresses.
+    pub fn let_go_of_inherited(&mut self) -> Vec<ListenPoint> {
+        let unused = self.inherited.let_go();
+        unused.iter().for_each(|address| remove_own_file(&self.inherited, address));
+        unused
     }
 
     /// Ends all workers at once.
@@ -216,7 +255,7 @@ impl DataPlane {
     /// Lets go of the listeners of an address: at once, or, where they have sessions, with the last of those.
     fn close_listener(&mut self, address: &ListenPoint, leave_in_ms: u64) {
         let Some(sockets) = self.listeners.remove(address) else { return };
-        remove_socket_file(address);
+        remove_own_file(&self.inherited, address);
         if !matches!(address.address, Address::Udp(_)) {
             return;
         }
@@ -252,11 +291,22 @@ impl DataPlane {
         for (index, worker) in self.workers.iter_mut().enumerate() {
             if !worker.is_let_go && worker.thread.is_finished() {
                 worker.is_let_go = true;
-                self.listeners.values_mut().for_each(|sockets| sockets[index] = None);
                 ended.push(index);
             }
         }
+        let count = self.workers.len();
+        for sockets in self.listeners.values_mut() {
+            for &index in &ended {
+                sockets.iter_mut().skip(index).step_by(count).for_each(|socket| *socket = None);
+            }
+        }
         ended
+    }
+
+    /// The workers that have not answered since this was called last, though they were asked to: they are stuck in a turn.
+    pub fn stuck_workers(&mut self) -> Vec<usize> {
+        let workers = self.workers.iter_mut().enumerate();
+        workers.filter_map(|(index, worker)| (!worker.is_turning()).then_some(index)).collect()
     }
 
     /// Waits until all workers have ended.
@@ -275,6 +325,13 @@ impl DataPlane {
     /// Counters of the worker threads.
     pub fn counters(&self) -> &Arc<PerWorker<WorkerCounters>> {
         &self.counters
+    }
+}
+
+/// Removes the file of a unix socket, unless another process serves it.
+fn remove_own_file(inherited: &Inherited, address: &ListenPoint) {
+    if !inherited.is_file_of_others(address) {
+        remove_socket_file(address);
     }
 }
 
@@ -330,7 +387,8 @@ mod tests {
             let (events, receiver) = sync_channel(8);
             let policy_lines = events.clone();
             let waf_log = log.clone();
-            let options = Options { workers, log, waf_log, events, policy_lines };
+            let inherited = Inherited::default();
+            let options = Options { workers, log, waf_log, events, inherited, policy_lines };
             let mut data_plane = DataPlane::start(Arc::clone(&table), options).unwrap();
             data_plane.put_in_force(table);
             Self { directory, data_plane, events: receiver }
@@ -479,6 +537,20 @@ mod tests {
             }
         }
         assert!(!bed.data_plane.is_finished());
+    }
+
+    #[test]
+    fn a_worker_that_is_stuck_is_found_and_one_without_work_is_not() {
+        let mut bed = Bed::with_workers("stuck", 2);
+        let (go_on, until) = std::sync::mpsc::channel();
+        bed.data_plane.workers[1].tell(Command::Wait(until));
+        while bed.data_plane.stuck_workers() != [1] {
+            std::thread::yield_now();
+        }
+        go_on.send(()).unwrap();
+        while !bed.data_plane.stuck_workers().is_empty() {
+            std::thread::yield_now();
+        }
     }
 
     #[test]

@@ -7,11 +7,12 @@ mod departed_listeners;
 mod endpoint;
 pub mod error_text;
 pub mod handle;
+pub mod inherited;
 mod json;
 mod log_batch;
 mod owners;
 mod password_threads;
-mod redaction;
+pub mod redaction;
 pub mod reports;
 #[cfg(feature = "simulation")]
 pub mod simulation;

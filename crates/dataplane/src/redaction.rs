@@ -136,7 +136,7 @@ fn escape(text: &[u8]) -> Option<(u8, &[u8])> {
 }
 
 /// Whether a field's value is a secret.
-fn is_secret_field(name: &[u8]) -> bool {
+pub fn is_secret_field(name: &[u8]) -> bool {
     SECRET_FIELDS.iter().any(|field| name.eq_ignore_ascii_case(field)) || is_secret_name(name)
 }
 
@@ -234,7 +234,8 @@ impl<'a> Secrets<'a> {
         Self::from_values(values)
     }
 
-    fn from_values(values: impl Iterator<Item = &'a [u8]>) -> Self {
+    /// These, which may be found in other texts.
+    pub fn from_values(values: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut values: Vec<&[u8]> =
             values.filter(|value| value.len() >= SECRET_BYTES_MIN).collect();
         values.sort_unstable_by(|one, other| (other.len(), other).cmp(&(one.len(), one)));
@@ -328,7 +329,7 @@ impl Secrets<'_> {
 }
 
 /// A field's value, and the credentials behind its scheme: `Bearer abc`.
-fn with_credentials(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub fn with_credentials(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let behind = value.iter().position(|byte| *byte == b' ').map(|at| &value[at + 1..]);
     std::iter::once(value).chain(behind)
 }

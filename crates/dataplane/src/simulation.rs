@@ -121,7 +121,7 @@ impl SimulatedWorker {
 
     /// Lets the worker end.
     pub fn drain(&mut self, timeout_ms: u64) {
-        let command = Command::Drain { timeout_ms };
+        let command = Command::Drain { timeout_ms, idle_ms: None };
         self.worker.obey_in_simulation(&mut self.io, command, Vec::new());
         self.wanted_at_us = Some(0);
     }

@@ -5,8 +5,9 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Once};
 use std::thread::JoinHandle;
 
 use rustix::net::{
@@ -26,6 +27,8 @@ pub struct WorkerThread {
     pub is_let_go: bool,
     commands: Sender<Command>,
     control: OwnedFd,
+    /// Set by the worker when it obeys the last [`Command::Answer`].
+    answer: Arc<AtomicBool>,
 }
 
 impl WorkerThread {
@@ -57,7 +60,8 @@ impl WorkerThread {
         outcome.recv().unwrap_or_else(|_| Err(io::Error::other("it ended at once")))?;
         // Our copy of the worker's end; the worker has its own by now.
         drop(theirs);
-        Ok(Self { thread, is_let_go: false, commands, control })
+        let answer = Arc::new(AtomicBool::new(true));
+        Ok(Self { thread, is_let_go: false, commands, control, answer })
     }
 
     /// Sends a listener; the command that names its address must follow.
@@ -81,6 +85,20 @@ impl WorkerThread {
         if self.commands.send(command).is_ok() {
             self.send(COMMAND_MESSAGE, &mut SendAncillaryBuffer::default());
         }
+    }
+
+    /// Whether it has answered since this was called last, or has ended; asks it for another answer. The question wakes a
+    /// worker that waits for events; one that is stuck does not answer, and is not asked again.
+    pub fn is_turning(&mut self) -> bool {
+        if self.thread.is_finished() {
+            return true;
+        }
+        let has_answered = self.answer.load(Relaxed);
+        if has_answered {
+            self.answer = Arc::new(AtomicBool::new(false));
+            self.tell(Command::Answer(Arc::clone(&self.answer)));
+        }
+        has_answered
     }
 
     fn send(&self, kind: u8, ancillary: &mut SendAncillaryBuffer<'_, '_, '_>) {

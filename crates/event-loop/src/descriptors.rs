@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::RawFd;
+use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
@@ -32,6 +32,21 @@ pub fn isolate(keep: Option<RawFd>) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Takes the descriptors that the starter of this process has left open for it, as `sd_listen_fds(3)` does: `count` of them,
+/// from the first beside the standard streams. Programs that this process starts do not get them. A number without a
+/// descriptor is left out.
+///
+/// To be called at most once, before the process opens anything.
+pub fn take_inherited(count: u32) -> Vec<OwnedFd> {
+    let numbers = (FIRST_BESIDE_STREAMS..).take(count as usize).map(|number| number as RawFd);
+    let is_open = |number: &RawFd| {
+        // SAFETY: the call reads and sets flags of a number, and touches no memory.
+        unsafe { libc::fcntl(*number, libc::F_SETFD, libc::FD_CLOEXEC) == 0 }
+    };
+    // SAFETY: nothing in this process owns a descriptor that was open before it began.
+    numbers.filter(is_open).map(|number| unsafe { OwnedFd::from_raw_fd(number) }).collect()
 }
 
 /// Keeps signals away from the calling thread. Their handlers write to descriptors of the control

@@ -13,6 +13,7 @@
 //! **Architecture invariant:** all system calls of the loop are in [`kernel`]. So the simulation can replace it by its own
 //! kernel ([`memory`]), with its own time.
 
+pub mod adopted;
 mod bounds;
 pub mod clock;
 mod datagram_sockets;

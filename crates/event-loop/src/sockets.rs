@@ -75,7 +75,7 @@ pub fn listen(
             remove_stale_socket(path)?;
             let socket = new_socket(AddressFamily::UNIX)?;
             net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-            net::listen(&socket, LISTEN_BACKLOG)?;
+            begin_listening(&socket)?;
             let shared = (1..workers).map(|_| socket.try_clone()).collect::<io::Result<Vec<_>>>();
             let mut sockets = shared?;
             sockets.push(socket);
@@ -103,8 +103,13 @@ fn listen_tcp(address: SocketAddr, options: ListenOptions<'_>) -> io::Result<Own
         defer_accept(&socket, options.defer_accept_s)?;
     }
     net::bind(&socket, &address)?;
-    net::listen(&socket, LISTEN_BACKLOG)?;
+    begin_listening(&socket)?;
     Ok(socket)
+}
+
+/// Lets a bound socket listen; one that listens already gets the length of our queues.
+pub fn begin_listening(socket: &OwnedFd) -> Result<(), Errno> {
+    net::listen(socket, LISTEN_BACKLOG)
 }
 
 fn set_free_bind(socket: &OwnedFd, address: SocketAddr) -> Result<(), Errno> {
@@ -123,7 +128,7 @@ pub fn defer_accept(listener: &impl AsFd, seconds: u32) -> Result<(), Errno> {
 fn listen_udp(address: SocketAddr, options: ListenOptions<'_>) -> io::Result<OwnedFd> {
     let socket = datagram_socket(address)?;
     sockopt::set_socket_reuseport(&socket, true)?;
-    set_datagram_queue(&socket, true)?;
+    prepare_datagrams(&socket, address)?;
     if address.is_ipv6() {
         sockopt::set_ipv6_v6only(&socket, true)?;
     }
@@ -133,6 +138,15 @@ fn listen_udp(address: SocketAddr, options: ListenOptions<'_>) -> io::Result<Own
     if let Some(interface) = options.interface {
         bind_to_interface(&socket, interface)?;
     }
+    net::bind(&socket, &address)?;
+    Ok(socket)
+}
+
+/// Sets the options of a listener of datagrams that a bound socket takes, too.
+pub fn prepare_datagrams(socket: &OwnedFd, address: SocketAddr) -> Result<(), Errno> {
+    // The kernel joins datagrams of one sender (GRO). A kernel without GRO delivers each separately.
+    let _ = set_option(socket.as_fd(), (libc::SOL_UDP, UDP_GRO), 1);
+    set_datagram_queue(socket, true)?;
     if address.ip().is_unspecified() {
         // An answer has to leave from the address that was asked.
         let option = match address {
@@ -141,8 +155,7 @@ fn listen_udp(address: SocketAddr, options: ListenOptions<'_>) -> io::Result<Own
         };
         set_option(socket.as_fd(), option, 1)?;
     }
-    net::bind(&socket, &address)?;
-    Ok(socket)
+    Ok(())
 }
 
 /// The size of the kernel's queue of a datagram listener: large, or almost none if nothing reads it.

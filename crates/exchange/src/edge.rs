@@ -2,7 +2,7 @@
 //! log. The transaction decides; the calls of this interface carry the decisions out. No call calls the transaction back:
 //! consequences come as separate events, after the call.
 //!
-//! The workers of the data path implement it with sockets (`Desk`), tests without.
+//! The workers of the data path implement it with sockets (`Desk`), explanations (`crates/explain`) and tests without.
 
 use weir_core::clock::Clock;
 
@@ -15,10 +15,11 @@ use crate::parts::pieces::Pieces;
 use crate::parts::request::{Need, Request};
 use crate::parts::stream_end::StreamEnd;
 use crate::parts::tools::Tools;
+use crate::parts::witness::Witness;
 use crate::termination::Termination;
 
 /// The interface between a transaction and its surroundings. A test keeps the number of functions small.
-pub trait Edge {
+pub trait Edge: Witness {
     /// Begins a message to the client with a head; `is_end`: it is all of the message. Where the head goes out by
     /// itself nothing is returned, else the head, to go out with the first bytes of the body.
     fn head(&mut self, ends: &mut Ends, out: &OutHead<'_>, kind: HeadKind, is_end: bool)

@@ -341,6 +341,15 @@ impl Acceptor {
         if is_known { Ok(&offer.config) } else { Err(Alert::UnrecognizedName) }
     }
 
+    /// The certificate that a client which verifies all signatures gets by this name, in lower case (empty: it asks for none);
+    /// `None`: it is refused.
+    pub fn certificate_for(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+        let algorithms = rustls::crypto::aws_lc_rs::default_provider();
+        let schemes = algorithms.signature_verification_algorithms.supported_schemes();
+        let asked = (!name.is_empty()).then_some(name);
+        self.of(name).certificates.find(asked, &schemes)
+    }
+
     /// Whether some names have settings of their own.
     pub fn has_names(&self) -> bool {
         !self.by_name.is_empty()

@@ -50,6 +50,24 @@ struct Ring {
 struct TicketKey {
     name: [u8; NAME_BYTES],
     key: LessSafeKey,
+    /// What both are made of.
+    secret: [u8; SECRET_BYTES],
+}
+
+/// The secrets of random keys, for the process that takes the place of this one: whoever has them can read all sessions.
+#[derive(Clone, PartialEq, Eq)]
+pub struct OwnSecrets {
+    /// When the first began to make tickets, in seconds since 1970.
+    pub since_s: u64,
+    /// That of the key that makes tickets comes first.
+    pub secrets: Vec<[u8; SECRET_BYTES]>,
+}
+
+impl fmt::Debug for OwnSecrets {
+    /// Without the secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnSecrets").field("since_s", &self.since_s).finish_non_exhaustive()
+    }
 }
 
 /// The system gives no random numbers.
@@ -58,13 +76,13 @@ pub struct NoRandomNumbers;
 
 impl TicketKey {
     fn new(secret: &[u8; SECRET_BYTES], purpose: &[u8]) -> Result<Arc<Self>, NoRandomNumbers> {
-        let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
-        let derive = |what: &[u8]| hmac::sign(&secret, &[what, purpose].concat());
+        let derived_from = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let derive = |what: &[u8]| hmac::sign(&derived_from, &[what, purpose].concat());
         let mut name = [0; NAME_BYTES];
         name.copy_from_slice(&derive(b"weir ticket name 1 ").as_ref()[..NAME_BYTES]);
         let key = derive(b"weir ticket key 1 ");
         let key = UnboundKey::new(&AES_256_GCM, key.as_ref()).map_err(|_| NoRandomNumbers)?;
-        Ok(Arc::new(Self { name, key: LessSafeKey::new(key) }))
+        Ok(Arc::new(Self { name, key: LessSafeKey::new(key), secret: *secret }))
     }
 
     fn random(purpose: &[u8]) -> Result<Arc<Self>, NoRandomNumbers> {
@@ -117,6 +135,25 @@ impl TicketKeys {
             secrets.iter().map(|secret| TicketKey::new(secret, &purpose)).collect();
         let ring = ArcSwap::from_pointee(Ring { keys: keys?, since_s: 0 });
         Ok(Self { purpose, is_own: false, ring })
+    }
+
+    /// The secrets of random keys; `None`: the keys are those of a file.
+    pub fn own_secrets(&self) -> Option<OwnSecrets> {
+        let ring = self.ring.load();
+        let secrets = || ring.keys.iter().map(|key| key.secret).collect();
+        self.is_own.then(|| OwnSecrets { since_s: ring.since_s, secrets: secrets() })
+    }
+
+    /// Continues with the secrets of a process before this one: its tickets are honoured. Keys of a file stay as they are.
+    pub fn continue_with(&self, former: &OwnSecrets) -> Result<(), NoRandomNumbers> {
+        if !self.is_own || former.secrets.is_empty() {
+            return Ok(());
+        }
+        let secrets = former.secrets.iter().take(OWN_KEYS_MAX);
+        let keys: Result<_, _> =
+            secrets.map(|secret| TicketKey::new(secret, &self.purpose)).collect();
+        self.ring.store(Arc::new(Ring { keys: keys?, since_s: former.since_s.min(now_s()) }));
+        Ok(())
     }
 
     fn seal(&self, state: &[u8], now_s: u64) -> Option<Vec<u8>> {
@@ -227,6 +264,28 @@ mod tests {
         assert!(opens(b"shop", &[[2; 32], [1; 32]]), "a key that makes none any more");
         assert!(!opens(b"shop", &[[2; 32]]));
         assert!(!opens(b"admin", &[[1; 32]]), "another virtual server");
+    }
+
+    #[test]
+    fn another_process_continues_with_own_keys() {
+        let before = TicketKeys::own(b"shop").expect("keys");
+        let first = before.seal(b"first", now_s()).expect("a ticket");
+        before.rotate(now_s());
+        let second = before.seal(b"second", now_s()).expect("a ticket");
+        let secrets = before.own_secrets().expect("own ones");
+        let after = TicketKeys::own(b"shop").expect("keys");
+        assert_eq!(after.open(&first, now_s()), None);
+        after.continue_with(&secrets).expect("keys");
+        assert_eq!(after.open(&first, now_s()).as_deref(), Some(&b"first"[..]));
+        assert_eq!(after.open(&second, now_s()).as_deref(), Some(&b"second"[..]));
+        assert_eq!(after.own_secrets(), Some(secrets.clone()));
+        let other = TicketKeys::own(b"other clients").expect("keys");
+        other.continue_with(&secrets).expect("keys");
+        assert_eq!(other.open(&first, now_s()), None, "it is for another purpose");
+        let of_file = TicketKeys::shared(b"shop", &[[1; 32]]).expect("keys");
+        assert_eq!(of_file.own_secrets(), None);
+        of_file.continue_with(&secrets).expect("keys");
+        assert_eq!(of_file.open(&first, now_s()), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod check;
 mod completion;
 mod demo;
 mod diff;
+mod explain;
 mod input;
 mod l4;
 mod man;
@@ -19,6 +20,7 @@ mod run;
 mod save;
 mod status;
 mod token;
+mod upgrade;
 mod values;
 mod versions;
 mod vs;
@@ -41,8 +43,9 @@ use clap::{CommandFactory as _, Parser, Subcommand};
                   weir run weir.yaml     # serve a configuration file\n  \
                   weir check weir.yaml   # report every mistake in a configuration file\n  \
                   weir status            # show state and problems of a running weir\n  \
-                  weir set /pools/web/members/10.0.0.11:80/weight 5   # change it while it serves\n  \
-                  weir diff              # show such changes beside the files\n  \
+                  weir set /pools/web/members/10.0.0.11:80/weight 5   # change the configuration\n  \
+                  weir diff              # show such changes beside the configuration file\n  \
+                  weir explain URL       # show why a request goes where it goes\n  \
                   weir demo              # demonstrate weir with its own members and traffic\n  \
                   weir bench run quick   # compare weir with HAProxy, nginx and Envoy on this machine\n  \
                   weir help check        # show the help of a subcommand"
@@ -59,6 +62,7 @@ enum Command {
     Check(check::Arguments),
     Status(status::Arguments),
     Vs(vs::Arguments),
+    Explain(explain::Arguments),
     Pool(pool::Arguments),
     Member(member::Arguments),
     Set(change::set::Arguments),
@@ -71,6 +75,7 @@ enum Command {
     Save(save::Arguments),
     Reload(reload::Arguments),
     Token(token::Arguments),
+    Upgrade(upgrade::Arguments),
     L4(l4::Arguments),
     Waf(waf::Arguments),
     Demo(demo::Arguments),
@@ -87,6 +92,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Vs(arguments) => vs::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Pool(arguments) => pool::run(&arguments),
         Command::Member(arguments) => member::run(&arguments),
         Command::Set(arguments) => change::set::run(&arguments),
@@ -99,6 +105,7 @@ fn main() -> ExitCode {
         Command::Save(arguments) => save::run(&arguments),
         Command::Reload(arguments) => reload::run(&arguments),
         Command::Token(arguments) => token::run(&arguments),
+        Command::Upgrade(arguments) => upgrade::run(&arguments),
         Command::L4(arguments) => l4::run(&arguments),
         Command::Waf(arguments) => waf::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),

@@ -24,6 +24,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 ///
 /// SIGHUP reads the file again; it takes effect as a whole, or is refused as a whole. SIGTERM or SIGINT (Ctrl-C) stops
 /// accepting connections, waits for open requests (at most `drain_timeout`), and exits. A second signal exits at once.
+/// SIGUSR2 replaces the process by a new one (see `weir help upgrade`).
 ///
 /// Exit status: 0 stopped by a signal, 1 could not serve, 2 wrong usage.
 #[derive(Debug, Args)]

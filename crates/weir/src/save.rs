@@ -67,14 +67,11 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             admin::print(COMMAND, &text)
         }
         Err(error) => {
-            let help = match error.kind() {
-                io::ErrorKind::AlreadyExists => "\nhelp: --force replaces it",
-                _ => "",
+            let why = match error.kind() {
+                io::ErrorKind::AlreadyExists => "it exists\nhelp: --force replaces it".to_owned(),
+                _ => error.to_string(),
             };
-            output::tell(format_args!(
-                "{COMMAND}: cannot write {}: {error}{help}\n",
-                file.display()
-            ));
+            output::tell(format_args!("{COMMAND}: cannot write {}: {why}\n", file.display()));
             ExitCode::from(EXIT_REFUSED)
         }
     }

@@ -18,7 +18,7 @@ const OF_WEIR_ALONE: [&str; 11] = [
     "Type",
     "ExecStartPre",
     "ExecStart",
-    "ExecReload",
+    "WatchdogSec",
     "KillMode",
     "TimeoutStopSec",
     "Restart",

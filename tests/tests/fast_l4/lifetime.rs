@@ -131,6 +131,53 @@ fn flows_outlast_restarts_and_crashes_and_can_be_removed() {
     assert_eq!(network.detach(), "nothing is left in the kernel\n");
 }
 
+/// A process that the running weir has started; it ends with this.
+struct NewProcess(i32);
+
+impl Drop for NewProcess {
+    fn drop(&mut self) {
+        if let Some(pid) = rustix::process::Pid::from_raw(self.0) {
+            // It may have ended.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+#[test]
+fn flows_go_on_over_an_upgrade_and_over_one_that_fails() {
+    let Some(mut network) = Network::make() else { return };
+    let good = server("listen: 10.77.9.1:80, pool: p, fast_l4: { source: auto }");
+    network.configure("", &format!("{good}{POOL}"));
+    network.start();
+    let mut connections = connect_to_both(&network);
+    // The new process takes packets over, and then cannot listen.
+    let bad = good.replace(" } }\n", " }, other: { listen: 192.0.2.1:80, pool: p } }\n");
+    network.configure("", &format!("{bad}{POOL}"));
+    let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        network.command(&["upgrade"]);
+    }));
+    assert!(refused.is_err());
+    let follows = |network: &Network, count: usize| {
+        eventually("flows are followed", STEP_TIMEOUT, || {
+            network.status()["packet_path"]["taken_over"] == true
+                && network.flows(&[]).len() == count
+        });
+    };
+    connections.push(network.connect("10.77.9.1:80"));
+    follows(&network, connections.len());
+    network.configure("", &format!("{good}{POOL}"));
+    network.command(&["upgrade"]);
+    let pid = network.status()["pid"].as_i64().and_then(|pid| pid.try_into().ok());
+    let _new = NewProcess(pid.expect("a process id"));
+    // The old process, which drains.
+    network.end();
+    connections.push(network.connect("10.77.9.1:80"));
+    for connection in &mut connections {
+        connection.echo();
+    }
+    follows(&network, connections.len());
+}
+
 #[test]
 fn flows_that_rest_are_ended_and_told() {
     let Some(mut network) = Network::make() else { return };

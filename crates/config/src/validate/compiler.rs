@@ -21,7 +21,7 @@ use crate::quote::clip;
 use crate::raw;
 use crate::scalar::{Name, Text};
 use crate::shapes;
-use crate::snapshot::{KeyLimit, RuleName};
+use crate::snapshot::{KeyLimit, RuleName, RulePlace};
 use crate::tree::Span;
 
 /// The objects that the rules of a file refer to, and the compiled results.
@@ -43,6 +43,8 @@ pub(super) struct Compiler<'a> {
     pub directory: &'a Path,
     /// The rules so far.
     pub rule_names: Vec<RuleName>,
+    /// Where they stand.
+    pub rule_places: Vec<RulePlace>,
     /// The rule that is being compiled, for names within it.
     pub rule: String,
     /// Notes for the checks where policies are used.
@@ -205,6 +207,7 @@ pub(super) fn compiler<'a>(
         limits: Vec::new(),
         directory,
         rule_names: Vec::new(),
+        rule_places: Vec::new(),
         rule: String::new(),
         notes: Notes::default(),
     }

@@ -128,6 +128,7 @@ pub(crate) fn validate(
         persistence: found.into_iter().map(|one| one.map(Arc::new)).collect::<Option<_>>()?,
         key_limits: compiler.limits,
         rules: compiler.rule_names,
+        rule_places: compiler.rule_places,
         checks_passwords: compiler.authentications.checks_passwords(),
         fetched_keys: compiler.authentications.fetched,
         slots: Arc::new(compiler.slots),

@@ -22,7 +22,7 @@ use crate::decode::{Context, NamedItem, Spanned, if_given};
 use crate::raw::policy as raw;
 use crate::scalar::{Name, Text, WordOr};
 use crate::shapes::{self, AnyText, AutoOr, FieldName, FieldTexts, HeaderPatterns};
-use crate::snapshot::RuleName;
+use crate::snapshot::{RuleName, RulePlace};
 use crate::tree::Span;
 
 /// The rules of a policy by when they are followed.
@@ -89,6 +89,7 @@ impl Compiler<'_> {
         self.rule = format!("policies.{policy}.{name}");
         let id = Some(self.rule_names.len() as u32);
         self.rule_names.push(RuleName { policy: policy.into(), rule: Arc::clone(&name) });
+        self.rule_places.push(place(raw, context));
         let condition = raw.when.as_ref().map(|when| self.condition(when, context));
         let mut is_sound = !matches!(condition, Some(None));
         let condition = condition.flatten();
@@ -411,6 +412,13 @@ fn come_in_time(actions: &[(Action, Span)], waits: bool, context: &mut Context) 
         }
     }
     is_sound
+}
+
+/// Where a rule stands, and its condition.
+fn place(raw: &Spanned<raw::Rule>, context: &Context) -> RulePlace {
+    let when = raw.when.as_ref().map(|when| when.value.0.as_str().into());
+    let (file, position) = context.source_of(raw.span);
+    RulePlace { file: file.into(), position, when }
 }
 
 pub(super) fn remove(

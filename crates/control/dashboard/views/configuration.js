@@ -8,8 +8,10 @@ import { mayOperate, state } from "../state.js";
 import { count, time } from "../words.js";
 
 export const title = "Configuration";
-export const needs = ["reloads"];
+export const needs = ["reloads", "versions", "diff"];
 
+const EFFECTS = { added: "good", changed: "good", removed: "warn", redundant: "off", stale: "bad" };
+const VERSIONS_MAX = 50;
 const WORDS = { reading: ["being read", "warn"], waiting: ["waits for first probes", "warn"], in_force: ["in effect", "good"], refused: ["refused", "bad"] };
 
 export function draw(_, __, redraw) {
@@ -24,12 +26,67 @@ export function draw(_, __, redraw) {
       type: "button", class: "main", disabled: !mayOperate(),
       title: mayOperate() ? null : "Log in with a token that has the role operate", onclick: () => reload(redraw),
     }, "Reload the file")),
+    h("h2", null, "Changes in front of the files"),
+    h("p", { class: "quiet" }, "Changes over the API never touch the files. They survive reloads and restarts; each transaction makes a version."),
+    table("What differs from the files", [
+      { name: "Place", isWide: true, cell: (it) => h("span", { class: "mono" }, it.path) },
+      { name: "Effect", cell: (it) => mark([it.effect, EFFECTS[it.effect] ?? "off"]) },
+      { name: "In the files", isWide: true, cell: (it) => h("span", { class: "mono" }, it.file ?? "–", it.place && h("span", { class: "quiet" }, ` ${it.place}`)) },
+      { name: "Changed to", isWide: true, cell: (it) => h("span", { class: "mono" }, it.overlay ?? "–") },
+      { name: "Remark", isWide: true, cell: (it) => it.reason },
+    ], state.diff.items, (it) => it.path, "Nothing: the files say it all."),
+    h("h2", null, "Versions"),
+    table("Versions, the newest on top", [
+      { name: "Version", cell: (it) => it.number },
+      { name: "State", cell: (it) => mark(it.confirm_until ? ["to be confirmed", "warn"] : it.in_force ? ["in effect", "good"] : ["earlier", "off"]) },
+      { name: "Time", cell: (it) => time(it.time) },
+      { name: "Author", isWide: true, cell: (it) => it.author },
+      { name: "What", isWide: true, cell: what },
+      { name: "Change", cell: (it) => versionButtons(it, redraw) },
+    ], [...state.versions].reverse().slice(0, VERSIONS_MAX), (it) => String(it.number), "The configuration was not changed over the API."),
+    state.versions.some((it) => it.in_force) && h("div", { class: "bar" }, h("button", {
+      type: "button", disabled: !mayOperate(), onclick: () => rollBack(0, redraw),
+    }, "Return to the files")),
+    h("h2", null, "Reloads"),
     table("The last reloads", [
       { name: "Number", cell: (it) => it.number },
       { name: "State", cell: (it) => mark(WORDS[it.state] ?? [it.state, "off"]) },
       { name: "Changes", isWide: true, cell: (it) => [it.changes.map((change) => h("div", null, change)), it.changes_untold > 0 && `and ${it.changes_untold} more`] },
       { name: "Reason", isWide: true, cell: (it) => [it.reason, it.diagnostics && h("pre", { class: "mono" }, it.diagnostics)] },
     ], [...state.reloads].sort((one, other) => other.number - one.number), (it) => String(it.number), "The file was not read again since the start."));
+}
+
+function what(version) {
+  const lines = version.changes.slice(0, 5).map((it) => h("div", { class: "mono" }, it.op === "set" ? `${it.path} = ${JSON.stringify(it.value)}` : `${it.path} removed`));
+  if (version.rolled_back_to !== null) lines.push(h("div", null, version.rolled_back_to === 0 ? "back to the files" : `back to version ${version.rolled_back_to}`));
+  return [version.comment && h("div", null, version.comment), lines, version.changes.length > 5 && `and ${version.changes.length - 5} more`];
+}
+
+function versionButtons(version, redraw) {
+  if (version.confirm_until) {
+    return h("button", { type: "button", disabled: !mayOperate(), onclick: () => confirmVersion(version, redraw) }, `Confirm until ${new Date(version.confirm_until).toLocaleTimeString()}`);
+  }
+  return !version.in_force && h("button", { type: "button", disabled: !mayOperate(), "aria-label": `Return to version ${version.number}`, onclick: () => rollBack(version.number, redraw) }, "Return");
+}
+
+async function rollBack(number, redraw) {
+  const name = number === 0 ? "the files without changes" : `version ${number}`;
+  if (!await confirm(`Return to ${name}?`, "The configuration becomes what it was then, as a new version. Open connections and requests stay.", "Return")) return;
+  await done(`versions/${number}/rollback`, `The configuration is that of ${name}.`, redraw);
+}
+
+async function confirmVersion({ number }, redraw) {
+  await done(`versions/${number}/confirm`, `Version ${number} stays.`, redraw);
+}
+
+async function done(path, text, redraw) {
+  try {
+    await call(path, { method: "POST", body: {} });
+    tell(text);
+    redraw();
+  } catch (problem) {
+    tellProblem(problem);
+  }
 }
 
 async function reload(redraw) {

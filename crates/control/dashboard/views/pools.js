@@ -1,10 +1,10 @@
 // All pools; one of them with its members, whose state can be changed.
 
 import { call, part } from "../api.js";
-import { confirm, tell, tellProblem } from "../dialogs.js";
+import { confirm, prompt, tell, tellProblem } from "../dialogs.js";
 import { h } from "../dom.js";
 import { browse, dots, link, mark, table, tile } from "../parts.js";
-import { mayOperate, state } from "../state.js";
+import { mayChange, mayOperate, state } from "../state.js";
 import { count, memberState, poolState, span } from "../words.js";
 
 export const title = "Pools";
@@ -53,7 +53,7 @@ function one(name, memory, redraw) {
     table("Members", [
       { name: "Member", cell: (member) => h("span", { class: "mono" }, member.name ? `${member.name} (${member.address})` : member.address) },
       { name: "State", cell: (member) => mark(memberState(member)) },
-      { name: "Weight", isNumber: true, cell: (member) => count(member.weight) },
+      { name: "Weight", isNumber: true, cell: (member) => weight(pool, member, redraw) },
       { name: "Requests", isNumber: true, cell: (member) => count(member.requests) },
       { name: "Under way", isNumber: true, cell: (member) => count(member.requests_active) },
       { name: "5xx", isNumber: true, cell: (member) => count(member.responses["5xx"]) },
@@ -78,6 +78,31 @@ function buttons(pool, member, redraw) {
     "aria-label": `${name} ${member.address}`,
     onclick: () => change(pool, member, { to, name, means }, redraw),
   }, name));
+}
+
+function weight(pool, member, redraw) {
+  if (!mayChange()) return count(member.weight);
+  return h("button", { type: "button", "aria-label": `Weight of ${member.address}: ${member.weight}`, onclick: () => setWeight(pool, member, redraw) }, count(member.weight));
+}
+
+async function setWeight(pool, member, redraw) {
+  const text = "A member gets requests in the ratio of its weight; with 0 it keeps its clients and gets no new ones. The change survives restarts.";
+  const answer = await prompt(`Weight of ${member.address} in ${pool.name}`, text, "Weight", "Change", { type: "number", min: 0, max: 256, value: member.weight });
+  if (answer === null) return;
+  try {
+    const path = `/pools/${pointer(pool.name)}/members/${pointer(member.address)}/weight`;
+    const body = { comment: "weight, from the dashboard", changes: [{ op: "set", path, value: Number(answer) }] };
+    const { version } = await call("changes", { method: "POST", body });
+    tell(`Version ${version}: ${member.address} has weight ${answer}.`);
+    redraw();
+  } catch (problem) {
+    tellProblem(problem);
+  }
+}
+
+/** A name in a JSON pointer (RFC 6901). */
+function pointer(name) {
+  return name.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
 async function change(pool, member, { to, name, means }, redraw) {

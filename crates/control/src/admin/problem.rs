@@ -29,7 +29,7 @@ const CHALLENGE_INVALID: &str = "Bearer realm=\"weir\", error=\"invalid_token\""
 pub(super) struct Problem {
     pub(super) status: StatusCode,
     pub(super) detail: String,
-    pub(super) help: Option<String>,
+    pub(super) help: Option<Box<str>>,
     retry_after: Option<Duration>,
     challenge: Option<&'static str>,
     /// For the audit log, where `detail` quotes the request.
@@ -72,7 +72,7 @@ impl Problem {
     }
 
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(help.into().into_boxed_str());
         self
     }
 

@@ -29,6 +29,8 @@ pub struct Shared {
     pub(super) last_failure: LastFailure,
     /// Held from the comparison of `If-Match` until the change is done.
     changing: Mutex<()>,
+    /// Held while a request is explained.
+    explaining: Mutex<()>,
     /// Tells requests of this process from those of others.
     process: u32,
     requests: AtomicU64,
@@ -47,6 +49,7 @@ impl Shared {
             last_refusal: LastRefusal::default(),
             last_failure: LastFailure::default(),
             changing: Mutex::new(()),
+            explaining: Mutex::new(()),
             process: random() as u32,
             requests: AtomicU64::new(0),
             began: Instant::now(),
@@ -56,6 +59,11 @@ impl Shared {
     /// Keeps other changes away.
     pub(super) fn change(&self) -> MutexGuard<'_, ()> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps other explanations away: each copies tables of clients.
+    pub(super) fn explain(&self) -> MutexGuard<'_, ()> {
+        self.explaining.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The name of a new request.

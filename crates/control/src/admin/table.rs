@@ -1,7 +1,7 @@
 //! All routes.
 
 use super::route::Route;
-use super::{changes, flows, member_change, pools, process, reload, servers};
+use super::{changes, explain, flows, member_change, pools, process, reload, servers, upgrade};
 
 /// All routes, in the order of the OpenAPI document.
 pub(super) fn routes() -> Vec<Route> {
@@ -11,7 +11,9 @@ pub(super) fn routes() -> Vec<Route> {
         pools::routes(),
         member_change::routes(),
         reload::routes(),
+        upgrade::routes(),
         changes::routes(),
+        explain::routes(),
         flows::routes(),
     ];
     parts.concat()

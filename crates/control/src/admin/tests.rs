@@ -109,6 +109,21 @@ async fn what_there_is_not() {
     assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
 }
 
+#[tokio::test]
+async fn requests_are_not_explained_over_tcp() {
+    let (admin, _) = start(&any_port()).await.unwrap();
+    let question = r#"{"url": "http://127.0.0.1:8080/"}"#;
+    let request = format!(
+        "POST /v1/explain HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{question}",
+        question.len()
+    );
+    let answer = exchange(&admin, &request).await;
+    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+    let answer = ask(&admin, "GET", "/v1/explain").await;
+    assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+}
+
 /// Requests that a page can send after DNS rebinding, and requests that it cannot.
 #[tokio::test]
 async fn over_tcp_only_known_names_are_answered() {

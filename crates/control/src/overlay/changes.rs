@@ -370,11 +370,15 @@ impl Changes {
         changes: &[parts::Change],
         diagnostics: Vec<Diagnostic>,
     ) {
+        let is_closed = self.queue().is_closed;
         self.update(number, |report| {
             report.state = State::Waiting;
             report.version = Some(version);
             report.tell(changes);
             report.diagnose(diagnostics);
+            if is_closed {
+                report.refuse_at_end();
+            }
         });
     }
 
@@ -408,14 +412,8 @@ impl Changes {
         queue.is_closed = true;
         queue.waiting.clear();
         queue.bytes = 0;
-        for report in queue.reports.all().filter(|report| !report.state.is_final()) {
-            let reason = match report.state {
-                State::Waiting => "weir ends; the version takes effect at the next start",
-                _ => "weir ends",
-            };
-            report.state = State::Refused;
-            report.reason = Some(reason.to_owned());
-        }
+        let open = queue.reports.all().filter(|report| !report.state.is_final());
+        open.for_each(Report::refuse_at_end);
         drop(queue);
         self.reported.notify_waiters();
     }

@@ -63,6 +63,16 @@ impl State {
 }
 
 impl Report {
+    /// It will not be in force before weir ends.
+    pub(super) fn refuse_at_end(&mut self) {
+        let reason = match self.state {
+            State::Waiting => "weir ends; the version takes effect at the next start",
+            _ => "weir ends",
+        };
+        self.state = State::Refused;
+        self.reason = Some(reason.to_owned());
+    }
+
     /// The changes of parts, as many as are told.
     pub(super) fn tell(&mut self, changes: &[Change]) {
         self.changes = changes.iter().take(CHANGES_MAX).map(Change::to_string).collect();

@@ -271,6 +271,29 @@ impl PacketPlane {
         self.told = told;
     }
 
+    /// Whether packets are processed.
+    pub fn is_running(&self) -> bool {
+        self.is_wanted == Some(true) && self.has_packets()
+    }
+
+    /// Leaves programs and flows to another process, and stops following them; packets flow on.
+    pub fn leave(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.stop(Exit::Keep);
+        }
+    }
+
+    /// Takes back what was left to another process, which has ended.
+    pub fn take_back(&mut self, table: &Arc<LiveTable>) {
+        let Some(packets) = &table.snapshot.packets else { return };
+        match self.have(packets) {
+            Ok(()) => self.put_in_force(table),
+            Err(why) => {
+                self.events.error("packet path", format_args!("is not followed any more: {why}"));
+            }
+        }
+    }
+
     /// Access to flows; `None`: there is no packet path.
     pub fn flows(&self) -> Option<Flows> {
         self.running.as_ref().map(|running| Flows(running.commands.clone()))

@@ -32,7 +32,8 @@ use weir_dataplane::handle::BindError;
 use weir_dataplane::outside;
 use weir_exchange::shared::live::LiveTable;
 
-use super::{Summary, Supervisor, tell_restart_needed};
+use super::service::status_line;
+use super::{Summary, Supervisor, tell_restart_needed, upgrading};
 use crate::events::Events;
 use crate::member_state::administrative_state;
 use crate::monitors::{Board, Monitors, UnknownMembers};
@@ -250,12 +251,12 @@ impl Supervisor {
 
     pub(super) async fn take(&mut self, step: Step) {
         match step {
-            Step::PutInForce => self.put_next_in_force().await,
+            Step::PutInForce => upgrading::put_in_force(self).await,
             Step::Tell => self.tell_waiting(),
         }
     }
 
-    async fn put_next_in_force(&mut self) {
+    pub(super) async fn put_next_in_force(&mut self) {
         let Some(mut next) = self.next.take() else { return };
         let mut awaited = HashSet::new();
         if next.is_by_pool {
@@ -312,6 +313,7 @@ impl Supervisor {
             self.move_admins().await;
             self.tell_in_force(&before_it, &unusable);
         }
+        self.manager.in_force(status_line(&self.table), is_other);
         self.retain_names();
     }
 
@@ -359,6 +361,9 @@ impl Supervisor {
 
     fn tell_waiting(&mut self) {
         let is_starting = self.is_starting();
+        if is_starting {
+            self.manager.extend();
+        }
         let Some(next) = &mut self.next else { return };
         next.tell_at = Instant::now() + TELL_INTERVAL;
         let unknown = Pools(self.monitors.board().awaited(&next.snapshot));

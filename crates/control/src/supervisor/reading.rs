@@ -92,6 +92,7 @@ impl Supervisor {
         // A log file that was rotated is let go even when the configuration is bad.
         self.logs.reopen(&self.table.snapshot.log);
         self.observed.reloads.begin();
+        self.manager.begin_reload();
         let (file, events) = (self.file.clone(), self.events.clone());
         let history = self.observed.changes.history();
         let read = move || {
@@ -270,6 +271,7 @@ fn bound(configuration: &Configuration, at: &mut Supervisor) -> Result<Snapshot,
     let mut snapshot = configuration.config.snapshot(&at.names.resolutions());
     Logs::check(&snapshot.log, &at.table.snapshot.log).map_err(|it| it.to_string())?;
     own_keys::provide(&mut snapshot).map_err(|it| it.to_string())?;
+    at.upgrading.provide_keys(&mut snapshot);
     at.data_plane.prepare(&snapshot).map_err(|it| it.to_string())?;
     Ok(snapshot)
 }

@@ -152,7 +152,12 @@ async fn a_start_serves_when_the_first_probes_are_in() {
     let (listen, admin) = (free_port(), free_port());
     let with_admin = format!("admin: {{ listen: 127.0.0.1:{admin} }}");
     let file = files.config(&patient(listen, &[slow], &with_admin));
-    let prepared = Supervisor::prepare(&file, NameServers::System, None, events.clone());
+    let prepared = Supervisor::prepare(
+        &file,
+        NameServers::System,
+        None,
+        (events.clone(), Heritage::default()),
+    );
     let mut supervisor = prepared.await.unwrap();
     let client = tokio::spawn(ask(socket(listen), "/"));
     let health = ask(socket(admin), "/health").await;
@@ -261,10 +266,16 @@ async fn a_signal_ends_a_start_that_waits() {
     let text = patient(1, &[silent], "first_probes: { wait: 10m }")
         .replace("127.0.0.1:1,", &format!("\"unix:{}\",", listen.display()));
     let file = files.config(&text);
-    let prepared = Supervisor::prepare(&file, NameServers::System, None, events.clone());
+    let prepared = Supervisor::prepare(
+        &file,
+        NameServers::System,
+        None,
+        (events.clone(), Heritage::default()),
+    );
     let supervisor = prepared.await.unwrap();
     assert!(listen.exists());
     let signals = Signals {
+        upgrade: signal(SignalKind::io()).unwrap(),
         reload: signal(SignalKind::window_change()).unwrap(),
         terminate: signal(SignalKind::user_defined2()).unwrap(),
         interrupt: signal(SignalKind::alarm()).unwrap(),

@@ -30,7 +30,7 @@ mod simulation;
 mod simulation_of_response_times;
 
 pub use by_key::ByKey;
-pub use least_connections::LeastConnections;
+pub use least_connections::{LeastConnections, SCAN_MEMBERS_MAX};
 pub use least_response_time::LeastResponseTime;
 pub use maglev::{MaglevTable, Named, SLOTS_MIN};
 pub use random_two::RandomTwo;

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use weir_http::write_ip;
 
 use super::chance;
-use super::facts::Facts;
+use super::facts::{Facts, Values};
 use super::fields::{Fields, Piece};
 use super::plan::{Address, Choice, Number, Test, Text};
-use super::slots::HOST;
+use super::slots::{HOST, Slots};
 use super::text_functions::{hash, integer};
 use super::{Condition, Purpose, Replaced, Replacement, Template, Value};
 use crate::jwt::{Claims, Refusal};
@@ -84,6 +84,45 @@ impl<'a> Evaluation<'a> {
     /// From now on `request.user` is this.
     pub fn set_user(&mut self, name: &[u8]) {
         self.fields.set_user(name);
+    }
+
+    /// The slots that it reads.
+    pub(super) fn slots(&self) -> &Slots {
+        self.fields.slots()
+    }
+
+    /// The value of a slot, if it is there.
+    pub(super) fn slot_value(&mut self, slot: u32) -> Option<Vec<u8>> {
+        let piece = self.fields.slot(slot, &self.facts)?;
+        Some(self.fields.resolve(piece).to_vec())
+    }
+
+    /// The value of a text.
+    pub(super) fn text_value(&mut self, text: &Text) -> Vec<u8> {
+        self.of_text(text, <[u8]>::to_vec)
+    }
+
+    /// The value of a number.
+    pub(super) fn number_value(&mut self, number: &Number) -> i64 {
+        self.number(number)
+    }
+
+    /// The value of an address, if there is one.
+    pub(super) fn address_value(&mut self, address: &Address) -> Option<IpAddr> {
+        self.address(address)
+    }
+
+    /// Several values, joined; `None`: there are none.
+    pub(super) fn all_values(&self, values: &Values) -> Option<Vec<u8>> {
+        let mut all: Option<Vec<u8>> = None;
+        self.facts.any_value(values, |value| {
+            match &mut all {
+                Some(all) => all.extend_from_slice(&[b", ", value].concat()),
+                None => all = Some(value.to_vec()),
+            }
+            false
+        });
+        all
     }
 
     /// Appends a text to `out`, made fit for its purpose.

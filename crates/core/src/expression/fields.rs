@@ -115,6 +115,11 @@ impl Fields {
         }
     }
 
+    /// The slots that it was made from.
+    pub(super) fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
     /// The value of a slot; `None` if there is no such header, parameter or cookie.
     pub(super) fn slot<'v>(&mut self, slot: u32, facts: &Facts<'v>) -> Option<Piece<'v>> {
         let value = self.values[slot as usize];

@@ -83,6 +83,7 @@ mod text_functions;
 mod text_set;
 mod time;
 mod tokens;
+mod values_read;
 
 pub use addresses::{AddressSet, Network, NetworkError};
 pub use data::{DataSet, DataSets, SEARCHED_TEXTS_BYTES_MAX};
@@ -99,6 +100,7 @@ pub use replacement::{Replaced, Replacement, ReplacementError};
 pub use requirements::{KEYS_PER_CONDITION_MAX, Key, PathKey};
 pub use slots::Slots;
 pub use template::{Purpose, Template};
+pub use values_read::{PartRead, VALUES_READ_MAX, ValueRead};
 
 use std::collections::BTreeMap;
 

@@ -192,3 +192,28 @@ fn a_million_per_second_by_coarse_clocks() {
     }
     assert!((475_000..=525_000).contains(&passed), "{passed} in half a second");
 }
+
+#[test]
+fn room_is_what_passes_at_once() {
+    let mut random = Random::new(3);
+    for _ in 0..2_000 {
+        let limit = rate(1 + random.below(50) as u32, 1_000, 1 + random.below(20) as u32);
+        let limit = match random.below(2) {
+            0 => limit,
+            _ => limit.delaying(500_000).unwrap(),
+        };
+        let now_us = 1_000_000_000;
+        let mut word = 0;
+        for _ in 0..random.below(30) {
+            let before_us = now_us - random.below(3_000_000) as u64;
+            word = admit(word, before_us, &limit).word().unwrap_or(word);
+        }
+        let expected = room(word, now_us, &limit);
+        assert_eq!(passed_at_once(&mut word, now_us, &limit, 1_000), expected, "{limit:?}");
+    }
+    // What a slower rate has left counts as a used burst, for both.
+    let (slow, fast) = (rate(1, 3_600_000, 5), rate(1_000, 1_000, 5));
+    let mut word = admit(0, 1_000_000, &slow).word().unwrap();
+    let expected = room(word, 1_000_000, &fast);
+    assert_eq!(passed_at_once(&mut word, 1_000_000, &fast, 100), expected);
+}

@@ -1,6 +1,7 @@
 //! Commands of the control plane to a worker.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use weir_config::snapshot::ListenPoint;
 use weir_exchange::shared::live::LiveTable;
@@ -27,10 +28,18 @@ pub enum Command {
     Drain {
         /// For the transactions under way.
         timeout_ms: u64,
+        /// Another process accepts at the listeners, and reads from those of datagrams; idle clients of HTTP/1 may make
+        /// one more request within this time. `None`: nobody does, and idle clients go at once.
+        idle_ms: Option<u64>,
     },
     /// End now.
     Stop,
+    /// Set this, to show that the worker makes turns.
+    Answer(Arc<AtomicBool>),
     /// Panic, for tests.
     #[cfg(test)]
     Panic,
+    /// Do nothing until this says something, for tests.
+    #[cfg(test)]
+    Wait(std::sync::mpsc::Receiver<()>),
 }

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -17,7 +18,7 @@ use weir_exchange::termination::Termination;
 
 use super::Worker;
 use super::desk::Desk;
-use super::world::World;
+use super::world::{Draining, World};
 use crate::owners::owner_key;
 use crate::worker::command::{Command, LISTENER_MESSAGE};
 use crate::worker::state::client::Client;
@@ -68,10 +69,13 @@ impl Worker {
     fn obey(&mut self, io: &mut EventLoop, command: Command) {
         match command {
             Command::Apply { table, added, removed } => self.apply(io, table, added, &removed),
-            Command::Drain { timeout_ms } => self.drain(io, timeout_ms),
+            Command::Drain { timeout_ms, idle_ms } => self.drain(io, timeout_ms, idle_ms),
             Command::Stop => self.stop(io),
+            Command::Answer(answer) => answer.store(true, Relaxed),
             #[cfg(test)]
             Command::Panic => panic!("as told"),
+            #[cfg(test)]
+            Command::Wait(until) => until.recv().expect("a word"),
         }
     }
 
@@ -200,8 +204,15 @@ impl Worker {
             .clients
             .iter()
             .filter(|(_, client)| {
-                let goes = self.world.is_draining() || client.leave_by_ms.is_some();
-                goes && matches!(client.stage, Stage::Idle | Stage::Streams)
+                let stays = !self.world.is_draining() && client.leave_by_ms.is_none();
+                let is_spared =
+                    client.leave_by_ms.is_none() && Draining::spares_idle(self.world.draining);
+                match client.stage {
+                    Stage::Idle => !stays && !is_spared,
+                    // The end of streams is announced first, and no request is lost.
+                    Stage::Streams => !stays,
+                    _ => false,
+                }
             })
             .map(|(key, _)| key)
             .collect();
@@ -214,34 +225,47 @@ impl Worker {
         }
     }
 
-    fn drain(&mut self, io: &mut EventLoop, timeout_ms: u64) {
+    fn drain(&mut self, io: &mut EventLoop, timeout_ms: u64, idle_ms: Option<u64>) {
         let addresses: Vec<ListenPoint> = self
             .world
             .listeners
             .iter()
             .map(|(_, listener)| listener.address.listen().clone())
             .collect();
-        accept_last(self, io, &addresses);
+        match idle_ms {
+            None => accept_last(self, io, &addresses),
+            Some(_) => self.udp.leave_unread(io),
+        }
         self.desk(io).remove_listeners(&addresses);
-        self.world.drain_until_ms = Some(io.now_ms() + timeout_ms);
+        let now_ms = io.now_ms();
+        let idle_until_ms = idle_ms.map(|idle_ms| now_ms.saturating_add(idle_ms));
+        let until_ms = now_ms.saturating_add(timeout_ms);
+        self.world.draining = Some(Draining { until_ms, idle_until_ms });
         self.close_idle_clients(io);
     }
 
     /// Checks whether draining has ended or must end. Returns the time of the next check.
     pub fn drain_step(&mut self, io: &mut EventLoop) -> Option<u64> {
         let now_ms = io.now_ms();
-        if let Some(until_ms) = self.world.drain_until_ms
-            && (self.world.clients.is_empty() && self.udp.is_empty() || now_ms >= until_ms)
-        {
+        let has_ended = self.world.clients.is_empty() && self.udp.is_empty();
+        let draining = self.world.draining;
+        if draining.is_some_and(|draining| has_ended || now_ms >= draining.until_ms) {
             self.stop(io);
             return None;
         }
         let is_due = |at_ms: u64| at_ms <= now_ms;
+        if let Some(draining) = &mut self.world.draining
+            && draining.idle_until_ms.is_some_and(is_due)
+        {
+            draining.idle_until_ms = None;
+            self.close_idle_clients(io);
+        }
         if self.world.leave_by_ms.is_some_and(is_due) {
             self.close_clients(io, |client| client.leave_by_ms.is_some_and(is_due));
             self.world.leave_by_ms = self.world.next_leave_ms();
         }
-        self.world.leave_by_ms.into_iter().chain(self.world.drain_until_ms).min()
+        let draining = self.world.draining.map(|draining| draining.next_ms());
+        self.world.leave_by_ms.into_iter().chain(draining).min()
     }
 
     fn stop(&mut self, io: &mut EventLoop) {

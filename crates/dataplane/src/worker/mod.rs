@@ -433,7 +433,7 @@ impl Handler for Worker {
         let has_unbegun = self.begin_unbegun(io);
         let waiting_us = self.serve_waiting(io);
         self.fail_lost_streams(io);
-        if self.world.leave_by_ms.is_some() || self.world.drain_until_ms.is_some() {
+        if self.world.leave_by_ms.is_some() || self.world.is_draining() {
             due_ms = sooner(due_ms, self.drain_step(io));
         }
         self.desk(io).flush_members();

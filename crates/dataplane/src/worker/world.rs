@@ -85,8 +85,8 @@ pub struct World {
     pub notices: Notices,
     /// When the first client has to go whose virtual server is in no table any more.
     pub leave_by_ms: Option<u64>,
-    /// The process stops: when the last clients are closed.
-    pub drain_until_ms: Option<u64>,
+    /// The process stops.
+    pub draining: Option<Draining>,
     pub wall: WallClock,
     /// Requests that wait for a member or for their time.
     pub waiting: Waiting,
@@ -128,7 +128,7 @@ impl World {
             log,
             waf_log,
             leave_by_ms: None,
-            drain_until_ms: None,
+            draining: None,
             wall: WallClock::default(),
             waiting: Waiting::default(),
             queues: Queues::default(),
@@ -166,6 +166,27 @@ impl World {
 
     /// Whether the process is stopping.
     pub fn is_draining(&self) -> bool {
-        self.drain_until_ms.is_some()
+        self.draining.is_some()
+    }
+}
+
+/// The end of a process that drains.
+#[derive(Debug, Clone, Copy)]
+pub struct Draining {
+    /// When the last clients are closed.
+    pub until_ms: u64,
+    /// Until when idle clients of HTTP/1 may make one more request; `None`: they are closed.
+    pub idle_until_ms: Option<u64>,
+}
+
+impl Draining {
+    /// Whether the process is stopping, and idle clients may still make a request.
+    pub fn spares_idle(this: Option<Self>) -> bool {
+        this.is_some_and(|draining| draining.idle_until_ms.is_some())
+    }
+
+    /// When there is something to do next.
+    pub fn next_ms(self) -> u64 {
+        self.idle_until_ms.map_or(self.until_ms, |idle_ms| idle_ms.min(self.until_ms))
     }
 }

@@ -107,6 +107,14 @@ impl<'a> Datagrams<'a> {
         count
     }
 
+    /// Reads nothing more from a listener, which another process reads; answers still leave by it.
+    pub fn leave_unread(&mut self, token: Token) {
+        if let Some(fd) = self.io.sockets.get(token).and_then(|socket| socket.fd.as_ref()) {
+            // A socket that is not watched is left unread all the same.
+            let _ = self.io.kernel.unwatch(fd);
+        }
+    }
+
     /// Reads such a listener again. Returns how many datagrams waited there, too long to be answered.
     pub fn reopen(&mut self, token: Token) -> u64 {
         self.discard(token, true)

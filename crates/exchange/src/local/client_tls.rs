@@ -61,6 +61,12 @@ impl ClientTls {
         }
     }
 
+    /// A client that nobody has seen: it asks for this name by the newest version, and has no certificate.
+    pub fn supposed(server_name: &str, lets_in: Option<Arc<[u8]>>) -> Self {
+        let (version, cipher) = ("1.3", "TLS_AES_256_GCM_SHA384");
+        Self { version, cipher, lets_in, ..Self::asked(server_name) }
+    }
+
     /// Whether its handshake has shown that it is let in where now others are.
     #[inline]
     pub fn is_of_others(&self, lets_in: &Arc<[u8]>) -> bool {

@@ -91,19 +91,8 @@ impl KeyLimits {
         (scratch, held): (&mut Vec<u8>, &mut Vec<LimitPlace>),
     ) -> Limited {
         let limit: &KeyLimit = &self.snapshot.key_limits[index];
-        let key = match &limit.key {
-            LimitKey::Address(prefix) => match facts.client {
-                Some(client) => self.hash.address(client.ip(), *prefix),
-                None => return Limited::Passes,
-            },
-            LimitKey::Text(template) => {
-                scratch.clear();
-                evaluation.render(template, scratch);
-                if scratch.is_empty() {
-                    return Limited::Passes;
-                }
-                self.hash.bytes(scratch)
-            }
+        let Some(key) = self.key_of(limit, facts, evaluation, scratch) else {
+            return Limited::Passes;
         };
         let table = &self.tables[index];
         let rate = match &limit.measure {
@@ -123,6 +112,28 @@ impl KeyLimits {
             (Admission::Refuse { .. }, Exceed::Close) => Limited::Closed,
             (Admission::Refuse { retry_after_us }, Exceed::Reject | Exceed::Delay { .. }) => {
                 Limited::Refused { retry_after_s: retry_after_s(retry_after_us) }
+            }
+        }
+    }
+
+    /// The hash of the key that a request counts by; `None`: it is not limited.
+    #[inline]
+    pub fn key_of(
+        &self,
+        limit: &KeyLimit,
+        facts: &Facts<'_>,
+        evaluation: &mut Evaluation<'_>,
+        scratch: &mut Vec<u8>,
+    ) -> Option<u64> {
+        match &limit.key {
+            LimitKey::Address(prefix) => {
+                let client = facts.client?;
+                Some(self.hash.address(client.ip(), *prefix))
+            }
+            LimitKey::Text(template) => {
+                scratch.clear();
+                evaluation.render(template, scratch);
+                (!scratch.is_empty()).then(|| self.hash.bytes(scratch))
             }
         }
     }

@@ -409,6 +409,11 @@ impl LocalPool {
         members.any(|&member| self.has_place(member, now)).then_some(()).ok_or(NoMember::Full)
     }
 
+    /// The members that may take any request now, unless they are full.
+    pub fn eligible(&self, now: Clock) -> Vec<u32> {
+        self.look(now).eligible.clone()
+    }
+
     /// Takes a place of a member, if it has one and is not on trial by another request.
     fn grasp(&self, member: u32, now: Clock) -> Grasp {
         let live = &self.members[member as usize].live;

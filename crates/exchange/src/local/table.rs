@@ -12,7 +12,9 @@ use weir_config::snapshot::{
 use weir_core::expression::Fields;
 use weir_http::h1::HeadLimits;
 use weir_http::h2 as http2;
+use weir_http::message::RequestHead;
 
+use crate::local::client_tls::ClientTls;
 use crate::local::cookies::CookieKeeper;
 use crate::local::gate::Gate;
 use crate::local::pool::{LocalMember, LocalPool};
@@ -89,6 +91,21 @@ impl LocalServer {
     /// The one that a rule hands requests to, by its place in the snapshot.
     pub fn other(&self, index: usize) -> Option<&Rc<Self>> {
         self.hands_over_to.iter().find(|(place, _)| *place == index).map(|(_, other)| other)
+    }
+
+    /// Whether a request is for a name that has other TLS settings than those that its client has passed.
+    pub fn is_misdirected(&self, passed: &ClientTls, head: &RequestHead, input: &[u8]) -> bool {
+        let Some(tls) = &self.tls else { return false };
+        // A reload lets other clients in.
+        if passed.is_of_others(&tls.lets_in) {
+            return true;
+        }
+        if !tls.acceptor.has_names() {
+            return false;
+        }
+        let host = String::from_utf8_lossy(head.host(input));
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        !tls.acceptor.is_same(passed.facts().sni, &host)
     }
 
     /// The settings of the virtual server.

@@ -178,6 +178,16 @@ impl Traffic {
         })
     }
 
+    /// Its limits per key.
+    pub fn key_limits(&self) -> &KeyLimits {
+        &self.key_limits
+    }
+
+    /// The snapshot that it is of.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
     /// Evaluation state for the expressions of this snapshot.
     pub fn fields(&self) -> RefMut<'_, Fields> {
         self.fields.borrow_mut()

@@ -30,3 +30,4 @@ pub mod stream_end;
 pub mod tools;
 pub mod tries;
 pub mod websocket;
+pub mod witness;

@@ -87,6 +87,21 @@ impl ConnectionIds {
             && self.labels.iter().eq(pool.members.iter().map(|member| &member.label))
     }
 
+    /// The table, and its members by the numbers that it has for them.
+    pub fn parts(&self) -> (&SourceTable, &[Arc<str>]) {
+        (&self.table, &self.labels)
+    }
+
+    /// A bit for each length of an ID that members have given.
+    pub fn lengths(&self) -> u32 {
+        self.lengths.load(Relaxed)
+    }
+
+    /// IDs of these lengths are in the table, too.
+    pub fn add_lengths(&self, lengths: u32) {
+        self.lengths.fetch_or(lengths, Relaxed);
+    }
+
     /// Goes on with the IDs that `old` remembers, as far as their members are still there.
     pub fn take_over(&self, old: &Self, now_ms: u64) {
         if old.settings.server_id != self.settings.server_id {

@@ -20,6 +20,7 @@
 //! | `Logins` | when a password must be checked: a place in a queue, a count per client; then the remembered login | workers, threads that check | 128 checks, 1 KiB, 64 KiB |
 //! | tables of limits per key, and of source addresses | twice per request at most | workers | 40 bytes per entry asked for |
 
+mod copied;
 mod former;
 
 use std::collections::HashMap;

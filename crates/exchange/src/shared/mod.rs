@@ -5,6 +5,7 @@ pub mod counters;
 pub mod live;
 pub mod logins;
 pub mod places;
+pub mod remembered;
 pub mod server_tls;
 pub mod shared_table;
 pub mod sticky;

@@ -72,6 +72,17 @@ impl Places {
         Arc::new(new)
     }
 
+    /// The members, by the numbers that the table has for them.
+    pub fn labels(&self) -> &[Arc<str>] {
+        &self.labels
+    }
+
+    /// Another one with the same clients.
+    pub fn copied(&self, now_ms: u64) -> Self {
+        let Self { table, made_for, labels } = self;
+        Self { table: table.copied(now_ms), made_for: *made_for, labels: labels.clone() }
+    }
+
     /// Goes on with the clients that `old` remembers, as far as their members are still there.
     fn take_over(&self, old: &Self, now_ms: u64) {
         if old.made_for.told_by != self.made_for.told_by {

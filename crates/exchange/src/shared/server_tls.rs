@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU32;
 use weir_config::snapshot::{ServerTls, SessionsOf};
 use weir_tls::server::{Acceptor, Sessions};
 use weir_tls::session_cache::SessionCache;
-use weir_tls::tickets::TicketKeys;
+use weir_tls::tickets::{OwnSecrets, TicketKeys};
 
 /// The TLS of a virtual server under one snapshot.
 #[derive(Debug)]
@@ -51,6 +51,22 @@ impl LiveTls {
                 Some(previous) => Arc::clone(&previous.lets_in),
                 None => settings.lets_in.as_slice().into(),
             },
+        }
+    }
+
+    /// The secrets of own tickets, for the process that takes the place of this one.
+    pub fn ticket_secrets(&self) -> Option<OwnSecrets> {
+        match &self.sessions {
+            Sessions::Tickets(keys) => keys.own_secrets(),
+            _ => None,
+        }
+    }
+
+    /// Honours the tickets of a process before this one. Without these, clients make a whole handshake.
+    pub fn continue_tickets(&self, former: &OwnSecrets) {
+        if let Sessions::Tickets(keys) = &self.sessions {
+            // An error leaves the keys as they are.
+            let _ = keys.continue_with(former);
         }
     }
 }

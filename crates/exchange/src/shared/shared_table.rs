@@ -296,6 +296,14 @@ impl SharedTable {
         }
     }
 
+    /// Another table with the same live entries, as large as those need it to be.
+    pub fn copied(&self, now: u64) -> Self {
+        let entries = self.live(now).count().min(ENTRIES_MAX as usize);
+        let copy = Self::new(entries as u32, self.ends);
+        self.carry_over(&copy, now, Some);
+        copy
+    }
+
     /// The slots where an entry with this hash can be, in the order of look-ups.
     #[inline]
     fn places(&self, hash: u64) -> impl Iterator<Item = &Slot> {

@@ -164,6 +164,21 @@ impl Stickies {
         stickies
     }
 
+    /// Another one with the same clients, for requests of some virtual servers only: what is asked of it changes nothing here.
+    pub fn copied(&self, servers: &[&VirtualServer], now_ms: u64) -> Self {
+        let is_reached = |place: &Place| {
+            place.server.is_empty() || servers.iter().any(|server| server.name == place.server)
+        };
+        let reached = self.by_place.iter().filter(|(place, _)| is_reached(place));
+        let copied = reached.map(|(place, sticky)| (place.clone(), sticky.copied(now_ms)));
+        Self {
+            by_place: copied.collect(),
+            hidden_pools: Arc::clone(&self.hidden_pools),
+            drawn_keys: Arc::clone(&self.drawn_keys),
+            own_keys: Arc::clone(&self.own_keys),
+        }
+    }
+
     /// The cookies that members of a virtual server do not get: those of its persistence, and tokens of other configured
     /// pools. A virtual server that inserts no cookie hides none.
     pub fn hidden<'a>(
@@ -192,6 +207,15 @@ impl Stickies {
             _ => 0,
         };
         self.by_place.values().map(of).sum()
+    }
+
+    /// All that has a table, with names of virtual server (empty if several share it), persistence and pool.
+    pub fn tables(&self) -> impl Iterator<Item = ([&Arc<str>; 3], &Sticky)> {
+        let has_table = |sticky: &Sticky| {
+            sticky.places().is_some() || matches!(sticky, Sticky::ConnectionIds(_))
+        };
+        let all = self.by_place.iter().filter(move |(_, sticky)| has_table(sticky));
+        all.map(|(place, sticky)| ([&place.server, &place.persistence, &place.pool], &**sticky))
     }
 
     /// The persistence that keeps the clients of a virtual server at the members of a pool.
@@ -320,6 +344,25 @@ impl Sticky {
 }
 
 impl Sticky {
+    /// Another one with the same clients; itself, where it remembers none that come with requests.
+    fn copied(self: &Arc<Self>, now_ms: u64) -> Arc<Self> {
+        match &**self {
+            Self::Address { of, places } => {
+                Arc::new(Self::Address { of: *of, places: Arc::new(places.copied(now_ms)) })
+            }
+            Self::Learned { of, learn, places } => Arc::new(Self::Learned {
+                of: of.clone(),
+                learn: learn.clone(),
+                places: Arc::new(places.copied(now_ms)),
+            }),
+            Self::Insert(_)
+            | Self::Passive { .. }
+            | Self::ConnectionIds(_)
+            | Self::Hash { .. }
+            | Self::PathParameter { .. } => Arc::clone(self),
+        }
+    }
+
     /// The table, of a kind that has one.
     pub fn places(&self) -> Option<&Arc<Places>> {
         match self {

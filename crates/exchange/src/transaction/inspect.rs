@@ -23,6 +23,7 @@ use crate::parts::pace::Pace;
 use crate::parts::pieces::Pieces;
 use crate::parts::remembered::Remembered;
 use crate::parts::request::KEPT_PIECE_BYTES_MAX;
+use crate::parts::witness::Step;
 use crate::termination::Termination;
 use crate::transaction::asking::hand_on;
 use crate::transaction::exchange::Exchange;
@@ -240,6 +241,7 @@ fn tell(
     outcome: Outcome,
     status: u16,
 ) {
+    at.note(Step::Inspected { terms, inspection: &inspection, outcome, status });
     let counters = &server.counters;
     counters.waf_inspected.add(1);
     match outcome {

@@ -23,6 +23,7 @@ use crate::parts::notice::Notice;
 use crate::parts::pending::Pending;
 use crate::parts::remembered::Remembered;
 use crate::parts::tools::Tools;
+use crate::parts::witness::{Decided, Step};
 use crate::shared::sticky::Sticky;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::handing::hand_over;
@@ -59,6 +60,14 @@ pub fn consider(
             traffic.decide(&facts, &mut evaluation, live, clock, decision, scratches)
         }
     };
+    at.note(Step::Decided(Decided {
+        arrival,
+        traffic,
+        facts: &facts,
+        evaluation: &mut evaluation,
+        decision,
+        verdict: &verdict,
+    }));
     if let Verdict::Forward(_) = verdict {
         tell_about_client(arrival, traffic, (&facts, brought.as_deref()), decision, &mut scratch);
     }

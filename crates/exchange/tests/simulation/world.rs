@@ -15,6 +15,7 @@ use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::parts::request::{Need, Request};
 use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::parts::tools::Tools;
+use weir_exchange::parts::witness::Witness;
 use weir_exchange::termination::Termination;
 use weir_http::h1::write_response_head;
 use weir_http::message::Framing;
@@ -71,6 +72,8 @@ impl World {
         self.client.deliver(bytes, true, now_ms);
     }
 }
+
+impl Witness for World {}
 
 impl Edge for World {
     fn head(&mut self, _: &mut Ends, out: &OutHead<'_>, kind: HeadKind, is_end: bool) -> Message {

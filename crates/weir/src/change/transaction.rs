@@ -27,6 +27,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 /// Changed parts that are shown in lines of their own.
 const CHANGES_SHOWN_MAX: usize = 50;
 
+/// The last line of a refusal.
+const UNCHANGED: &str = "nothing has changed\n";
+
 /// Longest time for a confirmation, which weir takes.
 const CONFIRM_MAX: Duration = Duration::from_secs(24 * 3_600);
 
@@ -87,7 +90,7 @@ pub fn propose(command: &str, options: &Options, path: &str, document: Value) ->
         Err(error) => {
             let status = admin::refuse(command, &error);
             if error.is_answer() && !options.dry_run {
-                output::tell("nothing has changed\n");
+                output::tell(UNCHANGED);
             }
             status
         }
@@ -107,7 +110,8 @@ fn propose_and_wait(
     if let Some(seconds) = options.confirm {
         document["confirm_within_s"] = seconds.into();
     }
-    let query = if options.dry_run { "?dry_run=true" } else { "" };
+    let wait = options.wait.map_or(PROGRESS_INTERVAL, |wait| wait.min(PROGRESS_INTERVAL));
+    let query = format!("?wait_ms={}&dry_run={}", wait.as_millis(), options.dry_run);
     let began = Instant::now();
     let mut answer = client.post_if(&format!("{path}{query}"), &document, options.if_version)?;
     let mut told_at = began;
@@ -159,7 +163,7 @@ fn tell(command: &str, client: &Client, outcome: &Outcome, waited: Duration) -> 
         }
         State::Refused => {
             let reason = printable(outcome.reason.as_deref().unwrap_or("no reason is known"));
-            output::tell(format_args!("{command}: refused: {reason}\n"));
+            output::tell(format_args!("{command}: {reason}\n{UNCHANGED}"));
             ExitCode::from(EXIT_REFUSED)
         }
         State::Checking | State::Waiting => {

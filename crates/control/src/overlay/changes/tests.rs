@@ -121,4 +121,9 @@ async fn results_are_told_to_those_who_wait() {
     let report = changes.result(open).await.expect("a report");
     assert_eq!((report.state, report.reason.as_deref()), (State::Refused, Some("weir ends")));
     assert_eq!(changes.propose(transaction("")), Err(Unqueued::Ends));
+    // A version that was being stored meanwhile.
+    changes.accepted(open, 5, &[], Vec::new());
+    let report = changes.result(open).await.expect("a report");
+    let reason = "weir ends; the version takes effect at the next start";
+    assert_eq!((report.version, report.reason.as_deref()), (Some(5), Some(reason)));
 }

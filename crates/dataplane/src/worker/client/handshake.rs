@@ -18,6 +18,7 @@ use crate::worker::client::gate;
 use crate::worker::client::own_response::OwnBytes;
 use crate::worker::desk::Desk;
 use crate::worker::state::stage::Stage;
+use crate::worker::world::Draining;
 use crate::worker::world::World;
 
 /// The beginnings of plain requests.
@@ -93,7 +94,7 @@ impl Worker {
         key: ClientKey,
         established: &Established,
     ) {
-        let is_draining = self.world.is_draining();
+        let must_leave = self.world.is_draining() && !Draining::spares_idle(self.world.draining);
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let place = client.handshake.take();
         let counters = &client.server.counters;
@@ -113,7 +114,7 @@ impl Worker {
         client.is_early = established.is_early;
         let timeout_ms = client.server.http.header_timeout_ms;
         io.set_deadline(client.token, io.now_ms() + timeout_ms);
-        if is_draining || client.leave_by_ms.is_some() {
+        if must_leave || client.leave_by_ms.is_some() {
             self.desk(io).leave(key, true);
         } else if established.alpn.as_deref() == Some(b"h2") {
             self.desk(io).begin_http2(key);
@@ -131,20 +132,11 @@ impl World {
         head: &RequestHead,
         input: &[u8],
     ) -> bool {
-        let Some(tls) = &server.tls else { return false };
-        let Some(passed) = self.clients.get(client).and_then(|client| client.tls.as_ref()) else {
-            return false;
-        };
-        // A reload lets other clients in.
-        if passed.is_of_others(&tls.lets_in) {
-            return true;
-        }
-        if !tls.acceptor.has_names() {
+        if server.tls.is_none() {
             return false;
         }
-        let host = String::from_utf8_lossy(head.host(input));
-        let host = host.trim_end_matches('.').to_ascii_lowercase();
-        !tls.acceptor.is_same(passed.facts().sni, &host)
+        let passed = self.clients.get(client).and_then(|client| client.tls.as_ref());
+        passed.is_some_and(|passed| server.is_misdirected(passed, head, input))
     }
 }
 

@@ -15,6 +15,7 @@ use crate::worker::client::early_data;
 use crate::worker::desk::Desk;
 use crate::worker::state::client::Client;
 use crate::worker::state::stage::Stage;
+use crate::worker::world::Draining;
 
 impl Worker {
     /// A client may continue: processes the data that it has already sent, and an end behind it.
@@ -261,7 +262,8 @@ impl Worker {
         let Some(client) = self.world.clients.get(key) else {
             return;
         };
-        if keep_alive && (self.world.is_draining() || client.leave_by_ms.is_some()) {
+        let must_leave = self.world.is_draining() && !Draining::spares_idle(self.world.draining);
+        if keep_alive && (must_leave || client.leave_by_ms.is_some()) {
             return self.desk(io).leave(key, true);
         }
         if !keep_alive {

@@ -55,7 +55,7 @@ impl Desk<'_> {
             || connection.requests >= reuse.requests_max
             || idle.len() >= connection.idle_max(self.world.counters.workers())
             || idle_ms == 0
-            || self.world.drain_until_ms.is_some()
+            || self.world.draining.is_some()
         {
             drop(idle);
             return self.close_member(key);

@@ -54,7 +54,7 @@ impl Desk<'_> {
     /// A connection carries nothing any more: it waits for the next request, or closes.
     fn rest_connection(&mut self, key: ConnectionKey) {
         let now_ms = self.io.now_ms();
-        let is_draining = self.world.drain_until_ms.is_some();
+        let is_draining = self.world.is_draining();
         let Some(connection) = self.world.members.get_mut(key) else { return };
         let reuse = connection.pool.settings().reuse;
         let Some(http2) = &mut connection.http2 else { return };

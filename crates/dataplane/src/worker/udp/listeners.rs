@@ -43,6 +43,8 @@ pub struct Listeners {
     /// Addresses whose listeners were closed here, while other workers may have sessions there, and their deadlines:
     /// nothing reads their sockets on this worker.
     closed: Vec<(ListenPoint, u64)>,
+    /// Those that came with the last table: an address may have several sockets here.
+    fresh: Vec<ListenerKey>,
 }
 
 /// So long after the time that its sessions have, a listener may still be there.
@@ -87,8 +89,12 @@ impl Listeners {
         address: ListenPoint,
     ) -> Result<(), Errno> {
         let Some(server) = world.table.server_at(&address) else { return Ok(()) };
-        let known = self.all.iter().find(|(_, listener)| listener.address == address);
+        let is_known = |key: &ListenerKey, listener: &Listener| {
+            listener.address == address && !self.fresh.contains(key)
+        };
+        let known = self.all.iter().find(|(key, listener)| is_known(key, listener));
         let known = known.map(|(key, _)| key);
+        self.fresh.push(known.unwrap_or(self.all.next_key()));
         let owner = Owner::DatagramListener(owner_key(known.unwrap_or(self.all.next_key())));
         let token = Datagrams::of(io).listen(socket, owner)?;
         if let Some(listener) = known.and_then(|key| self.all.get_mut(key)) {
@@ -177,11 +183,19 @@ impl Udp {
         leave_by_ms: u64,
     ) {
         self.side.shelf.clear(io);
+        self.side.listeners.fresh.clear();
         let now_ms = io.now_ms();
         self.side.listeners.closed.retain(|(_, until_ms)| now_ms < *until_ms);
         self.side.listeners.refresh(world);
         self.side.listeners.retire(removed, leave_by_ms);
         self.step(io, world);
+    }
+
+    /// Reads nothing more from listeners: another process does. Sessions still get their answers by them.
+    pub fn leave_unread(&self, io: &mut EventLoop) {
+        for (_, listener) in self.side.listeners.all.iter() {
+            Datagrams::of(io).leave_unread(listener.token);
+        }
     }
 
     /// Closes the listeners that have to go and have no session, or whose time is over. When to look again.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use weir_core::limit::{Admission, Rate, admit, forgotten_us};
+use weir_core::limit::{Admission, Rate, admit, forgotten_us, room};
 
 use super::{Losses, SharedTable, VALUE_MAX};
 
@@ -25,6 +25,18 @@ impl SharedLimit {
                 Err(now) => seen = now,
             }
         }
+    }
+}
+
+impl SharedLimit {
+    /// How many requests would pass at once now. Nothing is counted.
+    pub fn room(&self, rate: &Rate, now_us: u64) -> u64 {
+        room(self.0.load(Relaxed), now_us, rate)
+    }
+
+    /// Another one of which as much is used.
+    pub fn copied(&self) -> Self {
+        Self(AtomicU64::new(self.0.load(Relaxed)))
     }
 }
 
@@ -88,6 +100,21 @@ impl KeyedLimit {
     /// Gives a place back. One whose entry gave way to another's is gone already.
     pub fn leave(&self, client: u64) {
         self.table.update_with(client, 0, |word| word.map(|word| word - 1));
+    }
+
+    /// How many requests of the client would pass a limit on rates at once now. Nothing is counted.
+    pub fn room(&self, client: u64, rate: &Rate, now_us: u64) -> u64 {
+        room(self.table.find(client, now_us).unwrap_or(0), now_us, rate)
+    }
+
+    /// How many places the client has.
+    pub fn entered(&self, client: u64) -> u64 {
+        self.table.find(client, 0).map_or(0, |word| word - NONE_AT_A_TIME)
+    }
+
+    /// Another one with the same clients. `now_us`: 0 for one on simultaneous requests.
+    pub fn copied(&self, now_us: u64) -> Self {
+        Self { table: self.table.copied(now_us), entries_max: self.entries_max }
     }
 
     /// Takes over the clients of the limit on rates before a reload, whatever its size and rate.

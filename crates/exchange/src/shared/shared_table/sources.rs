@@ -49,6 +49,17 @@ impl SourceTable {
         Some(SourceEntry::from_bits(found).member)
     }
 
+    /// As above, by key.
+    pub fn peek(&self, hash: u64, now_ms: u64) -> Option<u32> {
+        Some(SourceEntry::from_bits(self.table.find(hash, now_ms)?).member)
+    }
+
+    /// Another one with the same clients.
+    pub fn copied(&self, now_ms: u64) -> Self {
+        let Self { table, hash, prefix, timeout } = self;
+        Self { table: table.copied(now_ms), hash: *hash, prefix: *prefix, timeout: *timeout }
+    }
+
     /// As [`Self::find_bytes`], by key.
     pub fn find(&self, hash: u64, now_ms: u64) -> Option<u32> {
         let entry = SourceEntry::from_bits(self.table.find(hash, now_ms)?);
@@ -98,6 +109,16 @@ impl SourceTable {
             let entry = SourceEntry::from_bits(value);
             Some(entry.with_member(member(entry.member)?).to_bits())
         });
+    }
+
+    /// The entries now, by the hash of their client: each member by its number. It reads the whole table.
+    pub fn entries(&self, now_ms: u64) -> impl Iterator<Item = (u64, SourceEntry)> {
+        self.table.live(now_ms).map(|(hash, value)| (hash, SourceEntry::from_bits(value)))
+    }
+
+    /// Goes on with the entry of a table that has the same hash and prefix lengths.
+    pub fn insert(&self, hash: u64, entry: SourceEntry, now_ms: u64) {
+        self.table.insert(hash, entry.to_bits(), now_ms);
     }
 
     /// How many clients have a member now. It reads the whole table.

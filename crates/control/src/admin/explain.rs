@@ -1,0 +1,37 @@
+//! Why a request would go where it goes, by the state of this moment.
+//!
+//! Nothing changes, and secrets of the request are masked. It is for the role admin: an explanation shows the conditions of
+//! rules, and whether a password is right. One is explained at a time: the next waits.
+
+use weir_config::snapshot::Role;
+use weir_explain::asked::BODY_BYTES_MAX;
+use weir_explain::explanation::Explanation;
+use weir_explain::{Asked, explain};
+
+use super::answer::Answer;
+use super::ask::Ask;
+use super::problem::Problem;
+use super::route::{Handled, Route};
+use crate::explaining;
+
+/// Bytes of a question: the body of a request, each of whose bytes may be escaped, and its head.
+const BODY_SIZE_MAX: usize = 6 * BODY_BYTES_MAX + 64 * 1024;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/v1/explain", "explain", "Why a request would go where it goes", answer)
+            .post()
+            .role(Role::Admin)
+            .takes::<Asked>()
+            .at_most(BODY_SIZE_MAX)
+            .answers::<Explanation>(),
+    ]
+}
+
+fn answer(ask: &Ask) -> Handled {
+    let asked: Asked = ask.document()?;
+    let observed = &ask.context.observed;
+    let _turn = observed.admin.explain();
+    let explanation = explain(&observed.table(), &asked, explaining::now());
+    Answer::json(&explanation.map_err(Problem::bad_request)?)
+}

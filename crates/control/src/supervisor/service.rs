@@ -1,0 +1,24 @@
+//! The state of the process in a line, for the service manager, and the look after its workers.
+
+use weir_core::monitor::Health;
+use weir_exchange::shared::live::LiveTable;
+
+use super::Supervisor;
+
+/// `2 virtual servers, 5 of 6 members up`.
+pub(super) fn status_line(table: &LiveTable) -> String {
+    let servers = table.snapshot.virtual_servers.len();
+    let members = || table.pools.iter().flat_map(|pool| &pool.members);
+    let up = members().filter(|member| member.health() == Health::Up).count();
+    let of = |count: usize, noun: &str| {
+        let plural = if count == 1 { "" } else { "s" };
+        format!("{count} {noun}{plural}")
+    };
+    format!("{}, {up} of {} up", of(servers, "virtual server"), of(members().count(), "member"))
+}
+
+/// Tells the service manager's watchdog that weir works, if each worker does.
+pub(super) fn look_for_stuck(supervisor: &mut Supervisor) {
+    let stuck = supervisor.data_plane.stuck_workers();
+    supervisor.manager.look(stuck);
+}

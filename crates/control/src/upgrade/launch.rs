@@ -1,0 +1,80 @@
+//! How this process was started, so that another one can be started alike.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// In the environment of a new process: the process id of the one that it replaces, which holds the other end of its
+/// standard input.
+pub(super) const PREDECESSOR: &str = "WEIR_PREDECESSOR";
+
+/// Variables that are meant for one process alone.
+const NOT_INHERITED: [&str; 4] = ["WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"];
+
+/// Program and arguments of this process.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    program: Result<PathBuf, String>,
+    arguments: Vec<OsString>,
+}
+
+impl Launch {
+    /// Those of this process; to be called early: its file may be replaced later.
+    pub fn own() -> Self {
+        let mut words = std::env::args_os();
+        let name = words.next().map(PathBuf::from).unwrap_or_default();
+        // A path may lead over a link that will lead to another version. A name alone was searched for.
+        let is_path = name.components().count() > 1;
+        let program = match is_path {
+            true => std::path::absolute(name),
+            false => std::env::current_exe(),
+        };
+        Self { program: program.map_err(|error| error.to_string()), arguments: words.collect() }
+    }
+
+    /// Starts `binary`, or else the program of this process, with this end of a pair of sockets.
+    pub(super) fn start(&self, binary: Option<&Path>, channel: OwnedFd) -> Result<Child, String> {
+        let program = match (binary, &self.program) {
+            (Some(binary), _) => binary.to_owned(),
+            (None, Ok(program)) => program.clone(),
+            (None, Err(why)) => {
+                return Err(format!("the program of this process is not known: {why}"));
+            }
+        };
+        let mut command = Command::new(&program);
+        command
+            .arg0(&program)
+            .args(&self.arguments)
+            .stdin(Stdio::from(channel))
+            .env(PREDECESSOR, std::process::id().to_string());
+        for name in NOT_INHERITED {
+            command.env_remove(name);
+        }
+        command.spawn().map_err(|error| {
+            let why = weir_dataplane::error_text::io_error_text(&error);
+            format!("cannot start {}: {why}", program.display())
+        })
+    }
+}
+
+/// Takes the socket to the predecessor from standard input, which reads nothing from then on. `None`: this process was
+/// started otherwise.
+pub(super) fn take_channel() -> io::Result<Option<OwnedFd>> {
+    use std::os::fd::AsFd as _;
+    let Some(predecessor) = std::env::var_os(PREDECESSOR) else { return Ok(None) };
+    // The variable is inherited by all that this process starts; the socket is not.
+    let is_parent = rustix::process::getppid()
+        .is_some_and(|parent| predecessor == OsString::from(parent.as_raw_pid().to_string()));
+    let input = io::stdin();
+    let kind = rustix::net::sockopt::socket_type(input.as_fd());
+    if kind != Ok(rustix::net::SocketType::SEQPACKET) {
+        let what = format!("{PREDECESSOR} is set, but standard input is not the socket of a weir");
+        return if is_parent { Err(io::Error::other(what)) } else { Ok(None) };
+    }
+    let channel = input.as_fd().try_clone_to_owned()?;
+    rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
+    Ok(Some(channel))
+}

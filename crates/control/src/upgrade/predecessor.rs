@@ -1,0 +1,253 @@
+//! The process that this one replaces: what it has handed over, and the word that this one may serve.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::{Instant, sleep_until, timeout};
+use weir_config::snapshot::{Address, ListenPoint};
+use weir_core::admin_state::AdminState;
+use weir_core::persistence::keys::Keys;
+use weir_exchange::shared::live::LiveTable;
+use weir_exchange::shared::remembered::Remembered;
+use weir_tls::tickets::{OwnSecrets, SECRET_BYTES};
+
+use super::launch;
+use super::wire::{Channel, Failed, FromSuccessor, MemberState, PROTOCOL, Tickets, ToSuccessor};
+
+/// The longest wait for an answer of the process before.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The process that this one replaces.
+#[derive(Debug)]
+pub(crate) struct Predecessor {
+    channel: Channel,
+    said: UnboundedReceiver<Said>,
+    /// The number of the upgrade.
+    pub number: u64,
+    /// The name of its packet path.
+    packets: Option<String>,
+    tickets: Vec<Tickets>,
+    states: Vec<MemberState>,
+    /// The keys of its tables of persistence.
+    pub keys: Option<Arc<Keys>>,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// This process is not ready.
+    Starting,
+    /// It is, and waits for the word until then.
+    Asking(Instant),
+    /// It serves.
+    Serving,
+    /// The process before has ended while this one started.
+    Orphaned,
+}
+
+/// The sockets of the process before.
+#[derive(Debug, Default)]
+pub(crate) struct Sockets {
+    /// The listeners of its virtual servers.
+    pub listeners: HashMap<ListenPoint, Vec<OwnedFd>>,
+    /// Its admin listeners.
+    pub admins: Vec<(Address, OwnedFd)>,
+    /// Listeners of a service manager: their files are not weir's.
+    pub of_manager: HashSet<ListenPoint>,
+}
+
+/// What is heard of the process before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// The packet path is left.
+    PacketsLeft,
+    /// A table of persistence.
+    Remembered(Remembered),
+    /// This process may serve.
+    Go,
+    /// It has ended, or needs nothing more.
+    Gone,
+    /// It does not answer.
+    Silent,
+}
+
+impl Predecessor {
+    /// The process that has started this one to take its place, with its sockets; `None`: there is none. Waits until
+    /// everything is handed over.
+    pub(crate) fn from_environment() -> io::Result<Option<(Self, Sockets)>> {
+        match launch::take_channel()? {
+            Some(socket) => Self::take_over(Channel::of(socket)?).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn take_over(channel: Channel) -> io::Result<(Self, Sockets)> {
+        let gone = || io::Error::other("the process before ended while it handed over");
+        let mut sockets = Sockets::default();
+        let (mut tickets, mut states, mut begin) = (Vec::new(), Vec::new(), None);
+        let mut keys = None;
+        loop {
+            let (message, received) = channel.receive()?.ok_or_else(gone)?;
+            match message {
+                ToSuccessor::Begin(found) if found.protocol != PROTOCOL => {
+                    return Err(io::Error::other(
+                        "the process before hands over in a way that this version does not know: restart weir",
+                    ));
+                }
+                ToSuccessor::Begin(found) => begin = Some(found),
+                ToSuccessor::Listeners(at) => {
+                    sockets.listeners.entry(at.into()).or_default().extend(received);
+                }
+                ToSuccessor::Admin(at) => {
+                    let point = ListenPoint::from(at);
+                    sockets
+                        .admins
+                        .extend(received.into_iter().map(|it| (point.address.clone(), it)));
+                }
+                ToSuccessor::OfManager(at) => {
+                    sockets.of_manager.insert(at.into());
+                }
+                ToSuccessor::Tickets(found) => tickets.push(found),
+                ToSuccessor::MemberState(state) => states.push(state),
+                // Keys that cannot be read lose the members of clients alone.
+                ToSuccessor::Keys(text) => keys = Keys::parse(&text).ok().map(Arc::new),
+                ToSuccessor::Start => break,
+                ToSuccessor::PacketsLeft | ToSuccessor::Remembered(_) | ToSuccessor::Go => {}
+            }
+        }
+        let begin = begin.ok_or_else(|| io::Error::other("the process before did not begin"))?;
+        let (number, packets) = (begin.number, begin.packets);
+        let said = listen(channel.try_clone()?)?;
+        let stage = Stage::Starting;
+        Ok((Self { channel, said, number, packets, tickets, states, keys, stage }, sockets))
+    }
+
+    /// Has the packet path of this name left by the process before, if that has it.
+    pub(crate) async fn have_packets_left(&mut self, name: &str) {
+        let has_it = self.packets.as_deref() == Some(name);
+        if has_it && self.channel.send(&FromSuccessor::LeavePackets, &[]).is_ok() {
+            // Without an answer packets cannot be had, which is reported then.
+            let _ = timeout(ANSWER_TIMEOUT, self.said.recv()).await;
+        }
+    }
+
+    /// Gives a table the secrets and states of the process before.
+    pub(crate) fn restore(&self, table: &LiveTable) {
+        for tickets in &self.tickets {
+            let servers = table.snapshot.virtual_servers.iter().zip(&table.tls);
+            let mut found = servers.filter(|(server, _)| *server.name == *tickets.virtual_server);
+            if let Some((_, Some(tls))) = found.next() {
+                let secrets = tickets.secrets.iter().filter_map(|text| secret(text)).collect();
+                tls.continue_tickets(&OwnSecrets { since_s: tickets.since_s, secrets });
+            }
+        }
+        for MemberState { pool, member, state } in &self.states {
+            let states = [AdminState::Enabled, AdminState::Drain, AdminState::Disabled];
+            let state = states.into_iter().find(|known| known.as_str() == state);
+            let mut members = table.pools.iter().flat_map(|pool| &pool.members);
+            let found = members.find(|it| *it.pool.name == **pool && *it.label == **member);
+            if let Some(member) = found {
+                member.set_state_override(state);
+            }
+        }
+    }
+
+    /// Whether this process may not serve yet, since the word was asked for.
+    pub(crate) fn is_awaited(this: &Option<Self>) -> bool {
+        this.as_ref().is_some_and(|it| matches!(it.stage, Stage::Asking(_)))
+    }
+
+    /// This process is ready. Returns whether it has to wait for the word.
+    pub(crate) fn ask(this: &mut Option<Self>) -> bool {
+        let Some(it) = this.as_mut().filter(|it| it.stage == Stage::Starting) else { return false };
+        it.stage = Stage::Asking(Instant::now() + ANSWER_TIMEOUT);
+        // If it has gone, that is heard next.
+        let _ = it.channel.send(&FromSuccessor::Ready, &[]);
+        true
+    }
+
+    /// Tells it that this process serves.
+    pub(crate) fn serves(&mut self) {
+        // An orphan hears and tells nothing.
+        if self.stage == Stage::Orphaned {
+            return;
+        }
+        self.stage = Stage::Serving;
+        let _ = self.channel.send(&FromSuccessor::Serves, &[]);
+    }
+
+    /// Tells it why this process does not get there.
+    pub(crate) fn tell_failure(channel: &FailureChannel, failed: Failed) {
+        // If it has gone, there is nobody to tell.
+        let _ = channel.0.send(&FromSuccessor::Failed(failed), &[]);
+    }
+
+    /// For the reason of a failure.
+    pub(crate) fn failure_channel(&self) -> io::Result<FailureChannel> {
+        self.channel.try_clone().map(FailureChannel)
+    }
+
+    /// Whether this process serves.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.stage == Stage::Serving
+    }
+
+    /// The process before has ended: this one has its sockets, and serves when it is ready. Returns whether it is.
+    pub(crate) fn orphan(&mut self) -> bool {
+        let is_ready = matches!(self.stage, Stage::Asking(_));
+        self.stage = Stage::Orphaned;
+        is_ready
+    }
+
+    /// Returns what is heard next; never, without a process before.
+    pub(crate) async fn said(this: &mut Option<Self>) -> Said {
+        let Some(it) = this else { return std::future::pending().await };
+        match it.stage {
+            Stage::Asking(until) => tokio::select! {
+                biased;
+                said = it.said.recv() => said.unwrap_or(Said::Gone),
+                () = sleep_until(until) => Said::Silent,
+            },
+            Stage::Orphaned => std::future::pending().await,
+            Stage::Starting | Stage::Serving => it.said.recv().await.unwrap_or(Said::Gone),
+        }
+    }
+}
+
+/// Tells the process before why this one ends.
+#[derive(Debug)]
+pub(crate) struct FailureChannel(Channel);
+
+fn secret(text: &str) -> Option<[u8; SECRET_BYTES]> {
+    data_encoding::HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
+}
+
+/// Hears what the process before says from now on.
+fn listen(channel: Channel) -> io::Result<UnboundedReceiver<Said>> {
+    let (to_supervisor, said) = unbounded_channel();
+    let hear = move || {
+        let mut table = Remembered::default();
+        loop {
+            let said = match channel.receive::<ToSuccessor>() {
+                Ok(Some((ToSuccessor::PacketsLeft, _))) => Said::PacketsLeft,
+                Ok(Some((ToSuccessor::Go, _))) => Said::Go,
+                Ok(Some((ToSuccessor::Remembered(part), _))) => match part.add_to(&mut table) {
+                    Some(whole) => Said::Remembered(whole),
+                    None => continue,
+                },
+                Ok(Some(_)) => continue,
+                Ok(None) | Err(_) => break,
+            };
+            if to_supervisor.send(said).is_err() {
+                return;
+            }
+        }
+        // The channel's end says that it has gone.
+    };
+    std::thread::Builder::new().name("weir-upgrade".into()).spawn(hear)?;
+    Ok(said)
+}

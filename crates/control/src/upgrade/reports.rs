@@ -1,0 +1,173 @@
+//! Requested upgrades, and their results.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::Notify;
+
+use super::wire::Failed;
+use crate::time::{rfc3339, unix_ms};
+
+/// Upgrades of this process and of those before it.
+#[derive(Debug, Default)]
+pub struct Upgrades {
+    asked: Notify,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    waiting: Option<Request>,
+    last: Option<Report>,
+}
+
+/// A request for an upgrade.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Its number.
+    pub number: u64,
+    /// The program to start; `None`: that of this process.
+    pub binary: Option<PathBuf>,
+    /// The time for the new process to be ready; `None`: the default.
+    pub timeout: Option<Duration>,
+}
+
+/// The result of an upgrade.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "UpgradeReport")]
+pub struct Report {
+    /// Which it is.
+    pub number: u64,
+    /// How far it is.
+    pub state: State,
+    /// When that was so.
+    pub time: String,
+    /// The new process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Mistakes in the file, in the words of `weir check`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub diagnostics: String,
+}
+
+/// How far an upgrade is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "UpgradeState")]
+pub enum State {
+    /// The new process starts.
+    Starting,
+    /// It serves.
+    Done,
+    /// The process before serves on.
+    Failed,
+}
+
+impl Upgrades {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for one. Returns its number, or an error while another one is under way.
+    pub fn ask(&self, binary: Option<PathBuf>, timeout: Option<Duration>) -> Result<u64, u64> {
+        let mut inner = self.inner();
+        let last = inner.last.as_ref().map_or(0, |last| last.number);
+        if inner.last.as_ref().is_some_and(|last| last.state == State::Starting) {
+            return Err(last);
+        }
+        let number = last + 1;
+        inner.waiting = Some(Request { number, binary, timeout });
+        inner.last = Some(report(number, State::Starting));
+        drop(inner);
+        self.asked.notify_one();
+        Ok(number)
+    }
+
+    /// Returns the next request.
+    pub async fn asked(&self) -> Request {
+        loop {
+            self.asked.notified().await;
+            if let Some(request) = self.inner().waiting.take() {
+                return request;
+            }
+        }
+    }
+
+    /// The new process of the last one has started.
+    pub(crate) fn started(&self, pid: u32) {
+        if let Some(last) = &mut self.inner().last {
+            last.pid = Some(pid);
+        }
+    }
+
+    /// The last one failed.
+    pub(crate) fn fail(&self, failed: Failed) {
+        if let Some(last) = &mut self.inner().last {
+            let Failed { reason, diagnostics } = failed;
+            let (number, pid) = (last.number, last.pid);
+            let state = State::Failed;
+            *last = Report { pid, reason: Some(reason), diagnostics, ..report(number, state) };
+        }
+    }
+
+    /// The new process of this one serves.
+    pub(crate) fn succeed(&self, number: u64, pid: u32) {
+        self.inner().last = Some(Report { pid: Some(pid), ..report(number, State::Done) });
+    }
+
+    /// This process starts in the place of another one.
+    pub(crate) fn begin_with(&self, number: u64) {
+        let pid = Some(std::process::id());
+        self.inner().last = Some(Report { pid, ..report(number, State::Starting) });
+    }
+
+    /// The last one.
+    pub fn last(&self) -> Option<Report> {
+        self.inner().last.clone()
+    }
+}
+
+fn report(number: u64, state: State) -> Report {
+    let time = rfc3339(unix_ms());
+    Report { number, state, time, pid: None, reason: None, diagnostics: String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_at_a_time() {
+        let upgrades = Upgrades::default();
+        assert_eq!(upgrades.ask(None, None), Ok(1));
+        assert_eq!(upgrades.ask(None, None), Err(1));
+        assert_eq!(upgrades.asked().await, Request { number: 1, ..Request::default() });
+        upgrades.started(7);
+        upgrades.fail(Failed { reason: "too late".into(), diagnostics: String::new() });
+        let last = upgrades.last().unwrap();
+        assert_eq!(
+            (last.state, last.pid, last.reason.as_deref()),
+            (State::Failed, Some(7), Some("too late"))
+        );
+        let binary = Some(PathBuf::from("/usr/bin/weir"));
+        assert_eq!(upgrades.ask(binary.clone(), None), Ok(2));
+        assert_eq!(upgrades.asked().await, Request { number: 2, binary, timeout: None });
+        upgrades.succeed(2, 8);
+        let last = upgrades.last().unwrap();
+        assert_eq!(
+            (last.number, last.state, last.pid, last.reason),
+            (2, State::Done, Some(8), None)
+        );
+        // The new process counts on.
+        let after = Upgrades::default();
+        after.begin_with(2);
+        after.succeed(2, 8);
+        assert_eq!(after.ask(None, None), Ok(3));
+    }
+}

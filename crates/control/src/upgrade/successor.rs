@@ -1,0 +1,294 @@
+//! The new process, as the running one sees it: it is started, gets the listening sockets, and takes over when it is
+//! ready. Otherwise it is ended, and the running one serves on.
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::Child;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::{Instant, sleep_until};
+use weir_config::snapshot::ListenPoint;
+use weir_dataplane::error_text::io_error_text;
+use weir_exchange::shared::live::LiveTable;
+use weir_exchange::shared::remembered::Remembered;
+
+use crate::time::monotonic_ms;
+
+use super::launch::Launch;
+use super::wire::{
+    At, Begin, Channel, Failed, FromSuccessor, MemberState, PROTOCOL, Part, SOCKETS_MAX, Tickets,
+    ToSuccessor,
+};
+
+/// From the word that it may serve until it does.
+const GO_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What the new process gets.
+pub(crate) struct Estate {
+    /// The number of the upgrade.
+    pub number: u64,
+    /// The listeners of all virtual servers.
+    pub listeners: Vec<(ListenPoint, Vec<OwnedFd>)>,
+    /// The admin listeners.
+    pub admins: Vec<(ListenPoint, OwnedFd)>,
+    /// Listeners of a service manager.
+    pub of_manager: Vec<ListenPoint>,
+    /// The name of the packet path, if there is one.
+    pub packets: Option<String>,
+}
+
+/// A new process that is not in force yet.
+#[derive(Debug)]
+pub(crate) struct Successor {
+    /// The number of the upgrade.
+    pub number: u64,
+    /// Ended with this, unless it has taken over.
+    child: Running,
+    channel: Channel,
+    said: UnboundedReceiver<Said>,
+    timeout: Duration,
+    deadline: Instant,
+    /// The packet path was left to it.
+    pub has_packets: bool,
+    is_told_to_go: bool,
+}
+
+/// What is heard of the new process.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// Its configuration has virtual servers of packets.
+    LeavePackets,
+    /// It could serve.
+    Ready,
+    /// It serves.
+    Serves,
+    /// It does not get there.
+    Failed(Failed),
+    /// It has ended, or closed its end.
+    Gone,
+    /// The time is over.
+    TooLate,
+}
+
+impl Successor {
+    /// Starts the new process. An error says why that is impossible.
+    pub(crate) fn start(
+        launch: &Launch,
+        binary: Option<&Path>,
+        timeout: Duration,
+        estate: Estate,
+        table: &LiveTable,
+    ) -> Result<Self, String> {
+        let fail = |error: io::Error| format!("cannot hand over: {}", io_error_text(&error));
+        let (channel, theirs) = Channel::pair().map_err(fail)?;
+        let (reading, number) = (channel.try_clone().map_err(fail)?, estate.number);
+        let child = Running(Some(launch.start(binary, theirs)?));
+        let (to_supervisor, said) = unbounded_channel();
+        let messages = of_table(table);
+        let talk = move || {
+            let last = match hand_over(&reading, estate, messages) {
+                // A process that does not read is gone, or hangs until its time is over.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Said::Gone,
+                Err(error) => {
+                    Said::Failed(Failed { reason: fail(error), diagnostics: String::new() })
+                }
+                Ok(()) => loop {
+                    let said = match reading.receive::<FromSuccessor>() {
+                        Ok(Some((FromSuccessor::LeavePackets, _))) => Said::LeavePackets,
+                        Ok(Some((FromSuccessor::Ready, _))) => Said::Ready,
+                        Ok(Some((FromSuccessor::Serves, _))) => Said::Serves,
+                        Ok(Some((FromSuccessor::Failed(failed), _))) => Said::Failed(failed),
+                        Ok(None) => break Said::Gone,
+                        Err(error) => {
+                            let reason = format!("it is not understood: {}", io_error_text(&error));
+                            break Said::Failed(Failed { reason, diagnostics: String::new() });
+                        }
+                    };
+                    if to_supervisor.send(said).is_err() {
+                        return;
+                    }
+                },
+            };
+            // Where nobody listens any more, the upgrade is over.
+            let _ = to_supervisor.send(last);
+        };
+        std::thread::Builder::new().name("weir-upgrade".into()).spawn(talk).map_err(fail)?;
+        Ok(Self {
+            number,
+            child,
+            channel,
+            said,
+            timeout,
+            deadline: Instant::now() + timeout,
+            has_packets: false,
+            is_told_to_go: false,
+        })
+    }
+
+    /// Returns what the new process says next; never, without one. Nothing is lost when it is dropped.
+    pub(crate) async fn said(successor: &mut Option<Self>) -> Said {
+        let Some(successor) = successor else { return std::future::pending().await };
+        tokio::select! {
+            biased;
+            said = successor.said.recv() => said.unwrap_or(Said::Gone),
+            () = sleep_until(successor.deadline) => Said::TooLate,
+        }
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.0.as_ref().map_or(0, Child::id)
+    }
+
+    /// Tells it that the packet path is left to it.
+    pub(crate) fn packets_left(&mut self) {
+        self.has_packets = true;
+        self.tell(&ToSuccessor::PacketsLeft);
+    }
+
+    /// Tells it to serve, after it has got the tables of persistence.
+    pub(crate) fn go(&mut self, table: &Arc<LiveTable>) {
+        self.is_told_to_go = true;
+        self.deadline = Instant::now() + GO_TIMEOUT;
+        let table = Arc::clone(table);
+        // They may be large. Where no thread can be had the new process begins with empty ones.
+        let is_sent = self.channel.try_clone().and_then(|channel| {
+            let send = move || {
+                // If it has gone, that is heard.
+                let _ = send_remembered(&channel, &table);
+                let _ = channel.send(&ToSuccessor::Go, &[]);
+            };
+            std::thread::Builder::new().name("weir-upgrade".into()).spawn(send)
+        });
+        if is_sent.is_err() {
+            self.tell(&ToSuccessor::Go);
+        }
+    }
+
+    fn tell(&self, message: &ToSuccessor) {
+        // Its end shows in what is heard of it.
+        let _ = self.channel.send(message, &[]);
+    }
+
+    /// It serves, and lives on without this process.
+    pub(crate) fn release(mut self) {
+        self.child.0 = None;
+    }
+
+    /// Ends it, if it has not ended. Says why it failed.
+    pub(crate) fn end(mut self, said: Said) -> Failed {
+        let when =
+            if self.is_told_to_go { "after it was told to serve" } else { "before it was ready" };
+        let reason = match said {
+            Said::Failed(failed) => return failed,
+            Said::TooLate if self.is_told_to_go => {
+                format!("the new process did not serve within {GO_TIMEOUT:?}")
+            }
+            Said::TooLate => format!("the new process was not ready within {:?}", self.timeout),
+            _ => match self.child.end() {
+                Some(status) => format!("the new process ended ({status}) {when}"),
+                None => format!("the new process ended {when}"),
+            },
+        };
+        Failed { reason, diagnostics: String::new() }
+    }
+}
+
+impl Drop for Successor {
+    fn drop(&mut self) {
+        self.channel.close();
+    }
+}
+
+/// A process that ends with this.
+#[derive(Debug)]
+struct Running(Option<Child>);
+
+/// A process that has closed its end of the channel has so long to end by itself: then its status says why.
+const END_PATIENCE: Duration = Duration::from_millis(200);
+
+impl Running {
+    fn end(&mut self) -> Option<std::process::ExitStatus> {
+        let mut child = self.0.take()?;
+        let until = std::time::Instant::now() + END_PATIENCE;
+        while std::time::Instant::now() < until {
+            if let Ok(Some(status)) = child.try_wait() {
+                return Some(status);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // It fails only for one that has ended.
+        let _ = child.kill();
+        child.wait().ok()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.reason)
+    }
+}
+
+/// The secrets and states that are in memory alone.
+fn of_table(table: &LiveTable) -> Vec<ToSuccessor> {
+    let hex = |secret: &[u8; 32]| data_encoding::HEXLOWER.encode(secret);
+    let servers = table.snapshot.virtual_servers.iter().zip(&table.tls);
+    let tickets = servers.filter_map(|(server, tls)| {
+        let own = tls.as_ref()?.ticket_secrets()?;
+        let secrets = own.secrets.iter().map(hex).collect();
+        let virtual_server = server.name.to_string();
+        Some(ToSuccessor::Tickets(Tickets { virtual_server, since_s: own.since_s, secrets }))
+    });
+    let members = table.pools.iter().flat_map(|pool| &pool.members);
+    let states = members.filter_map(|member| {
+        let state = member.state_override()?.as_str().to_owned();
+        let (pool, member) = (member.pool.name.to_string(), member.label.to_string());
+        Some(ToSuccessor::MemberState(MemberState { pool, member, state }))
+    });
+    let keys = ToSuccessor::Keys(table.stickies.own_keys.to_file());
+    tickets.chain(states).chain([keys]).collect()
+}
+
+/// Sends the tables of persistence.
+fn send_remembered(channel: &Channel, table: &LiveTable) -> io::Result<()> {
+    for table in Remembered::all(&table.stickies, monotonic_ms()) {
+        for part in Part::parts(&table) {
+            channel.send(&ToSuccessor::Remembered(part), &[])?;
+        }
+    }
+    Ok(())
+}
+
+/// Sends everything that the new process starts with.
+fn hand_over(channel: &Channel, estate: Estate, messages: Vec<ToSuccessor>) -> io::Result<()> {
+    let Estate { number, listeners, admins, of_manager, packets } = estate;
+    channel.send(&ToSuccessor::Begin(Begin { protocol: PROTOCOL, number, packets }), &[])?;
+    for (point, sockets) in &listeners {
+        for sockets in sockets.chunks(SOCKETS_MAX) {
+            channel.send(&ToSuccessor::Listeners(At::from(point)), sockets)?;
+        }
+    }
+    for (point, socket) in admins {
+        channel.send(&ToSuccessor::Admin(At::from(&point)), &[socket])?;
+    }
+    for point in &of_manager {
+        channel.send(&ToSuccessor::OfManager(At::from(point)), &[])?;
+    }
+    for message in messages {
+        channel.send(&message, &[])?;
+    }
+    channel.send(&ToSuccessor::Start, &[])
+}

@@ -1,0 +1,373 @@
+//! Messages between a process and the one that takes its place: JSON documents over a private pair of unix sockets, with
+//! listening sockets as ancillary data.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    self, AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use weir_config::snapshot::{Address, ListenPoint};
+use weir_exchange::shared::remembered::Remembered;
+
+/// Bytes of a message.
+const MESSAGE_BYTES_MAX: usize = 64 << 10;
+
+/// Sockets of a message; the kernel takes 253.
+pub(super) const SOCKETS_MAX: usize = 128;
+
+/// The longest wait for the other process to read.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Of the messages here: a process understands one version.
+pub(super) const PROTOCOL: u32 = 1;
+
+/// Messages to the new process.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ToSuccessor {
+    /// The first one.
+    Begin(Begin),
+    /// Listeners of an address, as ancillary data.
+    Listeners(At),
+    /// An admin listener, as ancillary data.
+    Admin(At),
+    /// The listeners of this address are those of a service manager.
+    OfManager(At),
+    /// The secrets of a virtual server's session tickets.
+    Tickets(Tickets),
+    /// A member's state, set by a command.
+    MemberState(MemberState),
+    /// The keys of cookies and of tables, in the form of their file.
+    Keys(String),
+    /// Everything is handed over: start.
+    Start,
+    /// The packet path is left.
+    PacketsLeft,
+    /// Part of a table of persistence.
+    Remembered(Part),
+    /// Serve from now on.
+    Go,
+}
+
+/// Messages of the new process.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FromSuccessor {
+    /// Its configuration has virtual servers of packets.
+    LeavePackets,
+    /// It could serve.
+    Ready,
+    /// It serves.
+    Serves,
+    /// It cannot.
+    Failed(Failed),
+}
+
+/// How the hand-over begins.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Begin {
+    pub protocol: u32,
+    /// The number of the upgrade's report.
+    pub number: u64,
+    /// The name of its packet path, if it has one.
+    pub packets: Option<String>,
+}
+
+/// Where a listener is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct At {
+    address: Where,
+    interface: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Where {
+    Tcp(SocketAddr),
+    Udp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// Secrets of session tickets.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Tickets {
+    pub virtual_server: String,
+    pub since_s: u64,
+    /// In hexadecimal digits.
+    pub secrets: Vec<String>,
+}
+
+impl std::fmt::Debug for Tickets {
+    /// Without the secrets.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let of = &self.virtual_server;
+        formatter.debug_struct("Tickets").field("virtual_server", of).finish_non_exhaustive()
+    }
+}
+
+/// The state of a member at run time.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct MemberState {
+    pub pool: String,
+    pub member: String,
+    pub state: String,
+}
+
+/// Part of a table of persistence: all parts of one follow each other.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Part {
+    place: [String; 3],
+    labels: Vec<String>,
+    /// Pairs of words, in Base64.
+    entries: String,
+    lengths: u32,
+    /// The table is complete.
+    is_last: bool,
+}
+
+/// Bytes of an entry of a table.
+const ENTRY_BYTES: usize = 16;
+
+/// Entries of a message, which has four bytes for each three.
+const ENTRIES_MAX: usize = 2_000;
+
+/// Members' names of a message.
+const LABELS_MAX: usize = 200;
+
+impl Part {
+    /// A table in parts.
+    pub fn parts(table: &Remembered) -> impl Iterator<Item = Self> {
+        let begin = Self { place: table.place.clone(), lengths: table.lengths, ..Self::default() };
+        let labels = table.labels.chunks(LABELS_MAX);
+        let labels = labels.map(|labels| Self { labels: labels.to_vec(), ..Self::default() });
+        let entries = table.entries.chunks(ENTRIES_MAX).map(|entries| {
+            let words = entries.iter().flat_map(|(hash, word)| [hash, word]);
+            let bytes: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
+            Self { entries: data_encoding::BASE64.encode(&bytes), ..Self::default() }
+        });
+        let end = Self { is_last: true, ..Self::default() };
+        std::iter::once(begin).chain(labels).chain(entries).chain([end])
+    }
+
+    /// Adds it to those before; returns the table when it is the last.
+    pub fn add_to(self, table: &mut Remembered) -> Option<Remembered> {
+        if self.is_last {
+            return Some(std::mem::take(table));
+        }
+        if self.place != <[String; 3]>::default() {
+            (table.place, table.lengths) = (self.place, self.lengths);
+        }
+        table.labels.extend(self.labels);
+        // What cannot be read is not remembered.
+        let bytes = data_encoding::BASE64.decode(self.entries.as_bytes()).unwrap_or_default();
+        for entry in bytes.chunks_exact(ENTRY_BYTES) {
+            let word =
+                |at: usize| entry[at..].first_chunk().map_or(0, |it| u64::from_le_bytes(*it));
+            table.entries.push((word(0), word(8)));
+        }
+        None
+    }
+}
+
+/// Why the new process cannot serve.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Failed {
+    pub reason: String,
+    /// Mistakes in the file, in the words of `weir check`.
+    #[serde(default)]
+    pub diagnostics: String,
+}
+
+impl From<&ListenPoint> for At {
+    fn from(point: &ListenPoint) -> Self {
+        let address = match &point.address {
+            Address::Socket(address) => Where::Tcp(*address),
+            Address::Udp(address) => Where::Udp(*address),
+            Address::Unix(path) => Where::Unix(path.clone()),
+        };
+        Self { address, interface: point.interface.as_deref().map(str::to_owned) }
+    }
+}
+
+impl From<At> for ListenPoint {
+    fn from(at: At) -> Self {
+        let address = match at.address {
+            Where::Tcp(address) => Address::Socket(address),
+            Where::Udp(address) => Address::Udp(address),
+            Where::Unix(path) => Address::Unix(path),
+        };
+        Self { address, interface: at.interface.map(Into::into) }
+    }
+}
+
+/// One end of the pair.
+#[derive(Debug)]
+pub(super) struct Channel(OwnedFd);
+
+impl Channel {
+    /// Both ends: ours, and the one for the new process.
+    pub fn pair() -> io::Result<(Self, OwnedFd)> {
+        let kinds = (AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        let (ours, theirs) = net::socketpair(kinds.0, kinds.1, kinds.2, None)?;
+        Ok((Self::of(ours)?, theirs))
+    }
+
+    /// This socket, if it is the end of such a pair.
+    pub fn of(socket: OwnedFd) -> io::Result<Self> {
+        if net::sockopt::socket_type(&socket)? != SocketType::SEQPACKET {
+            return Err(Errno::PROTOTYPE.into());
+        }
+        set_socket_timeout(&socket, Timeout::Send, Some(SEND_TIMEOUT))?;
+        Ok(Self(socket))
+    }
+
+    /// The same end once more.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self(self.0.try_clone()?))
+    }
+
+    /// Ends the conversation for both processes, though there may be duplicates of this end.
+    pub fn close(&self) {
+        // Where the other process has gone, it is over.
+        let _ = net::shutdown(&self.0, net::Shutdown::Both);
+    }
+
+    /// Sends a message with these sockets.
+    pub fn send(&self, message: &impl Serialize, sockets: &[OwnedFd]) -> io::Result<()> {
+        let text = serde_json::to_vec(message)?;
+        let sockets: Vec<BorrowedFd<'_>> = sockets.iter().map(AsFd::as_fd).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !sockets.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(&sockets)) {
+            return Err(io::Error::other("too many sockets for one message"));
+        }
+        let parts = [IoSlice::new(&text)];
+        loop {
+            match net::sendmsg(&self.0, &parts, &mut ancillary, SendFlags::NOSIGNAL) {
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Waits for a message; `None`: the other process has ended, or closed its end.
+    pub fn receive<M: DeserializeOwned>(&self) -> io::Result<Option<(M, Vec<OwnedFd>)>> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut text = vec![0; MESSAGE_BYTES_MAX];
+        let message = loop {
+            let parts = &mut [IoSliceMut::new(&mut text)];
+            match net::recvmsg(&self.0, parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+                Ok(message) => break message,
+                Err(Errno::INTR) => {}
+                Err(Errno::CONNRESET) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        };
+        let mut sockets = Vec::new();
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                sockets.extend(descriptors);
+            }
+        }
+        if message.bytes == 0 {
+            return Ok(None);
+        }
+        if message.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+            return Err(io::Error::other("a message was cut: too few descriptors are allowed"));
+        }
+        let document = serde_json::from_slice(&text[..message.bytes])?;
+        Ok(Some((document, sockets)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn messages_bring_sockets() {
+        let (ours, theirs) = Channel::pair().unwrap();
+        let theirs = Channel::of(theirs).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut point = ListenPoint::from(Address::Socket(address));
+        point.interface = Some("lo".into());
+        ours.send(&ToSuccessor::Listeners(At::from(&point)), &[listener.into()]).unwrap();
+        ours.send(&ToSuccessor::Start, &[]).unwrap();
+        let (message, sockets) = theirs.receive::<ToSuccessor>().unwrap().unwrap();
+        let ToSuccessor::Listeners(at) = message else { panic!("{message:?}") };
+        assert_eq!(ListenPoint::from(at), point);
+        let [socket] = <[OwnedFd; 1]>::try_from(sockets).unwrap();
+        let received = TcpListener::from(socket);
+        let _client = TcpStream::connect(address).unwrap();
+        received.accept().unwrap();
+        let (message, sockets) = theirs.receive::<ToSuccessor>().unwrap().unwrap();
+        assert!(matches!(message, ToSuccessor::Start) && sockets.is_empty());
+        let duplicate = ours.try_clone().unwrap();
+        ours.close();
+        assert!(duplicate.receive::<FromSuccessor>().unwrap().is_none());
+        assert!(theirs.receive::<ToSuccessor>().unwrap().is_none());
+    }
+
+    #[test]
+    fn addresses_of_all_kinds_arrive() {
+        let addresses = [
+            Address::Socket("127.0.0.1:80".parse().unwrap()),
+            Address::Udp("[::1]:53".parse().unwrap()),
+            Address::Unix("/run/a b.sock".into()),
+        ];
+        for address in addresses {
+            let point = ListenPoint::from(address);
+            let text = serde_json::to_string(&At::from(&point)).unwrap();
+            let at: At = serde_json::from_str(&text).unwrap();
+            assert_eq!(ListenPoint::from(at), point);
+        }
+    }
+
+    #[test]
+    fn tables_of_any_size_arrive_in_parts() {
+        let (ours, theirs) = Channel::pair().unwrap();
+        let theirs = Channel::of(theirs).unwrap();
+        for count in [0, 1, 5_000] {
+            let table = Remembered {
+                place: ["a".into(), "b".into(), String::new()],
+                labels: (0..count).map(|it| format!("unix:/{it}{}", "x".repeat(100))).collect(),
+                entries: (0..count).map(|it| (it << 40, u64::MAX - it)).collect(),
+                lengths: 5,
+            };
+            let mut received = Remembered::default();
+            let mut whole = None;
+            for part in Part::parts(&table) {
+                ours.send(&ToSuccessor::Remembered(part), &[]).unwrap();
+                let (message, _) = theirs.receive::<ToSuccessor>().unwrap().unwrap();
+                let ToSuccessor::Remembered(part) = message else { panic!("{message:?}") };
+                whole = part.add_to(&mut received);
+            }
+            assert_eq!(whole.as_ref(), Some(&table));
+            assert_eq!(received, Remembered::default());
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_an_error() {
+        let (ours, theirs) = Channel::pair().unwrap();
+        net::send(&theirs, b"hello", SendFlags::empty()).unwrap();
+        assert!(ours.receive::<FromSuccessor>().is_err());
+        let stream = std::os::unix::net::UnixStream::pair().unwrap().0;
+        assert!(Channel::of(stream.into()).is_err());
+    }
+}

@@ -1,0 +1,118 @@
+//! Listening sockets that were open before this process: those of the weir that it replaces, or of a service manager.
+//!
+//! Connections that wait in them are not lost, and no moment passes without a listener. A socket serves an address of the
+//! configuration if both are the same. Where the number of workers is another one, workers have several sockets of an
+//! address, or sockets are added to those that are there.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use weir_config::snapshot::{Address, ListenPoint, Snapshot, VirtualServer};
+use weir_event_loop::adopted;
+
+use crate::binding::{BindError, addresses, options};
+use crate::endpoint::endpoint;
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Inherited {
+    sockets: HashMap<ListenPoint, Vec<OwnedFd>>,
+    /// Addresses that another process still serves: files of unix sockets are not ours to remove.
+    served_elsewhere: HashSet<ListenPoint>,
+    /// Addresses whose sockets a service manager has opened, and keeps.
+    of_manager: HashSet<ListenPoint>,
+}
+
+impl Inherited {
+    /// These sockets. Those of addresses in `of_manager` come from a service manager; the others come from the process
+    /// that this one replaces, which serves until then.
+    pub fn new(
+        sockets: HashMap<ListenPoint, Vec<OwnedFd>>,
+        of_manager: HashSet<ListenPoint>,
+    ) -> Self {
+        let served_elsewhere = sockets.keys().cloned().collect();
+        Self { sockets, served_elsewhere, of_manager }
+    }
+
+    /// Their addresses.
+    pub fn addresses(&self) -> impl Iterator<Item = &ListenPoint> {
+        self.sockets.keys()
+    }
+
+    /// Takes the sockets of a snapshot's addresses, at least one for each worker.
+    pub fn take(
+        &mut self,
+        snapshot: &Snapshot,
+        workers: usize,
+    ) -> Result<HashMap<ListenPoint, Vec<OwnedFd>>, BindError> {
+        let mut taken = HashMap::new();
+        if self.sockets.is_empty() {
+            return Ok(taken);
+        }
+        for (server, address) in addresses(snapshot) {
+            let Some(sockets) = self.sockets.remove(address) else { continue };
+            let fitted = fit(sockets, server, address, workers).map_err(|error| {
+                let virtual_server = server.name.clone();
+                BindError::Listen { virtual_server, address: address.clone(), error }
+            })?;
+            taken.insert(address.clone(), fitted);
+        }
+        Ok(taken)
+    }
+
+    /// Addresses of a service manager's sockets.
+    pub fn of_manager(&self) -> impl Iterator<Item = &ListenPoint> {
+        self.of_manager.iter()
+    }
+
+    /// This process serves from now on, alone: sockets of other addresses are closed. Returns the addresses.
+    pub fn let_go(&mut self) -> Vec<ListenPoint> {
+        self.served_elsewhere.clear();
+        self.sockets.drain().map(|(address, _)| address).collect()
+    }
+
+    /// Another process serves these addresses from now on.
+    pub fn hand_over(&mut self, addresses: impl Iterator<Item = ListenPoint>) {
+        self.served_elsewhere.extend(addresses);
+    }
+
+    /// Whether the file of a unix socket is another process': one that serves it, or a service manager.
+    pub fn is_file_of_others(&self, address: &ListenPoint) -> bool {
+        self.served_elsewhere.contains(address) || self.of_manager.contains(address)
+    }
+}
+
+/// Makes sockets of an address as ours are, and as many as there are workers at least.
+fn fit(
+    mut sockets: Vec<OwnedFd>,
+    server: &VirtualServer,
+    address: &ListenPoint,
+    workers: usize,
+) -> io::Result<Vec<OwnedFd>> {
+    let (at, options) = (endpoint(&address.address), options(server, address));
+    for socket in &sockets {
+        adopted::prepare(socket, at, options)?;
+    }
+    if matches!(address.address, Address::Unix(_)) {
+        // They are one queue.
+        sockets.truncate(workers);
+    }
+    let missing = workers.saturating_sub(sockets.len());
+    sockets.extend(adopted::more(&sockets, at, missing, options)?);
+    Ok(sockets)
+}
+
+/// A duplicate of each listener, for another process.
+pub fn duplicates<'s>(
+    listeners: impl Iterator<Item = (&'s ListenPoint, &'s Vec<Option<OwnedFd>>)>,
+) -> io::Result<Vec<(ListenPoint, Vec<OwnedFd>)>> {
+    let of_one = |(address, sockets): (&ListenPoint, &Vec<Option<OwnedFd>>)| {
+        // Workers share the one queue of a unix socket.
+        let is_unix = matches!(address.address, Address::Unix(_));
+        let sockets = sockets.iter().flatten().take(if is_unix { 1 } else { usize::MAX });
+        let copies = sockets.map(|socket| socket.as_fd().try_clone_to_owned());
+        Ok((address.clone(), copies.collect::<io::Result<_>>()?))
+    };
+    listeners.map(of_one).collect()
+}

@@ -1,0 +1,121 @@
+//! Actions of rules in words, with the values that they have for a request.
+
+use weir_config::snapshot::Snapshot;
+use weir_core::expression::{Evaluation, Template};
+use weir_core::policy::{Action, FieldAction, FieldChange, How, PoolChoice, Rewrite};
+
+use crate::masks::Masks;
+
+/// What an action of a rule does, in the words of the configuration.
+pub fn told(
+    action: &Action,
+    snapshot: &Snapshot,
+    evaluation: &mut Evaluation<'_>,
+    masks: &Masks,
+) -> String {
+    match action {
+        Action::Pool(PoolChoice::One(pool)) => format!("pool: {}", pool_name(snapshot, *pool)),
+        Action::Pool(PoolChoice::Split(split)) => {
+            let pools: Vec<&str> =
+                split.pools().map(|pool| pool_name(snapshot, pool as u32)).collect();
+            format!("pool: one of {}, by weight", pools.join(", "))
+        }
+        Action::Member(label) => format!("member: {label}"),
+        Action::Persistence(None) => "persistence: off".into(),
+        Action::Persistence(Some(index)) => {
+            let found = snapshot.persistence.get(*index as usize);
+            format!("persistence: {}", found.map_or("", |it| &it.name))
+        }
+        Action::RateLimit(index) => {
+            let found = snapshot.key_limits.get(*index as usize);
+            format!("rate_limit: {}", found.map_or("", |it| &it.name))
+        }
+        Action::RewritePath(how) => rewrite("rewrite_path", how, evaluation, masks),
+        Action::RewriteQuery(how) => rewrite("rewrite_query", how, evaluation, masks),
+        Action::RewriteHost(how) => rewrite("rewrite_host", how, evaluation, masks),
+        Action::RemoveCookies(names) => {
+            let names: Vec<String> = names.iter().map(|name| masks.text(name)).collect();
+            format!("remove_cookie: {}", names.join(", "))
+        }
+        Action::RequestField(field) => field_told("header", field, evaluation, masks),
+        Action::ResponseField(field) => field_told("response_header", field, evaluation, masks),
+        Action::SetCookie(cookie) => {
+            let name = cookie.before.strip_suffix(b"=").unwrap_or(&cookie.before);
+            format!("set_cookie: {}", masks.text(name))
+        }
+        Action::CookieAttributes(_) => "cookie_attributes".into(),
+        Action::ReplaceBody(_) => "replace_response_body".into(),
+        Action::LeaveUncompressed => "compression: off".into(),
+        Action::Inspection(mode) => format!("waf: {}", mode.name()),
+        Action::Log(text) => format!("log: {}", rendered(text, evaluation, masks)),
+        Action::Trace(text) => format!("trace: {}", rendered(text, evaluation, masks)),
+        Action::Authenticate(by) => {
+            let how = match &by.how {
+                How::Token { .. } => "by a token",
+                How::Password(_) => "by a password",
+                How::External(_) => "by a service",
+            };
+            format!("authenticate: {} ({how})", by.name)
+        }
+        Action::Mirror(mirror) => format!("mirror: {}", pool_name(snapshot, mirror.pool)),
+        Action::Answer(answer) => {
+            let location = answer.fields.iter().find(|it| it.0.eq_ignore_ascii_case("location"));
+            match location {
+                Some((_, to)) => {
+                    format!("redirect: {} to {}", answer.status, rendered(to, evaluation, masks))
+                }
+                None => format!("respond: {}", answer.status),
+            }
+        }
+        Action::VirtualServer(to) => {
+            let found = snapshot.virtual_servers.get(*to as usize);
+            format!("virtual_server: {}", found.map_or("", |it| &it.name))
+        }
+        Action::Close => "close".into(),
+        Action::Reset => "reset".into(),
+    }
+}
+
+fn pool_name(snapshot: &Snapshot, pool: u32) -> &str {
+    snapshot.pools.get(pool as usize).map_or("", |pool| &pool.name)
+}
+
+/// The text of a template; what reads the response is not known yet.
+fn rendered(template: &Template, evaluation: &mut Evaluation<'_>, masks: &Masks) -> String {
+    if template.reads_response() {
+        return "(as the response says)".into();
+    }
+    let mut text = Vec::new();
+    evaluation.render(template, &mut text);
+    masks.target(&text)
+}
+
+fn rewrite(name: &str, how: &Rewrite, evaluation: &mut Evaluation<'_>, masks: &Masks) -> String {
+    match how {
+        Rewrite::Text(to) => format!("{name}: {}", rendered(to, evaluation, masks)),
+        Rewrite::Pattern(_) => format!("{name}: by a regular expression"),
+    }
+}
+
+fn field_told(
+    what: &str,
+    FieldAction { name, change }: &FieldAction,
+    evaluation: &mut Evaluation<'_>,
+    masks: &Masks,
+) -> String {
+    let value = |template: &Template, evaluation: &mut Evaluation<'_>| {
+        if template.reads_response() {
+            return "(as the response says)".into();
+        }
+        let mut text = Vec::new();
+        evaluation.render(template, &mut text);
+        masks.field(name.as_bytes(), &text)
+    };
+    match change {
+        FieldChange::Set(to) => format!("set_{what}: {name}: {}", value(to, evaluation)),
+        FieldChange::Add(to) => format!("add_{what}: {name}: {}", value(to, evaluation)),
+        FieldChange::Remove => format!("remove_{what}: {name}"),
+        FieldChange::RemovePrefix => format!("remove_{what}: {name}*"),
+        FieldChange::Rewrite(_) => format!("rewrite_{what}: {name}"),
+    }
+}

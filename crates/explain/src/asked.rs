@@ -1,0 +1,239 @@
+//! The request to explain.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use weir_http::h1::{HeadLimits, Parsed, RequestError, parse_request};
+use weir_http::message::{RequestHead, Scheme, Version};
+use weir_http::path::TargetForm;
+
+/// Bytes of a request's body that is explained.
+pub const BODY_BYTES_MAX: usize = 128 * 1024;
+
+/// The client's port, which nobody names.
+const CLIENT_PORT: u16 = 40_000;
+
+/// A supposed request.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// Its URL: `https://shop.example/cart?id=1`.
+    pub url: String,
+    /// Its method; `None`: GET, or POST with a body.
+    #[serde(default)]
+    pub method: Option<String>,
+    /// Its fields: `Name: value`.
+    #[serde(default)]
+    pub headers: Vec<String>,
+    /// Its body.
+    #[serde(default)]
+    pub body: Option<String>,
+    /// Where its connection comes from; `None`: this host.
+    #[serde(default)]
+    pub from: Option<IpAddr>,
+    /// It comes by HTTP/2.
+    #[serde(default)]
+    pub http2: bool,
+    /// The virtual server that it comes to; `None`: that which the URL leads to.
+    #[serde(default)]
+    pub virtual_server: Option<String>,
+}
+
+/// The parts of a URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url {
+    /// How it is asked.
+    pub scheme: Scheme,
+    /// Its host, without brackets and port, in lower case.
+    pub host: String,
+    /// Its port, if it is named.
+    pub port: Option<u16>,
+    /// Host and port as they are written.
+    pub authority: String,
+    /// Path and query.
+    pub target: String,
+}
+
+impl Url {
+    /// Takes a URL apart.
+    ///
+    /// # Errors
+    /// It is no URL of a request.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (scheme, rest) = match text.split_once("://") {
+            Some((name, rest)) if name.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
+            Some((name, rest)) if name.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
+            Some((name, _)) => return Err(format!("`{name}://` is neither http:// nor https://")),
+            None => (Scheme::Http, text),
+        };
+        let rest = rest.split('#').next().unwrap_or_default();
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        if authority.is_empty() || authority.contains(['@', ' ']) {
+            return Err(format!("`{text}` names no host: as in https://shop.example/cart"));
+        }
+        let (host, port) = host_and_port(authority)?;
+        let target = if target.starts_with('/') { target.into() } else { format!("/{target}") };
+        let authority = authority.to_owned();
+        Ok(Self { scheme, host: host.to_ascii_lowercase(), port, authority, target })
+    }
+
+    /// The port that it leads to.
+    pub fn port_or_default(&self) -> u16 {
+        self.port.unwrap_or(match self.scheme {
+            Scheme::Http => 80,
+            Scheme::Https => 443,
+        })
+    }
+}
+
+fn host_and_port(authority: &str) -> Result<(&str, Option<u16>), String> {
+    let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, rest)) => (host, rest.strip_prefix(':')),
+        None => match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        },
+    };
+    let wrong = |port: &str| format!("`{port}` is no port");
+    let port = port.map(|port| port.parse().map_err(|_| wrong(port))).transpose()?;
+    Ok((host, port))
+}
+
+/// A request as it is received.
+pub struct Received {
+    /// Its head.
+    pub head: RequestHead,
+    /// The text of its head.
+    pub input: Vec<u8>,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// Why there is no request to decide about.
+#[derive(Debug)]
+pub enum NoRequest {
+    /// It is not clear what is asked.
+    Unclear(String),
+    /// It is answered for its form.
+    Malformed(RequestError),
+}
+
+impl Asked {
+    /// Where its connection comes from.
+    pub fn peer(&self) -> SocketAddr {
+        let address = self.from.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        SocketAddr::new(address, CLIENT_PORT)
+    }
+
+    /// The request as a virtual server with these settings receives it.
+    ///
+    /// # Errors
+    /// See [`NoRequest`].
+    pub fn receive(
+        &self,
+        url: &Url,
+        limits: &HeadLimits,
+        form: TargetForm,
+    ) -> Result<Received, NoRequest> {
+        let input = self.text(url).map_err(NoRequest::Unclear)?;
+        let mut head = RequestHead::new();
+        match parse_request(&input, limits, form, &mut head) {
+            Ok(Parsed::Complete { length }) if length == input.len() => {}
+            Ok(_) => {
+                let why = "the method, the URL or a header ends the head: they have no line ends";
+                return Err(NoRequest::Unclear(why.into()));
+            }
+            Err(error) => return Err(NoRequest::Malformed(error)),
+        }
+        if self.http2 {
+            head.version = Version::Http2;
+        }
+        let body = self.body.clone().unwrap_or_default().into_bytes();
+        Ok(Received { head, input, body })
+    }
+
+    fn text(&self, url: &Url) -> Result<Vec<u8>, String> {
+        let body = self.body.as_deref();
+        if body.is_some_and(|body| body.len() > BODY_BYTES_MAX) {
+            return Err(format!("the body is longer than {BODY_BYTES_MAX} bytes"));
+        }
+        let mut lines = Vec::new();
+        for line in &self.headers {
+            let (name, value) = line
+                .split_once(':')
+                .ok_or_else(|| format!("`{line}` is no header: as in 'Cookie: a=b'"))?;
+            lines.push((name.trim(), value.trim()));
+        }
+        let has = |name: &str| lines.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+        let method = self.method.as_deref().unwrap_or(if body.is_some() { "POST" } else { "GET" });
+        let mut text = format!("{method} {} HTTP/1.1\r\n", url.target);
+        if !has("host") {
+            text += &format!("Host: {}\r\n", url.authority);
+        }
+        for (name, value) in &lines {
+            text += &format!("{name}: {value}\r\n");
+        }
+        if let (Some(body), false) = (body, has("content-length") || has("transfer-encoding")) {
+            text += &format!("Content-Length: {}\r\n", body.len());
+        }
+        text += "\r\n";
+        Ok(text.into_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        let check = |text: &str, expected: (Scheme, &str, Option<u16>, &str)| {
+            let url = Url::parse(text).expect(text);
+            assert_eq!((url.scheme, &*url.host, url.port, &*url.target), expected, "{text}");
+        };
+        check("https://Shop/cart?a#b", (Scheme::Https, "shop", None, "/cart?a"));
+        check("shop:8080", (Scheme::Http, "shop", Some(8080), "/"));
+        check("http://[::1]:80?x", (Scheme::Http, "::1", Some(80), "/?x"));
+        check("HTTP://[2001:db8::1]/a", (Scheme::Http, "2001:db8::1", None, "/a"));
+        for wrong in ["", "/a", "ftp://a", "http://", "http://a:b/", "http://a:99999", "http://u@a"]
+        {
+            assert!(Url::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    fn asked(url: &str) -> Asked {
+        let (method, headers, body) = (None, Vec::new(), None);
+        let url = url.to_owned();
+        Asked { url, method, headers, body, from: None, http2: false, virtual_server: None }
+    }
+
+    fn text(asked: &Asked) -> Result<String, String> {
+        let url = Url::parse(&asked.url).expect("a URL");
+        asked.text(&url).map(|text| String::from_utf8(text).expect("text"))
+    }
+
+    #[test]
+    fn a_request_is_written_as_a_client_would() {
+        let it = asked("http://shop:81/a?b");
+        assert_eq!(text(&it).unwrap(), "GET /a?b HTTP/1.1\r\nHost: shop:81\r\n\r\n");
+        let headers = vec!["host:other".into(), "X: 1: 2 ".into()];
+        let it = Asked { headers, body: Some("abc".into()), ..it };
+        let expected = "POST /a?b HTTP/1.1\r\nhost: other\r\nX: 1: 2\r\nContent-Length: 3\r\n\r\n";
+        assert_eq!(text(&it).unwrap(), expected);
+        assert!(text(&Asked { headers: vec!["no".into()], ..asked("http://a") }).is_err());
+    }
+
+    #[test]
+    fn line_ends_make_no_second_request() {
+        let limits = HeadLimits { head_size_max: 4096, headers_max: 20 };
+        for it in [
+            Asked { method: Some("GET / HTTP/1.1\r\n\r\nGET".into()), ..asked("http://a/") },
+            Asked { headers: vec!["A: b\r\n\r\nc".into()], ..asked("http://a/") },
+        ] {
+            let url = Url::parse(&it.url).expect("a URL");
+            assert!(it.receive(&url, &limits, TargetForm::default()).is_err(), "{it:?}");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The surroundings of a transaction that is only tried: no connection, no log, no line. What it asks for is noted.
+
+use weir_core::clock::Clock;
+use weir_exchange::arena::Key;
+use weir_exchange::edge::{Edge, Flow, Lag, Passing, Reach, Release, Side, Turn};
+use weir_exchange::local::pool::Preference;
+use weir_exchange::parts::end::{End, OwnedEnd};
+use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::failure::MemberFailure;
+use weir_exchange::parts::messages::{HeadKind, Message, OutHead, OwnAnswer, Sending};
+use weir_exchange::parts::notice::Notice;
+use weir_exchange::parts::pieces::Pieces;
+use weir_exchange::parts::request::{Need, Request};
+use weir_exchange::parts::stream_end::StreamEnd;
+use weir_exchange::parts::tools::Tools;
+use weir_exchange::parts::witness::{Step, Witness};
+use weir_exchange::shared::live::LiveTable;
+use weir_exchange::termination::Termination;
+
+use crate::decided;
+use crate::explanation::{Considered, Field, Firewall, PolicyTold};
+use crate::firewall;
+use crate::masks::Masks;
+use crate::rules::{self, Telling};
+
+/// Characters of an answer's body that are shown.
+const BODY_BYTES_MAX: usize = 300;
+
+/// The surroundings of a transaction that is only tried, and what it did.
+pub struct Dry<'a> {
+    tools: Tools,
+    clock: Clock,
+    /// The live state before the request.
+    live: &'a LiveTable,
+    masks: &'a Masks,
+    /// What was noted.
+    pub notes: Notes,
+}
+
+/// What a transaction did.
+#[derive(Default)]
+pub struct Notes {
+    /// What virtual servers have decided.
+    pub considered: Vec<Considered>,
+    /// Policies for the response.
+    pub response_policies: Vec<PolicyTold>,
+    /// What the firewall has found.
+    pub firewall: Option<Firewall>,
+    /// Where it looked for a member.
+    pub sought: Option<Sought>,
+    /// What the member gets.
+    pub sent: Option<Sent>,
+    /// The answer of weir's own.
+    pub answer: Option<OwnTold>,
+    /// Why it ended.
+    pub ended: Option<Termination>,
+    /// It waits in the queue of its pool.
+    pub is_queued: bool,
+    /// The client is told to send its body.
+    pub is_told_to_continue: bool,
+    /// What rules wrote to the log.
+    pub lines: Vec<String>,
+}
+
+/// Where a transaction looked for a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sought {
+    /// The pool.
+    pub pool: String,
+    /// The member that it got; `None`: none.
+    pub member: Option<u32>,
+    /// What led it there.
+    pub preference: Preference,
+}
+
+/// What a member gets of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// The first line.
+    pub request_line: String,
+    /// The fields.
+    pub headers: Vec<Field>,
+    /// Bytes of the body.
+    pub body_bytes: usize,
+}
+
+/// An answer of weir's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnTold {
+    /// Its status.
+    pub status: u16,
+    /// Its fields.
+    pub headers: Vec<Field>,
+    /// The beginning of its body.
+    pub body: Option<String>,
+}
+
+impl<'a> Dry<'a> {
+    /// Nothing has happened.
+    pub fn new(tools: Tools, clock: Clock, (live, masks): (&'a LiveTable, &'a Masks)) -> Self {
+        Self { tools, clock, live, masks, notes: Notes::default() }
+    }
+
+    fn sent(&self, ends: &Ends, request: &Request) -> Sent {
+        match ends.tries.pool.settings().http2 {
+            true => self.sent_lines(request),
+            false => self.sent_text(&request.bytes[..request.head_bytes as usize]),
+        }
+    }
+
+    fn sent_text(&self, head: &[u8]) -> Sent {
+        let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        let first = lines.next().unwrap_or_default();
+        let fields = lines.filter_map(|line| {
+            let colon = line.iter().position(|byte| *byte == b':')?;
+            Some(self.field(&line[..colon], line[colon + 1..].trim_ascii()))
+        });
+        let headers = fields.collect();
+        let parts = first.split(|byte| *byte == b' ').map(|part| self.masks.target(part));
+        let request_line = parts.collect::<Vec<String>>().join(" ");
+        Sent { request_line, headers, body_bytes: 0 }
+    }
+
+    fn sent_lines(&self, request: &Request) -> Sent {
+        let (mut method, mut path) = (String::new(), String::new());
+        let mut headers = Vec::new();
+        for (name, value, ..) in request.lines() {
+            match name {
+                b":method" => method = self.masks.text(value),
+                b":path" => path = self.masks.target(value),
+                _ => headers.push(self.field(name, value)),
+            }
+        }
+        Sent { request_line: format!("{method} {path} HTTP/2"), headers, body_bytes: 0 }
+    }
+
+    fn field(&self, name: &[u8], value: &[u8]) -> Field {
+        Field { name: self.masks.text(name), value: self.masks.field(name, value) }
+    }
+}
+
+impl Witness for Dry<'_> {
+    fn note(&mut self, step: Step<'_, '_>) {
+        match step {
+            Step::Decided(mut decided) => {
+                let (live, masks) = (self.live, self.masks);
+                let considered = decided::told(&mut decided, live, self.clock, masks);
+                self.notes.considered.push(considered);
+                let snapshot = decided.traffic.snapshot();
+                let telling = Telling { snapshot, masks, followed: &[] };
+                let policies = &decided.traffic.settings().policies;
+                self.notes.response_policies =
+                    rules::for_response(policies, decided.evaluation, &telling);
+            }
+            Step::Inspected { terms, inspection, outcome, status } => {
+                let result = (outcome, status);
+                self.notes.firewall =
+                    Some(firewall::told(inspection, terms.mode, result, self.masks));
+            }
+        }
+    }
+}
+
+impl Edge for Dry<'_> {
+    fn head(&mut self, _: &mut Ends, _: &OutHead<'_>, kind: HeadKind, _: bool) -> Message {
+        // No member answers: it is an interim response of weir's own.
+        self.notes.is_told_to_continue |= kind == HeadKind::Interim;
+        self.tools.scratch.take()
+    }
+
+    fn send(&mut self, _: &mut Ends, head: Message, _: &Sending<'_>) {
+        self.tools.scratch.give(head);
+    }
+
+    fn answer(&mut self, _: &mut Ends, answer: &OwnAnswer<'_>) {
+        let added = answer.edits.added();
+        let headers = added.map(|(name, value)| self.field(name, value)).collect();
+        let body = answer.body.filter(|body| !body.is_empty()).map(|body| {
+            let shown = &body[..body.len().min(BODY_BYTES_MAX)];
+            self.masks.text(shown).trim_end().to_owned()
+        });
+        self.notes.answer = Some(OwnTold { status: answer.status, headers, body });
+    }
+
+    fn hold(&mut self, _: &mut Ends, _: (&[u8], &Pieces), _: End<'_>) {}
+
+    fn let_on(&mut self, _: &mut Ends) -> Option<(Vec<u8>, OwnedEnd)> {
+        None
+    }
+
+    fn connect(
+        &mut self,
+        ends: &mut Ends,
+        member: u32,
+        _: Need,
+        _: bool,
+    ) -> Result<(), MemberFailure> {
+        let pool = ends.tries.pool.settings().name.to_string();
+        let preference = ends.tries.preference;
+        self.notes.sought = Some(Sought { pool, member: Some(member), preference });
+        ends.attempt.connection = Key::from_bits(1 << 32);
+        Ok(())
+    }
+
+    fn ask(
+        &mut self,
+        ends: &mut Ends,
+        request: &mut Request,
+        (_, pieces): (&[u8], &Pieces),
+        _: End<'_>,
+    ) {
+        if request.send() || self.notes.sent.is_none() {
+            self.notes.sent = Some(self.sent(ends, request));
+        }
+        if let Some(sent) = &mut self.notes.sent {
+            sent.body_bytes += pieces.data_bytes;
+        }
+    }
+
+    fn ask_again(&mut self, ends: &mut Ends, request: &mut Request, _: &[u8]) {
+        let kept = request.bytes.len() - request.head_bytes as usize;
+        self.notes.sent = Some(Sent { body_bytes: kept, ..self.sent(ends, request) });
+    }
+
+    fn reach(&mut self, ends: &Ends, _: &Request) -> Option<Reach> {
+        ends.attempt.connection?;
+        let timeout_ms = ends.tries.pool.settings().response_timeout_ms;
+        Some(Reach { awaits_settings: false, is_connecting: false, timeout_ms })
+    }
+
+    fn release(&mut self, ends: &mut Ends, _: Release) -> bool {
+        ends.attempt.connection = None;
+        false
+    }
+
+    fn is_dry(&mut self, _: &Ends) -> bool {
+        true
+    }
+
+    fn pass(&mut self, _: &mut Ends, _: Side, _: Passing<'_>) {}
+
+    fn half_close(&mut self, _: &mut Ends, _: Side) {}
+
+    fn lag(&mut self, _: &Ends, _: Side) -> Lag {
+        Lag::None
+    }
+
+    fn flow(&mut self, _: &mut Ends, _: Side, _: Flow) {}
+
+    fn due(&mut self, _: &mut Ends, _: Side, _: Option<u64>) {}
+
+    fn patience_until_ms(&mut self, _: &Ends, _: Side, _: u64) -> u64 {
+        0
+    }
+
+    fn line_up(&mut self, ends: &mut Ends, _: bool) -> bool {
+        let pool = &ends.tries.pool;
+        let queue = pool.settings().queue;
+        let waiting = pool.live.waiting.load(std::sync::atomic::Ordering::Relaxed);
+        let has_room = queue.is_some_and(|queue| waiting < queue.length_max);
+        self.notes.is_queued = has_room && !pool.is_down(self.clock);
+        self.notes.is_queued
+    }
+
+    fn delay(&mut self, _: &Ends, _: u64) {}
+
+    fn finish(&mut self, ends: &mut Ends, why: Termination, _: StreamEnd) {
+        self.notes.ended = Some(why);
+        ends.stream = None;
+    }
+
+    fn tell(&mut self, notice: Notice<'_>) {
+        if let Notice::PolicyLine(line) = notice {
+            self.notes.lines.push(self.masks.text(line));
+        }
+    }
+
+    fn turn(&self) -> Turn {
+        Turn { worker: 0, clock: self.clock, is_draining: false }
+    }
+
+    fn tools(&mut self) -> &mut Tools {
+        &mut self.tools
+    }
+
+    fn recycle(&mut self, _: Vec<u8>) {}
+}

@@ -1,0 +1,232 @@
+//! Which virtual server a request comes to, and which certificate it gets there.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use weir_config::snapshot::{Address, Service, Snapshot, VirtualServer};
+use weir_exchange::shared::live::LiveTable;
+use weir_http::message::Scheme;
+
+use crate::asked::{Asked, Url};
+use crate::explanation::{Certificate, Tls};
+
+/// Names that a message lists.
+const NAMES_MAX: usize = 10;
+
+/// The virtual server that a request comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its place in the snapshot.
+    pub index: usize,
+    /// The address that it listens on.
+    pub address: Option<Address>,
+    /// Why it is that one.
+    pub because: String,
+}
+
+/// Finds the virtual server that a request comes to.
+///
+/// # Errors
+/// None, or several, could get it.
+pub fn find(snapshot: &Snapshot, asked: &Asked, url: &Url) -> Result<Found, String> {
+    if let Some(name) = &asked.virtual_server {
+        return named(snapshot, name, url);
+    }
+    let port = url.port_or_default();
+    let host: Option<IpAddr> = url.host.parse().ok();
+    let all = || snapshot.virtual_servers.iter().enumerate();
+    let listens = |server: &VirtualServer| listening(server, host, port).is_some();
+    let there: Vec<(usize, &VirtualServer)> = all().filter(|(_, it)| listens(it)).collect();
+    let is_there = !there.is_empty();
+    if !is_there && (url.port.is_some() || host.is_some()) {
+        let place = if host.is_some() { format!("{}:{port}", url.host) } else { port.to_string() };
+        return Err(none_there(snapshot, &place));
+    }
+    let mut candidates = if is_there { there } else { all().collect() };
+    candidates.retain(|(_, it)| matches!(it.service, Service::Http) && !it.listen.is_empty());
+    let why = match is_there {
+        true => format!("it listens on port {port}"),
+        false => format!("nothing listens on port {port}"),
+    };
+    narrow(candidates, url, why).map(|(index, because)| {
+        let address = listening(&snapshot.virtual_servers[index], host, port);
+        let first = || snapshot.virtual_servers[index].listen.first().map(|it| &it.address);
+        Found { index, address: address.or_else(first).cloned(), because }
+    })
+}
+
+fn named(snapshot: &Snapshot, name: &str, url: &Url) -> Result<Found, String> {
+    let mut all = snapshot.virtual_servers.iter();
+    let Some(index) = all.position(|server| *server.name == *name) else {
+        let names = snapshot.virtual_servers.iter().map(|server| &*server.name);
+        let near = weir_config::nearest(name, names);
+        let near = near.map_or_else(String::new, |near| format!(": did you mean `{near}`?"));
+        return Err(format!("there is no virtual server `{name}`{near}"));
+    };
+    let server = &snapshot.virtual_servers[index];
+    if !matches!(server.service, Service::Http) {
+        let kind = server.service.name();
+        return Err(format!("`{name}` has no requests to explain: it is of type {kind}"));
+    }
+    let host = url.host.parse().ok();
+    let address = listening(server, host, url.port_or_default());
+    let address = address.or_else(|| server.listen.first().map(|it| &it.address)).cloned();
+    Ok(Found { index, address, because: "it was named".into() })
+}
+
+/// The address by which a virtual server gets connections to this host and port.
+fn listening(server: &VirtualServer, host: Option<IpAddr>, port: u16) -> Option<&Address> {
+    let is_it = |address: &Address| match address {
+        Address::Socket(own) => {
+            let is_host = |host: IpAddr| own.ip() == host || own.ip().is_unspecified();
+            own.port() == port && host.is_none_or(is_host)
+        }
+        Address::Unix(_) | Address::Udp(_) => false,
+    };
+    server.listen.iter().map(|it| &it.address).find(|it| is_it(it))
+}
+
+/// Goes on from those that could get a request to the one that does: by TLS, then by the names of certificates.
+fn narrow(
+    mut candidates: Vec<(usize, &VirtualServer)>,
+    url: &Url,
+    mut because: String,
+) -> Result<(usize, String), String> {
+    let is_secure = url.scheme == Scheme::Https;
+    let has_tls = |server: &VirtualServer| server.tls.is_some() == is_secure;
+    if candidates.len() > 1 {
+        candidates.retain(|(_, server)| has_tls(server));
+        because += if is_secure { ", and has TLS" } else { ", and has no TLS" };
+    }
+    if candidates.len() > 1 {
+        let is_for = |server: &VirtualServer| {
+            let identities = server.tls.iter().flat_map(|tls| &tls.identities);
+            identities.into_iter().any(|it| is_for(&it.names, &url.host))
+        };
+        if candidates.iter().any(|(_, server)| is_for(server)) {
+            candidates.retain(|(_, server)| is_for(server));
+            because += &format!(", with a certificate for {}", url.host);
+        }
+    }
+    match &candidates[..] {
+        [(index, server)] if has_tls(server) => Ok((*index, because)),
+        [(_, server)] => Err(match is_secure {
+            true => format!("`{}` has no TLS: ask by http://", server.name),
+            false => format!("`{}` has TLS: ask by https://", server.name),
+        }),
+        [] => Err(none_for(url)),
+        several => {
+            let names: Vec<&str> =
+                several.iter().take(NAMES_MAX).map(|(_, server)| &*server.name).collect();
+            let more = if several.len() > NAMES_MAX { ", …" } else { "" };
+            Err(format!(
+                "several virtual servers could get it: name one by --virtual-server ({}{more})",
+                names.join(", ")
+            ))
+        }
+    }
+}
+
+fn none_for(url: &Url) -> String {
+    let port = url.port_or_default();
+    let tls = if url.scheme == Scheme::Https { "with" } else { "without" };
+    format!(
+        "no virtual server {tls} TLS takes requests on port {port}: name one by --virtual-server"
+    )
+}
+
+fn none_there(snapshot: &Snapshot, place: &str) -> String {
+    let listen = snapshot.virtual_servers.iter().flat_map(|server| &server.listen);
+    let there: Vec<String> = listen.take(NAMES_MAX).map(ToString::to_string).collect();
+    format!("nothing listens on {place}: there is {}", there.join(", "))
+}
+
+fn is_for(names: &[String], host: &str) -> bool {
+    let parent = host.split_once('.').map(|(_, parent)| parent);
+    names
+        .iter()
+        .any(|name| name == host || name.strip_prefix("*.").is_some_and(|of| Some(of) == parent))
+}
+
+/// The TLS of a client that asks for this name.
+pub fn tls(live: &LiveTable, index: usize, server_name: &str) -> Option<Tls> {
+    let acceptor = &live.tls.get(index)?.as_ref()?.acceptor;
+    let shown = acceptor.certificate_for(server_name);
+    let identities = &live.snapshot.virtual_servers[index].tls.as_ref()?.identities;
+    let certificate = shown.and_then(|shown| {
+        let is_it = |der: &Arc<_>| Arc::ptr_eq(der, &shown);
+        let same = |it: &&Arc<weir_tls::identity::Identity>| {
+            is_it(&it.certified) || it.certified.cert.first() == shown.cert.first()
+        };
+        let identity = identities.iter().find(same)?;
+        Some(Certificate {
+            subject: identity.subject.clone(),
+            names: identity.names.clone(),
+            is_default: !is_for(&identity.names, server_name),
+        })
+    });
+    Some(Tls { server_name: server_name.into(), certificate })
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_config::{Resolutions, parse};
+
+    use super::*;
+
+    fn snapshot(servers: &str) -> Snapshot {
+        let text =
+            format!("virtual_servers:\n{servers}pools: {{ p: {{ members: [ 127.0.0.1:1 ] }} }}\n");
+        let parsed = parse("test.yaml", &text);
+        let config = parsed.config.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
+        config.snapshot(&Resolutions::default())
+    }
+
+    fn found(snapshot: &Snapshot, url: &str, named: Option<&str>) -> Result<String, String> {
+        let asked = Asked {
+            url: url.into(),
+            method: None,
+            headers: Vec::new(),
+            body: None,
+            from: None,
+            http2: false,
+            virtual_server: named.map(str::to_owned),
+        };
+        let found = find(snapshot, &asked, &Url::parse(url)?)?;
+        Ok(snapshot.virtual_servers[found.index].name.to_string())
+    }
+
+    #[test]
+    fn a_url_leads_to_a_virtual_server() {
+        let it = snapshot(
+            "  a: { listen: 127.0.0.1:8080, pool: p }\n  b: { listen: 127.0.0.2:8080, pool: p }\n  \
+             c: { listen: \"0.0.0.0:81\", pool: p }\n  t: { listen: 127.0.0.1:90, type: tcp, pool: p }\n",
+        );
+        let check = |url, named, expected: &str| {
+            assert_eq!(found(&it, url, named).as_deref(), Ok(expected), "{url}");
+        };
+        check("http://127.0.0.1:8080/", None, "a");
+        check("http://127.0.0.2:8080/", None, "b");
+        check("http://shop:81/", None, "c");
+        check("http://10.0.0.9:81/", None, "c");
+        check("http://shop:8080/", Some("b"), "b");
+        let refused = |url, named, expected: &str| {
+            let why = found(&it, url, named).expect_err(url);
+            assert!(why.contains(expected), "{why}");
+        };
+        refused("http://shop:8080/", None, "several virtual servers");
+        refused("http://shop:82/", None, "nothing listens on 82");
+        refused("http://127.0.0.3:8080/", None, "nothing listens on 127.0.0.3:8080");
+        refused("http://shop/", Some("aa"), "there is no virtual server `aa`");
+        refused("http://shop/", Some("t"), "of type tcp");
+        refused("http://shop:90/", None, "without TLS takes requests on port 90");
+        refused("https://shop:81/", None, "has no TLS");
+    }
+
+    #[test]
+    fn the_only_one_gets_what_is_for_the_default_port() {
+        let it = snapshot("  a: { listen: 127.0.0.1:8080, pool: p }\n");
+        assert_eq!(found(&it, "http://shop/", None).as_deref(), Ok("a"));
+        assert!(found(&it, "https://shop/", None).is_err());
+    }
+}

@@ -1,0 +1,454 @@
+//! Has a supposed request decided, and tells of it.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use weir_config::snapshot::AccessFormat;
+use weir_core::clock::Clock;
+use weir_core::policy::Decision;
+use weir_exchange::arena::{Arena, Key, OfExchange};
+use weir_exchange::local::around::Sources;
+use weir_exchange::local::client_tls::ClientTls;
+use weir_exchange::local::gate;
+use weir_exchange::local::table::{LocalServer, LocalTable};
+use weir_exchange::outside::Outside;
+use weir_exchange::parts::arrival::{Arrival, Registration, Whence};
+use weir_exchange::parts::aside::Reply;
+use weir_exchange::parts::end::End;
+use weir_exchange::parts::ends::After;
+use weir_exchange::parts::errand::Errand;
+use weir_exchange::parts::inspected::Outcome as WafOutcome;
+use weir_exchange::parts::inspecting::Scrutiny;
+use weir_exchange::parts::pieces::Pieces;
+use weir_exchange::parts::tools::Tools;
+use weir_exchange::shared::live::LiveTable;
+use weir_exchange::shared::logins::Answer;
+use weir_exchange::transaction::Transaction;
+use weir_exchange::transaction::authorisation;
+use weir_exchange::transaction::exchange::Exchange;
+use weir_http::h1::{HeadLimits, RequestError, parse_response};
+use weir_http::message::{Method, ResponseHead, Scheme};
+use weir_waf::inspection::Verdict;
+
+use crate::asked::{Asked, NoRequest, Received, Url};
+use crate::balancing;
+use crate::dry::{Dry, Notes, Sought};
+use crate::explanation::{
+    Considered, Explanation, Field, Listener, Outcome, PolicyTold, PoolTold, RequestTold,
+};
+use crate::firewall;
+use crate::limits;
+use crate::listener::{self, Found};
+use crate::masks::Masks;
+use crate::rules::{self, Telling};
+
+/// Steps of a request that waits for something; more mean that it never ends.
+const STEPS_MAX: usize = 64;
+
+/// When a request is explained, and where time and chance come from.
+#[derive(Clone, Copy)]
+pub struct Moment {
+    /// The time.
+    pub clock: Clock,
+    /// The time of day, and chance.
+    pub sources: Sources,
+    /// The CPU time of this thread in microseconds.
+    pub cpu_us: fn() -> u64,
+}
+
+/// Why there is no explanation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unexplained(pub String);
+
+impl std::fmt::Display for Unexplained {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unexplained {}
+
+/// Tells what becomes of a request, by the state as it is now. Nothing of that is changed.
+///
+/// # Errors
+/// It is not clear which request is meant, or none is.
+pub fn explain(
+    live: &LiveTable,
+    asked: &Asked,
+    moment: Moment,
+) -> Result<Explanation, Unexplained> {
+    let url = Url::parse(&asked.url).map_err(Unexplained)?;
+    let found = listener::find(&live.snapshot, asked, &url).map_err(Unexplained)?;
+    let outside = Outside { clock: moment.clock, fill_randomly: moment.sources.fill_randomly };
+    let copy = live.copied(found.index, &outside);
+    let table = LocalTable::new(&copy, None, 0);
+    let name = &live.snapshot.virtual_servers[found.index].name;
+    let server = table.server(name).ok_or_else(|| Unexplained(format!("`{name}` is gone")))?;
+    let received = match asked.receive(&url, &server.limits, server.http.target) {
+        Ok(received) => received,
+        Err(NoRequest::Unclear(why)) => return Err(Unexplained(why)),
+        Err(NoRequest::Malformed(error)) => return Ok(malformed(live, asked, &url, found, error)),
+    };
+    let masks = Masks::of(&received.head, &received.input);
+    let trial = Trial { live, asked, url: &url, moment, masks: &masks, received: &received };
+    Ok(trial.explain(&found, server))
+}
+
+/// One that is answered for its form, before anything is decided.
+fn malformed(
+    live: &LiveTable,
+    asked: &Asked,
+    url: &Url,
+    found: Found,
+    error: RequestError,
+) -> Explanation {
+    let is_by_form = matches!(error, RequestError::Path(error) if error.is_by_form());
+    let termination = match error.status() {
+        414 | 431 => "client_limit",
+        _ if is_by_form => "path_refused",
+        _ => "client_malformed",
+    };
+    let masks = Masks::default();
+    Explanation {
+        request: RequestTold {
+            method: masks.text(asked.method.as_deref().unwrap_or("GET").as_bytes()),
+            url: masks.target(asked.url.as_bytes()),
+            version: if asked.http2 { "2" } else { "1.1" }.into(),
+            peer: asked.peer().ip().to_string(),
+            // What is secret in it is not known.
+            headers: Vec::new(),
+            body_bytes: asked.body.as_ref().map_or(0, String::len),
+        },
+        listener: listener_told(live, &found, url),
+        connection_policies: Vec::new(),
+        virtual_servers: Vec::new(),
+        firewall: None,
+        balancing: None,
+        outcome: Outcome::Answer {
+            status: error.status(),
+            termination: termination.into(),
+            headers: Vec::new(),
+            body: None,
+        },
+        remarks: vec![format!("the request is malformed: {error}")],
+    }
+}
+
+fn listener_told(live: &LiveTable, found: &Found, url: &Url) -> Listener {
+    let is_secure = url.scheme == Scheme::Https;
+    let tls = if is_secure { listener::tls(live, found.index, &url.host) } else { None };
+    Listener {
+        virtual_server: live.snapshot.virtual_servers[found.index].name.to_string(),
+        address: found.address.as_ref().map(ToString::to_string),
+        because: found.because.clone(),
+        tls,
+        limits: Vec::new(),
+    }
+}
+
+/// A request that is tried.
+struct Trial<'a> {
+    live: &'a LiveTable,
+    asked: &'a Asked,
+    url: &'a Url,
+    moment: Moment,
+    masks: &'a Masks,
+    received: &'a Received,
+}
+
+impl Trial<'_> {
+    fn explain(&self, found: &Found, server: &Rc<LocalServer>) -> Explanation {
+        let tls = self.tls(server);
+        let whence = Whence {
+            peer: Some(self.asked.peer()),
+            listen: found.address.as_ref().and_then(|address| address.socket()),
+            tls: tls.clone(),
+            entry: None,
+        };
+        let mut tools = Tools::new(self.moment.cpu_us, self.moment.sources);
+        tools.cpu_us = self.moment.cpu_us;
+        let (connection_policies, turned_away) =
+            self.connection(server, &whence, tls.as_deref(), &mut tools);
+        let mut dry = Dry::new(tools, self.moment.clock, (self.live, self.masks));
+        let mut remarks = Vec::new();
+        let outcome = match turned_away {
+            Some(outcome) => outcome,
+            None => self.run(server, whence, tls.as_deref(), &mut dry, &mut remarks),
+        };
+        let notes = dry.notes;
+        remarks.extend(notes.lines.iter().map(|line| format!("a rule logs: {line}")));
+        if notes.is_told_to_continue {
+            remarks.push("the client is told to send its body: 100 (Continue)".into());
+        }
+        let clock = self.moment.clock;
+        let balancing = notes
+            .sought
+            .as_ref()
+            .and_then(|sought| balancing::of(self.live, &sought.pool, sought.preference, clock));
+        let settings = server.settings();
+        Explanation {
+            request: self.request(),
+            listener: Listener {
+                limits: limits::of_connection(settings, self.live, clock),
+                ..listener_told(self.live, found, self.url)
+            },
+            connection_policies,
+            outcome: with_member(outcome, &balancing),
+            virtual_servers: notes.considered,
+            firewall: notes.firewall,
+            balancing,
+            remarks,
+        }
+    }
+
+    fn request(&self) -> RequestTold {
+        let Received { head, input, body } = self.received;
+        let headers = head.fields.iter().map(|field| {
+            let (name, value) = (field.name.of(input), field.value.of(input));
+            Field { name: self.masks.text(name), value: self.masks.field(name, value) }
+        });
+        RequestTold {
+            method: self.masks.text(head.method_text.of(input)),
+            url: self.masks.target(self.asked.url.as_bytes()),
+            version: if self.asked.http2 { "2" } else { "1.1" }.into(),
+            peer: self.asked.peer().ip().to_string(),
+            headers: headers.collect(),
+            body_bytes: body.len(),
+        }
+    }
+
+    /// The TLS of the request's connection.
+    fn tls(&self, server: &LocalServer) -> Option<Rc<ClientTls>> {
+        let tls = server.tls.as_ref().filter(|_| self.url.scheme == Scheme::Https)?;
+        let is_name = self.url.host.parse::<std::net::IpAddr>().is_err();
+        let name = if is_name { &*self.url.host } else { "" };
+        Some(Rc::new(ClientTls::supposed(name, Some(tls.lets_in.clone()))))
+    }
+
+    /// What policies say of the connection, and what comes of it if they do not let it in.
+    fn connection(
+        &self,
+        server: &LocalServer,
+        whence: &Whence,
+        tls: Option<&ClientTls>,
+        tools: &mut Tools,
+    ) -> (Vec<PolicyTold>, Option<Outcome>) {
+        let Some(gate) = &server.gate else { return (Vec::new(), None) };
+        let from = gate::Whence { client: whence.peer, server: whence.listen };
+        let named = tls.map(|tls| gate::Moment::Named(tls.facts()));
+        let mut told = Vec::new();
+        for moment in [gate::Moment::Accepted].into_iter().chain(named) {
+            let (mut decision, mut scratch, mut held) =
+                (Decision::default(), Vec::new(), Vec::new());
+            let at = (0, self.moment.clock, tools.sources);
+            let ended = gate.ask(moment, from, at, &mut decision, (&mut scratch, &mut held));
+            let snapshot = &server.snapshot;
+            let telling = Telling { snapshot, masks: self.masks, followed: &decision.followed };
+            told.extend(rules::for_connection(gate.policies(moment), &telling));
+            if let Some(ended) = ended {
+                let termination = ended.why.as_str().into();
+                return (told, Some(Outcome::Closed { termination, is_reset: ended.must_reset }));
+            }
+        }
+        (told, None)
+    }
+
+    /// Has the request decided, and tells what comes of it.
+    fn run(
+        &self,
+        server: &Rc<LocalServer>,
+        whence: Whence,
+        tls: Option<&ClientTls>,
+        dry: &mut Dry<'_>,
+        remarks: &mut Vec<String>,
+    ) -> Outcome {
+        let Received { head, input, body } = self.received;
+        let is_misdirected = tls.is_some_and(|tls| server.is_misdirected(tls, head, input));
+        let arrival = Arrival {
+            head,
+            input,
+            server,
+            from: Some(whence),
+            is_early: false,
+            is_misdirected,
+            may_go_on: true,
+        };
+        let mut transactions = Arena::<OfExchange, Transaction>::default();
+        let key = transactions.next_key();
+        let registration = Registration {
+            key,
+            client: Key::NOTHING,
+            stream: None,
+            log_format: AccessFormat::Off,
+            log_request: Vec::new(),
+        };
+        let verdict = Exchange::begin(dry, &mut transactions, &arrival, registration, Vec::new());
+        let Some(Transaction::Http(mut exchange)) = transactions.remove(key) else {
+            return closed("stopped", false);
+        };
+        if dry.notes.considered.is_empty() {
+            dry.notes.considered.push(plain(server, self.asked.peer()));
+        }
+        exchange.enter(dry, head, verdict);
+        let mut body = (!head.framing.is_empty()).then_some(&**body);
+        for _ in 0..STEPS_MAX {
+            if exchange.is_over()
+                || dry.notes.is_queued
+                || !go_on(&mut exchange, dry, &mut body, remarks)
+            {
+                break;
+            }
+        }
+        self.note_judged(&exchange, dry);
+        outcome(&exchange, &mut dry.notes)
+    }
+
+    /// A request that was judged, and whose response is to be judged, too.
+    fn note_judged(&self, exchange: &Exchange, dry: &mut Dry<'_>) {
+        let judged = match exchange.scrutiny.as_deref() {
+            Some(Scrutiny::Passed(_, _, judged) | Scrutiny::Passing(_, judged)) => judged,
+            _ => return,
+        };
+        let Some(judged) = judged else { return };
+        let inspection = &judged.inspection;
+        let result = match judged.unjudged {
+            Some(limit) => WafOutcome::Unjudged { limit, is_blocked: false },
+            None => WafOutcome::of(&Verdict::Pass, inspection, false),
+        };
+        dry.notes.firewall =
+            Some(firewall::told(inspection, judged.terms.mode, (result, 0), self.masks));
+    }
+}
+
+/// Does what a request waits for. False: it waits for nothing that can be done here.
+fn go_on(
+    exchange: &mut Exchange,
+    dry: &mut Dry<'_>,
+    body: &mut Option<&[u8]>,
+    remarks: &mut Vec<String>,
+) -> bool {
+    if let Some(errand) = std::mem::take(&mut weir_exchange::edge::Edge::tools(dry).errands).pop() {
+        if let Errand::Begin(order) = errand {
+            let pool = &order.pool.settings().name;
+            if order.parent.is_none() {
+                remarks.push(format!("pool {pool} gets a copy of the request"));
+            } else {
+                remarks.push(format!("a service in pool {pool} is asked: supposed to let it in"));
+                let aside = Key::from_bits(2 << 32).unwrap_or(Key::NOTHING);
+                authorisation::began(exchange, aside);
+                authorisation::ended(exchange, dry, Some(aside), Some(let_in()));
+            }
+        }
+        return true;
+    }
+    if exchange.ends.parked.waits() {
+        check_passwords(exchange, remarks);
+        exchange.go_on(dry);
+        return true;
+    }
+    match body.take_if(|_| exchange.takes_body()) {
+        Some(data) => {
+            exchange.client_data(dry, (data, &Pieces::whole(data.len())), End::Data);
+            true
+        }
+        None => false,
+    }
+}
+
+/// Checks the passwords that a request waits for, by the very hashes.
+fn check_passwords(exchange: &Exchange, remarks: &mut Vec<String>) {
+    let remembered = exchange.ends.remembered.as_deref();
+    let Some(identity) = remembered.and_then(|it| it.identity.as_deref()) else { return };
+    for check in identity.checks.iter().filter(|it| it.ticket.answer() == Answer::Pending) {
+        check.logins.check_one();
+    }
+    for check in &identity.checks {
+        let is_right = check.ticket.answer() == Answer::Right;
+        let told = if is_right { "right" } else { "wrong" };
+        remarks.push(format!("`{}`: the password is {told}", check.by.name));
+    }
+}
+
+/// The response of a service that lets a request in.
+fn let_in() -> Reply {
+    let text = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec();
+    let limits = HeadLimits { head_size_max: 4_096, headers_max: 8 };
+    let mut head = ResponseHead::new();
+    let parsed = parse_response(&text, &limits, Method::Get, &mut head);
+    debug_assert!(parsed.is_ok(), "{parsed:?}");
+    Reply { head, text, body: Some(Vec::new()), body_bytes: 0, is_whole: true }
+}
+
+/// A virtual server that hands on all requests alike.
+fn plain(server: &LocalServer, peer: SocketAddr) -> Considered {
+    let pool = server.pool.settings().name.to_string();
+    let because = "the pool of the virtual server".to_owned();
+    Considered {
+        virtual_server: server.live.name.to_string(),
+        client: Some(peer.ip().to_string()),
+        client_from: "the connection".into(),
+        limits: Vec::new(),
+        policies: Vec::new(),
+        rewrites: Vec::new(),
+        authentication: Vec::new(),
+        verdict: format!("has no rules and no limits: goes to pool {pool}"),
+        pool: Some(PoolTold { name: pool, because, is_drawn: false }),
+        persistence: None,
+    }
+}
+
+fn closed(termination: &str, is_reset: bool) -> Outcome {
+    Outcome::Closed { termination: termination.into(), is_reset }
+}
+
+/// What has come of a request.
+fn outcome(exchange: &Exchange, notes: &mut Notes) -> Outcome {
+    let termination = notes.ended.map_or("complete", |why| why.as_str());
+    if let Some(answer) = notes.answer.take() {
+        note_pool(exchange, notes);
+        let (status, headers, body) = (answer.status, answer.headers, answer.body);
+        return Outcome::Answer { status, termination: termination.into(), headers, body };
+    }
+    if let Some(After::Cut { termination, must_reset }) = &exchange.ends.over {
+        return closed(termination.as_str(), *must_reset);
+    }
+    note_pool(exchange, notes);
+    let pool = &exchange.ends.tries.pool;
+    let name = pool.settings().name.to_string();
+    if notes.is_queued {
+        let waiting = pool.live.waiting.load(std::sync::atomic::Ordering::Relaxed);
+        let length_max = pool.settings().queue.map_or(0, |queue| queue.length_max);
+        return Outcome::Queue { pool: name, waiting, length_max };
+    }
+    let Some(sent) = notes.sent.take() else { return closed(termination, false) };
+    Outcome::Member {
+        pool: name,
+        member: None,
+        request_line: sent.request_line,
+        headers: sent.headers,
+        body_bytes: sent.body_bytes,
+        response_policies: std::mem::take(&mut notes.response_policies),
+    }
+}
+
+/// Notes the pool of a request that has looked for a member, or was about to.
+fn note_pool(exchange: &Exchange, notes: &mut Notes) {
+    let looked =
+        notes.is_queued || notes.ended == Some(weir_exchange::termination::Termination::NoMember);
+    if notes.sought.is_none() && looked {
+        let tries = &exchange.ends.tries;
+        let pool = tries.pool.settings().name.to_string();
+        notes.sought = Some(Sought { pool, member: None, preference: tries.preference });
+    }
+}
+
+/// The member is told where it is certain.
+fn with_member(outcome: Outcome, balancing: &Option<crate::explanation::Balancing>) -> Outcome {
+    match outcome {
+        Outcome::Member { pool, request_line, headers, body_bytes, response_policies, .. } => {
+            let member = balancing.as_ref().and_then(|it| it.member.clone());
+            Outcome::Member { pool, member, request_line, headers, body_bytes, response_policies }
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,133 @@
+//! A service manager: it is told what happens, and may have opened the sockets.
+
+use std::os::unix::net::UnixDatagram;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use weir_tests::member::Member;
+use weir_tests::proxy::{Proxy, Setup};
+use weir_tests::temp::TempDir;
+
+use crate::Line;
+
+/// The socket that a service manager listens on.
+struct Manager {
+    socket: UnixDatagram,
+    directory: TempDir,
+}
+
+impl Manager {
+    fn new() -> Self {
+        let directory = TempDir::new("notify");
+        let socket = UnixDatagram::bind(directory.path().join("notify")).expect("a socket");
+        socket.set_read_timeout(Some(weir_tests::STEP_TIMEOUT)).expect("a timeout");
+        Self { socket, directory }
+    }
+
+    fn path(&self) -> String {
+        self.directory.path().join("notify").display().to_string()
+    }
+
+    /// The next message.
+    #[track_caller]
+    fn message(&self) -> String {
+        let mut buffer = [0; 1_024];
+        let length = self.socket.recv(&mut buffer).expect("a message in time");
+        String::from_utf8_lossy(&buffer[..length]).into_owned()
+    }
+
+    /// Reads messages until one begins like this.
+    #[track_caller]
+    fn until(&self, begin: &str) -> String {
+        let deadline = Instant::now() + weir_tests::STEP_TIMEOUT;
+        loop {
+            let message = self.message();
+            if message.starts_with(begin) {
+                return message;
+            }
+            assert!(Instant::now() < deadline, "no {begin}");
+        }
+    }
+}
+
+#[test]
+fn a_service_manager_hears_of_start_reload_upgrade_and_end() {
+    let manager = Manager::new();
+    let member = Member::named("hello");
+    let setup = Setup::new(&[member.address()]).environment("NOTIFY_SOCKET", &manager.path());
+    let mut line = Line::start(&setup);
+    assert_eq!(manager.message(), "READY=1\nSTATUS=1 virtual server, 1 of 1 member up");
+    let admin = setup.clone().admin_socket();
+    line.proxy.reload(&admin);
+    assert!(manager.until("RELOADING=1\nMONOTONIC_USEC=").len() > 30);
+    manager.until("READY=1\nSTATUS=1 virtual server");
+    line.proxy.reload_text("virtual_servers: 1");
+    manager.until("RELOADING=1");
+    assert_eq!(manager.until("READY=1"), "READY=1");
+    line.proxy.write(&admin);
+    let pid = line.upgrade();
+    assert_eq!(manager.message(), format!("MAINPID={pid}"), "before the new one speaks");
+    assert_eq!(manager.message(), "READY=1\nSTATUS=1 virtual server, 1 of 1 member up");
+    Line::signal(pid, Signal::TERM);
+    assert_eq!(manager.until("STOPPING=1"), "STOPPING=1\nSTATUS=drains");
+    assert!(manager.message().starts_with("EXTEND_TIMEOUT_USEC="));
+}
+
+#[test]
+fn the_watchdog_is_told_while_each_worker_turns() {
+    let manager = Manager::new();
+    let member = Member::named("hello");
+    let setup = Setup::new(&[member.address()])
+        .environment("NOTIFY_SOCKET", &manager.path())
+        .environment("WATCHDOG_USEC", "200000")
+        .top("data_plane: { workers: 2 }");
+    let mut proxy = Proxy::start(&setup);
+    // Nothing is to be done, and it works.
+    for _ in 0..5 {
+        manager.until("WATCHDOG=1");
+    }
+    proxy.process().while_stopped(|| {
+        manager.socket.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
+        let mut buffer = [0; 64];
+        // What was sent before is read; then there is silence.
+        while manager.socket.recv(&mut buffer).is_ok() {}
+        manager.socket.set_read_timeout(Some(weir_tests::STEP_TIMEOUT)).expect("a timeout");
+    });
+    manager.until("WATCHDOG=1");
+}
+
+/// Opens a socket for the first virtual server of the file, and another one; then it is weir.
+const ACTIVATION: &str = r#"
+import os, re, socket, sys
+words = sys.argv[1:]
+text = open(words[-1]).read().split("virtual_servers:")[1]
+host, port = re.search(r'listen: "([0-9.]+):(\d+)"', text).groups()
+sockets = [socket.create_server((host, int(port))), socket.create_server(("127.0.0.1", 0))]
+for number, it in enumerate(sockets):
+    os.dup2(it.fileno(), 100 + number)
+for number in range(2):
+    os.dup2(100 + number, 3 + number, inheritable=True)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="2", LISTEN_FDNAMES="web:other")
+os.execv(words[0], words)
+"#;
+
+#[test]
+fn sockets_of_a_service_manager_are_used_and_handed_over() {
+    let member = Member::named("hello");
+    let setup = Setup::new(&[member.address()])
+        .top("data_plane: { workers: 2 }")
+        .started_by("python3", &["-c", ACTIVATION]);
+    let mut line = Line::start(&setup);
+    let ask = |line: &Line| {
+        for _ in 0..20 {
+            line.proxy.client().get("/").assert_status(200);
+        }
+    };
+    ask(&line);
+    let closed = " was handed over, and no virtual server uses it: closed";
+    assert!(line.proxy.process().output().contains(closed));
+    line.upgrade();
+    ask(&line);
+    assert!(line.proxy.process().wait(weir_tests::STEP_TIMEOUT).success());
+    ask(&line);
+}
