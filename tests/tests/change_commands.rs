@@ -1,6 +1,7 @@
 //! Commands that change the configuration of a running weir, go back, and show what has changed.
 
 use std::io::Write as _;
+use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -220,6 +221,38 @@ fn saved_changes_are_redundant_once_they_are_in_the_file() {
     assert_eq!(back, "version 2 is in effect: the configuration stays the same\n");
     assert_eq!(bed.weight(), 5);
 }
+
+#[test]
+fn a_version_that_waits_for_first_probes_is_shown_as_such() {
+    let bed = Bed::new();
+    // It accepts connections, and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let pool = format!(
+        "{{\"members\": [\"{}\"], \"monitors\": [{{\"type\": \"http\", \"timeout\": \"30s\", \"interval\": \"60s\"}}]}}",
+        silent.local_addr().expect("its address")
+    );
+    let wait = ["set", "/first_probes/wait", "10m", "/pools/silent", &pool, "--wait", "300ms"];
+    let waiting = bed.weir(4, &[&wait[..], &["--confirm", "10m"]].concat());
+    let expected = "weir set: version 1 not in effect after 0 s: it waits for the first probes of ";
+    assert!(waiting.stderr.contains(expected), "{}", waiting.stderr);
+    assert!(
+        waiting.stderr.ends_with(", unless you confirm: weir confirm 1\n"),
+        "{}",
+        waiting.stderr
+    );
+    let versions = bed.weir(0, &["versions"]).stdout;
+    assert!(
+        versions.contains("  waits for first probes  set /first_probes/wait and 1 more"),
+        "{versions}"
+    );
+    let diff = bed.weir(1, &["diff"]).stdout;
+    let heading = "version 1: 2 changes, version 0 is in effect until first probes have passed\n";
+    assert!(diff.starts_with(heading), "{diff}");
+    assert_eq!(bed.weir(0, &["rollback", "0"]).stdout.lines().next(), Some(BACK));
+}
+
+/// What waits never came into effect.
+const BACK: &str = "version 2 is in effect: the configuration stays the same";
 
 #[test]
 fn changes_survive_a_kill() {

@@ -219,3 +219,35 @@ fn diagnostic(
         suggestion: finding.suggestion,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn documents_have_the_values_of_configurations() {
+        let text = "a: [ 5, off, true, \"7\", 1s ]\ninclude: /nowhere.yaml\nb: { c: }\n";
+        assert_eq!(
+            document("change.yaml", text.into()),
+            Ok(
+                json!({ "a": [5, "off", true, "7", "1s"], "include": "/nowhere.yaml", "b": { "c": null } })
+            )
+        );
+    }
+
+    #[test]
+    fn documents_with_mistakes_have_findings() {
+        let check = |text: &[u8], line, expected: &str| {
+            let findings = document("change.yaml", text.to_vec()).unwrap_err();
+            let Diagnostic { message, file, position, .. } = &findings[0];
+            assert_eq!((&**file, position.map(|it| it.line)), ("change.yaml", Some(line)));
+            assert!(message.contains(expected), "{message}");
+        };
+        check(b"", 1, "the document is empty");
+        check(b"a: 1\na: 2\n", 2, "a");
+        check(b"a: [ 1\n", 2, "not valid YAML");
+        check(b"a: \xff\n", 1, "the byte 0xFF is not UTF-8");
+    }
+}
