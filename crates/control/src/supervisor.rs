@@ -268,14 +268,11 @@ impl Supervisor {
         (events, mut heritage): (Events, Heritage),
     ) -> Result<Self, Error> {
         let (configuration, changes) = first(file, &events).await?;
-        let mut names = Names::new(name_servers, events.clone());
-        names.follow(configuration.config.host_names()).await;
+        let names = first_names(&configuration, name_servers, &events).await;
         let mut snapshot = configuration.config.snapshot(&names.resolutions());
         own_keys::provide(&mut snapshot).map_err(Error::OwnKeys)?;
         heritage.provide_keys(&mut snapshot);
-        if let Some(key_log) = &key_log {
-            key_log.listen_to(&mut snapshot);
-        }
+        key_log.iter().for_each(|key_log| key_log.listen_to(&mut snapshot));
         let mut packets = PacketPlane::new(events.clone());
         heritage.have_packets_left(&snapshot).await;
         packets.settle(&mut snapshot);
@@ -614,6 +611,17 @@ async fn first(file: &Path, events: &Events) -> Result<(Arc<Configuration>, Arc<
     let Some(configuration) = configuration else { return Err(unsound(diagnostics)) };
     events.report(&diagnostics);
     Ok((Arc::new(configuration), Arc::new(changes)))
+}
+
+/// Resolves the names of the first configuration.
+async fn first_names(
+    configuration: &Configuration,
+    name_servers: NameServers,
+    events: &Events,
+) -> Names {
+    let mut names = Names::new(name_servers, events.clone());
+    names.follow(configuration.config.host_names()).await;
+    names
 }
 
 /// weir could not read the files.

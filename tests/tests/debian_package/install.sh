@@ -20,6 +20,8 @@ mount --rbind /proc "$root/proc"
 mount --rbind /dev "$root/dev"
 # Maintainer scripts see no systemd, as in a container: the test starts weir itself.
 mount -t tmpfs tmpfs "$root/run"
+# Other tests of this system may have left some.
+rm -rf "$root/var/lib/weir" "$root/var/log/weir"
 cp "$package" "$root/one.deb"
 cp "$next" "$root/two.deb"
 
@@ -37,7 +39,8 @@ left() {
 
 # serve: weir runs as its user, with the rights that the unit gives it, answers, and ends.
 serve() {
-    within install -d -o weir -g weir /run/weir
+    # As systemd makes them for the unit.
+    within install -d -o weir -g weir /run/weir /var/lib/weir /var/log/weir
     "${within[@]}" setpriv --reuid weir --regid weir --init-groups --no-new-privs --bounding-set -all \
         --inh-caps -all /usr/bin/weir run /etc/weir/weir.yaml >"$folder/output.log" 2>&1 &
     local weir=$! answer=
@@ -73,8 +76,6 @@ printf 'upgraded: %s\n' "$(within dpkg-query -W -f '${Version} ${Status}' weir)"
 printf 'configuration: %s\n' "$(within stat -c '%U:%G %a' /etc/weir/weir.yaml)"
 serve
 
-# As systemd makes them for the unit.
-within install -d -o weir -g weir /var/lib/weir /var/log/weir
 within touch /var/lib/weir/key /var/log/weir/access.log
 within dpkg -r weir >"$folder/dpkg.log" 2>&1 || fail "removal: $(cat "$folder/dpkg.log")"
 within test -e /etc/weir/weir.yaml || fail "a removal keeps the configuration"

@@ -14,10 +14,11 @@ const DOCUMENT: &str = "docs/operating.md";
 const SCRIPTS: &str = "docs/monitors.md";
 
 /// Directives of `[Service]` that concern weir alone: starting, stopping, folders and limits.
-const OF_WEIR_ALONE: [&str; 11] = [
+const OF_WEIR_ALONE: [&str; 12] = [
     "Type",
     "ExecStartPre",
     "ExecStart",
+    "ExecReload",
     "WatchdogSec",
     "KillMode",
     "TimeoutStopSec",

@@ -67,7 +67,7 @@ impl Line {
 
     #[track_caller]
     fn status(&self) -> serde_json::Value {
-        serde_json::from_str(&self.proxy.admin_get("/status")).expect("a status")
+        serde_json::from_str(&self.proxy.admin_get("/v1/status")).expect("a status")
     }
 
     /// All processes that serve its file, which no other test has: also those that a scenario that failed did not hear of.

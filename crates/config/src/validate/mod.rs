@@ -74,10 +74,9 @@ pub(crate) fn validate(
     let data_sets = data_sets::data_sets(data_sets, directory, context);
     let persistence = named(file.persistence.as_ref().map(|persistence| &persistence.value));
     let policies = named(file.policies.as_ref().map(|policies| &policies.value));
-    let (pool_by_name, persistence_by_name) = (by_name(pools), by_name(persistence));
     let authentication = named(file.authentication.as_ref().map(|all| &all.value));
     let mut slots = Slots::new();
-    let names = (&pool_by_name, &persistence_by_name);
+    let names = (&by_name(pools), &by_name(persistence));
     let known = Authentications::new(authentication, directory, (&mut slots, names.0), context);
     let mut compiler = compiler(&data_sets, (slots, known), names, (file, directory));
     let profiles = Profiles::of(file);
