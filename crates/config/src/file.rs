@@ -74,6 +74,11 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
     read_within(path, bytes_max, Accepted::Regular, READ_TIME_MAX)
 }
 
+/// The same; the file may also be a pipe.
+pub fn read_file_or_pipe(path: &Path, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
+    read_within(path, bytes_max, Accepted::RegularOrPipe, READ_TIME_MAX)
+}
+
 /// As above, for other accepted kinds, and with another time limit.
 pub(crate) fn read_within(
     path: &Path,

@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::conceal::Concealed;
 use crate::config::Config;
 use crate::decode::{Context, Decode as _};
 use crate::diagnostic::{Diagnostic, Excerpt, Severity};
 use crate::include;
-use crate::overlay::{Change, Difference, Overlay};
+use crate::overlay::{self, Change, Difference, Overlay};
 use crate::parts::Parts;
 use crate::places::{PlaceNames, Pointers};
 use crate::shapes::FilePath;
@@ -44,6 +46,11 @@ impl Files {
     /// A text in place of the file. `name` stands for it in diagnostics, and relative paths start at its directory.
     pub fn of_text(name: &str, text: &str) -> Self {
         Self::of_main(name, texts::given(text))
+    }
+
+    /// Bytes in place of the file.
+    pub fn of_bytes(name: &str, bytes: Vec<u8>) -> Self {
+        Self::of_main(name, texts::bytes(bytes))
     }
 
     fn of_main(name: &str, read: Read) -> Self {
@@ -101,6 +108,24 @@ impl Files {
             );
         }
         Loaded { diagnostics: self.diagnostics(context, &names), config }
+    }
+
+    /// The value of a document that was read as a file.
+    fn value(&self) -> Result<Value, Vec<Diagnostic>> {
+        match &self.root {
+            Some(root) if self.texts.findings.is_empty() => Ok(overlay::value_of(root)),
+            Some(_) | None => {
+                let names = Arc::new(self.texts.names());
+                let mut context = Context::new(Arc::clone(&names));
+                if self.texts.findings.is_empty() {
+                    context.error(Span::at(1, 1), "the document is empty");
+                }
+                for (severity, Finding { span, message, suggestion }) in &self.texts.findings {
+                    context.report(*severity, *span, message.clone(), suggestion.clone());
+                }
+                Err(self.diagnostics(context, &names))
+            }
+        }
     }
 
     /// The overlay after further changes, one after the other; or what is wrong with them. The result is not checked yet.
@@ -167,6 +192,13 @@ impl Files {
     }
 }
 
+/// The value of a document. Files that it names are not read.
+pub(crate) fn document(name: &str, bytes: Vec<u8>) -> Result<Value, Vec<Diagnostic>> {
+    let mut texts = Texts::beside(name);
+    let root = texts.add(name.to_owned(), texts::bytes(bytes));
+    Files { texts, root }.value()
+}
+
 /// A finding with its name, place and line.
 fn diagnostic(
     names: &PlaceNames,
@@ -185,5 +217,37 @@ fn diagnostic(
         position,
         excerpt: line.map(|text| Excerpt::cut(text, span.column, span.length)),
         suggestion: finding.suggestion,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn documents_have_the_values_of_configurations() {
+        let text = "a: [ 5, off, true, \"7\", 1s ]\ninclude: /nowhere.yaml\nb: { c: }\n";
+        assert_eq!(
+            document("change.yaml", text.into()),
+            Ok(
+                json!({ "a": [5, "off", true, "7", "1s"], "include": "/nowhere.yaml", "b": { "c": null } })
+            )
+        );
+    }
+
+    #[test]
+    fn documents_with_mistakes_have_findings() {
+        let check = |text: &[u8], line, expected: &str| {
+            let findings = document("change.yaml", text.to_vec()).unwrap_err();
+            let Diagnostic { message, file, position, .. } = &findings[0];
+            assert_eq!((&**file, position.map(|it| it.line)), ("change.yaml", Some(line)));
+            assert!(message.contains(expected), "{message}");
+        };
+        check(b"", 1, "the document is empty");
+        check(b"a: 1\na: 2\n", 2, "a");
+        check(b"a: [ 1\n", 2, "not valid YAML");
+        check(b"a: \xff\n", 1, "the byte 0xFF is not UTF-8");
     }
 }

@@ -69,6 +69,16 @@ pub fn parse(name: &str, text: &str) -> Loaded {
     Files::of_text(name, text).check(&Overlay::default())
 }
 
+/// Checks what was read from elsewhere than a file, for example from standard input. The rest is as of [`parse`].
+pub fn parse_bytes(name: &str, bytes: Vec<u8>) -> Loaded {
+    Files::of_bytes(name, bytes).check(&Overlay::default())
+}
+
+/// The value of a document that is no configuration, in YAML or JSON: words, numbers and `off` mean the same as in one.
+pub fn document(name: &str, bytes: Vec<u8>) -> Result<serde_json::Value, Vec<Diagnostic>> {
+    files::document(name, bytes)
+}
+
 /// `Permission denied` instead of `Permission denied (os error 13)`.
 fn without_number(error: &io::Error) -> String {
     let mut text = error.to_string();

@@ -87,6 +87,12 @@ pub(crate) fn given(text: &str) -> Read {
     if is_large { Err(whole(too_large())) } else { Ok(text.to_owned()) }
 }
 
+/// Bytes in place of the main file.
+pub(crate) fn bytes(bytes: Vec<u8>) -> Read {
+    let is_large = u64::try_from(bytes.len()).unwrap_or(u64::MAX) > FILE_BYTES_MAX;
+    if is_large { Err(whole(too_large())) } else { decoded(bytes) }
+}
+
 /// A mistake of a file as a whole.
 fn whole(message: String) -> (String, Finding) {
     (String::new(), Finding::new(Span::whole(Source::MAIN), message))

@@ -10,6 +10,7 @@ use clap::Args;
 use weir_config::{Colour, Config, Diagnostic, Loaded, Resolutions, Severity, Summary};
 use weir_dataplane::handle;
 
+use crate::input::Input;
 use crate::output;
 
 /// Exit status of a configuration that cannot be used.
@@ -28,11 +29,12 @@ const EXIT_OUTPUT: u8 = 3;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir check weir.yaml\n  \
+                        weir save | weir check -                      # what a running weir has, with its changes\n  \
                         weir check --json weir.yaml | jq '.diagnostics[].message'\n  \
                         sudo -u weir weir check --explain weir.yaml   # does this host support packets?\n  \
                         weir check --schema > weir.schema.json        # for completion in an editor")]
 pub struct Arguments {
-    /// The configuration file
+    /// The configuration file; `-` for standard input, with relative paths from this folder
     #[arg(required_unless_present = "schema")]
     file: Option<PathBuf>,
 
@@ -75,7 +77,18 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 /// The exit status that the file deserves, and whether the answer could be written.
 fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
-    let mut loaded = weir_config::load(file);
+    let name = Input::of(file).name();
+    let mut loaded = match Input::of(file) {
+        Input::File(path) => weir_config::load(&path),
+        input @ Input::Standard => match input.read() {
+            Ok(bytes) => weir_config::parse_bytes(&input.name(), bytes),
+            Err(why) => Loaded {
+                diagnostics: vec![Diagnostic::of_file(Severity::Error, why, &input.name())],
+                config: None,
+            },
+        },
+    };
+    let file = Path::new(&name);
     // The configuration crate does not know the limits of the kernel's tables.
     let wrong = loaded.config.as_ref().and_then(|it| weir_control::packets::check(it, file));
     if let Some(wrong) = wrong {

@@ -3,10 +3,13 @@
 
 mod admin;
 mod bench;
+mod change;
 mod check;
 mod completion;
 mod demo;
+mod diff;
 mod explain;
+mod input;
 mod l4;
 mod man;
 mod member;
@@ -14,10 +17,13 @@ mod output;
 mod pool;
 mod reload;
 mod run;
+mod save;
 mod status;
 mod token;
 mod upgrade;
 mod values;
+mod versions;
+mod vs;
 mod waf;
 
 use std::process::ExitCode;
@@ -37,6 +43,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
                   weir run weir.yaml     # serve a configuration file\n  \
                   weir check weir.yaml   # report every mistake in a configuration file\n  \
                   weir status            # show state and problems of a running weir\n  \
+                  weir set /pools/web/members/10.0.0.11:80/weight 5   # change the configuration\n  \
+                  weir diff              # show such changes beside the configuration file\n  \
                   weir explain URL       # show why a request goes where it goes\n  \
                   weir demo              # demonstrate weir with its own members and traffic\n  \
                   weir bench run quick   # compare weir with HAProxy, nginx and Envoy on this machine\n  \
@@ -53,9 +61,18 @@ enum Command {
     Run(run::Arguments),
     Check(check::Arguments),
     Status(status::Arguments),
-    Explain(explain::Arguments),
+    Vs(vs::Arguments),
     Pool(pool::Arguments),
     Member(member::Arguments),
+    Explain(explain::Arguments),
+    Set(change::set::Arguments),
+    Unset(change::unset::Arguments),
+    Apply(change::apply::Arguments),
+    Confirm(change::confirm::Arguments),
+    Rollback(change::rollback::Arguments),
+    Versions(versions::Arguments),
+    Diff(diff::Arguments),
+    Save(save::Arguments),
     Reload(reload::Arguments),
     Token(token::Arguments),
     Upgrade(upgrade::Arguments),
@@ -74,9 +91,18 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
-        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Vs(arguments) => vs::run(&arguments),
         Command::Pool(arguments) => pool::run(&arguments),
         Command::Member(arguments) => member::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Set(arguments) => change::set::run(&arguments),
+        Command::Unset(arguments) => change::unset::run(&arguments),
+        Command::Apply(arguments) => change::apply::run(&arguments),
+        Command::Confirm(arguments) => change::confirm::run(&arguments),
+        Command::Rollback(arguments) => change::rollback::run(&arguments),
+        Command::Versions(arguments) => versions::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
+        Command::Save(arguments) => save::run(&arguments),
         Command::Reload(arguments) => reload::run(&arguments),
         Command::Token(arguments) => token::run(&arguments),
         Command::Upgrade(arguments) => upgrade::run(&arguments),

@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::admin::client::Error;
 use crate::admin::model::{
-    Certificate, Datagrams, PacketServer, Pool, Rates, Status, VirtualServer,
+    Certificate, Datagrams, Disabled, PacketServer, Pool, Rates, Status, VirtualServer,
 };
 use crate::admin::text::{
     Paint, Tone, amount, bytes_amount, counted, grouped, latency, printable, span,
@@ -79,12 +79,7 @@ fn render(status: &Status, paint: Paint) -> String {
     }
     for server in &status.disabled_virtual_servers {
         text.push('\n');
-        text += &paint.heading(&format!("virtual server {}: disabled", server.name));
-        let listen = match server.listen.is_empty() {
-            true => "nowhere".to_owned(),
-            false => server.listen.join(", "),
-        };
-        text += &paint.line(Tone::Plain, "  ", &format!("listen       {listen}"));
+        text += &render_disabled(server, paint);
     }
     if let Some(path) = &status.packet_path {
         let (flows, max) = (grouped(path.flows), grouped(path.flows_max.into()));
@@ -98,7 +93,18 @@ fn render(status: &Status, paint: Paint) -> String {
     text
 }
 
-fn render_server(server: &VirtualServer, status: &Status, paint: Paint) -> String {
+/// A virtual server that does not serve.
+pub fn render_disabled(server: &Disabled, paint: Paint) -> String {
+    let listen = match server.listen.is_empty() {
+        true => "nowhere".to_owned(),
+        false => server.listen.join(", "),
+    };
+    paint.heading(&format!("virtual server {}: disabled", server.name))
+        + &paint.line(Tone::Plain, "  ", &format!("listen       {listen}"))
+}
+
+/// A virtual server as a heading and lines.
+pub fn render_server(server: &VirtualServer, status: &Status, paint: Paint) -> String {
     let mut text = paint.heading(&format!("virtual server {}", server.name));
     let mut line = |tone, name: &str, value: String| {
         text += &paint.line(tone, "  ", &format!("{name:<11}  {value}"));
@@ -161,7 +167,7 @@ fn render_server(server: &VirtualServer, status: &Status, paint: Paint) -> Strin
 }
 
 /// Where a virtual server listens, or which others hand requests to it.
-fn listens_on(server: &VirtualServer, status: &Status) -> String {
+pub fn listens_on(server: &VirtualServer, status: &Status) -> String {
     if !server.listen.is_empty() {
         return server.listen.join(", ");
     }
@@ -232,7 +238,7 @@ fn shown_certificate(certificate: &Certificate) -> (Tone, String) {
 
 /// The pools of a virtual server. A pool whose members take no requests is marked; the tone is that of the server's own
 /// pool.
-fn pools_of(server: &VirtualServer, known: &[Pool]) -> (Tone, String) {
+pub fn pools_of(server: &VirtualServer, known: &[Pool]) -> (Tone, String) {
     let is_out =
         |name: &String| known.iter().any(|pool| pool.name == *name && pool.members_in_service == 0);
     let names = match server.pools.as_slice() {
@@ -257,7 +263,7 @@ fn pools_of(server: &VirtualServer, known: &[Pool]) -> (Tone, String) {
 }
 
 /// A virtual server of type fast_l4. Where it is served by sockets, its counters are those of the one above of its name.
-fn render_packet_server(server: &PacketServer, paint: Paint) -> String {
+pub fn render_packet_server(server: &PacketServer, paint: Paint) -> String {
     let mut text = paint.heading(&format!("virtual server {} (fast_l4)", server.name));
     let mut line = |tone, name: &str, value: String| {
         text += &paint.line(tone, "  ", &format!("{name:<11}  {value}"));
@@ -339,11 +345,12 @@ fn ended(relayed: &BTreeMap<String, u64>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::pool::tests::POOL;
 
-    fn status(change: impl FnOnce(&mut serde_json::Value)) -> Status {
+    /// The status of a process with a virtual server and a pool.
+    pub fn status(change: impl FnOnce(&mut serde_json::Value)) -> Status {
         let mut document = serde_json::json!({
             "version": "0.1.0", "started": "2026-11-21T06:00:00.000Z", "uptime_seconds": 11_520,
             "problems": [], "workers": 4, "socket_failures": 0,

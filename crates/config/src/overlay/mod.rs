@@ -24,6 +24,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub(crate) use value::json as value_of;
+
 pub use delta::Delta;
 pub use diff::{Difference, Effect};
 pub use pointer::{POINTER_BYTES_MAX, Pointer};

@@ -39,7 +39,7 @@ pub(super) fn node(value: &Value, pointer: usize, pointers: &mut Pointers) -> No
 }
 
 /// The value of nodes.
-pub(super) fn json(node: &Node) -> Value {
+pub(crate) fn json(node: &Node) -> Value {
     match &node.value {
         NodeValue::Null => Value::Null,
         NodeValue::Scalar(scalar) => match scalar.kind() {

@@ -119,6 +119,26 @@ async fn a_transaction_becomes_a_version_and_is_rolled_back() {
 }
 
 #[tokio::test]
+async fn an_answer_waits_for_first_probes_as_long_as_the_request_says() {
+    run(async |client| {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let pool = json!({
+            "members": [silent.local_addr().unwrap().to_string()],
+            "monitors": [{ "type": "http", "timeout": "30s", "interval": "60s" }],
+        });
+        let add = json!({ "changes": [{ "op": "set", "path": "/pools/silent", "value": pool }] });
+        let (status, early) = client.post("/v1/changes?wait_ms=1", add).await;
+        assert_eq!(status, 202, "{early}");
+        assert!(["checking", "waiting"].contains(&early["state"].as_str().unwrap()), "{early}");
+        let (status, _) = client.post("/v1/changes?wait_ms=15001", json!({ "changes": [] })).await;
+        assert_eq!(status, 400);
+        let later = client.get(&format!("/v1/changes/{}", early["number"])).await;
+        assert_eq!(later["number"], early["number"]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn the_version_that_a_client_knows_has_to_be_the_newest() {
     run(async |client| {
         let at = |version: u64| format!("If-Match: \"version-{version}\"\r\n");

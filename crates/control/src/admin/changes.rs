@@ -1,7 +1,7 @@
 //! Transactions on the configuration, and its versions.
 //!
 //! A transaction is proposed to the supervisor, which checks it and puts it in force; the handler waits for the result as long
-//! as [`RESULT_TIMEOUT`], and then answers with how far it is. What is refused is answered with 409, and what is wrong in it;
+//! as the request says, and then answers with how far it is. What is refused is answered with 409, and what is wrong in it;
 //! with 412, if another version came first.
 
 use std::pin::Pin;
@@ -26,8 +26,8 @@ use crate::overlay::history::{Version, Wanted};
 use crate::overlay::reports::{Report, State};
 use crate::time::rfc3339;
 
-/// The wait for the result of a transaction: a bit more than the usual wait for first probes.
-const RESULT_TIMEOUT: Duration = Duration::from_secs(15);
+/// Longest wait for the result of a transaction: a bit more than the usual wait for first probes.
+const RESULT_WAIT_MAX_MS: u64 = 15_000;
 
 /// Bytes of a transaction's document.
 const TRANSACTION_BYTES_MAX: usize = 8 << 20;
@@ -39,6 +39,12 @@ const DRY_RUN: Parameter = Parameter {
     name: "dry_run",
     kind: Kind::Word(&["true", "false"]),
     summary: "Only checks the transaction: nothing changes",
+};
+
+const WAIT_MS: Parameter = Parameter {
+    name: "wait_ms",
+    kind: Kind::Number { max: RESULT_WAIT_MAX_MS, default: RESULT_WAIT_MAX_MS },
+    summary: "The answer comes after this time, even if the result is not known yet",
 };
 
 type Later = Pin<Box<dyn Future<Output = Handled> + Send>>;
@@ -64,7 +70,7 @@ fn requests() -> Vec<Route> {
         )
         .post()
         .role(Role::Admin)
-        .query(&[DRY_RUN])
+        .query(&[DRY_RUN, WAIT_MS])
         .takes::<Wish>()
         .at_most(TRANSACTION_BYTES_MAX)
         .statuses(PROPOSED)
@@ -77,7 +83,7 @@ fn requests() -> Vec<Route> {
         )
         .post()
         .role(Role::Operate)
-        .query(&[DRY_RUN])
+        .query(&[DRY_RUN, WAIT_MS])
         .takes::<RollBack>()
         .statuses(PROPOSED)
         .answers::<Outcome>(),
@@ -89,6 +95,7 @@ fn requests() -> Vec<Route> {
         )
         .post()
         .role(Role::Operate)
+        .query(&[WAIT_MS])
         .takes::<Confirmation>()
         .statuses(&[StatusCode::ACCEPTED, StatusCode::CONFLICT, StatusCode::SERVICE_UNAVAILABLE])
         .answers::<Outcome>(),
@@ -323,7 +330,9 @@ fn unqueued(why: Unqueued) -> Problem {
 /// Waits for the result of a request, and answers with it.
 async fn result(ask: &Ask, number: u64, expected: Option<u64>, mut record: Value) -> Handled {
     let changes = &ask.context.observed.changes;
-    let result = tokio::time::timeout(RESULT_TIMEOUT, changes.result(number)).await;
+    let wait_ms = u64::try_from(ask.query.number(&WAIT_MS)).unwrap_or(RESULT_WAIT_MAX_MS);
+    let wait = Duration::from_millis(wait_ms);
+    let result = tokio::time::timeout(wait, changes.result(number)).await;
     let report = match result {
         Ok(report) => report,
         Err(_) => changes.report(number),

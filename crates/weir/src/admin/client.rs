@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, IF_MATCH, USER_AGENT};
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
@@ -21,6 +21,7 @@ use weir_tls::ServerName;
 
 use super::address::{self, AdminAddress};
 use super::credentials::Credentials;
+use super::findings::Finding;
 use super::model::{Page, Problem};
 use super::text::printable;
 
@@ -55,6 +56,8 @@ pub enum Error {
         error: String,
         /// The fix.
         help: Option<String>,
+        /// Mistakes in a configuration.
+        findings: Vec<Finding>,
     },
     /// A token, certificate or authority cannot be used.
     Credentials(String),
@@ -76,23 +79,39 @@ impl Client {
 
     /// The document at `path`, as it is.
     pub fn get(&self, path: &str) -> Result<Bytes, Error> {
-        self.ask(Method::GET, path, Bytes::new())
+        self.ask(Method::GET, path, Bytes::new(), None)
     }
 
     /// Sends a JSON document to `path`; the answer's document.
     pub fn post(&self, path: &str, document: &serde_json::Value) -> Result<Bytes, Error> {
-        self.ask(Method::POST, path, document.to_string().into())
+        self.ask(Method::POST, path, document.to_string().into(), None)
+    }
+
+    /// The same, on condition that this is the newest version of the configuration.
+    pub fn post_if(
+        &self,
+        path: &str,
+        document: &serde_json::Value,
+        version: Option<u64>,
+    ) -> Result<Bytes, Error> {
+        let tag = version.map(|version| format!("\"version-{version}\""));
+        self.ask(Method::POST, path, document.to_string().into(), tag)
     }
 
     /// Replaces the document at `path`; the answer's document.
     pub fn put(&self, path: &str, document: &serde_json::Value) -> Result<Bytes, Error> {
-        self.ask(Method::PUT, path, document.to_string().into())
+        self.ask(Method::PUT, path, document.to_string().into(), None)
     }
 
     /// All pages of the list at `path` as one document: `{"items": […]}`.
     pub fn list(&self, path: &str) -> Result<Bytes, Error> {
+        self.list_after(path, None)
+    }
+
+    /// The same, of items behind this one.
+    pub fn list_after(&self, path: &str, item: Option<&str>) -> Result<Bytes, Error> {
         let mut items = Vec::new();
-        let mut after = String::new();
+        let mut after = item.map_or_else(String::new, |it| format!("&after={}", segment(it)));
         loop {
             let document = self.get(&format!("{path}?limit={PAGE_ITEMS}{after}"))?;
             let page: Page = self.read(&document)?;
@@ -114,7 +133,13 @@ impl Client {
         })
     }
 
-    fn ask(&self, method: Method, path: &str, body: Bytes) -> Result<Bytes, Error> {
+    fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+        if_match: Option<String>,
+    ) -> Result<Bytes, Error> {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -124,6 +149,10 @@ impl Client {
         let token = self.credentials.token.as_ref();
         let request = match token {
             Some(token) => request.header(AUTHORIZATION, format!("Bearer {token}")),
+            None => request,
+        };
+        let request = match if_match {
+            Some(tag) => request.header(IF_MATCH, tag),
             None => request,
         };
         let request = request.body(Full::new(body)).map_err(|error| self.no_answer(error))?;
@@ -145,7 +174,11 @@ impl Client {
         let answer = async { tokio::time::timeout(ANSWER_TIMEOUT, answer).await };
         let late = || self.no_answer(format_args!("no answer within {ANSWER_TIMEOUT:?}"));
         let (status, body) = self.runtime.block_on(answer).map_err(|_| late())??;
-        if status == 200 { Ok(body) } else { Err(Error::of_answer(status, &body)) }
+        // 202: it is under way, and the document says how far.
+        match status {
+            200 | 202 => Ok(body),
+            _ => Err(Error::of_answer(status, &body)),
+        }
     }
 
     /// A connection with TLS.
@@ -209,13 +242,24 @@ impl Error {
         matches!(self, Self::Refused { status: 404, .. })
     }
 
+    /// Mistakes in a configuration, for which weir refused.
+    pub fn findings(&self) -> &[Finding] {
+        match self {
+            Self::Refused { findings, .. } => findings,
+            _ => &[],
+        }
+    }
+
     fn of_answer(status: u16, body: &[u8]) -> Self {
         match serde_json::from_slice::<Problem>(body) {
-            Ok(Problem { detail, help }) => Self::Refused { status, error: detail, help },
+            Ok(Problem { detail, help, diagnostics: findings }) => {
+                Self::Refused { status, error: detail, help, findings }
+            }
             Err(_) => Self::Refused {
                 status,
                 error: format!("weir answers {status}"),
                 help: Some("is the weir that runs there of an older version?".into()),
+                findings: Vec::new(),
             },
         }
     }

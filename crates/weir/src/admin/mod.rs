@@ -3,8 +3,10 @@
 pub mod address;
 pub mod client;
 mod credentials;
+pub mod findings;
 pub mod model;
 pub mod text;
+pub mod versions;
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
@@ -61,6 +63,7 @@ fn paint(is_terminal: bool) -> Paint {
 
 /// Reports why `command` failed, with a fix. Returns the exit status.
 pub fn refuse(command: &str, error: &Error) -> ExitCode {
+    output::tell(findings::render(error.findings()));
     output::tell(format_args!("{command}: {error}\n"));
     ExitCode::from(if error.is_answer() { EXIT_REFUSED } else { EXIT_UNREACHABLE })
 }

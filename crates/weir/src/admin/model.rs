@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::findings::Finding;
+
 /// `/v1/status`.
 #[derive(Debug, Deserialize)]
 pub struct Status {
@@ -266,6 +268,8 @@ pub struct ChangedAll {
 pub struct Problem {
     pub detail: String,
     pub help: Option<String>,
+    #[serde(default)]
+    pub diagnostics: Vec<Finding>,
 }
 
 /// The state of a member that the operator wants nothing special of.

@@ -96,6 +96,11 @@ impl Table {
         }
     }
 
+    /// Whether it has no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// The whole table, indented.
     pub fn render(&self, paint: Paint, indent: &str) -> String {
         let widths = self.widths();

@@ -1,0 +1,75 @@
+//! Findings in a configuration, as weir answers them.
+
+use std::io::{self, IsTerminal as _};
+
+use serde::Deserialize;
+use weir_config::{Colour, Diagnostic, Position, Severity};
+
+/// A finding, as of `weir check --json`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Finding {
+    severity: String,
+    message: String,
+    file: String,
+    line: Option<usize>,
+    column: Option<usize>,
+    #[serde(default)]
+    pointer: Option<String>,
+    suggestion: Option<String>,
+}
+
+impl Finding {
+    fn diagnostic(&self) -> Diagnostic {
+        let severity = match self.severity.as_str() {
+            "warning" => Severity::Warning,
+            _ => Severity::Error,
+        };
+        let position = self.line.zip(self.column).map(|(line, column)| Position { line, column });
+        Diagnostic {
+            severity,
+            message: self.message.clone(),
+            file: self.file.clone(),
+            pointer: self.pointer.clone(),
+            position,
+            // The file may be on another machine, or have changed since.
+            excerpt: None,
+            suggestion: self.suggestion.clone(),
+        }
+    }
+}
+
+/// The findings as `weir check` prints them, for standard error.
+pub fn render(findings: &[Finding]) -> String {
+    let diagnostics: Vec<Diagnostic> = findings.iter().map(Finding::diagnostic).collect();
+    weir_config::render_text(&diagnostics, colour())
+}
+
+/// Whether standard error takes colours.
+pub fn colour() -> Colour {
+    match io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+        true => Colour::Always,
+        false => Colour::Never,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_of_the_overlay_and_of_files() {
+        let findings: Vec<Finding> = serde_json::from_value(serde_json::json!([
+            { "severity": "error", "message": "too large", "file": "overlay", "line": null, "column": null,
+              "pointer": "/pools/web/members/10.0.0.1:80/weight", "suggestion": "at most 100" },
+            { "severity": "warning", "message": "odd", "file": "weir.yaml", "line": 3, "column": 5,
+              "suggestion": null },
+        ]))
+        .unwrap();
+        let diagnostics: Vec<Diagnostic> = findings.iter().map(Finding::diagnostic).collect();
+        assert_eq!(
+            weir_config::render_text(&diagnostics, Colour::Never),
+            "overlay:/pools/web/members/10.0.0.1:80/weight: error: too large\nhelp: at most 100\n\
+             weir.yaml:3:5: warning: odd\n"
+        );
+    }
+}

@@ -1,0 +1,8 @@
+//! Commands that change the configuration of a running weir. Each sends one request, and waits for its effect.
+
+pub mod apply;
+pub mod confirm;
+pub mod rollback;
+pub mod set;
+mod transaction;
+pub mod unset;

@@ -1,0 +1,186 @@
+//! `weir vs`: the virtual servers of a running weir.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+
+use crate::admin::client::{Client, Error, segment};
+use crate::admin::model::{PacketServer, Status, VirtualServer};
+use crate::admin::text::{Paint, Side, Table, Tone, grouped, latency};
+use crate::admin::{self, Connection};
+use crate::status::{listens_on, pools_of, render_disabled, render_packet_server, render_server};
+
+const COMMAND: &str = "weir vs";
+
+/// Show the virtual servers of a running weir, or one of them in detail
+///
+/// With NAME, shows its listeners, pools, certificates, connections, requests and rates. `!` marks a problem. With --json,
+/// virtual servers that are served by packets (type fast_l4) are in `/v1/packet-path` of the API instead.
+///
+/// Exit status: 0 shown; 1 unknown virtual server; 2 wrong usage; 3 weir cannot be reached.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        weir vs\n  \
+                        weir vs shop\n  \
+                        weir vs --json | jq '.items[] | {name, requests, rates}'")]
+pub struct Arguments {
+    /// The virtual server to show in detail
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    name: Option<String>,
+
+    #[command(flatten)]
+    connection: Connection,
+
+    /// Print the admin listener's JSON on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    match answer(arguments, admin::paint_of_stdout()) {
+        Ok(text) => admin::print(COMMAND, &text),
+        Err(error) => admin::refuse(COMMAND, &error),
+    }
+}
+
+fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
+    let client = arguments.connection.client()?;
+    if arguments.json {
+        return match &arguments.name {
+            None => Ok(String::from_utf8_lossy(&client.list("/v1/virtual-servers")?).into_owned()),
+            Some(name) => one(&client, name),
+        };
+    }
+    // One document, so that pools and virtual servers are of the same moment.
+    let status: Status = client.read(&client.get("/v1/status")?)?;
+    let Some(name) = &arguments.name else { return Ok(overview(&status, paint)) };
+    match detail(&status, name, paint) {
+        text if !text.is_empty() => Ok(text),
+        // weir says that there is none, and suggests a name.
+        _ => one(&client, name),
+    }
+}
+
+/// The document of one.
+fn one(client: &Client, name: &str) -> Result<String, Error> {
+    let document = client.get(&format!("/v1/virtual-servers/{}", segment(name)))?;
+    Ok(String::from_utf8_lossy(&document).into_owned())
+}
+
+/// A row per virtual server.
+fn overview(status: &Status, paint: Paint) -> String {
+    let mut table = Table::new(&[
+        ("virtual server", Side::Left),
+        ("listen", Side::Left),
+        ("pools", Side::Left),
+        ("open", Side::Right),
+        ("requests", Side::Right),
+        ("active", Side::Right),
+        ("5xx", Side::Right),
+        ("p50", Side::Right),
+        ("p99", Side::Right),
+    ]);
+    for server in &status.virtual_servers {
+        let (tone, cells) = row(server, status);
+        table.row(tone, cells);
+    }
+    let packets = status.packet_path.iter().flat_map(|path| &path.virtual_servers);
+    let by_sockets = |packet: &&PacketServer| {
+        status.virtual_servers.iter().any(|server| server.name == packet.name)
+    };
+    for server in packets.filter(|packet| !by_sockets(packet)) {
+        let tone = if server.unserved.is_some() { Tone::Wrong } else { Tone::Plain };
+        let pool = server.pool.clone().unwrap_or_default();
+        table
+            .row(tone, [server.name.clone(), server.listen.join(", "), pool, "packets".to_owned()]);
+    }
+    for server in &status.disabled_virtual_servers {
+        let name = format!("{} (disabled)", server.name);
+        table.row(Tone::Unusual, [name, server.listen.join(", ")]);
+    }
+    if table.is_empty() {
+        return "The configuration has no virtual server.\n".to_owned();
+    }
+    table.render(paint, "  ")
+}
+
+fn row(server: &VirtualServer, status: &Status) -> (Tone, Vec<String>) {
+    let is_full =
+        server.connections_max.is_some_and(|limit| server.connections_open >= u64::from(limit));
+    let (tone, pools) = pools_of(server, &status.pools);
+    let tone = if is_full { Tone::Wrong } else { tone };
+    let mut cells = vec![
+        server.name.clone(),
+        listens_on(server, status),
+        pools,
+        grouped(server.connections_open),
+    ];
+    if server.relayed.is_none() {
+        cells.extend([
+            grouped(server.requests),
+            grouped(server.requests_active),
+            grouped(server.responses.server_error),
+            latency(server.request_duration.p50_ms),
+            latency(server.request_duration.p99_ms),
+        ]);
+    }
+    (tone, cells)
+}
+
+/// All that is known of a virtual server; empty if there is none of this name.
+fn detail(status: &Status, name: &str, paint: Paint) -> String {
+    let servers = status.virtual_servers.iter().filter(|server| server.name == name);
+    let by_sockets = servers.map(|server| render_server(server, status, paint));
+    let packets = status.packet_path.iter().flat_map(|path| &path.virtual_servers);
+    let by_packets = packets.filter(|server| server.name == name);
+    let by_packets = by_packets.map(|server| render_packet_server(server, paint));
+    let disabled = status.disabled_virtual_servers.iter().filter(|server| server.name == name);
+    let disabled = disabled.map(|server| render_disabled(server, paint));
+    by_sockets.chain(by_packets).chain(disabled).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::tests::status;
+
+    #[test]
+    fn a_row_per_virtual_server() {
+        let status = status(|status| {
+            status["disabled_virtual_servers"] =
+                serde_json::json!([{ "name": "old", "listen": ["0.0.0.0:81"] }]);
+            let mut relay = status["virtual_servers"][0].clone();
+            relay["name"] = "mail".into();
+            relay["listen"] = serde_json::json!([]);
+            relay["relayed"] = serde_json::json!({});
+            relay["connections_max"] = 12.into();
+            status["virtual_servers"].as_array_mut().unwrap().push(relay);
+        });
+        assert_eq!(
+            overview(&status, Paint::Plain),
+            concat!(
+                "  virtual server  listen                   pools  open  requests  active  5xx     p50     p99\n",
+                "  shop            0.0.0.0:8080, [::]:8080  web      12    24,112       3   12  1.2 ms  8.0 ms\n",
+                "! mail            nowhere                  web      12\n",
+                "  old (disabled)  0.0.0.0:81\n",
+            )
+        );
+    }
+
+    #[test]
+    fn one_in_detail() {
+        let status = status(|status| {
+            status["disabled_virtual_servers"] =
+                serde_json::json!([{ "name": "old", "listen": [] }]);
+        });
+        let check = |name, expected: &str| {
+            let text = detail(&status, name, Paint::Plain);
+            assert!(text.starts_with(expected), "{name}: {text}");
+        };
+        check("shop", "virtual server shop\n  listen       0.0.0.0:8080, [::]:8080\n");
+        check("old", "virtual server old: disabled\n  listen       nowhere\n");
+        assert_eq!(detail(&status, "none", Paint::Plain), "");
+    }
+}
