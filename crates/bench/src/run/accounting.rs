@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 
 use super::RunError;
 
-/// Ticks of one core since boot in which it was not busy.
+/// Ticks since boot in which one core was not busy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CoreTicks {
-    /// Nothing to do; waiting for a disk is that too.
+    /// Idle time, including waits for a disk.
     pub idle: u64,
-    /// Taken by the hypervisor.
+    /// Time taken by the hypervisor.
     pub stolen: u64,
 }
 
-/// The cores at one moment.
+/// Readings of the cores at one moment.
 #[derive(Debug, Clone)]
 pub struct Cores {
     ticks: BTreeMap<usize, CoreTicks>,
@@ -29,15 +29,15 @@ pub struct Cores {
 /// The time use of some cores between two moments.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Spent {
-    /// Length of the time between them.
+    /// Time between the two readings.
     pub elapsed_s: f64,
-    /// Neither idle nor taken by the hypervisor, summed over the cores.
+    /// Time neither idle nor taken by the hypervisor, summed over the cores.
     pub busy_s: f64,
-    /// Taken by the hypervisor, summed over the cores.
+    /// Time taken by the hypervisor, summed over the cores.
     pub stolen_s: f64,
 }
 
-/// Parses `/proc/stat`: the cores by number. `None` where a line is not as proc(5) says.
+/// Parses `/proc/stat`: the cores by number. `None` if a line does not match proc(5).
 pub fn parse_stat(text: &str) -> Option<BTreeMap<usize, CoreTicks>> {
     let mut cores = BTreeMap::new();
     for line in text.lines() {
@@ -59,11 +59,11 @@ pub fn parse_stat(text: &str) -> Option<BTreeMap<usize, CoreTicks>> {
 pub struct Account {
     /// Time on a core.
     pub ran_s: f64,
-    /// Time ready to run, while something else was on the core.
+    /// Time ready to run while another thread occupied the core.
     pub waited_s: f64,
 }
 
-/// Parses a `schedstat` of a thread.
+/// Parses a thread's `schedstat`.
 pub fn parse_schedstat(text: &str) -> Option<Account> {
     let mut fields = text.split_ascii_whitespace().map(str::parse::<u64>);
     let mut seconds = || Some(fields.next()?.ok()? as f64 / 1e9);
@@ -78,7 +78,7 @@ pub fn parse_kib(text: &str, name: &str) -> Option<u64> {
 }
 
 impl Cores {
-    /// Reads them now.
+    /// Reads the cores now.
     pub fn now() -> Result<Self, RunError> {
         let path = "/proc/stat";
         let text = fs::read_to_string(path).map_err(RunError::io("read", path))?;
@@ -113,7 +113,7 @@ fn spent_by(before: CoreTicks, after: CoreTicks, elapsed: Duration, ticks_per_s:
 }
 
 impl Spent {
-    /// Busy share of one of `cores`, on average.
+    /// Average busy share of `cores`.
     pub fn busy_share(&self, cores: usize) -> f64 {
         if self.elapsed_s > 0.0 { self.busy_s / self.elapsed_s / cores.max(1) as f64 } else { 0.0 }
     }
@@ -126,7 +126,7 @@ pub fn watch(cores: &[usize], length: Duration) -> Result<Spent, RunError> {
     Cores::now()?.since(&before, cores)
 }
 
-/// A process and all its descendants. One that ended meanwhile is not among them.
+/// A process and all its descendants. Processes that ended during the search are left out.
 pub fn family(root: u32) -> Vec<u32> {
     let mut family = vec![root];
     let mut next = 0;
@@ -151,7 +151,7 @@ pub fn account(root: u32) -> Account {
     family(root)
         .into_iter()
         .flat_map(threads)
-        // A thread that ended meanwhile has no account any more.
+        // The kernel drops the account of a thread that ended meanwhile.
         .filter_map(|thread| parse_schedstat(&fs::read_to_string(thread.join("schedstat")).ok()?))
         .fold(Account::default(), |sum, one| Account {
             ran_s: sum.ran_s + one.ran_s,

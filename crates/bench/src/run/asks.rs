@@ -1,4 +1,4 @@
-//! Browser requests to a shop, with bodies, for web application firewalls. None of them looks like an attack at paranoia
+//! Browser requests to a shop, with bodies, for web application firewalls. No request looks like an attack at paranoia
 //! level 1.
 
 use std::net::SocketAddr;
@@ -13,27 +13,27 @@ pub struct FirewallLoad {
     pub guard: Guard,
     /// The requests, by weight.
     pub asks: &'static [Ask],
-    /// Whether the virtual server without a firewall gets the same request right before.
+    /// Whether the same request goes to the virtual server without a firewall right before.
     pub is_beside_unguarded: bool,
 }
 
 /// A request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
-    /// The path before the object's length, which ends it.
+    /// The path before the object's length; the length ends the path.
     pub folder: &'static str,
     /// The query, with its question mark.
     pub query: &'static str,
-    /// Its contents.
+    /// The request's contents.
     pub content: Content,
-    /// Its share of the requests.
+    /// The request's share of all requests.
     pub weight: u32,
 }
 
-/// The contents of a request; with a body, of this many bytes, it is a POST.
+/// The contents of a request. A request with a body of this many bytes is a POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// Nothing: a GET.
+    /// No body: a GET.
     Nothing,
     /// `application/x-www-form-urlencoded`
     Form(usize),
@@ -59,7 +59,7 @@ pub const FORM_1K: &[Ask] = &[post("/shop/order/", Content::Form(1_024), 1)];
 pub const FORM_8K: &[Ask] = &[post("/shop/order/", Content::Form(8_192), 1)];
 /// A basket.
 pub const JSON_8K: &[Ask] = &[post("/shop/basket/", Content::Json(8_192), 1)];
-/// 80% GET and 20% POST, and a third of both in the folder that [`Guard::Third`] looks into.
+/// 80% GET and 20% POST. A third of each goes to the folder that [`Guard::Third`] inspects.
 pub const SHOP: &[Ask] = &[
     get("/account/", SEARCH, 4),
     get("/catalogue/", SEARCH, 4),
@@ -81,7 +81,7 @@ const FIELDS: [(&str, &str); 7] = [
 ];
 
 impl FirewallLoad {
-    /// The requests to that virtual server, for objects of that length.
+    /// Requests to that virtual server for objects of that length.
     pub fn targets(&self, address: SocketAddr, object_bytes: u64) -> Vec<Target> {
         self.asks.iter().map(|ask| ask.target(address, object_bytes)).collect()
     }
@@ -103,7 +103,7 @@ impl Ask {
 }
 
 impl Content {
-    /// Its type and text.
+    /// The body's content type and text.
     fn body(self) -> Option<(&'static str, String)> {
         match self {
             Self::Nothing => None,
@@ -115,7 +115,7 @@ impl Content {
 
 const WORDS: &str = "please leave the parcel with the neighbour in number fourteen";
 
-/// An order: name, address, and notes to its lines.
+/// An order: name, address and notes to each line.
 fn form(bytes: usize) -> String {
     let mut text = String::from(
         "first_name=Anna&last_name=Berger&email=anna.berger%40mail.example&street=12+Harbour+Road&city=Bristol\
@@ -146,7 +146,7 @@ fn json(bytes: usize) -> String {
             1_000 + line
         );
     }
-    // The last note is as long as is left.
+    // The last note fills the remaining length.
     let last = "\"note\":\"";
     let notes = text.rmatch_indices(last).map(|(place, _)| place + last.len());
     let begin = notes.into_iter().find(|begin| begin + END.len() <= bytes).unwrap_or(0);

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 
 use super::cookies::ask;
 
-/// An object's path with an injection of SQL behind it, which CRS finds at its first paranoia level.
+/// An object's path with an SQL injection, which CRS detects at its first paranoia level.
 const ATTACK: &str = "/shop/search/128?id=1%27%20or%20%271%27=%271%27%20--%20";
 
-/// Fails with the reason where the firewall lets an attack through, or the virtual server without one does not.
+/// Fails with a reason if the firewall lets an attack through or the virtual server without a firewall blocks the
+/// attack.
 pub fn is_refused(guarded: SocketAddr, unguarded: SocketAddr) -> Result<(), String> {
     for (address, expected) in [(guarded, "403"), (unguarded, "200")] {
         let answer = ask(address, ATTACK).map_err(|error| format!("{address}: {error}"))?;
@@ -26,7 +27,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers one request with this.
+    /// Answers one request with this response.
     fn server(answer: &'static str) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address");

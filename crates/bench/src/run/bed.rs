@@ -9,33 +9,32 @@ use super::RunError;
 use super::idle::Idle;
 use super::namespaces::{Namespaces, Role, Sizes, consecutive, enter_at};
 
-/// Servers behind the products: as many as in F5's report.
+/// Number of servers behind the products, as in F5's report.
 pub const SERVERS: usize = 72;
-/// Virtual servers that a test uses at most: as many as in the NetScaler report.
+/// Largest number of virtual servers in a test, as in the NetScaler report.
 pub const VIRTUAL_SERVERS_MAX: usize = 24;
-/// Addresses that clients come from, so that a test with a new connection per request does not run out of
-/// ports.
+/// Number of client addresses. With one address, a test with a new connection per request would run out of ports.
 const SOURCES: usize = 16;
-/// On loopback every role has addresses of its own.
+/// On loopback, every role has its own addresses.
 const LOOPBACK_ORIGIN_FIRST: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
 const LOOPBACK_SERVER_FIRST: Ipv4Addr = Ipv4Addr::new(127, 0, 2, 1);
 const LOOPBACK_SOURCE_FIRST: Ipv4Addr = Ipv4Addr::new(127, 0, 3, 1);
-/// Ports are searched from here, below those that Linux gives to outgoing connections.
+/// The search for a free port begins here, below the ports that Linux gives to outgoing connections.
 const PORT_FIRST: u16 = 18_000;
 const PORT_LAST: u16 = 30_000;
 
-/// Which network joins client, product and origin.
+/// The network between client, product and origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Network {
     /// The loopback device.
     #[default]
     Loopback,
-    /// A network namespace for each, joined by veth pairs; needs root.
+    /// One network namespace for each role, joined by veth pairs; needs root.
     Namespaces,
 }
 
 impl Network {
-    /// Its name in the record.
+    /// The network's name in the record.
     pub fn name(self) -> &'static str {
         match self {
             Self::Loopback => "loopback",
@@ -49,13 +48,13 @@ impl Network {
 pub struct Cores {
     /// The product under test.
     pub product: Vec<usize>,
-    /// Load and origin.
+    /// Load generator and origin.
     pub load: Vec<usize>,
 }
 
 impl Cores {
-    /// Assigns those of `allowed` that the caller does not: the first to the product, all others but its
-    /// siblings on the same physical core to load and origin.
+    /// Assigns those of `allowed` that the caller did not assign: the first core to the product; all others, except its
+    /// siblings on the same physical core, to load and origin.
     pub fn assign(
         allowed: &[usize],
         siblings: &dyn Fn(usize) -> Vec<usize>,
@@ -115,11 +114,11 @@ fn rest(
     let others = || allowed.iter().copied().filter(|core| !product.contains(core));
     let near: Vec<usize> = product.iter().flat_map(|core| siblings(*core)).collect();
     let far: Vec<usize> = others().filter(|core| !near.contains(core)).collect();
-    // Two threads of one physical core disturb each other, but that is better than nothing.
+    // Load on a sibling thread disturbs the product, but a single physical core leaves no choice.
     if far.is_empty() { others().collect() } else { far }
 }
 
-/// Whether the port is free there, for TCP and UDP.
+/// Whether the port is free at that address, for TCP and UDP.
 fn is_free_at(address: SocketAddr) -> bool {
     TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
 }
@@ -131,13 +130,13 @@ pub fn allowed_cores() -> Result<Vec<usize>, RunError> {
     Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect())
 }
 
-/// Cores that are threads of the same physical core.
+/// Cores (hardware threads) of the same physical core.
 pub fn siblings(core: usize) -> Vec<usize> {
     let path = format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list");
     parse_core_list(&fs::read_to_string(path).unwrap_or_default())
 }
 
-/// A list as the kernel writes it: `0,4-6`. What is no number is left out.
+/// Parses a list in the kernel's format: `0,4-6`. Parts that are not numbers are skipped.
 pub fn parse_core_list(text: &str) -> Vec<usize> {
     let ranges = text.trim().split(',').filter_map(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -146,7 +145,7 @@ pub fn parse_core_list(text: &str) -> Vec<usize> {
     ranges.flatten().collect()
 }
 
-/// The bed of a run. What it made is removed when it is dropped.
+/// The bed of a run. Dropping the bed removes all that it created.
 #[derive(Debug)]
 pub struct Bed {
     /// The cores of the roles.
@@ -155,7 +154,7 @@ pub struct Bed {
 }
 
 impl Bed {
-    /// Makes it.
+    /// Makes the bed.
     pub fn make(network: Network, cores: Cores) -> Result<Self, RunError> {
         let sizes =
             Sizes { sources: SOURCES, virtual_servers: VIRTUAL_SERVERS_MAX, servers: SERVERS };
@@ -166,7 +165,7 @@ impl Bed {
         Ok(Self { cores, namespaces })
     }
 
-    /// Its entry in the record.
+    /// The bed's entry in the record.
     pub fn record(&self, idle: Idle) -> crate::record::Bed {
         let network =
             if self.namespaces.is_some() { Network::Namespaces } else { Network::Loopback };
@@ -178,12 +177,12 @@ impl Bed {
         }
     }
 
-    /// Words before a product's command.
+    /// Command prefix for a product.
     pub fn product_prefix(&self) -> Vec<OsString> {
         self.prefix(Role::Product, &self.cores.product)
     }
 
-    /// Words before the origin's command.
+    /// Command prefix for the origin.
     pub fn origin_prefix(&self) -> Vec<OsString> {
         self.prefix(Role::Origin, &self.cores.load)
     }
@@ -218,7 +217,7 @@ impl Bed {
     ) -> Result<Vec<SocketAddr>, RunError> {
         let first = if self.namespaces.is_some() { role.first_address() } else { loopback_first };
         let addresses = consecutive(first, count);
-        // In a namespace of our own every port is free.
+        // In a new namespace every port is free.
         let is_free = |port: &u16| {
             !taken.contains(port)
                 && (self.namespaces.is_some()
@@ -230,7 +229,7 @@ impl Bed {
         Ok(addresses.into_iter().map(|address| (address, port).into()).collect())
     }
 
-    /// Addresses that clients come from.
+    /// Client addresses.
     pub fn sources(&self) -> Vec<IpAddr> {
         let first = match self.namespaces {
             Some(_) => Role::Client.first_address(),
@@ -239,7 +238,7 @@ impl Bed {
         consecutive(first, SOURCES).into_iter().map(IpAddr::V4).collect()
     }
 
-    /// The network namespace of the clients; `None`: they are where everybody is.
+    /// The network namespace of the clients; `None` if all roles share one.
     pub fn client_namespace(&self) -> Option<PathBuf> {
         self.namespaces.as_ref().map(|namespaces| namespaces.path(Role::Client))
     }
@@ -249,30 +248,30 @@ impl Bed {
         self.within(Role::Client, act)
     }
 
-    /// The namespaces, where they join client, product and origin.
+    /// The namespaces, if they join client, product and origin.
     pub fn namespaces(&self) -> Option<&Namespaces> {
         self.namespaces.as_ref()
     }
 
-    /// Moves a thread to the namespace of that role, permanently.
+    /// Moves a thread permanently to the namespace of that role.
     pub fn entering(&self, role: Role) -> impl FnOnce() -> std::io::Result<()> + Send + 'static {
         let path = self.namespaces.as_ref().map(|namespaces| namespaces.path(role));
         move || path.map_or(Ok(()), |path| enter_at(&path))
     }
 
-    /// Does something where the origin is.
+    /// Runs a function in the origin's namespace.
     pub fn as_origin<T: Send>(&self, act: impl FnOnce() -> T + Send) -> Result<T, RunError> {
         self.within(Role::Origin, act)
     }
 
-    /// Does something where the product is.
+    /// Runs a function in the product's namespace.
     pub fn as_product<T: Send>(&self, act: impl FnOnce() -> T + Send) -> Result<T, RunError> {
         self.within(Role::Product, act)
     }
 
     fn within<T: Send>(&self, role: Role, act: impl FnOnce() -> T + Send) -> Result<T, RunError> {
         let Some(namespaces) = &self.namespaces else { return Ok(act()) };
-        // Only a thread of its own can go there and not come back.
+        // A thread cannot leave the namespace again, so a new thread enters it.
         std::thread::scope(|scope| {
             let there = scope.spawn(|| namespaces.enter(role).map(|()| act()));
             there.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -1,4 +1,4 @@
-//! Certificates of the products, made anew for each run and gone with it.
+//! Certificates of the products. Each run makes new ones and removes them at its end.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256,
 
 use super::RunError;
 
-/// The name that clients ask for.
+/// The server name that clients request.
 pub const SERVER_NAME: &str = "bench.example";
 
 /// The key of a certificate.
@@ -20,7 +20,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// The name of its folder.
+    /// The name of the key's folder.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rsa2048 => "rsa-2048",
@@ -29,14 +29,14 @@ impl Key {
     }
 }
 
-/// Where a certificate is; paths are absolute.
+/// Paths of a certificate; all are absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     /// The certificate, in PEM.
     pub chain: PathBuf,
     /// Its private key, in PEM.
     pub key: PathBuf,
-    /// Both in one file.
+    /// Certificate and key in one file.
     pub both: PathBuf,
 }
 
@@ -48,7 +48,7 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// Makes them in that folder, which must be there.
+    /// Makes the certificates in that folder, which must exist.
     pub fn make(folder: &Path) -> Result<Self, RunError> {
         let failed = |error: rcgen::Error| RunError::Bed(format!("no certificate: {error}"));
         let rsa = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048).map_err(failed)?;
@@ -70,7 +70,7 @@ impl Certificates {
         Ok(Self { rsa_2048: write(Key::Rsa2048, &rsa)?, p_256: write(Key::P256, &p_256)? })
     }
 
-    /// The certificate of a kind of key.
+    /// The certificate for a kind of key.
     pub fn of(&self, key: Key) -> &Certificate {
         match key {
             Key::Rsa2048 => &self.rsa_2048,

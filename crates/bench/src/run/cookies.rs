@@ -1,15 +1,16 @@
-//! Cookies of a product, as returning clients have them.
+//! Cookies that a product sets, for requests of returning clients.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long a product may take for an answer; under callgrind it needs it.
+/// The time limit for an answer. Products under callgrind need it.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes of an answer that are looked at.
+/// Number of bytes searched in an answer.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
-/// Asks so often as a new client, and returns the cookies that came, each once, as a request brings them.
+/// Sends this many requests as new clients; returns the received cookies without duplicates, in the form of a request's
+/// Cookie field.
 pub fn learn(address: SocketAddr, path: &str, count: usize) -> Result<Vec<String>, String> {
     let mut cookies = Vec::new();
     for _ in 0..count {
@@ -23,7 +24,7 @@ pub fn learn(address: SocketAddr, path: &str, count: usize) -> Result<Vec<String
     Ok(cookies)
 }
 
-/// Asks once, as a new client; the answer as it came.
+/// Sends one request as a new client; returns the raw answer.
 pub fn ask(address: SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;

@@ -8,12 +8,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use super::process::find_program;
 
-/// Begins the name of every file that callgrind writes; the process id follows.
+/// Prefix of the files that callgrind writes; the process id follows.
 const CALLGRIND_FILE: &str = "callgrind.";
 /// The event that perf counts.
 const SYSTEM_CALLS_EVENT: &str = "raw_syscalls:sys_enter";
 
-/// Counts the instructions in user space of a product and its processes over their whole life.
+/// Counts the user-space instructions of a product and its child processes, from start to end.
 #[derive(Debug)]
 pub struct Callgrind {
     program: PathBuf,
@@ -21,25 +21,25 @@ pub struct Callgrind {
 }
 
 impl Callgrind {
-    /// Writes its counts to that folder; the error names the package to install.
+    /// Writes the counts to that folder; the error names the package to install.
     pub fn find(folder: PathBuf) -> Result<Self, String> {
         let program = find_program("valgrind")
             .ok_or("valgrind is not in PATH; install it (apt-get install valgrind)")?;
         Ok(Self { program, folder })
     }
 
-    /// Words before the product's command.
+    /// Command prefix for the product.
     pub fn words(&self) -> Vec<OsString> {
         let mut out = OsString::from("--callgrind-out-file=");
         out.push(self.folder.join(CALLGRIND_FILE));
         out.push("%p");
-        // Programs that start the real one, as Envoy's Python package does, are followed.
+        // Follows programs that start the real one, such as Envoy's Python package.
         let options = ["--tool=callgrind", "--quiet", "--trace-children=yes"];
         let program = self.program.clone().into_os_string();
         std::iter::once(program).chain(options.map(OsString::from)).chain([out]).collect()
     }
 
-    /// The instructions of all processes together; to be called when they have ended.
+    /// The instructions of all processes together. Call it after they have ended.
     pub fn total(&self) -> Result<u64, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.folder.display());
         let mut totals = Vec::new();
@@ -57,28 +57,28 @@ impl Callgrind {
     }
 }
 
-/// `summary: 8066` or `totals: 8066`; files have one of them.
+/// Parses `summary: 8066` or `totals: 8066`; each file has one of the two.
 fn parse_total(text: &str) -> Option<u64> {
     let value = |name| text.lines().find_map(|line| line.strip_prefix(name));
     value("totals:").or_else(|| value("summary:"))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Counts the system calls of processes that run already.
+/// Counts the system calls of running processes.
 #[derive(Debug)]
 pub struct SystemCalls {
     perf: Child,
-    /// Its end ends the counting.
+    /// Closing this ends the counting.
     gate: ChildStdin,
     _echo: BufReader<ChildStdout>,
 }
 
 impl SystemCalls {
-    /// Begins to count; the error says why it cannot.
+    /// Begins to count; the error has the reason for a failure.
     pub fn begin(processes: &[u32]) -> Result<Self, String> {
         let program = find_program("perf")
             .ok_or("perf is not in PATH; install it (apt-get install linux-perf)")?;
         let list: Vec<String> = processes.iter().map(u32::to_string).collect();
-        // perf starts the command when its counters run: the echo of `cat` proves that.
+        // perf starts the command when its counters run: the echo of `cat` confirms the start.
         let mut perf = Command::new(program)
             .args(["stat", "-x;", "-e", SYSTEM_CALLS_EVENT, "-p", &list.join(","), "--", "cat"])
             .stdin(Stdio::piped())
@@ -90,7 +90,7 @@ impl SystemCalls {
         let Some((mut gate, echo)) = pipes else { return Err("perf has no pipes".into()) };
         let mut echo = BufReader::new(echo);
         let mut line = String::new();
-        // If perf ended at once, both fail, and its message explains more.
+        // If perf ended at once, both calls fail, and perf's message explains more.
         let is_counting = writeln!(gate, "counting").and_then(|()| echo.read_line(&mut line));
         let counting = Self { perf, gate, _echo: echo };
         match is_counting {
@@ -99,7 +99,7 @@ impl SystemCalls {
         }
     }
 
-    /// Ends it; how many there were.
+    /// Ends the counting; returns the number of system calls.
     pub fn end(self) -> Result<u64, String> {
         let Self { mut perf, gate, .. } = self;
         drop(gate);
@@ -115,7 +115,7 @@ impl SystemCalls {
     }
 }
 
-/// `1234;;raw_syscalls:sys_enter;...`.
+/// Parses `1234;;raw_syscalls:sys_enter;...`.
 fn parse_perf(text: &str) -> Option<u64> {
     let of_event = |line: &str| -> Option<u64> {
         let fields: Vec<&str> = line.split(';').collect();
@@ -169,7 +169,7 @@ mod tests {
         fs::remove_dir_all(&folder).expect("removing it");
     }
 
-    /// Skips where perf is not permitted, which is a failure under `WEIR_TEST_STRICT`.
+    /// Skips the test if perf is not permitted. With `WEIR_TEST_STRICT` this is a failure.
     #[test]
     fn system_calls_of_this_process() {
         let counting = match SystemCalls::begin(&[std::process::id()]) {
@@ -182,7 +182,7 @@ mod tests {
             let _ = fs::metadata("/nonexistent");
         }
         let counted = counting.end().expect("a count");
-        // Other tests of this process make calls, too.
+        // Other tests of this process make system calls too.
         assert!(counted >= 1_000, "{counted}");
     }
 }

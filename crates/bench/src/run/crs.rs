@@ -1,30 +1,30 @@
-//! OWASP CRS, from one place for all products.
+//! OWASP CRS: one copy for all products.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Names its folder.
+/// The environment variable with the folder of the rules.
 const VARIABLE: &str = "WEIR_CRS";
-/// Where Debian's package modsecurity-crs has it, and the setup apart from it.
+/// Folders of Debian's package modsecurity-crs: the rules, and the separate setup.
 const DEBIAN_FOLDER: &str = "/usr/share/modsecurity-crs";
 const DEBIAN_SETUP: &str = "/etc/modsecurity/crs/crs-setup.conf";
 
-/// The file that every rule's version stands in first.
+/// A file with the version of the rules.
 const INITIALIZATION: &str = "REQUEST-901-INITIALIZATION.conf";
-/// A file of CRS 3 that CRS 4 has not.
+/// A file that CRS 3 has and CRS 4 does not.
 const DOS_PROTECTION: &str = "REQUEST-912-DOS-PROTECTION.conf";
 
-/// Rules that are there.
+/// Rules that were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Crs {
     /// The folder, absolute.
     pub folder: PathBuf,
-    /// Setup and rules, in the order in which they are read.
+    /// Setup and rules, in reading order.
     files: Vec<PathBuf>,
 }
 
 impl Crs {
-    /// The rules in the environment's folder, or Debian's; the error has a fix.
+    /// Finds the rules in the environment's folder, or in Debian's. The error has a fix.
     pub fn find() -> Result<Self, String> {
         Self::in_folder(std::env::var_os(VARIABLE))
     }
@@ -45,12 +45,12 @@ impl Crs {
         Ok(Self { folder, files })
     }
 
-    /// Whether they ask for collections that outlast a request, as CRS 3 does.
+    /// Whether the rules need persistent collections, as CRS 3 does.
     pub fn asks_for_collections(&self) -> bool {
         self.files.iter().any(|file| file.file_name().is_some_and(|name| name == DOS_PROTECTION))
     }
 
-    /// Their version, as engines read it.
+    /// The version of the rules, as engines read it.
     pub fn version(&self) -> Option<String> {
         let is_first = |file: &&PathBuf| file.ends_with(INITIALIZATION);
         let text = std::fs::read_to_string(self.files.iter().find(is_first)?).ok()?;
@@ -58,14 +58,14 @@ impl Crs {
         Some(version.to_owned())
     }
 
-    /// Directives of ModSecurity's language that read them.
+    /// ModSecurity directives that include setup and rules.
     pub fn includes(&self) -> String {
         let line = |file: &PathBuf| format!("        Include {}", file.display());
         self.files.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// Its setup: its own, Debian's, or the example as it comes.
+/// The setup: from the rules' folder, from Debian, or the unchanged example.
 fn setup(folder: &Path) -> Option<PathBuf> {
     let of_debian = (folder == Path::new(DEBIAN_FOLDER)).then(|| DEBIAN_SETUP.into());
     let own = Some(folder.join("crs-setup.conf"));
@@ -73,7 +73,7 @@ fn setup(folder: &Path) -> Option<PathBuf> {
     [own, of_debian, example].into_iter().flatten().find(|file| file.is_file())
 }
 
-/// Files of rules, by name.
+/// Rule files, sorted by name.
 fn rules(folder: &Path) -> Option<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).ok()?;
     let files = entries.flatten().map(|entry| entry.path());

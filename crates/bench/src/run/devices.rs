@@ -1,7 +1,7 @@
 //! Network devices of the namespaces, and the cores that process their received packets.
 //!
-//! The kernel processes a packet of a virtual link on the core of its sender. With a thread of the device's own (threaded
-//! NAPI), it is processed on the receiver's core, as with a physical device.
+//! The kernel processes a packet of a virtual link on the sender's core. With a thread of its own (threaded NAPI), the
+//! device processes the packet on the receiver's core, as a physical device does.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,22 +13,22 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use super::namespaces::{Namespaces, Role};
 use super::process::{find_program, output_of};
 
-/// The product's device towards clients.
+/// The product's device on the clients' side.
 pub const FROM_CLIENTS: &str = "clients";
-/// The product's device towards the servers.
+/// The product's device on the servers' side.
 pub const TO_SERVERS: &str = "servers";
-/// The only device of everybody else.
+/// The only device of client and origin.
 pub const DEVICE: &str = "product";
 
-/// Devices with a thread each; they are without when it is dropped.
+/// Devices with a NAPI thread each. Dropping this removes the threads.
 #[derive(Debug)]
 pub struct DeviceThreads {
     devices: Vec<Device>,
-    /// The threads, in the order in which the devices were named.
+    /// The threads, in the order of the given devices.
     pub threads: Vec<u32>,
 }
 
-/// A device, and the words before a command in its namespace.
+/// A device, and the command prefix for its namespace.
 #[derive(Debug)]
 struct Device {
     prefix: Vec<OsString>,
@@ -48,7 +48,7 @@ impl DeviceThreads {
         for (role, name, cores) in devices {
             made.devices.push(Device { prefix: namespaces.prefix(*role), name });
             let Some(device) = made.devices.last() else { continue };
-            // Without a program for XDP a virtual link has no NAPI but for this.
+            // A virtual link without an XDP program has NAPI only with this setting.
             device.run(&["ethtool", "-K", name, "gro", "on"])?;
             made.threads.push(device.threaded(cores)?);
         }
@@ -58,7 +58,7 @@ impl DeviceThreads {
 
 impl Drop for DeviceThreads {
     fn drop(&mut self) {
-        // The namespaces go with the run; until then other tests shall find them as they were.
+        // The namespaces are removed with the run. Until then, later tests must find the original state.
         for device in &self.devices {
             let _ = device.set_threaded(false);
             let _ = device.run(&["ethtool", "-K", device.name, "gro", "off"]);
@@ -76,7 +76,7 @@ impl Device {
         self.run(&["sh", "-c", &line])
     }
 
-    /// Gives it a thread on these cores; the thread.
+    /// Gives the device a thread on these cores; returns the thread's id.
     fn threaded(&self, cores: &[usize]) -> Result<u32, String> {
         let name = self.name;
         let before = kernel_threads(name);
@@ -97,9 +97,9 @@ pub fn run_in(namespaces: &Namespaces, role: Role, words: &[&str]) -> Result<(),
     output(namespaces.prefix(role), words).map(drop)
 }
 
-/// A file of a namespace's own /sys.
+/// Reads a file of the namespace's own /sys.
 pub fn read_in(namespaces: &Namespaces, role: Role, path: &str) -> Result<String, String> {
-    // `ip netns exec` has the /sys of the namespace.
+    // `ip netns exec` mounts the /sys of the namespace.
     output(namespaces.prefix(role), &["cat", path]).map(|text| text.trim().to_owned())
 }
 
@@ -108,7 +108,7 @@ fn output(mut prefix: Vec<OsString>, words: &[&str]) -> Result<String, String> {
     output_of(&prefix, Path::new("/"))
 }
 
-/// The kernel's threads for devices of that name, of which there may be some elsewhere.
+/// The kernel's NAPI threads for devices of that name. Other namespaces may have such devices too.
 fn kernel_threads(device: &str) -> Vec<u32> {
     let prefix = format!("napi/{device}-");
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -1,5 +1,5 @@
-//! The cost of a transaction when clients and servers are connected directly: subtracting it from the cost of all cores
-//! leaves the cost of the product in between, wherever the kernel does its work.
+//! The cost of a transaction over a direct connection of client and server. Subtracting it from the cost of all cores
+//! leaves the product's cost, on whichever core the kernel does the work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +12,13 @@ use super::origin::Origin;
 use super::rotation::{Failure, Sample, Stop};
 use super::workload::Workload;
 
-/// The two sides.
+/// Both sides of the direct connection.
 pub struct Ends<'a> {
     /// The clients.
     pub loader: &'a mut dyn Loader,
     /// The servers.
     pub origin: &'a mut Origin,
-    /// Where they are.
+    /// The bed.
     pub bed: &'a Bed,
     /// The meter of their energy.
     pub energy: &'a energy::Meter,
@@ -29,14 +29,14 @@ pub struct Ends<'a> {
 /// Busy time of all cores per transaction.
 #[derive(Debug, Clone, Copy)]
 pub struct Direct {
-    /// The time.
+    /// Measured time.
     pub s_per_request: f64,
-    /// The time that the hypervisor stole meanwhile, as a share of a group of cores.
+    /// Share of a group of cores that the hypervisor stole in that time.
     pub stolen_share: f64,
 }
 
 impl Direct {
-    /// Measures it with that load.
+    /// Measures the direct connection with that load.
     pub fn measure(
         ends: Ends<'_>,
         workload: &Workload,
@@ -63,7 +63,7 @@ impl Direct {
         Ok(Self { s_per_request: busy_s / requests, stolen_share: around.stolen_share })
     }
 
-    /// Adds it to the product's costs.
+    /// Adds the direct cost to the product's costs.
     pub fn stand_beside(self, sample: &mut Sample) {
         sample.cost.direct_s_per_request = Some(self.s_per_request);
         sample.around.stolen_share = sample.around.stolen_share.max(self.stolen_share);

@@ -14,16 +14,16 @@ pub struct Meter {
 #[derive(Debug)]
 struct Package {
     counter: PathBuf,
-    /// The counter begins again at 0 beyond this.
+    /// The counter wraps around to 0 after this value.
     range_uj: u64,
 }
 
-/// Counters at one moment.
+/// Counter values at one moment.
 #[derive(Debug, Clone)]
 pub struct Reading(Vec<u64>);
 
 impl Meter {
-    /// Finds the counters of this machine; none on most virtual ones.
+    /// Finds the counters of this machine; most virtual machines have none.
     pub fn find() -> Self {
         Self::find_in(Path::new(POWERCAP))
     }
@@ -36,12 +36,12 @@ impl Meter {
         Self { packages }
     }
 
-    /// Whether there is any.
+    /// Whether the machine has counters.
     pub fn is_readable(&self) -> bool {
         !self.packages.is_empty()
     }
 
-    /// Reads all; `None` without counters.
+    /// Reads all counters; `None` without counters.
     pub fn read(&self) -> Option<Reading> {
         if self.packages.is_empty() {
             return None;
@@ -66,11 +66,11 @@ impl Meter {
 }
 
 impl Package {
-    /// The zone of a whole package; its parts (cores, memory) are counted in it.
+    /// Whether the zone is a whole package, which includes its parts (cores, memory).
     fn open(zone: &Path) -> Option<Self> {
         let name = fs::read_to_string(zone.join("name")).ok()?;
         let counter = zone.join("energy_uj");
-        // Readable by root only on most systems.
+        // On most systems only root can read it.
         number(&counter)?;
         let range_uj = number(&zone.join("max_energy_range_uj"))?;
         name.starts_with("package-").then_some(Self { counter, range_uj })

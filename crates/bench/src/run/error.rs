@@ -1,30 +1,30 @@
-//! Why a run did not come to its end.
+//! Reasons for a failed run.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The reason why a run failed; the text has the error, its place and a fix.
+/// The reason why a run failed. The text has the error, its place and a fix.
 #[derive(Debug)]
 pub enum RunError {
-    /// The order is impossible: another command line, user or machine is needed.
+    /// The order is impossible: it needs another command line, user or machine.
     Input(String),
-    /// The test bed could not be made or broke.
+    /// Making the test bed failed, or the bed broke.
     Bed(String),
-    /// A file or a counter of the system.
+    /// A system call on a file or counter failed.
     Io {
         /// The failed action.
         action: &'static str,
-        /// Which.
+        /// The file or counter.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
     },
-    /// The run failed on the way; its measurements are kept.
+    /// The run failed later; its measurements are kept.
     Broken {
         /// The run's folder.
         folder: PathBuf,
-        /// Why.
+        /// The reason.
         source: Box<RunError>,
     },
     /// SIGINT or SIGTERM; the measurements are kept.
@@ -35,7 +35,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// For `map_err`: a system error with its object.
+    /// For `map_err`: a system error with the file or counter.
     pub(crate) fn io(
         action: &'static str,
         path: impl AsRef<Path>,

@@ -1,7 +1,7 @@
-//! How long everything takes: one table per extent, one line per test.
+//! Durations: one table per extent, one line per test.
 //!
-//! The estimate that progress shows, and the promise that `quick` ends within 5 minutes and `full` within
-//! 90, are computed from these tables (see the tests below).
+//! Progress shows an estimate from these tables. Tests below check the promised limits: `quick` ends within 5 minutes,
+//! `full` within 90.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use super::workload;
 /// How thoroughly a run measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// Shows that everything works and measures nothing: for the test suite.
+    /// Checks that everything works, without measuring: for the test suite.
     Smoke,
-    /// Every test in small.
+    /// Every test, shortened.
     Quick,
-    /// Every test as the report wants it.
+    /// Every test at the length that the report needs.
     Full,
 }
 
@@ -23,38 +23,38 @@ pub enum Extent {
 pub struct Budget {
     /// The test's name in the catalogue.
     pub test: &'static str,
-    /// Values on its axis; of `ramp` fractions of the best product's capacity.
+    /// Values on the test's axis; for `ramp`, fractions of the best product's capacity.
     pub settings: &'static [f64],
-    /// Good rounds.
+    /// Number of good rounds.
     pub rounds: u32,
-    /// The load runs this long before it is measured.
+    /// Warm-up before each measurement.
     pub warm_up_ms: u64,
-    /// Length of one measurement.
+    /// Duration of one measurement.
     pub measure_ms: u64,
-    /// Whether a yardstick takes part: the relay, or in tests of a feature, weir without it.
+    /// Whether a yardstick takes part: the relay, or weir without the tested feature.
     pub yardstick: bool,
-    /// Whether it runs in this extent only when it is named.
+    /// Whether this extent runs the test only on request by name.
     pub is_extra: bool,
 }
 
-/// The pace of everything around the measurements.
+/// Times and counts around the measurements.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Length of one probe of a product's capacity.
+    /// Duration of one capacity probe.
     pub calibration_ms: u64,
-    /// The resting machine is watched this long before each measurement.
+    /// Observation of the resting machine before each measurement.
     pub resting_ms: u64,
-    /// And this long before the first one of a test.
+    /// The same before the first measurement of a test.
     pub first_rest_ms: u64,
-    /// The longest wait for a machine to come to rest.
+    /// The longest wait for a quiet machine.
     pub quiet_timeout_ms: u64,
-    /// Disturbed rounds that are repeated, per good one that is wanted.
+    /// Number of disturbed rounds to repeat, per wanted good round.
     pub repeats_per_round: u32,
-    /// Connections that are opened per second.
+    /// New connections per second.
     pub connections_per_second: f64,
-    /// Whether a rate that a test seeks is sought in every round, or once.
+    /// Whether a test searches its rate in every round, or once.
     pub seeks_each_round: bool,
-    /// The share of the requests in `full` that counting tests send.
+    /// Share of the requests in `full` that a counting test sends.
     pub counting_share: f64,
 }
 
@@ -68,7 +68,7 @@ const fn budget(
     Budget { test, settings, rounds, warm_up_ms, measure_ms, yardstick, is_extra: false }
 }
 
-/// The budget of a test that runs only if it is named.
+/// The budget of a test that runs only on request by name.
 const fn extra(
     test: &'static str,
     settings: &'static [f64],
@@ -78,7 +78,7 @@ const fn extra(
     Budget { is_extra: true, ..budget(test, settings, rounds, times_ms, ALONE) }
 }
 
-/// The budget of a counting test; the test has the number of its requests.
+/// The budget of a counting test; the test sets its number of requests.
 const fn counting(
     test: &'static str,
     settings: &'static [f64],
@@ -89,8 +89,8 @@ const fn counting(
     Budget { test, settings, rounds, warm_up_ms: 0, measure_ms: 0, yardstick, is_extra }
 }
 
-/// Length of a measurement at rest: with 100 requests per second a tenth more than the 500 that a P99 needs. A test that
-/// is too long for `quick` at that is left out there, see the tests below.
+/// Duration of a measurement at rest. At 100 requests per second it yields 550 requests; a P99 needs 500. A test too
+/// long for `quick` at this duration is not part of `quick`; see the tests below.
 const IDLE_MS: u64 = 5_500;
 const SINGLE: &[f64] = &[0.0];
 const TRANSACTION_AND_VOLUME: &[f64] = &[1.0, 30_720.0];
@@ -270,17 +270,17 @@ const SMOKE: &[Budget] = &[
 
 /// A product's start and stop, once per test and configuration.
 const START_S: f64 = 0.25;
-/// The time of a measurement beyond warm-up and measurement: threads, connections, counters.
+/// Time per measurement for threads, connections and counters, beyond warm-up and measurement.
 const AROUND_MEASUREMENT_S: f64 = 0.12;
-/// Closing connections takes about this share of the time of opening them.
+/// Time to close connections, as a share of the time to open them.
 const CLOSING_SHARE: f64 = 0.6;
-/// Probes for a rate near the limit, per product: its capacity, and whether it keeps the rate.
+/// Probes per product for a rate near the limit: one for its capacity, the others to confirm the rate.
 const CHECKING_LOOKS: f64 = 4.0;
-/// Looks that finding a rate takes, per product, where a test seeks one.
+/// Probes per product to find a rate, for tests that search one.
 const SEEKING_LOOKS: f64 = 9.0;
 
-/// The time of a counting test for one product, round and setting in `full`: to start and end processes under a tool, and
-/// to send the requests. Envoy under callgrind takes several times the others' time.
+/// Duration of a counting test in `full`, for one product, round and setting: starting and ending processes under a
+/// tool, and sending the requests. Envoy under callgrind takes several times as long as the others.
 fn counting_s(test: &str) -> Option<(f64, f64)> {
     match test {
         "instructions" | "feature-instructions" => Some((12.0, 9.0)),
@@ -294,7 +294,7 @@ fn counting_s(test: &str) -> Option<(f64, f64)> {
 }
 
 impl Extent {
-    /// Its name on the command line and in the record.
+    /// The extent's name on the command line and in the record.
     pub fn name(self) -> &'static str {
         match self {
             Self::Smoke => "smoke",
@@ -303,12 +303,12 @@ impl Extent {
         }
     }
 
-    /// The extent of that name.
+    /// The extent with that name.
     pub fn of_name(name: &str) -> Option<Self> {
         [Self::Smoke, Self::Quick, Self::Full].into_iter().find(|extent| extent.name() == name)
     }
 
-    /// Its table.
+    /// The extent's table.
     pub fn budgets(self) -> &'static [Budget] {
         match self {
             Self::Smoke => SMOKE,
@@ -317,7 +317,7 @@ impl Extent {
         }
     }
 
-    /// Its pace around the measurements.
+    /// The extent's pace around the measurements.
     pub fn pace(self) -> Pace {
         let pace = |[calibration_ms, resting_ms, first_rest_ms, quiet_timeout_ms]: [u64; 4],
                     repeats_per_round,
@@ -338,7 +338,7 @@ impl Extent {
         }
     }
 
-    /// When a run of these tests as they are must end; disturbed rounds are repeated only while it can.
+    /// The time limit of a run of all tests. A run repeats disturbed rounds only within the limit.
     pub fn limit(self) -> Duration {
         Duration::from_secs(match self {
             Self::Smoke => 120,
@@ -347,7 +347,7 @@ impl Extent {
         })
     }
 
-    /// Its budget for that test.
+    /// The budget for that test.
     pub fn budget(self, test: &str) -> Option<&'static Budget> {
         self.budgets().iter().find(|budget| budget.test == test)
     }
@@ -359,17 +359,17 @@ impl Extent {
 }
 
 impl Budget {
-    /// With this many rounds of timed tests: counts are repeatable.
+    /// Replaces the number of rounds of a timed test. Counting tests keep theirs, because counts are repeatable.
     pub fn with_rounds(self, rounds: Option<u32>) -> Self {
         let is_timed = counting_s(self.test).is_none();
         Self { rounds: rounds.filter(|_| is_timed).unwrap_or(self.rounds), ..self }
     }
 
-    /// The time of the test without disturbances.
+    /// The duration of the test without disturbances.
     pub fn estimate(&self, pace: &Pace, products: usize, has_yardsticks: bool) -> Duration {
         let takers = products + usize::from(has_yardsticks && self.yardstick);
         if let Some((start_s, requests_s)) = counting_s(self.test) {
-            // The test of growth runs only weir.
+            // The growth test runs only weir.
             let takers = if self.test == "growth" { 1 } else { takers };
             let each_s = start_s + requests_s * pace.counting_share;
             let all_s = each_s * (takers * self.settings.len()) as f64 * f64::from(self.rounds);
@@ -394,7 +394,7 @@ impl Budget {
         };
         let look_ms = self.warm_up_ms + pace.calibration_ms + pace.resting_ms;
         let look_s = look_ms as f64 / 1e3 + AROUND_MEASUREMENT_S;
-        // In some tests each setting needs its own start: the configuration differs.
+        // In some tests each setting has its own configuration and start.
         let starts = match self.test {
             "basic-l7" | "envelope" | "l4-envelope" | "udp-queries" | "fast-l4" | "l4-packets"
             | "object-sizes" | "p99-idle" | "p99-stressed" | "p99-near-limit" | "ssl-tps"
@@ -411,7 +411,7 @@ impl Budget {
     fn round_s(&self, pace: &Pace, at: f64, takers: usize) -> f64 {
         let opening_s =
             if self.test == "basic-l7" { at / pace.connections_per_second } else { 0.0 };
-        // The direct way, or the one without a firewall, is measured with each product.
+        // These tests also measure the direct connection, or the virtual server without a firewall, with each product.
         let measurements = match self.test {
             "fast-l4" | "waf-get" | "waf-form-1k" | "waf-form-8k" | "waf-json-8k" => 2.0,
             _ => 1.0,
@@ -451,7 +451,7 @@ mod tests {
             assert!((from_s..=to_s).contains(&estimate), "{}: {estimate} s", extent.name());
         };
         check(Extent::Smoke, 5, 110);
-        // A part is reserved for repeated rounds.
+        // The remaining time is reserved for repeated rounds.
         check(Extent::Quick, 150, 280);
         check(Extent::Full, 1_800, 5_000);
     }

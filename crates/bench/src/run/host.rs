@@ -28,18 +28,18 @@ pub fn describe(cores: usize, energy_readable: bool) -> Machine {
     }
 }
 
-/// Open descriptors that one process may have, after it raised its own limit as far as it may.
+/// Limit of open descriptors per process, after raising the soft limit to its maximum.
 pub fn descriptors_max() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }
 
-/// Whether a hypervisor says that it is there.
+/// Whether the CPU flags report a hypervisor.
 pub fn is_virtual() -> bool {
     let flags = value_of("/proc/cpuinfo", "flags", ':');
     flags.split_ascii_whitespace().any(|flag| flag == "hypervisor")
 }
 
-/// Memory that processes could still get.
+/// Memory still available to processes.
 pub fn memory_available_bytes() -> u64 {
     memory("MemAvailable")
 }

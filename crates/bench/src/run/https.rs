@@ -1,9 +1,9 @@
-//! TLS of a workload: the same for every product, and looked after.
+//! TLS of a workload: the same settings for every product, checked after the load.
 
 use super::certificates::{Key, SERVER_NAME};
 use crate::load::{Outcome, TlsOptions, TlsPlan};
 
-/// The one group of the key exchange that is taken.
+/// The only key exchange group that clients offer.
 const CURVE: &str = "X25519";
 
 /// A version of TLS.
@@ -15,14 +15,14 @@ pub enum Version {
     Tls13,
 }
 
-/// TLS of a workload.
+/// TLS settings of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TlsLoad {
-    /// The one version that is offered.
+    /// The only version that clients offer.
     pub version: Version,
     /// The key of the product's certificate.
     pub key: Key,
-    /// Whether clients resume their sessions, all of them but for their first connection; otherwise none does.
+    /// Whether clients resume sessions on all connections except the first. Otherwise no connection resumes a session.
     pub resume: bool,
 }
 
@@ -30,7 +30,7 @@ impl TlsLoad {
     /// TLS of keep-alive connections: TLS 1.3 with a P-256 certificate.
     pub const KEPT: Self = Self { version: Version::Tls13, key: Key::P256, resume: false };
 
-    /// The suite that is offered, by OpenSSL's name.
+    /// OpenSSL's name of the only offered cipher suite.
     fn cipher(self) -> &'static str {
         match (self.version, self.key) {
             (Version::Tls13, _) => "TLS_AES_256_GCM_SHA384",
@@ -39,7 +39,7 @@ impl TlsLoad {
         }
     }
 
-    /// The plan of the load.
+    /// The load generator's TLS plan.
     pub fn plan(self, is_http2: bool) -> TlsPlan {
         let version = match self.version {
             Version::Tls12 => "1.2",
@@ -55,11 +55,11 @@ impl TlsLoad {
         let name = SERVER_NAME.try_into();
         let plan =
             name.map_err(|_| "no name".to_owned()).and_then(|name| options.plan(name, self.resume));
-        // All of it is constant; see the test.
+        // All inputs are constant; see the test.
         plan.unwrap_or_else(|error| unreachable!("constant options: {error}"))
     }
 
-    /// The reason why a load is not as intended: sessions were resumed, or were not.
+    /// The reason why a load is invalid: clients resumed sessions unexpectedly, or did not resume them.
     pub fn contradicted(self, load: &Outcome) -> Option<String> {
         let made = load.handshakes.unwrap_or_default();
         let all = made.full + made.resumed;

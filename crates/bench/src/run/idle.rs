@@ -1,9 +1,9 @@
 //! The behaviour of idle cores.
 //!
-//! The hypervisor gives a halted virtual core to others, and the time to get it back depends on the neighbours. This noise
-//! belongs to no product, and appears where products sleep, at the fixed rates: at 3,000 requests per second the
-//! hypervisor took 3.7 s of two cores that were busy for 3.4 s, and
-//! 0.01 s when they did not halt (decision 0010).
+//! The hypervisor gives a halted virtual core to other machines. The time to get it back depends on their load. This
+//! noise comes from no product, and affects products that sleep, at fixed rates. At 3,000 requests per second, the
+//! hypervisor took 3.7 s of two cores that were busy for 3.4 s, and only 0.01 s when the cores did not halt (decision
+//! 0010).
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -11,24 +11,24 @@ use std::path::Path;
 
 use super::RunError;
 
-/// While a process holds it open with a number of microseconds in it, no core enters a sleep state with a longer wake-up
-/// time; with 0 none sleeps at all (Linux, Documentation/power/pm_qos_interface.rst).
+/// While a process holds this file open with a number of microseconds written to it, no core enters a sleep state with
+/// a longer wake-up time. With 0, no core sleeps (Linux, Documentation/power/pm_qos_interface.rst).
 const LATENCY_DEVICE: &str = "/dev/cpu_dma_latency";
 
-/// Names the driver of idle states; without one the request above has no effect.
+/// The file with the name of the idle driver. Without a driver, the request above has no effect.
 const DRIVER_FILE: &str = "/sys/devices/system/cpu/cpuidle/current_driver";
 
 /// The behaviour of idle cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
-    /// It halts: as on a machine in use.
+    /// The core halts, as on a machine in normal use.
     Halt,
-    /// It looks for work without end, so that the hypervisor does not give it away.
+    /// The core polls for work without halting, so that the hypervisor does not give it away.
     Poll,
 }
 
 impl Idle {
-    /// Its name on the command line and in the record.
+    /// The behaviour's name on the command line and in the record.
     pub fn name(self) -> &'static str {
         match self {
             Self::Halt => "halt",
@@ -36,13 +36,13 @@ impl Idle {
         }
     }
 
-    /// The one of that name.
+    /// The behaviour with that name.
     pub fn of_name(name: &str) -> Option<Self> {
         [Self::Halt, Self::Poll].into_iter().find(|idle| idle.name() == name)
     }
 }
 
-/// Keeps the cores of this machine to a behaviour until it is dropped.
+/// Fixes the idle behaviour of all cores until dropped.
 #[derive(Debug)]
 pub struct Kept {
     /// The behaviour.
@@ -51,8 +51,8 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Sets the wanted behaviour. By default cores poll if that helps and is allowed: on a virtual machine whose energy is
-    /// not counted, for root.
+    /// Sets the wanted behaviour. The default is polling if it helps and is permitted: for root, on a virtual machine
+    /// without energy counters.
     pub fn to(
         wanted: Option<Idle>,
         is_virtual: bool,
@@ -60,7 +60,7 @@ impl Kept {
     ) -> Result<Self, RunError> {
         let halting = Self { idle: Idle::Halt, _device: None };
         let device = Path::new(LATENCY_DEVICE);
-        // Without the file there is no driver.
+        // No file means no idle driver.
         let driver = std::fs::read_to_string(DRIVER_FILE).unwrap_or_default();
         match wanted {
             Some(Idle::Halt) => Ok(halting),

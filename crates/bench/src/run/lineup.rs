@@ -1,4 +1,4 @@
-//! The products that take part in a test, started side by side; idle ones cost nothing.
+//! The products in a test. All run at the same time; an idle product costs nothing.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -11,31 +11,31 @@ use super::products::{Balance, Feature, Found, Front, Layer, Place, Service};
 use super::store::Store;
 use super::{RunError, host};
 
-/// A product that serves.
+/// A running product.
 #[derive(Debug)]
 pub struct Runner {
-    /// Which.
+    /// The product.
     pub found: Found,
-    /// Its process.
+    /// The product's process.
     pub server: Server,
-    /// Its virtual servers.
+    /// Addresses of the virtual servers.
     pub listen: Vec<SocketAddr>,
-    /// Its worker threads or processes.
+    /// Number of worker threads or processes.
     pub workers: usize,
 }
 
-/// The orders for the products of a test.
+/// The configuration that a test wants from its products.
 #[derive(Debug, Clone, Copy)]
 pub struct Scene<'a> {
-    /// The folder of its configurations: the test, or a part of it.
+    /// Name of the configuration folder: the test, or a part of it.
     pub name: &'a str,
-    /// Virtual servers.
+    /// Number of virtual servers.
     pub virtual_servers: usize,
-    /// Clients at once.
+    /// Concurrent clients.
     pub clients: usize,
-    /// Length of the requested objects: buffers fit it.
+    /// Length of the requested objects; the products' buffers are sized for it.
     pub object_bytes: u64,
-    /// Which of the yardsticks takes part.
+    /// The yardstick that takes part.
     pub yardstick: Option<&'static str>,
     /// The pool; `None`: all servers of the origin.
     pub members: Option<&'a [SocketAddr]>,
@@ -43,20 +43,20 @@ pub struct Scene<'a> {
     pub balance: Balance,
     /// Further features.
     pub feature: Feature,
-    /// The layer that they relay.
+    /// The layer at which the products work.
     pub layer: Layer,
     /// The protocol toward clients.
     pub front: Front,
-    /// Words before a product's command, beside those of the bed: a tool that it runs under.
+    /// Further command prefix of a product, in addition to the bed's: a tool that runs the product.
     pub under: &'a [OsString],
 }
 
 /// The result of starting a product.
 #[derive(Debug)]
 pub enum Start {
-    /// It serves.
+    /// The product serves.
     Serves(Box<Runner>),
-    /// It cannot do this; the reason.
+    /// The product does not support the scene; the reason.
     Unable(String),
 }
 
@@ -127,7 +127,7 @@ pub fn start(
     }
 }
 
-/// The rules of OWASP CRS, where they are needed.
+/// The rules of OWASP CRS, if the scene needs them.
 fn rules_of(feature: Feature) -> Result<Option<Crs>, String> {
     match feature {
         Feature::Waf(_) => Crs::find().map(Some),
@@ -135,7 +135,7 @@ fn rules_of(feature: Feature) -> Result<Option<Crs>, String> {
     }
 }
 
-/// Waits until it serves.
+/// Waits until the product serves.
 fn served(mut server: Server, service: &Service, bed: &Bed) -> Result<Server, String> {
     let ready = bed.as_client(|| match service.layer {
         Layer::Udp(_) => server.wait_until_answering(&service.listen),
@@ -144,7 +144,7 @@ fn served(mut server: Server, service: &Service, bed: &Bed) -> Result<Server, St
     ready.map_err(|error| error.to_string())?.map(|()| server)
 }
 
-/// Lets a product check the configuration that it had in a scene.
+/// Runs a product's own check on the configuration of a scene.
 pub fn check(
     found: &Found,
     scene: &str,
@@ -160,7 +160,7 @@ pub fn check(
     Ok(output_of(&check(place), place.directory))
 }
 
-/// The product's own error about its configuration: clearer than the end of its log.
+/// The product's own error about its configuration, which is clearer than the end of its log.
 fn refusal(found: &Found, place: Place<'_>) -> Option<String> {
     output_of(&found.definition.check?(place), place.directory).err()
 }

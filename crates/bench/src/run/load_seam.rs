@@ -1,21 +1,21 @@
-//! Where the runner meets the load generator, so that its tests can put another one there.
+//! The interface between the runner and the load generator. The runner's tests replace the generator here.
 
 use super::meter::Meter;
 use crate::load::udp::{self, UdpPlan};
 use crate::load::{self, Outcome, Plan};
 
-/// Makes a load.
+/// A load generator.
 pub trait Loader {
-    /// Runs it to its end; the meter hears when the measurement begins and ends.
+    /// Runs the load to its end; tells the meter when the measurement begins and ends.
     fn load(&mut self, plan: &Plan, meter: &mut Meter<'_>) -> Result<Outcome, String>;
 
-    /// A load over UDP.
+    /// Runs a load over UDP.
     fn query(&mut self, plan: &UdpPlan, meter: &mut Meter<'_>) -> Result<Outcome, String> {
         udp::run(plan, meter).map_err(|error| error.to_string())
     }
 }
 
-/// The load generator of this crate.
+/// This crate's load generator.
 #[derive(Debug)]
 pub struct Engine;
 

@@ -1,4 +1,4 @@
-//! One run at a time on a machine: two would measure each other.
+//! One run at a time on a machine: concurrent runs would disturb each other's measurements.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,12 +8,12 @@ use rustix::io::Errno;
 
 use super::RunError;
 
-/// The file that is locked; it stays, empty.
+/// The lock file; it stays, empty.
 const FILE_NAME: &str = "weir-bench-run.lock";
-/// Where every user of a machine finds it; a user's own temporary folder is the next best.
+/// The folder shared by all users of a machine; otherwise the user's own temporary folder.
 const FOLDER: &str = "/run/lock";
 
-/// Held while a run lasts; the kernel lets go of it however the process ends.
+/// The lock, held for the duration of a run. The kernel releases it when the process ends, for whatever reason.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
@@ -29,7 +29,7 @@ impl Lock {
 
     fn take_in(folder: &Path) -> Result<Self, RunError> {
         let path = folder.join(FILE_NAME);
-        // Another user's file can be locked too, as long as it can be read.
+        // A readable file of another user can be locked too.
         let file = File::open(&path).or_else(|_| File::create(&path));
         let file = file.map_err(RunError::io("create", &path))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -39,13 +39,13 @@ impl Lock {
     }
 }
 
-/// Whether the file is there, or can be made.
+/// Whether the file exists or can be created.
 fn may_lock_in(folder: &Path) -> bool {
     let path = folder.join(FILE_NAME);
     File::open(&path).is_ok() || File::create(&path).is_ok()
 }
 
-/// Why the lock could not be had: only one of the reasons is another run.
+/// Why taking the lock failed; another run is only one of the reasons.
 fn not_taken(path: &Path, error: Errno) -> RunError {
     if error != Errno::WOULDBLOCK {
         return RunError::io("lock", path)(error.into());

@@ -1,8 +1,8 @@
-//! Reads the costs of a measurement between its beginning and its end, which is before the last responses: as the window
-//! of [`Outcome`](crate::load::Outcome).
+//! Reads the costs of a measurement between its beginning and its end. The end is before the last responses, as in the
+//! window of [`Outcome`](crate::load::Outcome).
 //!
-//! The load may fill the core that the meter needs, so it reads a little late; [`Cost::elapsed_s`] is the time between its
-//! own readings, and values per request use shares of that time.
+//! The load may fill the core that the meter needs, so the meter reads slightly late. [`Cost::elapsed_s`] is the time
+//! between the meter's own readings, and values per request use shares of that time.
 
 use super::RunError;
 use super::accounting::{self, Account, Spent};
@@ -11,13 +11,13 @@ use super::energy;
 use crate::load::Observer;
 use crate::record::Cost;
 
-/// Reads the counters when the load says that the measurement begins and ends.
+/// Reads the counters when the load reports the beginning and the end of the measurement.
 #[derive(Debug)]
 pub struct Meter<'a> {
     cores: &'a bed::Cores,
-    /// The product's process.
+    /// Process id of the product.
     process: u32,
-    /// The origin's.
+    /// Process id of the origin.
     origin: u32,
     energy: &'a energy::Meter,
     began: Option<Result<Reading, RunError>>,
@@ -29,7 +29,7 @@ struct Reading {
     cores: accounting::Cores,
     account: Account,
     origin: Account,
-    /// Only at the end.
+    /// Read only at the end.
     resident_bytes: u64,
     energy: Option<energy::Reading>,
 }
@@ -37,21 +37,21 @@ struct Reading {
 /// Facts that show whether the machine was disturbed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Surroundings {
-    /// The largest share of a group of cores that the hypervisor took.
+    /// The largest share of any group of cores taken by the hypervisor.
     pub stolen_share: f64,
-    /// Busy share of the product's cores, the resting share included.
+    /// Busy share of the product's cores, including the share at rest.
     pub product_busy_share: f64,
     /// Busy share of the cores of load and origin.
     pub load_busy_share: f64,
-    /// Share of the time in which the product was ready to run and another process was on its core; with more workers than
-    /// cores they wait for each other, and it means nothing.
+    /// Share of the time in which the product was ready to run while another process occupied its core. The value means
+    /// nothing with more workers than cores, because workers then wait for each other.
     pub waited_share: f64,
-    /// Share of its cores that was busy beyond the product's own time: softirqs, and disturbances.
+    /// Busy share of the product's cores beyond the product's own time: softirqs and disturbances.
     pub foreign_share: f64,
 }
 
 impl<'a> Meter<'a> {
-    /// A meter for the product and the origin of those processes.
+    /// A meter for the product and the origin with these process ids.
     pub fn new(
         cores: &'a bed::Cores,
         (process, origin): (u32, u32),
@@ -60,7 +60,7 @@ impl<'a> Meter<'a> {
         Self { cores, process, origin, energy, began: None, ended: None }
     }
 
-    /// The readings; an error if the load never began or ended its measurement.
+    /// Returns the readings; an error if the load never began or ended its measurement.
     pub fn finish(self, resting_share: f64) -> Result<(Cost, Surroundings), RunError> {
         let (Some(began), Some(ended)) = (self.began, self.ended) else {
             return Err(RunError::Bed("the load did not say when its measurement was".into()));
@@ -110,7 +110,7 @@ impl Observer for Meter<'_> {
     fn measurement_began(&mut self) {
         let (account, energy) = (accounting::account(self.process), self.energy.read());
         let origin = accounting::account(self.origin);
-        // Last, so that the reading itself is not in it.
+        // Read last, so that the readings above do not include its cost.
         let cores = accounting::Cores::now();
         self.began =
             Some(cores.map(|cores| Reading { cores, account, origin, resident_bytes: 0, energy }));

@@ -68,8 +68,8 @@ use store::Store;
 
 /// Runs the tests and returns the folder of the results.
 ///
-/// SIGINT and SIGTERM end it cleanly with [`RunError::Interrupted`]. Call it from the main thread: the
-/// servers that it starts are killed when the calling thread ends.
+/// SIGINT and SIGTERM end the run cleanly with [`RunError::Interrupted`]. Call `run` from the main thread: the kernel
+/// kills the started servers when the calling thread ends.
 pub fn run(settings: &Settings, progress: &mut dyn Progress) -> Result<PathBuf, RunError> {
     run_with(settings, progress, Box::new(load_seam::Engine))
 }
@@ -147,7 +147,7 @@ fn prepare<'a>(
     })
 }
 
-/// The products of the record: those that are started, and where packets are measured the kernel's own two ways.
+/// The products of the record: the started ones, and, if a test measures packets, the kernel's own two ways.
 fn recorded(products: &[Found], settings: &Settings) -> Vec<Product> {
     let mut recorded: Vec<Product> = products.iter().map(|found| found.record.clone()).collect();
     if settings.selection.tests.iter().any(|test| test.name == tests::PACKETS) {
@@ -156,7 +156,7 @@ fn recorded(products: &[Found], settings: &Settings) -> Vec<Product> {
     recorded
 }
 
-/// The products that were found, and the requested ones that are missing.
+/// The found products, and the missing ones among those requested.
 fn find_products(settings: &Settings) -> Result<(Vec<Found>, Vec<Absence>), RunError> {
     let (mut products, mut absent) = (Vec::new(), Vec::new());
     let asks_for = |firewalls: bool| {
@@ -202,7 +202,7 @@ fn find_products(settings: &Settings) -> Result<(Vec<Found>, Vec<Absence>), RunE
     Ok((products, absent))
 }
 
-/// The rows of a product whose programs were named.
+/// The rows of a product with programs given on the command line.
 fn rows(definition: &'static Definition, programs: &[PathBuf]) -> Result<Vec<Found>, RunError> {
     let name = definition.name;
     if programs.len() > ROWS_MAX {
@@ -219,11 +219,11 @@ fn rows(definition: &'static Definition, programs: &[PathBuf]) -> Result<Vec<Fou
     programs.iter().enumerate().map(find).collect()
 }
 
-/// The share of its estimate that a run may spend on repeating disturbed measurements, if that is more than its extent
-/// allows.
+/// Least time limit of a run with its own rounds or rows, as a share of its estimate; the rest is for repeated
+/// measurements.
 const REPEATS_SHARE: f64 = 1.25;
 
-/// Every test in turn; the measurements of an interrupted one are kept.
+/// Runs every test in turn. An interrupted test keeps its measurements.
 fn run_tests(settings: &Settings, session: &mut Session<'_>) -> Result<(), Stop> {
     let selection = &settings.selection;
     let takers = session.products.iter().filter(|found| !is_yardstick(found.name())).count();
@@ -273,18 +273,18 @@ fn run_tests(settings: &Settings, session: &mut Session<'_>) -> Result<(), Stop>
     Ok(())
 }
 
-/// Exit status of a run that a second signal ended at once.
+/// Exit status of a run ended by a second signal.
 const EXIT_SIGNALLED: i32 = 130;
 
-/// Listens for SIGINT and SIGTERM while it lives.
+/// Handles SIGINT and SIGTERM until dropped.
 struct Interrupt {
     flag: Arc<AtomicBool>,
     listeners: Vec<signal_hook::SigId>,
 }
 
 impl Interrupt {
-    /// The first signal sets the flag; the second ends the process, should the first not be heard. The
-    /// kernel then ends the servers.
+    /// The first signal sets the flag. The second ends the process at once, in case the run does not react to the flag;
+    /// the kernel then ends the servers.
     fn listen() -> Result<Self, RunError> {
         use signal_hook::consts::{SIGINT, SIGTERM};
         use signal_hook::flag::{register, register_conditional_shutdown};

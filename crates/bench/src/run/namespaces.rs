@@ -21,17 +21,17 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use super::RunError;
 use super::process::output_of;
 
-/// Begins the name of every namespace of a run; the process id and the role follow.
+/// Prefix of the names of a run's namespaces; the process id and the role follow.
 const NAME_PREFIX: &str = "weir-bench-";
 const FOLDER: &str = "/run/netns";
 const CLIENT_FIRST: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 const PRODUCT_FIRST: Ipv4Addr = Ipv4Addr::new(198, 18, 32, 1);
 const ORIGIN_FIRST: Ipv4Addr = Ipv4Addr::new(198, 18, 64, 2);
 
-/// One of the three.
+/// The role of a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The load.
+    /// The load generator.
     Client,
     /// The product under test.
     Product,
@@ -50,7 +50,7 @@ impl Role {
         }
     }
 
-    /// The first of its addresses that are used; the others follow it.
+    /// The first of the role's used addresses; the others follow it.
     pub fn first_address(self) -> Ipv4Addr {
         match self {
             Self::Client => CLIENT_FIRST,
@@ -60,10 +60,10 @@ impl Role {
     }
 }
 
-/// How many addresses each side gets.
+/// Number of addresses on each side.
 #[derive(Debug, Clone, Copy)]
 pub struct Sizes {
-    /// Addresses that clients come from.
+    /// Client addresses.
     pub sources: usize,
     /// Addresses of virtual servers.
     pub virtual_servers: usize,
@@ -71,14 +71,14 @@ pub struct Sizes {
     pub servers: usize,
 }
 
-/// The namespaces of a run; removed when dropped.
+/// The namespaces of a run. Dropping this removes them.
 #[derive(Debug)]
 pub struct Namespaces {
     process: u32,
 }
 
 impl Namespaces {
-    /// Makes them. Those that killed runs left behind are removed first.
+    /// Makes the namespaces. Namespaces left by killed runs are removed first.
     pub fn make(sizes: Sizes) -> Result<Self, RunError> {
         if !rustix::process::geteuid().is_root() {
             return Err(RunError::Input(
@@ -104,29 +104,29 @@ impl Namespaces {
         Ok(namespaces)
     }
 
-    /// The name of one.
+    /// The name of a role's namespace.
     pub fn name(&self, role: Role) -> String {
         name(self.process, role)
     }
 
-    /// Words before a program that shall run in it.
+    /// Command prefix that runs a program in the namespace.
     pub fn prefix(&self, role: Role) -> Vec<OsString> {
         ["ip", "netns", "exec", &self.name(role)].map(OsString::from).into()
     }
 
-    /// The same, with the shared /sys, which has the BPF file system.
+    /// The same, but with the host's /sys, which contains the BPF file system.
     pub fn entering(&self, role: Role) -> Vec<OsString> {
         let mut net = OsString::from("--net=");
         net.push(self.path(role));
         vec!["nsenter".into(), net]
     }
 
-    /// The file by which one is entered.
+    /// The file that represents the namespace.
     pub fn path(&self, role: Role) -> PathBuf {
         Path::new(FOLDER).join(self.name(role))
     }
 
-    /// Moves the calling thread, and so every thread that it starts, into one.
+    /// Moves the calling thread into a namespace. Threads that it starts later inherit the namespace.
     pub fn enter(&self, role: Role) -> Result<(), RunError> {
         let path = self.path(role);
         enter_at(&path).map_err(RunError::io("enter", &path))
@@ -180,7 +180,7 @@ impl Namespaces {
 impl Drop for Namespaces {
     fn drop(&mut self) {
         for role in Role::ALL {
-            // It may not exist; the next run removes any leftovers.
+            // The namespace may not exist; the next run removes any leftovers.
             let _ = ip(&["netns", "del", &self.name(role)]);
         }
     }
@@ -196,19 +196,19 @@ fn name(process: u32, role: Role) -> String {
     format!("{NAME_PREFIX}{process}-{}", role.word())
 }
 
-/// The process that made a namespace of that name.
+/// The process that made the namespace with this name.
 fn maker_of(name: &str) -> Option<u32> {
     let (process, role) = name.strip_prefix(NAME_PREFIX)?.split_once('-')?;
     Role::ALL.iter().any(|known| known.word() == role).then(|| process.parse().ok())?
 }
 
-/// Removes the namespaces of runs that were killed.
+/// Removes the namespaces of killed runs.
 fn remove_abandoned() {
     for entry in fs::read_dir(FOLDER).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(process) = maker_of(&name) else { continue };
         if !PathBuf::from(format!("/proc/{process}")).exists() {
-            // In use or gone: nothing to do.
+            // Namespaces in use or already removed need no action.
             let _ = ip(&["netns", "del", &name]);
         }
     }
@@ -225,7 +225,7 @@ fn ip(arguments: &[&str]) -> Result<(), RunError> {
     output_of(&words, Path::new("/")).map(drop).map_err(RunError::Bed)
 }
 
-/// So many addresses in a row.
+/// This many consecutive addresses.
 pub fn consecutive(first: Ipv4Addr, count: usize) -> Vec<Ipv4Addr> {
     (first.to_bits()..).take(count).map(Ipv4Addr::from_bits).collect()
 }
@@ -238,7 +238,7 @@ mod tests {
     fn names() {
         for role in Role::ALL {
             assert_eq!(maker_of(&name(4711, role)), Some(4711));
-            // A network device or namespace name has its limits.
+            // The kernel limits the length of device and namespace names.
             assert!(name(u32::MAX, role).len() < 64);
         }
         let check = |text| assert_eq!(maker_of(text), None, "{text}");
@@ -276,13 +276,13 @@ mod tests {
         let namespaces = match Namespaces::make(sizes) {
             Ok(namespaces) => namespaces,
             Err(error) => {
-                // A container may forbid it even to root.
+                // A container may forbid namespaces even to root.
                 return weir_testing::skip(&error.to_string());
             }
         };
         let path = Path::new(FOLDER).join(namespaces.name(Role::Client));
         assert!(path.exists());
-        // From client to product, and through nothing else.
+        // Packets pass from client to product, and through no other namespace.
         std::thread::scope(|scope| {
             let reached = scope.spawn(|| {
                 namespaces.enter(Role::Product).expect("entering");

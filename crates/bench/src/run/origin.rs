@@ -1,4 +1,4 @@
-//! The origin: this program's own, as a process beside the load.
+//! The origin: this program's own server, run as a process on the load's cores.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use super::bed::Bed;
 use super::process::{DeathSignal, Launch, Server};
 use super::store::Store;
 
-/// The responses of an origin.
+/// The origin's responses to requests or queries.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Http,
@@ -20,7 +20,7 @@ enum Kind {
 #[derive(Debug)]
 pub struct Origin {
     server: Server,
-    /// Their addresses.
+    /// Addresses of the servers.
     pub members: Vec<SocketAddr>,
 }
 
@@ -70,7 +70,7 @@ impl Origin {
             death_signal: DeathSignal::Kill,
         })
         .map_err(RunError::Bed)?;
-        // From where the products will reach it.
+        // Checks from the product's namespace, because the products connect from there.
         bed.as_product(|| match kind {
             Kind::Http => server.wait_until_listening(&members),
             Kind::Udp => server.wait_until_answering(&members),
@@ -79,12 +79,12 @@ impl Origin {
         Ok(Self { server, members })
     }
 
-    /// Its process.
+    /// Process id of the origin.
     pub fn id(&self) -> u32 {
         self.server.id()
     }
 
-    /// Fails with the end of its log when it has ended.
+    /// Fails with the end of the origin's log if the origin has ended.
     pub fn check(&mut self) -> Result<(), RunError> {
         self.server.check().map_err(RunError::Bed)
     }

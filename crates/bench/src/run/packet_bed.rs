@@ -1,9 +1,9 @@
 //! The namespaces of a run, prepared for packets: cores and devices.
 //!
-//! Packets enter the product's namespace by its device `clients` and leave by `servers`. The kernel processes `clients` in
-//! a thread of its own (threaded NAPI) on the product's core. Packets that arrive at the servers' side are dropped there
-//! at once, which is a small part of every product's work: with a thread on another core, the measured quantity would be
-//! the queue between the two.
+//! Packets enter the product's namespace by its device `clients` and leave by `servers`. The kernel processes `clients`
+//! in a thread of its own (threaded NAPI) on the product's core. The device on the servers' side drops packets at once,
+//! which costs every product little. With a thread on another core, the test would measure the queue between the two
+//! cores instead.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -17,26 +17,26 @@ use super::namespaces::{Namespaces, Role};
 use super::process::{DeathSignal, Launch, Server, find_program};
 use crate::packets::{self, Attached, Mac, Sending};
 
-/// Sources of the packets: the last byte counts up. No host needs to have them.
+/// Source addresses of the packets: the last byte counts up. No host needs these addresses.
 const SOURCE: Ipv4Addr = Ipv4Addr::new(198, 18, 16, 0);
-/// Where packets go to.
+/// Destination port of the packets.
 const PORT: u16 = 5_353;
 
 /// The forwarder of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Path4 {
-    /// The kernel's routing, to a server whose address they have.
+    /// The kernel's routing; packets carry a server's address.
     Forwarding,
-    /// The kernel's address translation, from a virtual server to all servers in turn.
+    /// The kernel's address translation: from a virtual server to all servers in turn.
     Nftables,
-    /// Weir's program in the device's driver, from a virtual server to all servers.
+    /// Weir's XDP program in the device's driver: from a virtual server to all servers.
     WeirXdp,
-    /// weir's program right above the driver.
+    /// Weir's tcx program, directly above the driver.
     WeirTcx,
 }
 
 impl Path4 {
-    /// The rung, as weir's configuration calls it.
+    /// The rung's name in weir's configuration.
     fn rung(self) -> Option<&'static str> {
         match self {
             Self::Forwarding | Self::Nftables => None,
@@ -46,15 +46,15 @@ impl Path4 {
     }
 }
 
-/// The forwarder besides the kernel: ends when it is dropped.
+/// The forwarding process, if the kernel alone does not forward. Dropping this ends the process.
 pub type Passing = Option<Server>;
 
-/// Requirements of the bed.
+/// Inputs of a forwarding path.
 #[derive(Debug)]
 pub struct Means<'a> {
-    /// The servers behind it.
+    /// The servers that receive the packets.
     pub servers: &'a [Ipv4Addr],
-    /// Flows at a time.
+    /// Concurrent flows.
     pub flows: u32,
     /// A folder for rules, configuration and log; absolute.
     pub folder: &'a Path,
@@ -62,7 +62,7 @@ pub struct Means<'a> {
     pub weir: Option<&'a Path>,
 }
 
-/// The prepared bed; all changes are reverted when it is dropped.
+/// The prepared bed. Dropping this reverts all changes.
 #[derive(Debug)]
 pub struct PacketBed<'a> {
     bed: &'a Bed,
@@ -75,7 +75,7 @@ pub struct PacketBed<'a> {
 }
 
 impl<'a> PacketBed<'a> {
-    /// Prepares it; the error names the missing requirement.
+    /// Prepares the bed; the error names the missing requirement.
     pub fn make(bed: &'a Bed) -> Result<Self, String> {
         let namespaces = bed
             .namespaces()
@@ -83,7 +83,7 @@ impl<'a> PacketBed<'a> {
         if find_program("nft").is_none() {
             return Err("the program nft is needed: apt-get install nftables".into());
         }
-        // Kernels without the file have no such switch.
+        // Kernels without the file never time programs.
         if fs::read_to_string(PROGRAMS_TIMED).is_ok_and(|it| it.trim() != "0") {
             return Err("the kernel times all programs, which makes packets dearer: sysctl kernel.bpf_stats_enabled=0".into());
         }
@@ -93,7 +93,7 @@ impl<'a> PacketBed<'a> {
             .map_err(|error| format!("forwarding cannot be switched on: {error}"))?;
         let threads =
             DeviceThreads::make(namespaces, &[(Role::Product, FROM_CLIENTS, &bed.cores.product)])?;
-        // Outgoing packets must leave frame by frame.
+        // Without offloads, outgoing packets leave frame by frame.
         run_in(namespaces, Role::Product, &["ethtool", "-K", TO_SERVERS, "tx", "off"])?;
         let index = |role| -> Result<u32, String> {
             let text = read_in(namespaces, role, &format!("/sys/class/net/{DEVICE}/ifindex"))?;
@@ -117,7 +117,7 @@ impl<'a> PacketBed<'a> {
         })
     }
 
-    /// The packets that are sent for it.
+    /// The packets to send for this path.
     pub fn sending(&self, path: Path4, flows: u32, interval_ns: u32) -> Sending {
         let destination = match path {
             Path4::Forwarding => Role::Origin.first_address(),
@@ -128,7 +128,7 @@ impl<'a> PacketBed<'a> {
         Sending { frame, flows, interval_ns, device: self.device, core }
     }
 
-    /// Starts passing them on.
+    /// Starts forwarding.
     pub fn begin(&self, path: Path4, means: &Means<'_>) -> Result<Passing, String> {
         let write = |name: &str, text: String| {
             let file = means.folder.join(name);
@@ -151,7 +151,7 @@ impl<'a> PacketBed<'a> {
     fn begin_weir(&self, configuration: &Path, means: &Means<'_>) -> Result<Server, String> {
         let weir = means.weir.ok_or("weir takes no part")?;
         let log = configuration.with_extension("log");
-        // The file of an earlier start says nothing about this one.
+        // The log of an earlier start would look like readiness.
         let _ = fs::remove_file(&log);
         let launch = Launch {
             name: "weir",
@@ -166,7 +166,7 @@ impl<'a> PacketBed<'a> {
         Ok(server)
     }
 
-    /// Stops it.
+    /// Stops forwarding.
     pub fn end(&self, path: Path4, passing: Passing) -> Result<(), String> {
         if let Some(weir) = passing {
             return weir.end(STOP_TIMEOUT);
@@ -179,12 +179,12 @@ impl<'a> PacketBed<'a> {
         }
     }
 
-    /// The kernel's thread for packets from clients.
+    /// Id of the kernel's thread for packets from clients.
     pub fn worker(&self) -> u32 {
         self.threads.threads[0]
     }
 
-    /// Packets that arrived at the servers' side.
+    /// Number of packets that arrived on the servers' side.
     pub fn arrived(&self) -> Result<u64, String> {
         let read = self.bed.as_origin(|| packets::received(DEVICE));
         read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
@@ -199,12 +199,12 @@ impl Drop for PacketBed<'_> {
 
 const TABLE: &str = "weir_bench";
 
-/// Whether the kernel reads the clock before and after each program.
+/// The setting that makes the kernel time each BPF program.
 const PROGRAMS_TIMED: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
-/// weir's message when packets are forwarded.
+/// Weir's log message when packet forwarding works.
 const SERVED_BY_PACKETS: &str = "is served by packets";
-/// Removing tables of a million flows takes a while.
+/// Removing tables with a million flows takes a while.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn weir_for(virtual_server: Ipv4Addr, means: &Means<'_>, rung: &str) -> String {
@@ -221,7 +221,7 @@ fn weir_for(virtual_server: Ipv4Addr, means: &Means<'_>, rung: &str) -> String {
 /// Room in weir's table beyond the flows of a test.
 const SPARE_FLOWS: u64 = 16_384;
 
-/// The rules of the address translation, as in the template's comments.
+/// The address translation rules, as in the template's comments.
 fn rules_for(virtual_server: Ipv4Addr, servers: &[Ipv4Addr]) -> String {
     let places: Vec<String> =
         servers.iter().enumerate().map(|(place, server)| format!("{place} : {server}")).collect();

@@ -1,4 +1,4 @@
-//! Servers that a run starts: always ended, also when the run fails or is killed.
+//! Server processes of a run. They always end, also when the run fails or is killed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -11,42 +11,42 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::load::udp;
 
-/// A server that does not accept within this time will not; under callgrind the slowest takes 25 s.
+/// Start timeout of a server; under callgrind the slowest needs 25 s.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long one query may take while a server is looked for.
+/// Timeout of one query while waiting for a server.
 const ANSWER_WAIT: Duration = Duration::from_millis(200);
-/// How often readiness and the end are looked at.
+/// Interval between checks of readiness or exit.
 const POLL: Duration = Duration::from_millis(5);
-/// A server that did not end this long after being asked to is killed.
+/// A server is killed if it has not ended this long after the request to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
-/// A server under a tool may lose the signal to end; it is sent again this often.
+/// Interval for repeating the signal to end: a server under a tool may lose the signal.
 const STOP_AGAIN: Duration = Duration::from_secs(5);
-/// Lines of a log that an error message shows.
+/// Number of log lines in an error message.
 const TAIL_LINES: usize = 15;
 
 /// The kernel's signal to the server when the run itself is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeathSignal {
-    /// Ends it at once.
+    /// Ends the server at once.
     Kill,
-    /// Lets it end its own children; for servers that have some.
+    /// Lets the server end its child processes.
     Term,
 }
 
 /// The command to start, and its environment.
 #[derive(Debug)]
 pub struct Launch<'a> {
-    /// Its name in the log and in messages.
+    /// The server's name in the log and in messages.
     pub name: &'a str,
-    /// Words before the program: network namespace, cores.
+    /// Command prefix: network namespace and cores.
     pub prefix: &'a [OsString],
     /// Program and arguments.
     pub command: &'a [OsString],
-    /// Its current directory.
+    /// The server's working directory.
     pub directory: &'a Path,
-    /// Where its output goes.
+    /// The file for the server's output.
     pub log: &'a Path,
-    /// See there.
+    /// See [`DeathSignal`].
     pub death_signal: DeathSignal,
 }
 
@@ -59,10 +59,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts it in a process group of its own, so that Ctrl-C at the terminal reaches the run alone.
+    /// Starts the server in its own process group, so that Ctrl-C at the terminal reaches only the run.
     ///
-    /// The kernel sends the death signal when the calling thread ends: call it from the one that lives as
-    /// long as the run.
+    /// The kernel sends the death signal when the calling thread ends: call this from a thread that lives as long as the run.
     pub fn start(launch: &Launch<'_>) -> Result<Self, String> {
         use std::os::unix::process::CommandExt;
 
@@ -87,12 +86,12 @@ impl Server {
         Ok(Self { name: launch.name.into(), child, log: launch.log.into() })
     }
 
-    /// Process id; of the server itself, since the words before it replace themselves by it.
+    /// Process id of the server itself: the prefix commands replace themselves by the server.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Where its output goes.
+    /// The file with the server's output.
     pub fn log(&self) -> &Path {
         &self.log
     }
@@ -113,11 +112,11 @@ impl Server {
                 std::thread::sleep(POLL);
             }
         }
-        // Otherwise another process serves there.
+        // If the server has ended, another process serves on that address.
         self.check()
     }
 
-    /// Waits until every address answers a query over UDP, likewise.
+    /// Waits until every address answers a query over UDP. The error describes the server's failure.
     pub fn wait_until_answering(&mut self, addresses: &[SocketAddr]) -> Result<(), String> {
         let deadline = Instant::now() + READY_TIMEOUT;
         for &address in addresses {
@@ -128,14 +127,14 @@ impl Server {
                     let (name, tail) = (&self.name, self.tail());
                     return Err(format!("{name} does not answer on {address}\n{tail}"));
                 }
-                // Refused at once: it is about to serve.
+                // Connection refused: the server is not ready yet.
                 std::thread::sleep(POLL);
             }
         }
         self.check()
     }
 
-    /// Waits until its log has this.
+    /// Waits until the server's log contains this text.
     pub fn wait_until_said(&mut self, text: &str) -> Result<(), String> {
         let deadline = Instant::now() + READY_TIMEOUT;
         while !fs::read_to_string(&self.log).unwrap_or_default().contains(text) {
@@ -148,7 +147,7 @@ impl Server {
         self.check()
     }
 
-    /// Fails with the end of its log when it has ended.
+    /// Fails with the end of the log if the server has ended.
     pub fn check(&mut self) -> Result<(), String> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -157,7 +156,7 @@ impl Server {
         }
     }
 
-    /// The last lines of its log.
+    /// The last lines of the server's log.
     pub fn tail(&self) -> String {
         let bytes = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
@@ -165,7 +164,7 @@ impl Server {
         lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
     }
 
-    /// Ends it and waits for its end, so that it can write its results.
+    /// Sends the signal to end and waits for the exit, so that the server can write its results.
     pub fn end(mut self, timeout: Duration) -> Result<(), String> {
         let deadline = Instant::now() + timeout;
         while Instant::now() < deadline {
@@ -179,7 +178,7 @@ impl Server {
 
     fn ask_to_end(&self) {
         if let Some(id) = self.pid() {
-            // Fails only for a process that has ended meanwhile.
+            // Fails only if the process has ended meanwhile.
             let _ = kill_process(id, Signal::TERM);
         }
     }
@@ -191,7 +190,7 @@ impl Server {
     fn wait(&mut self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         loop {
-            // An error means that the child is gone.
+            // An error means that the child process has ended.
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return true;
             }
@@ -210,13 +209,13 @@ impl Drop for Server {
             self.ask_to_end();
             self.wait(STOP_TIMEOUT);
         }
-        // The rest of it: the server itself, or children that outlived it. Fails if there is none.
+        // Kills the rest of the group: the server, or children that outlived it. Fails if the group is empty.
         let _ = kill_process_group(id, Signal::KILL);
         let _ = self.child.wait();
     }
 }
 
-/// The command with all the words before it.
+/// The command with all its prefixes.
 fn guarded(prefix: &[OsString], command: &[OsString], signal: DeathSignal) -> Vec<OsString> {
     let signal = match signal {
         DeathSignal::Kill => "KILL",
@@ -226,7 +225,7 @@ fn guarded(prefix: &[OsString], command: &[OsString], signal: DeathSignal) -> Ve
     guard.iter().chain(prefix).chain(command).cloned().collect()
 }
 
-/// Where a program is; folders of administration programs are searched even if PATH lacks them.
+/// The path of a program. The search includes folders of administration programs, even if PATH lacks them.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -235,13 +234,13 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
         .find(|candidate| is_executable(candidate))
 }
 
-/// Whether it is a file that may be executed.
+/// Whether the path is an executable file.
 pub fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
-/// Runs a program to its end; its output, or why it failed.
+/// Runs a program to its end; returns its output, or the reason of a failure.
 pub fn output_of(command: &[OsString], directory: &Path) -> Result<String, String> {
     let [program, arguments @ ..] = command else { return Err("no command".into()) };
     let shown = command.join(OsStr::new(" "));
@@ -317,7 +316,7 @@ mod tests {
         for process in family {
             let alive = || {
                 let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-                // A zombie that waits for init to collect it has ended.
+                // A zombie that waits for init to reap it counts as ended.
                 !stat.is_empty() && !stat.contains(") Z ")
             };
             while alive() {

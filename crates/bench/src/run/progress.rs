@@ -10,22 +10,22 @@ use crate::record::{Absence, Product, TestRecord};
 /// A progress message.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The bed is made; nothing is measured yet.
+    /// The bed exists; measurements have not begun yet.
     Began {
-        /// Where the results go.
+        /// The folder of the results.
         folder: &'a Path,
         /// The participants.
         products: &'a [Product],
-        /// The absent ones, and the reasons.
+        /// Missing products, with reasons.
         absent: &'a [Absence],
-        /// Tests to come.
+        /// The tests of the run.
         tests: &'a [&'static Test],
         /// The estimated time of the whole run.
         estimate: Duration,
     },
     /// A test begins.
     TestBegan {
-        /// Which.
+        /// The test.
         test: &'static Test,
         /// Its number, from 1.
         number: usize,
@@ -43,23 +43,23 @@ pub enum Event<'a> {
         /// The remaining time of the whole run.
         remaining: Duration,
     },
-    /// Something that the reader should know: an omission, a discarded round, a product that died.
+    /// A note for the reader: an omission, a discarded round, a product that died.
     Note {
         /// The test, if it concerns one.
         test: Option<&'static str>,
         /// The text.
         text: &'a str,
     },
-    /// A test ended and is kept.
+    /// A test ended and its results are saved.
     TestEnded {
-        /// All of it.
+        /// The run is complete.
         record: &'a TestRecord,
     },
 }
 
 /// A listener for the progress of a run.
 pub trait Progress {
-    /// Takes note of an event.
+    /// Handles an event.
     fn report(&mut self, event: &Event<'_>);
 }
 
@@ -70,13 +70,13 @@ pub struct Lines<W> {
 }
 
 impl<W: Write> Lines<W> {
-    /// Writes to `out`; text that cannot be written is lost, and the run continues.
+    /// Writes to `out`. The run ignores write errors and continues.
     pub fn new(out: W) -> Self {
         Self { out }
     }
 
     fn line(&mut self, text: &str) {
-        // A closed terminal must not cost the measurement.
+        // A closed terminal must not end the run.
         let _ = writeln!(self.out, "{text}").and_then(|()| self.out.flush());
     }
 }

@@ -37,7 +37,7 @@ impl Sample {
         (requests > 0.0).then(|| self.cost.busy_s / requests)
     }
 
-    /// A disturbance of a measurement that this one uses also disturbs this one.
+    /// Applies the disturbances of another measurement that this one depends on.
     pub fn rest_on(&mut self, other: &Surroundings) {
         let around = &mut self.around;
         around.stolen_share = around.stolen_share.max(other.stolen_share);
@@ -46,7 +46,7 @@ impl Sample {
     }
 }
 
-/// Why a measurement gave nothing.
+/// Why a measurement has no result.
 #[derive(Debug)]
 pub enum Failure {
     /// The product cannot continue this test.
@@ -134,11 +134,11 @@ pub struct Setting {
 pub struct Rounds {
     /// Number of the first, from 0.
     pub first: u32,
-    /// Good ones that are wanted.
+    /// Number of wanted good rounds.
     pub wanted: u32,
-    /// Good ones that the setting has in the end.
+    /// Total number of good rounds of the setting.
     pub of: u32,
-    /// Disturbed ones that are repeated.
+    /// Limit of repeated rounds.
     pub repeats_max: u32,
 }
 

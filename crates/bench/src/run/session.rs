@@ -46,9 +46,9 @@ const ENDING_TIMEOUT: Duration = Duration::from_secs(60);
 const SETTLING_CONNECTIONS: usize = 4_000;
 /// The longest wait for that.
 const SETTLING_TIMEOUT: Duration = Duration::from_secs(20);
-/// How it is looked at.
+/// Duration of one check of the cores.
 const SETTLING_LOOK: Duration = Duration::from_millis(100);
-/// Busier than this, it is still at it.
+/// Cores busier than this still close connections.
 const SETTLED_SHARE_MAX: f64 = 0.2;
 
 /// A smoke in which nothing comes is made twice as long, up to this.
@@ -228,7 +228,7 @@ impl<'a> Session<'a> {
         self.extent.pace()
     }
 
-    /// Whether it will take all the time that it may.
+    /// Whether the estimate of the run nearly reaches its time limit.
     pub fn is_late(&self) -> bool {
         self.began.elapsed() + self.countdown.remaining() > self.limit.mul_f64(LATE_SHARE)
     }
@@ -430,7 +430,7 @@ impl Live<'_, '_> {
         learned?.map_err(Failure::Unable)
     }
 
-    /// Leaves out of the test whose firewall lets an attack through.
+    /// Excludes products with a firewall that lets an attack through.
     pub fn try_firewalls(&mut self, record: &mut TestRecord) -> Result<(), Stop> {
         let address = |runner: &Runner, guard: Guard| runner.listen.get(guard as usize).copied();
         let tried = |runner: &Runner| {
@@ -459,7 +459,7 @@ impl Live<'_, '_> {
         self.runners.into_iter().try_for_each(|runner| runner.server.end(ENDING_TIMEOUT))
     }
 
-    /// Leaves a product out of the rest of the scene, which is the setting `at` or the whole test.
+    /// Excludes a product from the rest of the scene: the setting `at`, or the whole test.
     pub fn leave_out(
         &mut self,
         product: &str,

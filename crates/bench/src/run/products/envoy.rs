@@ -1,9 +1,9 @@
-//! Envoy. The command of its Python package replaces itself by the real program, so its process is Envoy's.
+//! Envoy. The command of its Python package replaces itself by the real program, so the process id is Envoy's.
 
 use super::{Definition, Place, Service, words};
 use crate::run::process::DeathSignal;
 
-/// For HTTP, TCP and UDP.
+/// Templates for HTTP, TCP and UDP.
 const TEMPLATES: [&str; 3] = [
     include_str!("../../../../../bench/peers/envoy.yaml"),
     include_str!("../../../../../bench/peers/tcp/envoy.yaml"),
@@ -20,7 +20,7 @@ fn configuration(service: &Service) -> String {
 fn command(place: Place<'_>, service: &Service) -> Vec<std::ffi::OsString> {
     let workers = service.workers.to_string();
     let [file, concurrency] = ["--config-path", "--concurrency"].map(AsRef::as_ref);
-    // Hot restart would share memory with any other Envoy of the machine.
+    // Without this, hot restart would share memory with other Envoys on the machine.
     let [alone, level, error] =
         ["--disable-hot-restart", "--log-level", "error"].map(AsRef::as_ref);
     let configuration = place.configuration.as_os_str();
@@ -32,7 +32,7 @@ fn check(place: Place<'_>) -> Vec<std::ffi::OsString> {
     words(place.program, [mode, validate, file, place.configuration.as_os_str()])
 }
 
-/// `envoy  version: COMMIT/1.40.0/Clean/RELEASE/BoringSSL`.
+/// Parses `envoy  version: COMMIT/1.40.0/Clean/RELEASE/BoringSSL`.
 fn version(text: &str) -> Option<String> {
     part(text, 1)
 }

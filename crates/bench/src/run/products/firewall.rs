@@ -1,4 +1,4 @@
-//! Web application firewalls: common parts of weir and its peers, and the peers that take part only in tests of firewalls.
+//! Web application firewalls: parts that weir and its peers share, and the peers that only firewall tests use.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,53 +8,53 @@ use crate::catalogue::{CORAZA, NGINX_MODSECURITY};
 use crate::run::crs::Crs;
 use crate::run::process::{DeathSignal, find_program, output_of};
 
-/// Settings for engines of ModSecurity's language before the rules.
+/// Settings for ModSecurity engines, read before the rules.
 const ENGINE: &str = include_str!("../../../../../bench/peers/waf/rules.conf");
 const NGINX_TEMPLATE: &str = include_str!("../../../../../bench/peers/waf/nginx.conf");
 const CORAZA_TEMPLATE: &str = include_str!("../../../../../bench/peers/waf/coraza.conf");
 
-/// Where Debian has nginx's module.
+/// Debian's path of nginx's module.
 const NGINX_MODULE: &str = "/usr/lib/nginx/modules/ngx_http_modsecurity_module.so";
-/// And the library that it uses, by the machine's architecture.
+/// Folder of the module's library; subfolders are per architecture.
 const LIBRARIES: &str = "/usr/lib";
 const LIBRARY: &str = "libmodsecurity.so.3";
 
-/// The sources of the proxy on Coraza, by file.
+/// Source files of the Coraza proxy: name and text.
 const CORAZA_SOURCES: [(&str, &str); 3] = [
     ("main.go", include_str!("../../../../../bench/coraza/main.go")),
     ("go.mod", include_str!("../../../../../bench/coraza/go.mod")),
     ("go.sum", include_str!("../../../../../bench/coraza/go.sum")),
 ];
-/// Regular expressions as CRS expects them.
+/// Build tag: CRS expects this regular expression mode.
 const CORAZA_TAGS: &str = "coraza.rule.no_regex_multiline";
 
 /// Which requests the virtual servers inspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inspected {
-    /// Three virtual servers, in the order of [`Guard`].
+    /// Three virtual servers inspect different requests, in the order of [`Guard`].
     ByServer,
-    /// Every virtual server all of them.
+    /// Every virtual server inspects all requests.
     Everywhere,
 }
 
-/// A virtual server of [`Inspected::ByServer`], by its place.
+/// A virtual server of [`Inspected::ByServer`]; the value is its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
     /// Nothing is inspected.
     Off,
-    /// Everything is.
+    /// All requests are inspected.
     All,
     /// Only the folder `/account/` is inspected.
     Third,
 }
 
 impl Guard {
-    /// All, in their order.
+    /// All guards, in order.
     pub const ALL: [Self; 3] = [Self::Off, Self::All, Self::Third];
 }
 
 impl Inspected {
-    /// Its word in templates.
+    /// The setting's name in templates.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::ByServer => "SOME",
@@ -63,7 +63,7 @@ impl Inspected {
     }
 }
 
-/// The peers.
+/// Peers of the firewall tests.
 pub const FIREWALLS: [&Definition; 2] = [&NGINX, &CORAZA_PROXY];
 
 /// Whether a product takes part in a test of this feature.
@@ -75,7 +75,7 @@ pub fn takes_part(name: &str, feature: Feature) -> bool {
     }
 }
 
-/// Finds a peer; the error has the reason why it cannot take part, and a fix.
+/// Finds a peer. The error has the reason why the peer cannot take part, and a fix.
 pub fn find(definition: &'static Definition) -> Result<Found, String> {
     let is_nginx = definition.name == NGINX_MODSECURITY;
     let mut found = if is_nginx { find_nginx(definition)? } else { find_coraza(definition)? };
@@ -98,7 +98,7 @@ fn find_nginx(definition: &'static Definition) -> Result<Found, String> {
     definition.find(Some(Path::new("nginx"))).map_err(missing)
 }
 
-/// `3.0.9`, as the file that the library's name leads to is called.
+/// Version of libmodsecurity, such as `3.0.9`, from the name of the file behind the symbolic link.
 fn library_version(libraries: &Path) -> Option<String> {
     let folders = std::fs::read_dir(libraries).ok()?.flatten();
     let file = folders.map(|folder| folder.path().join(LIBRARY)).find(|file| file.exists())?;
@@ -107,7 +107,7 @@ fn library_version(libraries: &Path) -> Option<String> {
     Some(name.strip_prefix("libmodsecurity.so.")?.to_owned())
 }
 
-/// Builds it: its sources are in this program, and Go keeps earlier builds.
+/// Builds the Coraza proxy. This program contains the sources, and Go caches earlier builds.
 fn find_coraza(definition: &'static Definition) -> Result<Found, String> {
     let install = definition.install;
     let go = find_program("go").ok_or_else(|| format!("go is not in PATH: {install}"))?;
@@ -125,7 +125,7 @@ fn find_coraza(definition: &'static Definition) -> Result<Found, String> {
     definition.find(Some(&folder.join(CORAZA)))
 }
 
-/// A folder of the user's own.
+/// The user's cache folder for builds.
 fn build_folder() -> Result<PathBuf, String> {
     let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let cache = of("XDG_CACHE_HOME").map(PathBuf::from);
@@ -134,7 +134,7 @@ fn build_folder() -> Result<PathBuf, String> {
     Ok(cache.join("weir-bench").join(CORAZA))
 }
 
-/// Words of the templates of all.
+/// Template values common to all firewalls.
 pub(super) fn filled_words(service: &Service) -> Vec<(&'static str, String)> {
     let address = |guard: Guard| {
         let address = service.listen.get(guard as usize);
@@ -161,7 +161,7 @@ fn coraza_configuration(service: &Service) -> String {
     service.fill(CORAZA_TEMPLATE, service.workers, ["", ""], &filled_words(service))
 }
 
-/// Missing capabilities: everything that is not part of tests of firewalls.
+/// These peers support only the tests of firewalls.
 fn lacks(service: &Service) -> Option<String> {
     let is_asked = matches!(service.feature, Feature::Waf(_));
     (!is_asked).then(|| "it is used only by the tests of web application firewalls".into())
@@ -186,7 +186,7 @@ const CORAZA_PROXY: Definition = Definition {
     name: CORAZA,
     install: "it is built by Go 1.25 or newer, https://go.dev/dl, with apt-get install modsecurity-crs",
     version_arguments: &["--version"],
-    // `coraza 3.8.1 (go1.26.8)`
+    // The output `coraza 3.8.1 (go1.26.8)`
     parse_version: |text| super::after(text, "coraza ", " ("),
     parse_tls: |text| super::after(text, " (", ")").map(|go| format!("crypto/tls of {go}")),
     parse_commit: |_| None,

@@ -1,33 +1,33 @@
-//! The protocols of a product toward clients beyond plain HTTP/1.1.
+//! The protocols of a product toward clients, beyond plain HTTP/1.1.
 
 use std::path::PathBuf;
 
 use crate::run::certificates::{Certificate, Key};
 
-/// The protocol for clients.
+/// The protocol toward clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Front {
     /// TLS, with a certificate of this key.
     pub key: Option<Key>,
-    /// HTTP/2: by ALPN over TLS, with prior knowledge without.
+    /// HTTP/2: with TLS by ALPN, without TLS by prior knowledge.
     pub http2: bool,
-    /// Responses are compressed.
+    /// The product compresses responses.
     pub gzip: Option<GzipClass>,
 }
 
-/// How hard a product tries to compress.
+/// Compression level of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GzipClass {
-    /// Level 5, as the reports had it; HAProxy's library has one level alone.
+    /// Level 5, as in the reports. HAProxy's library has only one level.
     Level5,
-    /// As `Level5`, and down to level 1 if a product reduces it under load.
+    /// At most level 5: a product may reduce the level under load, down to 1.
     Level5AtMost,
-    /// The fastest that there is: level 1.
+    /// The fastest level: 1.
     Fastest,
 }
 
 impl GzipClass {
-    /// Its level.
+    /// The configured level.
     pub fn level(self) -> u32 {
         match self {
             Self::Level5 | Self::Level5AtMost => 5,
@@ -35,7 +35,7 @@ impl GzipClass {
         }
     }
 
-    /// The lowest that a product may take in its place.
+    /// The lowest level that a product may use instead.
     fn level_min(self) -> u32 {
         match self {
             Self::Level5 => 5,
@@ -50,12 +50,12 @@ impl Front {
         Self { key: Some(key), http2: false, gzip: None }
     }
 
-    /// Whether it is more than plain HTTP/1.1.
+    /// Whether clients need more than plain HTTP/1.1.
     pub fn is_more(self) -> bool {
         self != Self::default()
     }
 
-    /// Its words in templates.
+    /// Feature names for `@IF` in templates.
     pub(super) fn marks(self) -> Vec<&'static str> {
         let marks = [
             (self.key.is_some(), "TLS"),
@@ -66,7 +66,7 @@ impl Front {
         marks.into_iter().filter(|(is_there, _)| *is_there).map(|(_, mark)| mark).collect()
     }
 
-    /// Words of templates.
+    /// Template values.
     pub(super) fn words(self, certificate: Option<&Certificate>) -> [(&'static str, String); 5] {
         let path = |of: fn(&Certificate) -> &PathBuf| {
             certificate.map(|it| of(it).display().to_string()).unwrap_or_default()

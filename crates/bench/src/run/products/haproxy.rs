@@ -4,19 +4,21 @@ use super::layer::no_datagrams;
 use super::{Definition, Layer, Place, Service, words};
 use crate::run::process::DeathSignal;
 
-/// HAProxy's defaults: the size of a buffer, and the part of it that is reserved for rewriting.
+/// HAProxy's defaults: the buffer size, and the part of a buffer reserved for rewriting.
 const BUFFER_BYTES: u64 = 16_384;
 const REWRITE_BYTES: u64 = 1_024;
-/// Bodies from here on pass within the kernel: to copy them costs more the longer they are, to splice them does not.
+/// Bodies of this size or more are spliced within the kernel: the cost of a copy grows with the length, the cost of
+/// splicing does not.
 const SPLICED_BYTES_MIN: u64 = 64 * 1024;
-/// A pipe holds twice the object, which the kernel rounds to a power of two, and not more than it gives everybody.
+/// A pipe holds twice the object. The kernel rounds the size up to a power of two, and limits it for unprivileged
+/// processes.
 const PIPE_BYTES: std::ops::RangeInclusive<u64> = 256 * 1024..=1024 * 1024;
 
-/// For HTTP, TCP and UDP.
+/// Templates for HTTP, TCP and UDP.
 const TEMPLATES: [&str; 3] = [
     include_str!("../../../../../bench/peers/haproxy.cfg"),
     include_str!("../../../../../bench/peers/tcp/haproxy.cfg"),
-    // It relays no datagrams.
+    // HAProxy relays no datagrams.
     "",
 ];
 
@@ -33,8 +35,8 @@ fn configuration(service: &Service) -> String {
     service.fill(template, 1, ["roundrobin", "leastconn"], &more)
 }
 
-/// A buffer that holds the response, where the usual one does not. Large bodies are not copied at all, but where they
-/// are sealed or compressed.
+/// A buffer size that fits the response, if the default does not. Large bodies skip the buffer, except with TLS or
+/// compression.
 fn buffers(service: &Service) -> String {
     let is_copied = service.front.key.is_some() || service.front.gzip.is_some();
     let fitted = service.buffer_bytes(REWRITE_BYTES);
@@ -73,7 +75,7 @@ fn version(text: &str) -> Option<String> {
     super::after(text, "HAProxy version ", " - ")
 }
 
-/// `Running on OpenSSL version : OpenSSL 3.0.22 25 Aug 2026`; newer ones say `SSL library version`.
+/// Parses `Running on OpenSSL version : OpenSSL 3.0.22 25 Aug 2026`; newer versions print `SSL library version`.
 fn tls(text: &str) -> Option<String> {
     let line = text.lines().find(|line| line.starts_with("Running on ") && line.contains("SSL"))?;
     super::after(line, " version : ", "\n")

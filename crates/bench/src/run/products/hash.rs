@@ -1,4 +1,4 @@
-//! Which program it was, to the last byte.
+//! SHA-256 of a program, which identifies the measured build.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -9,7 +9,7 @@ use aws_lc_rs::digest::{Context, SHA256};
 
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// SHA-256 of a program; `None` for a script, which starts another program: [`of_process`] finds that.
+/// SHA-256 of a program file; `None` for a script that starts another program: [`of_process`] finds that program.
 pub fn of_program(program: &Path) -> io::Result<Option<String>> {
     let mut file = File::open(program)?;
     let mut first = [0; 2];
@@ -37,7 +37,7 @@ fn of_file(path: &Path) -> io::Result<String> {
     }
     let mut text = String::with_capacity(64);
     for byte in context.finish().as_ref() {
-        // Writing into a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     Ok(text)

@@ -8,25 +8,25 @@ pub enum Layer {
     /// Requests of HTTP.
     #[default]
     Http,
-    /// Whole TCP connections.
+    /// TCP connections, relayed as a whole.
     Tcp,
-    /// Datagrams, by weir's packet path if there is one.
+    /// Datagrams; weir uses its packet path if available.
     Packets,
-    /// Datagrams.
+    /// Datagrams, relayed by sockets.
     Udp(Sessions),
 }
 
-/// How long the datagrams of a client go to the same member.
+/// How long a client's datagrams go to the same member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sessions {
-    /// A session is over with the first answer.
+    /// A session ends with the first answer.
     OneShot,
-    /// It lasts while the client asks.
+    /// A session lasts while the client sends queries.
     Kept,
 }
 
 impl Layer {
-    /// The one of three templates that is for this layer.
+    /// Selects the template for this layer: HTTP, TCP or UDP.
     pub(super) fn of_three(self, [http, tcp, udp]: [&str; 3]) -> &str {
         match self {
             Self::Http => http,
@@ -35,7 +35,7 @@ impl Layer {
         }
     }
 
-    /// The word for its sessions in templates.
+    /// The name of the session setting in templates.
     pub(super) fn mark(self) -> Option<&'static str> {
         match self {
             Self::Udp(Sessions::OneShot) => Some("ONE_SHOT"),
@@ -45,7 +45,7 @@ impl Layer {
     }
 }
 
-/// For a product that relays connections and does not support datagrams.
+/// Reason for a product that relays connections and does not support datagrams.
 pub(super) fn no_datagrams(service: &Service) -> Option<String> {
     matches!(service.layer, Layer::Udp(_)).then(|| "it does not relay datagrams".into())
 }

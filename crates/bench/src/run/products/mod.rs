@@ -30,24 +30,24 @@ use super::template;
 use crate::catalogue::{SECOND, is_yardstick};
 use crate::record::Product;
 
-/// Descriptors of a process that are not left to clients: members, listeners, the process's own.
+/// Share of a process's descriptors reserved for members, listeners and the process itself.
 const DESCRIPTORS_RESERVED_SHARE: f64 = 0.2;
 /// No product gets a higher limit: some reserve memory for every descriptor.
 const DESCRIPTORS_MAX: u64 = 1 << 20;
-/// Idle connections to the members that a product may keep, per worker.
+/// Limit of idle connections to members, per worker.
 const KEPT_CONNECTIONS: usize = 2_048;
-/// Room for connections beyond an even share of the clients: members, and an uneven spread.
+/// Spare connections beyond an even share of the clients: for members and an uneven spread.
 const CONNECTIONS_SPARE: u64 = 4_096;
 
-/// Room for the head of a response; the origin's has a fifth of it.
+/// Space for the head of a response; the origin's heads use a fifth of it.
 const HEAD_BYTES: u64 = 1_024;
-/// Buffers are whole pages.
+/// Buffer sizes are multiples of a page.
 const PAGE_BYTES: u64 = 4_096;
 
-/// Requests that a member may have at a time, where others wait for it.
+/// Concurrent requests per member in tests of queues.
 pub const QUEUE_CONNECTIONS_MAX: usize = 4;
 
-/// Weir's own name.
+/// Weir's name.
 pub const WEIR: &str = "weir";
 
 /// How a pool is balanced.
@@ -62,28 +62,28 @@ pub enum Balance {
 /// Features of the products beyond balancing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
-    /// Nothing.
+    /// No feature.
     Plain,
-    /// `.png` goes to another pool.
+    /// Requests for `.png` go to another pool.
     Uri,
-    /// That; half of the requests are rewritten; members get the client's address; a client stays at its member by its
+    /// As `Uri`, and: half of the requests are rewritten, members get the client's address, and persistence by client
     /// address.
     Advanced,
-    /// A client stays at its member by a cookie that the product sets.
+    /// Persistence by a cookie that the product sets.
     Cookie,
-    /// A member takes [`QUEUE_CONNECTIONS_MAX`] requests at a time, the others wait.
+    /// A member takes [`QUEUE_CONNECTIONS_MAX`] requests at a time; others wait in a queue.
     Queue,
-    /// So many rules on hosts and on prefixes of paths, none of which holds; for weir alone.
+    /// This many rules on hosts and path prefixes. No rule matches. Only for weir.
     Rules(usize),
-    /// A web application firewall; for weir and the peers that are one.
+    /// A web application firewall; for weir and the firewall peers.
     Waf(Inspected),
 }
 
 impl Feature {
-    /// The features that all products have.
+    /// The features that all products support.
     pub const ALL: [Self; 4] = [Self::Plain, Self::Uri, Self::Advanced, Self::Cookie];
 
-    /// Its word in templates.
+    /// The feature's name in templates.
     fn word(self) -> &'static str {
         match self {
             Self::Plain => "PLAIN",
@@ -100,48 +100,48 @@ impl Feature {
 /// The service of a product in a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
-    /// Addresses of its virtual servers.
+    /// Addresses of the virtual servers.
     pub listen: Vec<SocketAddr>,
-    /// The pool.
+    /// Addresses of the pool's members.
     pub members: Vec<SocketAddr>,
     /// Worker threads or processes, all on the product's cores.
     pub workers: usize,
-    /// Clients that it has at once.
+    /// Concurrent clients.
     pub clients: usize,
-    /// Length of the objects, which a fitted buffer holds together with [`HEAD_BYTES`].
+    /// Length of the objects. A fitted buffer holds an object and [`HEAD_BYTES`].
     pub object_bytes: u64,
-    /// Descriptors that a process may have.
+    /// Limit of descriptors per process.
     pub descriptors_max: u64,
     /// How the pool is balanced.
     pub balance: Balance,
-    /// The features.
+    /// The tested feature.
     pub feature: Feature,
     /// The layer.
     pub layer: Layer,
-    /// The program's text about its version and build.
+    /// The program's output about its version and build.
     pub said: String,
     /// The protocol toward clients.
     pub front: Front,
-    /// Its certificate, where that is TLS.
+    /// The certificate, if the front uses TLS.
     pub certificate: Option<Certificate>,
-    /// The rules of its firewall, if it needs one.
+    /// The firewall's rules, if the test needs any.
     pub crs: Option<Crs>,
 }
 
 impl Service {
-    /// Workers for this many clients: one per core, and as many as the limit of descriptors requires.
+    /// Number of workers for this many clients: one per core, or more if the descriptor limit requires it.
     pub fn workers_for(clients: usize, cores: usize, descriptors_max: u64) -> usize {
         clients.div_ceil(Self::clients_per_process(descriptors_max)).max(cores).max(1)
     }
 
-    /// Clients that one process can have.
+    /// Largest number of clients per process.
     pub fn clients_per_process(descriptors_max: u64) -> usize {
         let share =
             descriptors_max.min(DESCRIPTORS_MAX) as f64 * (1.0 - DESCRIPTORS_RESERVED_SHARE);
         (share as usize).max(1)
     }
 
-    /// Length of a buffer that holds a response and `spare` bytes, in whole pages.
+    /// Size of a buffer that holds a response and `spare` bytes, rounded up to whole pages.
     fn buffer_bytes(&self, spare: u64) -> u64 {
         (self.object_bytes + HEAD_BYTES + spare).next_multiple_of(PAGE_BYTES)
     }
@@ -150,7 +150,7 @@ impl Service {
         self.descriptors_max.min(DESCRIPTORS_MAX)
     }
 
-    /// Connections that one of `processes` must be able to hold.
+    /// Connection limit for each of `processes`.
     fn connections(&self, processes: usize) -> u64 {
         let share = self.clients.div_ceil(processes) as u64;
         let spare = self.descriptors() / 40;
@@ -159,8 +159,7 @@ impl Service {
             .max(64)
     }
 
-    /// A product's configuration from its template; `balance`: its words for round robin and for the fewest
-    /// connections.
+    /// Fills a product's template; `balance`: its settings for round robin and for least connections.
     fn fill(
         &self,
         template: &str,
@@ -195,49 +194,49 @@ impl Service {
     }
 }
 
-/// Where a product's things are.
+/// Paths of a product.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
-    /// Its program.
+    /// The program.
     pub program: &'a Path,
-    /// Its configuration; absolute.
+    /// The configuration; absolute.
     pub configuration: &'a Path,
-    /// Its own folder, for its files; absolute.
+    /// A folder for the product's own files; absolute.
     pub directory: &'a Path,
 }
 
-/// Everything that the bed knows of a product.
+/// Properties of a product that the bed needs.
 #[derive(Debug)]
 pub struct Definition {
-    /// Its name on the command line and in the record.
+    /// The product's name on the command line and in the record.
     pub name: &'static str,
-    /// How to get it.
+    /// How to install the product.
     pub install: &'static str,
     /// Arguments that print its version.
     version_arguments: &'static [&'static str],
-    /// Finds the version in that output.
+    /// Extracts the version from that output.
     parse_version: fn(&str) -> Option<String>,
-    /// The TLS library likewise.
+    /// Extracts the name and version of the TLS library.
     parse_tls: fn(&str) -> Option<String>,
-    /// The commit that it was built from, likewise.
+    /// Extracts the commit of the build.
     parse_commit: fn(&str) -> Option<String>,
-    /// Name of its configuration file; `None`: it has none.
+    /// Name of the configuration file, if the product has one.
     pub file: Option<&'static str>,
-    /// Its configuration.
+    /// Makes the configuration.
     pub configuration: fn(&Service) -> String,
-    /// Its command.
+    /// Makes the command.
     pub command: fn(Place<'_>, &Service) -> Vec<OsString>,
-    /// The command that checks the configuration without serving, if there is one.
+    /// Makes the command that only checks the configuration, if the product has one.
     pub check: Option<fn(Place<'_>) -> Vec<OsString>>,
-    /// Whether the limit of descriptors holds for all its workers together.
+    /// Whether all workers share one descriptor limit.
     pub is_one_process: bool,
-    /// Virtual servers that it can have.
+    /// Largest number of virtual servers.
     pub virtual_servers_max: usize,
-    /// Whether requests can wait for a member that has all it may have.
+    /// Whether requests can wait for a busy member.
     pub has_queue: bool,
     /// Missing capabilities, with reasons.
     lacks: fn(&Service) -> Option<String>,
-    /// The signal that ends it when the run is killed.
+    /// The kernel's signal to the product when the run is killed.
     pub death_signal: DeathSignal,
 }
 
@@ -252,38 +251,38 @@ pub const ALL: [&Definition; 7] = [
     &signatures::DEFINITION,
 ];
 
-/// Names of the peers, as `--peers` takes them.
+/// Names of the peers for `--peers`.
 pub fn peer_names() -> Vec<&'static str> {
     let names = ALL.iter().chain(&FIREWALLS).map(|definition| definition.name);
     names.filter(|name| *name != WEIR && !is_yardstick(name)).collect()
 }
 
-/// The product of that name.
+/// The product with that name.
 #[cfg(test)]
 pub fn definition(name: &str) -> Option<&'static Definition> {
     ALL.into_iter().find(|definition| definition.name == name)
 }
 
-/// A product that is there.
+/// An installed product.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// Its definition.
+    /// The product's definition.
     pub definition: &'static Definition,
-    /// Its program; absolute.
+    /// Path of the program; absolute.
     pub program: PathBuf,
-    /// Its text about its version and build.
+    /// The program's output about its version and build.
     pub said: String,
-    /// As it is recorded; its name is the definition's, of a second row with [`SECOND`] behind it.
+    /// The product in the record. Its name is the definition's; a second row has [`SECOND`] appended.
     pub record: Product,
 }
 
 impl Found {
-    /// Its row.
+    /// The name of the product's row.
     pub fn name(&self) -> &str {
         &self.record.name
     }
 
-    /// The product as the second row of its maker.
+    /// Turns the product into the second row of its definition.
     pub fn second(mut self) -> Self {
         self.record.name += SECOND;
         self
@@ -291,8 +290,8 @@ impl Found {
 }
 
 impl Definition {
-    /// Finds it at `given` (a mere name is searched in the search path), or by its own name; the error has the reason why
-    /// it cannot take part, and a fix.
+    /// Finds the program at `given` (a bare name is searched in PATH), or by the product's own name. The error has the
+    /// reason why the product cannot take part, and a fix.
     pub fn find(&'static self, given: Option<&Path>) -> Result<Found, String> {
         let program = match given {
             Some(path) if path.components().count() > 1 && is_executable(path) => path.to_owned(),
@@ -328,7 +327,7 @@ impl Definition {
         Ok(Found { definition: self, program, said: text, record })
     }
 
-    /// Why it cannot do that, if so.
+    /// Why the product does not support that service; `None` if it does.
     pub fn unable(&self, service: &Service) -> Option<String> {
         let clients_max = Service::clients_per_process(service.descriptors_max);
         if self.is_one_process && service.clients > clients_max {
@@ -352,12 +351,12 @@ impl Definition {
     }
 }
 
-/// The words of a command.
+/// A command from a program and its arguments.
 fn words<const N: usize>(program: &Path, arguments: [&std::ffi::OsStr; N]) -> Vec<OsString> {
     std::iter::once(program.as_os_str()).chain(arguments).map(OsString::from).collect()
 }
 
-/// The first line from `prefix` to the end or `until`.
+/// The text of the first line with `prefix`, from behind the prefix to `until` or the end.
 fn after(text: &str, prefix: &str, until: &str) -> Option<String> {
     let rest = text.lines().find_map(|line| line.split_once(prefix))?.1;
     let version = rest.split(until).next()?.trim();
@@ -443,7 +442,7 @@ mod tests {
                 .expect_err("absent")
                 .contains("nginx-of-no-path is not in PATH")
         );
-        // A program that is there, and no nginx.
+        // A program that exists, and is not nginx.
         assert!(find("true").expect_err("another").contains("does not print a version"));
     }
 
@@ -508,7 +507,7 @@ mod tests {
                 seen.push(text);
             }
             seen.dedup();
-            // Packets are weir's alone, and datagrams not HAProxy's.
+            // Only weir has a packet path, and HAProxy relays no datagrams.
             let expected = match definition.name {
                 WEIR | PLAIN_WEIR => 5,
                 "haproxy" => 3,
@@ -528,7 +527,7 @@ mod tests {
                 seen.push(text);
             }
             seen.dedup();
-            // Weir without the features is the same in all of them.
+            // Weir without the features has the same configuration in all of them.
             let expected = if is_yardstick(definition.name) { 1 } else { Feature::ALL.len() };
             assert_eq!(seen.len(), expected, "{}", definition.name);
         }
@@ -568,8 +567,8 @@ mod tests {
         assert_eq!(peer_names(), names);
     }
 
-    /// Skips a product that is absent, which is a failure under `WEIR_TEST_STRICT`, but for Envoy, which no
-    /// Debian package has.
+    /// Skips an absent product. With `WEIR_TEST_STRICT` an absent product is a failure, except Envoy, which has no
+    /// Debian package.
     fn found(definition: &'static Definition) -> Option<Found> {
         let given = std::env::var_os(format!("WEIR_BENCH_{}", definition.name.to_uppercase()));
         match definition.find(given.as_ref().map(Path::new)) {
@@ -586,7 +585,7 @@ mod tests {
     #[test]
     fn every_product_accepts_its_configuration() {
         for definition in ALL {
-            // Weir's own is checked where its program is built, by the tests of the whole.
+            // Weir's program is not built here; tests of the whole check weir's configuration.
             let (Some(file), Some(check)) = (definition.file, definition.check) else { continue };
             let is_own = definition.name == WEIR || is_yardstick(definition.name);
             if is_own && std::env::var_os("WEIR_BENCH_WEIR").is_none() {

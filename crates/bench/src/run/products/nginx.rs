@@ -5,25 +5,25 @@ use std::path::Path;
 use super::{Definition, Layer, Place, Service, words};
 use crate::run::process::DeathSignal;
 
-/// For HTTP, TCP and UDP.
+/// Templates for HTTP, TCP and UDP.
 const TEMPLATES: [&str; 3] = [
     include_str!("../../../../../bench/peers/nginx.conf"),
     include_str!("../../../../../bench/peers/tcp/nginx.conf"),
     include_str!("../../../../../bench/peers/udp/nginx.conf"),
 ];
 
-/// A buffer of a relayed connection is no larger than this.
+/// Largest buffer of a relayed connection.
 const STREAM_BUFFER_BYTES_MAX: u64 = 128 * 1024;
 
-/// Where the module is that relays TCP and UDP.
+/// The module that relays TCP and UDP.
 #[derive(Debug, PartialEq, Eq)]
 enum StreamModule {
     BuiltIn,
-    /// Loaded from there.
+    /// A dynamic module at this path.
     File(String),
 }
 
-/// In the output of `nginx -V`: `--with-stream`, or `--with-stream=dynamic` beside `--modules-path=FOLDER`.
+/// Reads the output of `nginx -V`: `--with-stream`, or `--with-stream=dynamic` together with `--modules-path=FOLDER`.
 fn stream_module(said: &str) -> Option<StreamModule> {
     let word =
         |prefix: &str| said.split_ascii_whitespace().find_map(|word| word.strip_prefix(prefix));
@@ -39,7 +39,7 @@ fn stream_module(said: &str) -> Option<StreamModule> {
     }
 }
 
-/// TCP and UDP are with a module, which is a package of its own.
+/// TCP and UDP need a module from a separate package.
 fn lacks(service: &Service) -> Option<String> {
     if service.layer == Layer::Http {
         return None;
@@ -54,7 +54,7 @@ fn lacks(service: &Service) -> Option<String> {
     }
 }
 
-/// Round robin has no word.
+/// Round robin is the default and has no directive.
 pub(super) const BALANCE: [&str; 2] = ["# Members take turns.", "least_conn;"];
 
 fn configuration(service: &Service) -> String {
@@ -66,9 +66,9 @@ fn configuration(service: &Service) -> String {
     service.fill(template, service.workers, BALANCE, &words_of(service, module))
 }
 
-/// Words of its templates.
+/// Template values of nginx.
 pub(super) fn words_of(service: &Service, module: String) -> [(&'static str, String); 4] {
-    // As root it would give up its rights, and then not reach the folder of the run.
+    // Started as root, nginx would drop its privileges and lose access to the run's folder.
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     let spoken = match (service.front.key, service.front.http2) {
         (Some(_), true) => " ssl http2",
@@ -77,7 +77,7 @@ pub(super) fn words_of(service: &Service, module: String) -> [(&'static str, Str
         (None, false) => "",
     };
     let response_bytes = match service.layer {
-        // For a streamed body, more than this is never buffered at once.
+        // Size of the buffer for a streamed body.
         Layer::Tcp | Layer::Packets => service.buffer_bytes(0).min(STREAM_BUFFER_BYTES_MAX),
         Layer::Http | Layer::Udp(_) => service.buffer_bytes(0),
     };
@@ -104,8 +104,8 @@ fn version(text: &str) -> Option<String> {
     super::after(text, "nginx/", "\n")
 }
 
-/// `built with OpenSSL 3.0.15 3 Sep 2024 (running with OpenSSL 3.0.22 25 Aug 2026)`; the parentheses are there only if the
-/// two differ.
+/// Parses `built with OpenSSL 3.0.15 3 Sep 2024 (running with OpenSSL 3.0.22 25 Aug 2026)`. The parentheses appear only
+/// if the versions differ.
 fn tls(text: &str) -> Option<String> {
     super::after(text, "(running with ", ")").or_else(|| super::after(text, "built with ", "\n"))
 }
@@ -121,12 +121,12 @@ pub(super) const DEFINITION: Definition = Definition {
     configuration,
     command,
     check: Some(check),
-    // A process per worker.
+    // Each worker is a process.
     is_one_process: false,
     virtual_servers_max: usize::MAX,
     has_queue: false,
     lacks,
-    // The master ends its workers; killed, it would leave them.
+    // The master ends its workers on SIGTERM; a killed master would leave them running.
     death_signal: DeathSignal::Term,
 };
 

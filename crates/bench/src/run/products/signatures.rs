@@ -1,5 +1,5 @@
-//! The signatures alone of the library that weir makes handshakes with: no program that is started, but a loop in
-//! this one.
+//! A row for the signatures of weir's TLS library alone. The bench measures a loop in its own process and starts no
+//! program.
 
 use super::Definition;
 use crate::catalogue::SIGNATURES;

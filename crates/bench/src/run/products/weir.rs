@@ -4,17 +4,17 @@ use super::{Definition, Feature, Layer, Place, Service, WEIR, firewall, words};
 use crate::catalogue::PLAIN_WEIR;
 use crate::run::process::DeathSignal;
 
-/// For HTTP, TCP and UDP.
+/// Templates for HTTP, TCP and UDP.
 const TEMPLATES: [&str; 3] = [
     include_str!("../../../../../bench/peers/weir.yaml"),
     include_str!("../../../../../bench/peers/tcp/weir.yaml"),
     include_str!("../../../../../bench/peers/udp/weir.yaml"),
 ];
 
-/// By packets.
+/// Template for the packet path.
 const PACKETS: &str = include_str!("../../../../../bench/peers/packets/weir-tcp.yaml");
 
-/// With the web application firewall.
+/// Template with the web application firewall.
 const WAF: &str = include_str!("../../../../../bench/peers/waf/weir.yaml");
 
 fn configuration(service: &Service) -> String {
@@ -31,7 +31,7 @@ fn configuration(service: &Service) -> String {
     service.fill(template, service.workers, ["round_robin", "least_connections"], &more)
 }
 
-/// Rules of which every other is on hosts and every other on prefixes of paths.
+/// Rules that match alternately on hosts and on path prefixes.
 fn rules(feature: Feature) -> String {
     let Feature::Rules(count) = feature else { return String::new() };
     let rule = |number: usize| {
@@ -56,12 +56,12 @@ pub(super) fn version(text: &str) -> Option<String> {
     super::after(text, "weir ", "\n")
 }
 
-/// `TLS: rustls 0.23.42, aws-lc-rs 1.19.0`.
+/// Parses `TLS: rustls 0.23.42, aws-lc-rs 1.19.0`.
 pub(super) fn tls(text: &str) -> Option<String> {
     super::after(text, "TLS: ", "\n")
 }
 
-/// `commit: 0123abc…`; a build for development says that it is unknown.
+/// Parses `commit: 0123abc…`; a development build prints that its commit is unknown.
 pub(super) fn commit(text: &str) -> Option<String> {
     super::after(text, "commit: ", "\n").filter(|commit| !commit.starts_with("unknown"))
 }
@@ -85,7 +85,7 @@ pub(super) const DEFINITION: Definition = Definition {
     death_signal: DeathSignal::Kill,
 };
 
-/// weir without the features of a test beyond balancing.
+/// Weir without the tested features, as a yardstick.
 pub(super) const PLAIN: Definition = Definition {
     name: PLAIN_WEIR,
     configuration: |service| configuration(&Service { feature: Feature::Plain, ..service.clone() }),

@@ -22,7 +22,7 @@ const QUEUE_PATHS: &[Path] = &[Path { before: "/", after: "?delay_ms=10", weight
 /// Clients whose cookies are learned before a measurement; requests then come from them in turn.
 const CLIENTS: usize = 8;
 
-/// What a test asks of the products beyond balancing.
+/// The features that a test needs beyond balancing.
 pub(super) fn of_test(test: &str) -> Feature {
     match test {
         "l7-uri" => Feature::Uri,

@@ -12,11 +12,11 @@ use crate::run::session::{
 };
 use crate::run::workload::Workload;
 
-/// Of the tests at rest.
+/// Rate of the tests at rest.
 pub const IDLE_REQUESTS_PER_SECOND: f64 = 100.0;
-/// Few enough that each of them is used several times a second.
+/// Each connection is used several times a second.
 const IDLE_CONNECTIONS: usize = 10;
-/// Of what is sustained.
+/// Share of the sustained rate.
 const STRESSED_SHARE: f64 = 0.95;
 /// A rate near the limit that is not kept is lowered to this share, so often at most.
 const LOWERING_SHARE: f64 = 0.9;
@@ -133,7 +133,7 @@ fn under_load(
     Ok(())
 }
 
-/// The rate, or the first of some lower ones that is kept.
+/// The given rate, or the first lower rate that products keep.
 fn lowered(mut rate: f64, is_kept: &mut dyn FnMut(f64) -> Result<bool, Stop>) -> Result<f64, Stop> {
     for _ in 0..LOWERINGS_MAX {
         if is_kept(rate)? {

@@ -26,7 +26,7 @@ use crate::run::workload::Workload;
 /// The test's name.
 pub const PACKETS: &str = "l4-packets";
 
-/// What passes packets on in the kernel, as the record has it.
+/// The kernel's own forwarding methods, as products of the record.
 pub fn packet_products() -> Vec<Product> {
     let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
     let nft = output_of(&["nft", "--version"].map(OsString::from), Path::new("/"));
@@ -54,9 +54,9 @@ fn paths(weir: Path4) -> [(&'static str, Path4); 3] {
 /// Packets for each flow before anything is measured, so that hardly a flow is new then (each of them is missed by one in
 /// e⁴).
 const WARMING_PACKETS_PER_FLOW: u64 = 4;
-/// What that may take.
+/// Time limit of the warm-up.
 const WARMING_MAX: Duration = Duration::from_secs(20);
-/// A sender whose first packet has not arrived by then is not waited for.
+/// Time limit for a sender's first packet.
 const BEGINNING_MAX: Duration = Duration::from_secs(5);
 /// Between two packets of the measurement: a rate that all keep. Of what finds no room the memory comes back to the sender, and both
 /// cores then wait for each other.

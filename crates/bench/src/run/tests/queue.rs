@@ -12,7 +12,7 @@ use crate::run::workload::Workload;
 
 const BODY_BYTES: u64 = 128;
 const MEMBERS: usize = 8;
-/// Far more than there are places, so that there is a queue.
+/// Far more connections than places, so that a queue forms.
 const CONNECTIONS: usize = 1_000;
 /// How long a member takes for an answer; the paths of [`Feature::Queue`] ask for it.
 pub(super) const DELAY_MS: u64 = 10;

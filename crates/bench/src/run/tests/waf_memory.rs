@@ -15,9 +15,9 @@ use crate::run::workload::{Count, Workload};
 
 const BODY_BYTES: u64 = 1_024;
 const CLIENTS: usize = 4;
-/// Requests before memory is looked at: what is only there once used is there then.
+/// Warm-up requests: some memory is allocated only on first use.
 const REQUESTS: u64 = 200;
-/// What a product gives back is given back after this long.
+/// Time for a product to release memory.
 const SETTLING: Duration = Duration::from_millis(500);
 const FEATURE: Feature = Feature::Waf(Inspected::Everywhere);
 
