@@ -130,6 +130,8 @@ fn operation(route: &Route, statuses: &[StatusCode], schemas: &mut Schemas) -> V
     let content = match route.content {
         Content::Document(schema) => json!({ JSON: { "schema": schemas.answer(schema) } }),
         Content::OpenApi => json!({ JSON: { "schema": { "type": "object" } } }),
+        // Readers of text that is a document, such as YAML, compare the schema with the value in it.
+        Content::Text(media_type) if !media_type.starts_with("text/") => json!({ media_type: {} }),
         Content::Text(media_type) => json!({ media_type: { "schema": { "type": "string" } } }),
     };
     let mut responses = responses(route, statuses);
