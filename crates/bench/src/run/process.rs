@@ -61,7 +61,8 @@ pub struct Server {
 impl Server {
     /// Starts the server in its own process group, so that Ctrl-C at the terminal reaches only the run.
     ///
-    /// The kernel sends the death signal when the calling thread ends: call this from a thread that lives as long as the run.
+    /// The kernel sends the death signal when the calling thread ends: call this from a thread that lives as long
+    /// as the run.
     pub fn start(launch: &Launch<'_>) -> Result<Self, String> {
         use std::os::unix::process::CommandExt;
 
