@@ -12,7 +12,7 @@ use weir_config::Diagnostic;
 use weir_config::parts;
 
 use super::history::{History, OWN_AUTHOR, Unconfirmed, Wanted};
-use super::journal::{Entry, Journal};
+use super::journal::{Entry, Journal, JournalError};
 use super::reports::{Report, Reports, State};
 use crate::time::unix_ms;
 
@@ -312,9 +312,9 @@ impl Changes {
     }
 
     /// Stores entries, which `history` has. For threads that may wait for a disk.
-    pub(super) fn store(&self, entries: &[Entry], history: History) -> Result<(), String> {
+    pub(super) fn store(&self, entries: &[Entry], history: History) -> Result<(), JournalError> {
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        journal.append(entries, &history).map_err(|error| error.to_string())?;
+        journal.append(entries, &history)?;
         *self.history.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(history);
         Ok(())
     }

@@ -82,21 +82,29 @@ pub(crate) fn check(
 }
 
 impl Changes {
-    /// Reads the versions in this folder. A version whose time for a confirmation is over is taken back.
+    /// Reads the versions in this folder.
     pub(crate) fn open(state_dir: &Path) -> Result<Self, JournalError> {
-        let (mut journal, mut history) = Journal::open(state_dir)?;
+        let (journal, history) = Journal::open(state_dir)?;
+        Ok(Self::new(journal, history))
+    }
+
+    /// Takes back a version whose time for a confirmation is over.
+    pub(crate) fn take_back_overdue(&self) -> Result<(), JournalError> {
+        let mut history = History::clone(&self.history());
         let overdue = history.unconfirmed().filter(|it| it.until_unix_ms <= unix_ms());
         let before = overdue.map(|it| it.version - 1);
-        if let Some((before, overlay)) =
-            before.and_then(|it| Some((it, history.overlay_after(it)?)))
-        {
-            let wanted = Wanted::RollBackTo(before);
-            let version = own_version(&history, &overlay, wanted, NOT_CONFIRMED);
-            // It is the next, so it fits.
-            let _ = history.push(Arc::clone(&version));
-            journal.append(&[Entry::Version(version)], &history)?;
-        }
-        Ok(Self::new(journal, history))
+        let Some((before, overlay)) = before.and_then(|it| Some((it, history.overlay_after(it)?)))
+        else {
+            return Ok(());
+        };
+        let wanted = Wanted::RollBackTo(before);
+        let version = own_version(&history, &overlay, wanted, NOT_CONFIRMED);
+        // It is the next, so it fits.
+        let _ = history.push(Arc::clone(&version));
+        let number = version.number;
+        self.store(&[Entry::Version(version)], history)?;
+        self.put_in_force(number);
+        Ok(())
     }
 
     /// Judges a batch, on top of the newest files. What is refused is reported.
@@ -137,7 +145,7 @@ impl Changes {
     /// Stores what was accepted. For threads that may wait for a disk.
     pub(crate) fn keep(&self, accepted: Accepted) -> Result<(), String> {
         let Accepted { entries, history, verdicts } = accepted;
-        match self.store(&entries, history) {
+        match self.store(&entries, history).map_err(|error| error.to_string()) {
             Ok(()) => {
                 for it in verdicts {
                     self.accepted(it.pending.number, it.version, &it.changes, it.warnings);
@@ -371,7 +379,7 @@ fn confirm(changes: &Changes, number: u64, version: u64, author: &str) {
     let entry = Entry::Confirmed { version, author: author.to_owned(), unix_ms: unix_ms() };
     match changes.store(&[entry], history) {
         Ok(()) => changes.finish(number, Some(version), &[], Vec::new()),
-        Err(reason) => changes.refuse(number, reason, Vec::new()),
+        Err(error) => changes.refuse(number, error.to_string(), Vec::new()),
     }
 }
 

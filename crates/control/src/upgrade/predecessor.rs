@@ -161,6 +161,11 @@ impl Predecessor {
         this.as_ref().is_some_and(|it| matches!(it.stage, Stage::Asking(_)))
     }
 
+    /// Whether the process before is the one that serves.
+    pub(crate) fn is_in_force(this: &Option<Self>) -> bool {
+        this.as_ref().is_some_and(|it| matches!(it.stage, Stage::Starting | Stage::Asking(_)))
+    }
+
     /// This process is ready. Returns whether it has to wait for the word.
     pub(crate) fn ask(this: &mut Option<Self>) -> bool {
         let Some(it) = this.as_mut().filter(|it| it.stage == Stage::Starting) else { return false };

@@ -5,10 +5,12 @@ use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
 use weir_config::snapshot::ListenPoint;
@@ -86,26 +88,28 @@ impl Successor {
         let fail = |error: io::Error| format!("cannot hand over: {}", io_error_text(&error));
         let (channel, theirs) = Channel::pair().map_err(fail)?;
         let (reading, number) = (channel.try_clone().map_err(fail)?, estate.number);
-        let child = Running(Some(launch.start(binary, theirs)?));
+        let child = launch.start(binary, theirs)?;
+        let end = End::of(&child);
+        let child = Running(Some(child));
         let (to_supervisor, said) = unbounded_channel();
         let messages = of_table(table);
         let talk = move || {
             let last = match hand_over(&reading, estate, messages) {
-                // A process that does not read is gone, or hangs until its time is over.
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Said::Gone,
-                Err(error) => {
-                    Said::Failed(Failed { reason: fail(error), diagnostics: String::new() })
-                }
-                Ok(()) => loop {
+                Err(error) if !is_end(&error) => Said::failed(fail(error)),
+                // A process that has ended may have said why.
+                Err(_) | Ok(()) => loop {
                     let said = match reading.receive::<FromSuccessor>() {
                         Ok(Some((FromSuccessor::LeavePackets, _))) => Said::LeavePackets,
                         Ok(Some((FromSuccessor::Ready, _))) => Said::Ready,
                         Ok(Some((FromSuccessor::Serves, _))) => Said::Serves,
                         Ok(Some((FromSuccessor::Failed(failed), _))) => Said::Failed(failed),
-                        Ok(None) => break Said::Gone,
+                        Ok(None) => {
+                            end.wait();
+                            break Said::Gone;
+                        }
                         Err(error) => {
                             let reason = format!("it is not understood: {}", io_error_text(&error));
-                            break Said::Failed(Failed { reason, diagnostics: String::new() });
+                            break Said::failed(reason);
                         }
                     };
                     if to_supervisor.send(said).is_err() {
@@ -204,24 +208,48 @@ impl Drop for Successor {
     }
 }
 
-/// A process that ends with this.
-#[derive(Debug)]
-struct Running(Option<Child>);
+impl Said {
+    fn failed(reason: String) -> Self {
+        Self::Failed(Failed { reason, diagnostics: String::new() })
+    }
+}
+
+/// Whether a message cannot be sent because the other process has ended, or closed its end.
+fn is_end(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
 
 /// A process that has closed its end of the channel has so long to end by itself: then its status says why.
 const END_PATIENCE: Duration = Duration::from_millis(200);
 
-impl Running {
-    fn end(&mut self) -> Option<std::process::ExitStatus> {
-        let mut child = self.0.take()?;
-        let until = std::time::Instant::now() + END_PATIENCE;
-        while std::time::Instant::now() < until {
-            if let Ok(Some(status)) = child.try_wait() {
-                return Some(status);
-            }
-            std::thread::sleep(Duration::from_millis(1));
+/// The end of a process; `None` inside: it cannot be waited for.
+struct End(Option<OwnedFd>);
+
+impl End {
+    fn of(child: &Child) -> Self {
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        Self(pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()))
+    }
+
+    /// Waits until the process has ended, or its time is over.
+    fn wait(&self) {
+        if let Some(process) = &self.0 {
+            let timeout = Timespec { tv_sec: 0, tv_nsec: END_PATIENCE.subsec_nanos().into() };
+            // It is killed then, however the wait ended.
+            let _ = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&timeout));
         }
-        // It fails only for one that has ended.
+    }
+}
+
+/// A process that ends with this.
+#[derive(Debug)]
+struct Running(Option<Child>);
+
+impl Running {
+    /// Kills it, unless it has ended.
+    fn end(&mut self) -> Option<ExitStatus> {
+        let mut child = self.0.take()?;
+        // It fails only for one that has ended, whose status stays.
         let _ = child.kill();
         child.wait().ok()
     }
@@ -229,10 +257,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.end();
     }
 }
 

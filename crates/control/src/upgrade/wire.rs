@@ -270,8 +270,9 @@ impl Channel {
             let parts = &mut [IoSliceMut::new(&mut text)];
             match net::recvmsg(&self.0, parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
                 Ok(message) => break message,
-                Err(Errno::INTR) => {}
-                Err(Errno::CONNRESET) => return Ok(None),
+                // A process that ends without having read everything resets the pair, which is told once: then follow
+                // the messages that it had sent, and the end.
+                Err(Errno::INTR | Errno::CONNRESET) => {}
                 Err(error) => return Err(error.into()),
             }
         };
@@ -321,6 +322,21 @@ mod tests {
         ours.close();
         assert!(duplicate.receive::<FromSuccessor>().unwrap().is_none());
         assert!(theirs.receive::<ToSuccessor>().unwrap().is_none());
+    }
+
+    #[test]
+    fn the_last_words_of_a_process_that_has_read_nothing_arrive() {
+        let (ours, theirs) = Channel::pair().unwrap();
+        let theirs = Channel::of(theirs).unwrap();
+        ours.send(&ToSuccessor::Start, &[]).unwrap();
+        let failed = Failed { reason: "it is too old".into(), diagnostics: String::new() };
+        theirs.send(&FromSuccessor::Failed(failed), &[]).unwrap();
+        drop(theirs);
+        let Some((FromSuccessor::Failed(failed), _)) = ours.receive().unwrap() else {
+            panic!("its words are lost");
+        };
+        assert_eq!(failed.reason, "it is too old");
+        assert!(ours.receive::<FromSuccessor>().unwrap().is_none());
     }
 
     #[test]
