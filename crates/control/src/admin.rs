@@ -10,8 +10,8 @@
 //! | loopback address | processes of this host | reading |
 //! | other address, only with TLS | everyone | `/health` |
 //!
-//! A request passes [`gate`] (limits, `Host`, `Origin`, credentials), then its [`route`] (role, media types, query, body),
-//! then its handler.
+//! A request passes [`gate`] (limits, `Host`, `Origin`, credentials), then its [`route`] (role, media types, query,
+//! body), then its handler.
 //!
 //! **Architecture invariant:** data ports do not serve the API, and the data path never waits for it. A change of a
 //! member's state writes one byte; all larger changes go to the supervisor.
