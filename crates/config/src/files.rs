@@ -15,6 +15,7 @@ use crate::include;
 use crate::overlay::{self, Change, Difference, Overlay};
 use crate::parts::Parts;
 use crate::places::{PlaceNames, Pointers};
+use crate::rule_cache::RuleCache;
 use crate::shapes::FilePath;
 use crate::texts::{self, Read, Texts};
 use crate::tree::{Finding, Lines, Node, NodeValue, Source, Span};
@@ -35,6 +36,7 @@ pub struct Files {
     texts: Texts,
     /// The sections of all files; `None`: there are none.
     root: Option<Node>,
+    compiled_rules: Arc<RuleCache>,
 }
 
 impl Files {
@@ -59,7 +61,12 @@ impl Files {
         let mut texts = Texts::beside(name);
         let root = texts.add(name.to_owned(), read);
         let root = root.map(|root| include::include(root, &mut texts));
-        Self { texts, root }
+        Self { texts, root, compiled_rules: Arc::default() }
+    }
+
+    /// Reads the files again. Rules whose files have the same content are not compiled again.
+    pub fn read_again(&self, path: &Path) -> Self {
+        Self { compiled_rules: Arc::clone(&self.compiled_rules), ..Self::read(path) }
     }
 
     /// The names of the files: of the main file as given, and of the included ones.
@@ -91,6 +98,7 @@ impl Files {
         let is_broken = findings.iter().any(|(severity, _)| *severity == Severity::Error);
         let names = Arc::new(names);
         let mut context = Context::new(Arc::clone(&names));
+        context.compiled_rules = Arc::clone(&self.compiled_rules);
         for (severity, Finding { span, message, suggestion }) in findings {
             context.report(severity, span, message, suggestion);
         }
@@ -199,7 +207,7 @@ impl Files {
 pub(crate) fn document(name: &str, bytes: Vec<u8>) -> Result<Value, Vec<Diagnostic>> {
     let mut texts = Texts::beside(name);
     let root = texts.add(name.to_owned(), texts::bytes(bytes));
-    Files { texts, root }.value()
+    Files { texts, root, compiled_rules: Arc::default() }.value()
 }
 
 /// Adds a name, a path and a line to a finding.
