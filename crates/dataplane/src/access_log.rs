@@ -25,11 +25,11 @@ use crate::reports::{Log, LogBatch};
 
 /// Contents of a line besides the request itself.
 pub struct Entry<'a> {
-    /// The format that was active when the request came; `request` has it already.
+    /// The format when the request arrived; `request` is in this format already.
     pub format: AccessFormat,
     /// The id of the request.
     pub request_id: RequestId<'a>,
-    /// The output of [`AccessLog::request_part`] for the request head; empty if there was none.
+    /// The output of [`AccessLog::request_part`] for the request head; empty without a valid head.
     pub request: &'a [u8],
     /// The client by its connection; `request` may name another.
     pub client: Option<SocketAddr>,
@@ -41,9 +41,9 @@ pub struct Entry<'a> {
     pub server: &'a str,
     /// Pool and member that answered.
     pub pool: Option<&'a str>,
-    /// Its label.
+    /// The member's address.
     pub member: Option<&'a str>,
-    /// Status sent; 0: none.
+    /// The status that was sent; 0: no response.
     pub status: u16,
     /// Body bytes of the request.
     pub bytes_received: u64,
@@ -72,7 +72,7 @@ pub struct Entry<'a> {
 pub enum RequestId<'a> {
     /// The log gives it a number.
     OfLog,
-    /// It was made here.
+    /// A number of this process.
     Made(u128),
     /// A trusted proxy has named it.
     Taken(&'a [u8]),
@@ -89,7 +89,7 @@ pub struct Decided<'a> {
     pub rule_names: &'a [RuleName],
     /// The result of persistence.
     pub persistence: Option<Kept>,
-    /// The authenticated user; empty: none.
+    /// The authenticated user; empty: not authenticated.
     pub user: &'a [u8],
     /// The virtual server that it entered, if that has handed it over.
     pub entered_at: Option<&'a str>,
@@ -159,8 +159,8 @@ impl AccessLog {
         }
     }
 
-    /// Formats the request's part of a line while its bytes are available. `client` is the client's address, if it is not
-    /// the connection's peer.
+    /// Formats the request's part of a line while its bytes are available. `client` is the client's address, if it is
+    /// not the connection's peer.
     pub fn request_part(
         &self,
         client: Option<SocketAddr>,
@@ -249,7 +249,7 @@ impl AccessLog {
         }
     }
 
-    /// The form that the file gives, if that is the one of lines of requests that come now.
+    /// The custom format of the configuration, if new requests use one.
     fn given_now(&self) -> Option<&Given> {
         self.given.as_ref().filter(|_| self.format == AccessFormat::Given)
     }

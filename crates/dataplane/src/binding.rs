@@ -20,7 +20,7 @@ const PRIVILEGED_BELOW: u16 = 1024;
 /// Where the kernel says which ports it picks from.
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
-/// This host cannot provide what a snapshot needs.
+/// This host lacks something that a snapshot needs.
 #[derive(Debug)]
 pub enum BindError {
     /// A virtual server's address cannot be listened on.

@@ -25,7 +25,7 @@ struct Departed {
     /// The virtual server of the sessions.
     server: Arc<LiveVirtualServer>,
     since_ms: u64,
-    /// Then workers have ended those that are left.
+    /// By this time, workers have ended the remaining sessions.
     until_ms: u64,
 }
 
@@ -54,8 +54,8 @@ impl DepartedListeners {
         });
     }
 
-    /// Duplicates for the workers, if the address is here: it is to be listened on once more, by the same sockets. `None`,
-    /// too, where one cannot be had; new sockets serve then.
+    /// Duplicates for the workers, if the address is here: it is to be listened on once more, by the same sockets.
+    /// `None`, too, where one cannot be had; new sockets serve then.
     pub fn duplicates(&self, address: &ListenPoint) -> Option<Vec<OwnedFd>> {
         let departed = self.0.get(address)?;
         if !are_on_interface(departed.sockets.iter().flatten(), address) {

@@ -71,14 +71,14 @@ pub fn usable_cores() -> usize {
 #[derive(Debug)]
 pub struct DataPlane {
     workers: Vec<WorkerThread>,
-    /// Duplicates of every listener, in the workers' order, and again from the first one, where there are more: they keep
-    /// the kernel's queues alive through a worker's panic. `None`: the worker has ended.
+    /// Duplicates of every listener, in the workers' order, and again from the first one, where there are more: they
+    /// keep the kernel's queues alive through a worker's panic. `None`: the worker has ended.
     listeners: HashMap<ListenPoint, Vec<Option<OwnedFd>>>,
     /// Listeners of the next configuration, which no worker has yet: connections wait in them.
     prepared: HashMap<ListenPoint, Vec<OwnedFd>>,
     /// Listeners of datagrams that are in no table any more, and have sessions.
     departed: DepartedListeners,
-    /// Listening sockets of before this process that no configuration has used yet.
+    /// Inherited listening sockets that no configuration has used yet.
     inherited: Inherited,
     /// Every port that was ever listened on: workers may still be closing a listener that went.
     ports: HashSet<u16>,
@@ -216,8 +216,8 @@ impl DataPlane {
         }
     }
 
-    /// As [`Self::drain`], while another process accepts at the same listeners. Idle clients of HTTP/1 may make one more
-    /// request within `idle_ms`.
+    /// As [`Self::drain`], while another process accepts at the same listeners. Idle clients of HTTP/1 may make one
+    /// more request within `idle_ms`.
     pub fn drain_beside(&mut self, timeout_ms: u64, idle_ms: u64) {
         self.inherited.hand_over(self.listeners.keys().cloned());
         self.close_listeners(timeout_ms);
@@ -231,12 +231,13 @@ impl DataPlane {
         inherited::duplicates(self.listeners.iter())
     }
 
-    /// Addresses whose sockets are those of a service manager.
+    /// Addresses whose sockets a service manager has opened.
     pub fn of_manager(&self) -> impl Iterator<Item = &ListenPoint> {
         self.inherited.of_manager()
     }
 
-    /// This process serves alone from now on: inherited sockets that nothing has used are closed. Returns their addresses.
+    /// This process serves alone from now on: inherited sockets that nothing has used are closed. Returns their
+    /// addresses.
     pub fn let_go_of_inherited(&mut self) -> Vec<ListenPoint> {
         let unused = self.inherited.let_go();
         unused.iter().for_each(|address| remove_own_file(&self.inherited, address));
@@ -303,7 +304,8 @@ impl DataPlane {
         ended
     }
 
-    /// The workers that have not answered since this was called last, though they were asked to: they are stuck in a turn.
+    /// The workers that have not answered since this was called last, though they were asked to: they are stuck in a
+    /// turn.
     pub fn stuck_workers(&mut self) -> Vec<usize> {
         let workers = self.workers.iter_mut().enumerate();
         workers.filter_map(|(index, worker)| (!worker.is_turning()).then_some(index)).collect()
@@ -340,11 +342,11 @@ fn remove_own_file(inherited: &Inherited, address: &ListenPoint) {
 fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Without it the lower limit holds; accepting respects whatever it is.
+    // On failure the lower limit remains, and accepting respects the limit in effect.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// Where a worker's request ids start: unlike those of other workers and processes.
+/// The beginning of a worker's request ids, different from other workers and processes.
 fn random_id() -> u128 {
     u128::from_ne_bytes(random::bytes())
 }

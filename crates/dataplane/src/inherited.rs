@@ -1,8 +1,8 @@
-//! Listening sockets that were open before this process: those of the weir that it replaces, or of a service manager.
+//! Listening sockets that other processes have opened: the predecessor of this process, or a service manager.
 //!
-//! Connections that wait in them are not lost, and no moment passes without a listener. A socket serves an address of the
-//! configuration if both are the same. Where the number of workers is another one, workers have several sockets of an
-//! address, or sockets are added to those that are there.
+//! Connections in their queues are not lost, and the addresses always have a listener. A socket serves the same address
+//! in the configuration. If the number of workers differs, some workers get several sockets of an address, or sockets
+//! are added.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -95,7 +95,7 @@ fn fit(
         adopted::prepare(socket, at, options)?;
     }
     if matches!(address.address, Address::Unix(_)) {
-        // They are one queue.
+        // They share one queue.
         sockets.truncate(workers);
     }
     let missing = workers.saturating_sub(sockets.len());
@@ -108,7 +108,7 @@ pub fn duplicates<'s>(
     listeners: impl Iterator<Item = (&'s ListenPoint, &'s Vec<Option<OwnedFd>>)>,
 ) -> io::Result<Vec<(ListenPoint, Vec<OwnedFd>)>> {
     let of_one = |(address, sockets): (&ListenPoint, &Vec<Option<OwnedFd>>)| {
-        // Workers share the one queue of a unix socket.
+        // Workers share the queue of a unix socket.
         let is_unix = matches!(address.address, Address::Unix(_));
         let sockets = sockets.iter().flatten().take(if is_unix { 1 } else { usize::MAX });
         let copies = sockets.map(|socket| socket.as_fd().try_clone_to_owned());

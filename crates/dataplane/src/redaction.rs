@@ -184,8 +184,8 @@ fn put_segments(out: &mut Vec<u8>, text: &[u8], separator: u8) {
     }
 }
 
-/// The text up to the first `name=value` with a secret name; `None`: there is none. `name_in` finds the name in the text
-/// before `=`.
+/// The text up to the first `name=value` with a secret name; `None`: there is none. `name_in` finds the name in the
+/// text before `=`.
 fn without_pair(text: &[u8], name_in: fn(&[u8]) -> &[u8]) -> Option<Cow<'static, [u8]>> {
     let mut start = 0;
     for piece in text.split(|byte| matches!(byte, b'?' | b'&' | b';')) {
@@ -234,7 +234,7 @@ impl<'a> Secrets<'a> {
         Self::from_values(values)
     }
 
-    /// These, which may be found in other texts.
+    /// Secrets that may occur in other texts.
     pub fn from_values(values: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut values: Vec<&[u8]> =
             values.filter(|value| value.len() >= SECRET_BYTES_MIN).collect();

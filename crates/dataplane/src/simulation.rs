@@ -133,7 +133,7 @@ impl SimulatedWorker {
         self.wanted_at_us = Some(0);
     }
 
-    /// Connects that failed, and those that were begun, of every member.
+    /// The numbers of failed and of attempted connects for every member.
     pub fn connects(&self) -> Vec<(Address, u64, u64)> {
         let members = self.table.pools.iter().flat_map(|pool| &pool.members);
         let counted = members.map(|member| {

@@ -23,7 +23,7 @@ use crate::worker::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE, Setup, Worker};
 pub struct WorkerThread {
     /// The thread.
     pub thread: JoinHandle<()>,
-    /// It has ended, and its listeners are closed.
+    /// The worker has ended, and its listeners are closed.
     pub is_let_go: bool,
     commands: Sender<Command>,
     control: OwnedFd,
@@ -81,14 +81,14 @@ impl WorkerThread {
 
     /// Sends a command.
     pub fn tell(&self, command: Command) {
-        // A worker that has ended wants no commands.
+        // A worker that has ended receives no commands.
         if self.commands.send(command).is_ok() {
             self.send(COMMAND_MESSAGE, &mut SendAncillaryBuffer::default());
         }
     }
 
-    /// Whether it has answered since this was called last, or has ended; asks it for another answer. The question wakes a
-    /// worker that waits for events; one that is stuck does not answer, and is not asked again.
+    /// Whether it has answered since this was called last, or has ended; asks it for another answer. The question wakes
+    /// a worker that waits for events; one that is stuck does not answer, and is not asked again.
     pub fn is_turning(&mut self) -> bool {
         if self.thread.is_finished() {
             return true;
@@ -117,7 +117,7 @@ fn prepare(control: RawFd) -> io::Result<(EventLoop, OwnedFd)> {
     Ok((EventLoop::new()?, control))
 }
 
-/// Serves until told to stop. A panic costs the connections of this worker, not the process.
+/// Serves until it is stopped. A panic closes the connections of this worker; the process continues.
 fn serve(mut io: EventLoop, control: OwnedFd, setup: Setup) {
     IS_WORKER.set(true);
     let Ok(control) = io.add_control(control.into()) else {
@@ -157,8 +157,9 @@ thread_local! {
     static PLACE: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// Records the place of a worker's panic for its event, instead of writing it to standard error: that may be a full pipe,
-/// and workers never wait. With `RUST_BACKTRACE` it is also written. Panics of other threads are reported as before.
+/// Records the place of a worker's panic for its event, instead of writing it to standard error: that may be a full
+/// pipe, and workers never wait. With `RUST_BACKTRACE` it is also written. Panics of other threads are reported as
+/// before.
 pub fn note_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,6 +1,6 @@
-//! The audit log of the web application firewall: one line of JSON for a request that rules found something in.
+//! The audit log of the web application firewall: one JSON line for each request with findings.
 //!
-//! It goes its own way, whatever the access log's form is. Secrets are not shown ([`redaction`]).
+//! It is independent of the access log's format. Secrets are masked ([`redaction`]).
 
 mod recorded;
 

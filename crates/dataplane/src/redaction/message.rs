@@ -9,7 +9,7 @@ use super::{
     MASK, Secrets, decoded, is_secret_field, is_secret_name, last_word, target, without_pair,
 };
 
-/// Characters in names of arguments that show that the text is no form.
+/// Characters in names of arguments that show that the text is not a form.
 const FOREIGN: &[u8] = b"\"'<>{}\\\n";
 
 /// A request target.
@@ -163,7 +163,7 @@ fn json(body: &[u8]) -> Option<Vec<u8>> {
     (!is_secret_name(&outside)).then_some(out)
 }
 
-/// A text that stands under a name that is no secret.
+/// The value of a name that is not secret.
 fn put_value(out: &mut Vec<u8>, text: &[u8]) {
     let is_document = text.contains(&b'\\') && is_secret_name(text);
     let is_masked = is_document || without_pair(text, last_word).is_some();

@@ -26,10 +26,10 @@ pub enum Command {
     },
     /// Accept nothing more; end when the last client has gone, at the latest after this time.
     Drain {
-        /// For the transactions under way.
+        /// The time for open transactions.
         timeout_ms: u64,
-        /// Another process accepts at the listeners, and reads from those of datagrams; idle clients of HTTP/1 may make
-        /// one more request within this time. `None`: nobody does, and idle clients go at once.
+        /// Another process accepts connections and reads datagrams; idle HTTP/1 clients may send one more request
+        /// within this time. `None`: no other process serves, and idle clients are closed at once.
         idle_ms: Option<u64>,
     },
     /// End now.

@@ -131,8 +131,8 @@ impl Worker {
 }
 
 impl World {
-    /// A client without a virtual server, or whose handshake was for other client certificates, has until `leave_by_ms` to
-    /// finish, or until its earlier deadline.
+    /// A client without a virtual server, or whose handshake was for other client certificates, has until `leave_by_ms`
+    /// to finish, or until its earlier deadline.
     fn set_leave_times(&mut self, leave_by_ms: u64) {
         let is_lost = |client: &Client| {
             self.has_lost_its_server(client) || self.has_handshake_of_others(client)
@@ -196,8 +196,8 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// Closes idle clients that must leave, or all idle ones when the process stops. Clients with an open request are told
-    /// to close with its response.
+    /// Closes idle clients that must leave, or all idle ones when the process stops. Clients with an open request get
+    /// `Connection: close` in its response.
     fn close_idle_clients(&mut self, io: &mut EventLoop) {
         let keys: Vec<ClientKey> = self
             .world
@@ -276,7 +276,7 @@ impl Worker {
         io.stop();
     }
 
-    /// Ends some client connections, whatever they are doing.
+    /// Closes client connections in any state.
     fn close_clients(&mut self, io: &mut EventLoop, which: impl Fn(&Client) -> bool) {
         let keys: Vec<ClientKey> = self
             .world

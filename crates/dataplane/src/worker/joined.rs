@@ -1,8 +1,8 @@
-//! Joins the data of many small frames of one read. Separately, each would become a chunk, a frame or a call of its own on
-//! the other side.
+//! Joins the data of many small frames of one read. Separately, each would become a chunk, a frame or a call of its own
+//! on the other side.
 //!
-//! The data waits with its stream until the whole read is processed, or until an event of the stream must follow it. Long
-//! frames are forwarded directly, and so is the last frame of a read.
+//! The data waits with its stream until the whole read is processed, or until an event of the stream must follow it.
+//! Long frames are forwarded directly, and so is the last frame of a read.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::parts::end::End;
@@ -35,9 +35,9 @@ impl Behind {
 
 /// The treatment of a piece of a stream's data.
 enum Step {
-    /// It passes as it is.
+    /// Pass the data on as it is.
     Pass,
-    /// It waits with the data before; `is_first`: there was none.
+    /// Keep the data with earlier data. `is_first`: there is no earlier data.
     Wait { is_first: bool },
     /// It waits no more: all that is there passes, with the end.
     PassAll,

@@ -83,7 +83,7 @@ impl Worker {
         }
     }
 
-    /// Does something with an exchange, if that is still there and has not become something else.
+    /// Calls `f` with an exchange, if it still exists and has not become a tunnel.
     fn with<R: Default>(
         &mut self,
         io: &mut EventLoop,
@@ -419,7 +419,7 @@ impl Handler for Worker {
     }
 
     fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64> {
-        // It may write lines.
+        // This may write log lines.
         let udp_due_ms = self.udp.turn_ended(io, &mut self.world);
         let counters = &self.world.counted;
         counters.loop_turns.add(1);

@@ -1,5 +1,5 @@
-//! Events of a worker for operators, over channels that it never waits for, and with a limited rate. A full channel loses
-//! an event; counters and the access log have its facts.
+//! Events of a worker for operators, over channels that it never waits for, and with a limited rate. A full channel
+//! loses an event; counters and the access log have its facts.
 
 use std::sync::mpsc::SyncSender;
 
@@ -59,7 +59,7 @@ impl Notices {
         }
     }
 
-    /// Tells of a transaction.
+    /// Reports a notice of a transaction.
     pub fn tell(&mut self, notice: Notice<'_>, now_ms: u64) {
         let event = match notice {
             Notice::PolicyLine(line) => {
@@ -69,9 +69,9 @@ impl Notices {
                 }
                 return;
             }
-            // It has a log of its own.
+            // The web application firewall has its own log.
             Notice::Inspected(_) => return,
-            // This can happen with every request.
+            // This could happen with every request, so it is rate-limited.
             Notice::Unsendable { .. } if !self.of_rewrites.is_due(now_ms) => return,
             Notice::Unsendable { server, why } => Event::Policy {
                 text: format!(

@@ -13,7 +13,7 @@ use crate::worker::command::Command;
 
 /// The parts of a worker.
 pub struct Setup {
-    /// Its number.
+    /// The index of the worker.
     pub id: usize,
     /// The first table to serve.
     pub table: Arc<LiveTable>,

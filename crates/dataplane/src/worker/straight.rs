@@ -21,7 +21,7 @@ pub fn offer(io: &mut EventLoop, world: &World, ends: &Ends, from: edge::Side) {
     io.read_as(source, Reading::Straight(sink));
 }
 
-/// So many bytes of a tunnel came from this side, and went straight to the other.
+/// Bytes of a tunnel were moved directly from this side to the other.
 pub fn passed(worker: &mut Worker, io: &mut EventLoop, from: &Side, count: usize) {
     let world = &mut worker.world;
     world.counted.bytes_spliced.add(count as u64);

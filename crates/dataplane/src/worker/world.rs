@@ -78,7 +78,7 @@ pub struct World {
     pub members: Arena<OfConnection, MemberConnection>,
     pub listeners: Arena<OfListener, Listener>,
     pub counters: Arc<PerWorker<WorkerCounters>>,
-    /// Its own of those.
+    /// The counters of this worker.
     pub counted: Own<WorkerCounters>,
     pub log: AccessLog,
     pub waf_log: WafLog,
@@ -104,7 +104,7 @@ pub struct StreamOf<'a> {
 }
 
 impl World {
-    /// Nothing is under way. What the control plane wants comes with it.
+    /// A world without connections. Commands of the control plane arrive on the receiver.
     pub fn new(setup: Setup) -> (Self, Receiver<Command>) {
         let Setup { id, table, counters, mut log, waf_log, events, policy_lines, commands } = setup;
         let local = LocalTable::new(&table, None, id);

@@ -84,7 +84,7 @@ fn sessions(purpose: &[u8], of: &SessionsOf) -> Sessions {
                 None => TicketKeys::own(purpose),
                 Some(keys) => TicketKeys::shared(purpose, &keys.secrets()),
             };
-            // Without random numbers there are no handshakes either.
+            // Without random numbers, handshakes fail too.
             keys.map_or(Sessions::Off, |keys| Sessions::Tickets(Arc::new(keys)))
         }
     }

@@ -131,7 +131,7 @@ impl Worker {
         let client = self.world.clients.get_mut(key)?;
         match proxy_protocol::parse(input) {
             Ok(proxy_protocol::Parsed::Partial) => {
-                // It is short; whatever comes next is looked at with it.
+                // The header is short, so following data is parsed together with it.
                 None
             }
             Ok(proxy_protocol::Parsed::Complete { length, header }) => {

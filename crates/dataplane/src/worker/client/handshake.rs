@@ -123,8 +123,8 @@ impl Worker {
 }
 
 impl World {
-    /// Whether a request is for a name whose TLS has other settings than those that its client has passed: a
-    /// certificate that clients must show, say (RFC 9110 section 15.5.20).
+    /// Whether a request is for a host whose TLS settings differ from those of the client's handshake: for example, a
+    /// host that requires client certificates (RFC 9110 section 15.5.20).
     pub fn is_misdirected(
         &self,
         client: ClientKey,
@@ -164,7 +164,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// The first bytes are no ClientHello, or the server name is unknown: sends an unencrypted alert.
+    /// The first bytes are not a ClientHello, or the server name is unknown: sends an unencrypted alert.
     fn refuse_hello(&mut self, key: ClientKey, alert: Alert) {
         self.note_failed_handshake(key);
         let Some(client) = self.world.clients.get(key) else { return };
@@ -182,7 +182,7 @@ impl Desk<'_> {
         self.refuse_with(key, 400, Termination::TlsHandshake, Some(line));
     }
 
-    /// A handshake failed, and there is no one to answer.
+    /// A handshake failed; no answer can be sent.
     pub fn handshake_failed(&mut self, key: ClientKey) {
         self.note_failed_handshake(key);
         self.close_client(key);

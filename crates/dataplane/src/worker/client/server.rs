@@ -36,8 +36,8 @@ impl World {
         client.server = server;
     }
 
-    /// The active virtual server of a client: the one that listens at its address, else the one that it began with, if that still
-    /// has clients of its own.
+    /// The active virtual server of a client: the one that listens on its address; else the one with which it began, if
+    /// that still has clients of its own.
     fn server_of(&self, client: &Client) -> Option<&Rc<LocalServer>> {
         let here = self.table.server_at(client.listen());
         let known = || self.table.server(&client.server.live.name);

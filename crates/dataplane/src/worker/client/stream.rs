@@ -1,6 +1,7 @@
 //! Responses on an HTTP/2 stream: heads, data within the windows, the end.
 //!
-//! Data that exceeds a window waits with its exchange, and the member is paused meanwhile: at most one read waits per stream.
+//! Data that exceeds a window waits with its exchange, and the member is paused meanwhile: at most one read waits per
+//! stream.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey, StreamKey};
@@ -117,8 +118,8 @@ impl Desk<'_> {
         self.heed_gathered(client_key);
     }
 
-    /// Sends up to this many bytes of the data that waits for the client's windows; `None`: no data waits, or none can be
-    /// sent.
+    /// Sends up to this many bytes of queued data, as the client's windows allow. `None`: no data is queued, or none
+    /// can be sent.
     fn let_response_out(&mut self, ends: &mut Ends, bytes_max: usize) -> Option<LetOut> {
         let client_key = ends.client;
         let client = self.world.clients.get_mut(client_key)?;
@@ -134,8 +135,8 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// The windows of a connection may allow more data: at most this many bytes of this transaction. Returns whether more
-    /// may be sent.
+    /// The windows of a connection may allow more data: at most this many bytes of this transaction. Returns whether
+    /// more may be sent.
     pub fn let_out(&mut self, io: &mut EventLoop, key: ExchangeKey, bytes_max: usize) -> bool {
         self.with_any(io, key, |it, at| {
             let sent = at.let_response_out(it.ends_mut(), bytes_max);

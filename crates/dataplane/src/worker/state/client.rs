@@ -21,7 +21,7 @@ use crate::worker::state::stage::Stage;
 
 /// A client connection.
 pub struct Client {
-    /// Its socket.
+    /// The socket.
     pub token: Token,
     /// Where it came from; `None`: a unix socket.
     pub peer: Option<SocketAddr>,
@@ -31,15 +31,15 @@ pub struct Client {
     pub awaits_proxy: bool,
     /// The results of its handshake; `None`: no handshake, or not complete yet.
     pub tls: Option<Rc<ClientTls>>,
-    /// Its place among the handshakes under way.
+    /// Its place in the count of concurrent handshakes.
     pub handshake: Option<HandshakePlace>,
     /// Its data comes before the end of the handshake, and may be a replay.
     pub is_early: bool,
     /// The requested server name, until the handshake is complete.
     pub server_name: Box<str>,
-    /// So many bytes of its first message must be there before it is looked at again.
+    /// The first message is parsed again when this many bytes have arrived.
     pub hello_bytes: usize,
-    /// The virtual server it reached, as of `generation`.
+    /// The virtual server, as of `generation`.
     pub server: Rc<LocalServer>,
     /// The table that `server` is from; an older one when its virtual server is in no table any more.
     pub generation: u64,
@@ -49,9 +49,9 @@ pub struct Client {
     pub leave_by_ms: Option<u64>,
     /// It is among the connections of its virtual server; one that was refused is not.
     pub counted: bool,
-    /// Its places under limits.
+    /// Places under limits.
     pub held: ConnectionPlaces,
-    /// Its stage.
+    /// The stage of the connection.
     pub stage: Stage,
     /// The client will send nothing more.
     pub ended: bool,
@@ -120,7 +120,7 @@ impl Client {
         Some(true)
     }
 
-    /// Its streams, if it has such: many transactions share it then.
+    /// The streams of an HTTP/2 connection.
     pub fn streams(&self) -> Option<&ClientStreams> {
         self.http2.as_ref().map(|http2| &http2.streams)
     }

@@ -10,11 +10,11 @@ use crate::worker::state::streams::ClientStreams;
 pub struct Http2 {
     /// The protocol's state, and frames that go out at the end of the turn.
     pub frames: Frames,
-    /// Requests that have not begun, if there are such.
+    /// Requests that have not begun, if any.
     pub pending: Option<Box<PendingRequests>>,
     /// Its streams with exchanges. A stream may end in the protocol before its exchange ends.
     pub streams: ClientStreams,
-    /// It is among those that have such.
+    /// Whether the client is in the list of those with frames to send.
     pub is_listed: bool,
     /// The socket's deadline; never later than the first thing that is due.
     pub timer_ms: u64,

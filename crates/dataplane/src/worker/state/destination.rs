@@ -27,7 +27,8 @@ impl Destination {
         &self.0.listen
     }
 
-    /// The address and port, if it has such. Of a listener for all addresses they are known after [`Self::learn`].
+    /// The address and port, if the client uses one. For a listener on all addresses, they are known after
+    /// [`Self::learn`].
     pub fn address(&self) -> Option<SocketAddr> {
         self.0.real.or(self.0.listen.address.socket())
     }

@@ -1,7 +1,7 @@
 //! Outgoing HTTP/2 frames, to clients and members: data within the windows, the end, and data that waits for a window.
 //!
-//! Short data is gathered in [`Frames::out`] and sent at the end of the loop's turn, for all streams together; long data
-//! is sent at once, behind the gathered data.
+//! Short data is gathered in [`Frames::out`] and sent at the end of the loop's turn, for all streams together; long
+//! data is sent at once, behind the gathered data.
 
 use std::io::IoSlice;
 
@@ -41,7 +41,7 @@ impl Frames {
         self.out.len() >= GATHERED_BYTES_MAX
     }
 
-    /// Takes a buffer for gathering; an idle connection has none.
+    /// Takes a buffer for frames; an idle connection has no buffer.
     #[inline]
     pub fn have_buffer(&mut self, io: &mut EventLoop) {
         if self.out.capacity() == 0 {
@@ -136,12 +136,12 @@ impl Outgoing {
 pub struct Sent {
     /// Bytes of data.
     pub data_bytes: usize,
-    /// With the headers of frames.
+    /// The size including frame headers.
     pub bytes: usize,
 }
 
-/// Sends `parts`, which are `data_bytes` long, as far as the windows allow, and the end behind the last of it. Short data
-/// is gathered, long data is sent at once.
+/// Sends `parts`, which are `data_bytes` long, as far as the windows allow, and the end behind the last of it. Short
+/// data is gathered, long data is sent at once.
 fn send_data<'p>(
     io: &mut EventLoop,
     token: Token,

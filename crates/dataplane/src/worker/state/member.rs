@@ -13,7 +13,7 @@ use crate::worker::state::member_http2::MemberHttp2;
 
 /// A connection to a member.
 pub struct MemberConnection {
-    /// Its socket.
+    /// The socket.
     pub token: Token,
     /// The member, as this worker knows it.
     pub member: Rc<LocalMember>,
@@ -21,7 +21,7 @@ pub struct MemberConnection {
     pub pool: Rc<LocalPool>,
     /// How many the member takes, if it has a limit.
     pub connections_max: Option<u32>,
-    /// The exchange that uses it; none: it is idle.
+    /// The exchange that uses it; `None`: idle.
     pub exchange: Option<ExchangeKey>,
     pub connecting: bool,
     /// State of HTTP/2, if the member speaks it: the connection then carries many exchanges.
@@ -35,9 +35,9 @@ pub struct MemberConnection {
     pub body: BodyDecoder,
     /// Bytes before the first request that would be taken back with it: a header of the PROXY protocol.
     pub preface_bytes: usize,
-    /// The member was told the client by the PROXY protocol.
+    /// The PROXY header has named one client, so only requests of that client may use it.
     pub is_of_one_client: bool,
-    /// It is read in slices.
+    /// Whether it is read in slices.
     pub is_sliced: bool,
     /// It can carry another request after this response.
     pub keep: bool,
@@ -95,8 +95,8 @@ impl MemberConnection {
         self.exchange.is_some() || self.http2.as_deref().is_some_and(carries)
     }
 
-    /// Idle connections to the member that this worker keeps. Those of all workers together must
-    /// not take the places that `connections_max` leaves the others.
+    /// The number of idle connections to the member that this worker keeps. All workers' idle connections together must
+    /// leave places under `connections_max` for others.
     pub fn idle_max(&self, workers: usize) -> usize {
         let limit = self.connections_max;
         let share = limit.map_or(usize::MAX, |limit| limit as usize / workers);

@@ -14,9 +14,9 @@ pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 #[derive(Default)]
 pub struct PendingRequests {
     pub requests: Vec<PendingRequest>,
-    /// So many of them, from the first on, have begun or are over.
+    /// The number of requests at the front that have begun or ended.
     pub done: usize,
-    /// Its client is in `Worker::unbegun`.
+    /// Whether the client is in `Worker::unbegun`.
     pub is_listed: bool,
     /// The text of their heads' ranges.
     pub text: Vec<u8>,

@@ -8,9 +8,9 @@ use weir_exchange::local::table::LocalServer;
 pub enum Stage {
     /// Its first bytes decide where it is relayed to.
     Preface,
-    /// It has to begin with a ClientHello.
+    /// Waits for a ClientHello.
     Hello,
-    /// Its handshake is under way.
+    /// The TLS handshake is in progress.
     Handshake,
     /// Between requests.
     Idle,

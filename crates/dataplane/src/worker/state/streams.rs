@@ -21,7 +21,7 @@ pub struct Stream {
     pub deadline_ms: Option<u64>,
     /// Bytes of the request whose window is not given back yet.
     pub unreleased: u32,
-    /// Bytes of the request, among those that are not given back, that wait for a member.
+    /// Bytes of the request that wait for a member; their window was not returned yet.
     pub held: Backlog,
     /// Data of small frames of the current read; behind the held data.
     pub joined: Backlog,
@@ -29,7 +29,7 @@ pub struct Stream {
     pub is_end_told: bool,
 }
 
-/// Memory for the streams of a client connection. An idle connection has none.
+/// Memory for the streams of a client connection. An idle connection has no memory for streams.
 pub type StreamRoom = Room<Box<Stream>>;
 
 /// The streams of one client connection that have exchanges, in no order.

@@ -12,9 +12,9 @@ use weir_exchange::shared::live::LivePool;
 /// All requests of a worker that wait.
 #[derive(Default)]
 pub struct Waiting {
-    /// For a member, by the number of the pool.
+    /// Requests in queues for members, by the number of the pool.
     pub lines: BTreeMap<u64, PoolLine>,
-    /// For their time: when, and which exchange.
+    /// Delayed requests, by the end of their delay.
     pub delayed: BinaryHeap<Reverse<(u64, ExchangeKey)>>,
 }
 
@@ -32,15 +32,15 @@ pub struct PoolLine {
     /// Over reloads; each request knows the members as they were when it came.
     pub live: Arc<LivePool>,
     pub line: Line<ExchangeKey>,
-    /// Requests that a member has failed already. They are looked at first, each by itself, and no request waits behind
-    /// them: a free place may be at a member that has failed them.
+    /// Requests that wait for a retry. They are checked first, and individually: a free place may be at a member that
+    /// they have tried.
     pub again: Vec<Again>,
     /// Where the next look at them begins, if there are too many for one.
     pub again_from: usize,
     pub places: Places,
 }
 
-/// A request that waits for another member than those that failed it.
+/// A request that waits for a member that it has not tried.
 pub struct Again {
     pub exchange: ExchangeKey,
     pub deadline_ms: u64,

@@ -34,7 +34,7 @@ pub struct SessionDesk<'a> {
 }
 
 impl SessionDesk<'_> {
-    /// Why there is no socket to a member: this host may be to blame.
+    /// The failure to report if no socket to a member could be opened: of the member, or of this host.
     fn no_socket(&mut self, error: Errno) -> MemberFailure {
         match error {
             Errno::MFILE

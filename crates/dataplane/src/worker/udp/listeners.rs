@@ -1,5 +1,5 @@
-//! Listeners of datagrams. Answers leave by them: one that a reload has removed stays until its last session is over, or
-//! `drain_timeout`.
+//! Listeners of datagrams. Answers leave by them: one that a reload has removed stays until its last session is over,
+//! or `drain_timeout`.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -38,12 +38,12 @@ impl Listener {
 #[derive(Default)]
 pub struct Listeners {
     all: Arena<OfListener, Listener>,
-    /// Listeners that begin no more sessions, and their deadlines. Nearly always there are none.
+    /// Listeners that begin no more sessions, with their deadlines. Usually empty.
     leaving: Vec<(ListenerKey, u64)>,
     /// Addresses whose listeners were closed here, while other workers may have sessions there, and their deadlines:
     /// nothing reads their sockets on this worker.
     closed: Vec<(ListenPoint, u64)>,
-    /// Those that came with the last table: an address may have several sockets here.
+    /// Listeners of the latest table: an address may have several sockets here.
     fresh: Vec<ListenerKey>,
 }
 
@@ -74,7 +74,7 @@ impl Listeners {
         }
     }
 
-    /// After a panic there are no sessions any more.
+    /// After a panic, all sessions are gone.
     pub fn forget_sessions(&mut self) {
         self.all.values_mut().for_each(|listener| listener.sessions = 0);
     }
@@ -130,7 +130,7 @@ impl Listeners {
         self.leaving = leaving.flatten().collect();
     }
 
-    /// Those at these addresses begin nothing more.
+    /// Listeners at these addresses begin no more sessions.
     fn retire(&mut self, removed: &[ListenPoint], leave_by_ms: u64) {
         for listener in self.all.values_mut().filter(|it| removed.contains(&it.address)) {
             listener.leave_by_ms.get_or_insert(leave_by_ms);

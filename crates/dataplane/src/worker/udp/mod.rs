@@ -79,7 +79,7 @@ impl Udp {
         }
     }
 
-    /// There is no session for these datagrams.
+    /// No session can be made for these datagrams.
     fn refuse(&self, listener: ListenerKey, train: Train<'_>) {
         if let Some(listener) = self.side.listeners.get(listener) {
             listener.server.counters.datagrams_refused.add(train.count() as u64);

@@ -1,8 +1,8 @@
 //! Sockets to members between two sessions (`sessions_per_socket_max`).
 //!
-//! If each query is a session, most of its cost is the socket: opened, watched and closed for one answer. A socket whose
-//! session got all expected answers rests here, and serves another session later. A datagram that arrives while it rests
-//! (a repeated answer) closes it. It rests for a minimum time, so that repeated answers arrive while it rests.
+//! If each query is a session, most of its cost is the socket: opened, watched and closed for one answer. A socket
+//! whose session got all expected answers rests here, and serves another session later. A datagram that arrives while
+//! it rests (a repeated answer) closes it. It rests for a minimum time, so that repeated answers arrive while it rests.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -44,11 +44,12 @@ impl MemberSocket {
 /// The sockets of one worker that rest.
 #[derive(Default)]
 pub struct Shelf {
-    /// By where their pool is in memory, which it stays as long as it is here, and the member; the longest at rest first.
+    /// By where their pool is in memory, which it stays as long as it is here, and the member; the longest at rest
+    /// first.
     lines: HashMap<(usize, u32), Line>,
-    /// Sockets of all lines, with those that have been closed meanwhile and were not looked at since.
+    /// The number of sockets on all lines, including closed ones that were not swept yet.
     count: usize,
-    /// When a full shelf may be looked through for such.
+    /// When a full shelf may next be swept for closed sockets.
     sweep_at_ms: u64,
 }
 
@@ -79,7 +80,7 @@ impl Shelf {
         let rested_ms = io.now_ms().checked_sub(REST_MS_MIN)?;
         while let Some(first) = resting.pop_front_if(|first| first.since_ms <= rested_ms) {
             self.count -= 1;
-            // It is no more, if it rested for too long, or something came.
+            // `wake` fails if the socket was closed: after too long an idle time, or because something arrived.
             if Datagrams::of(io).wake(first.socket.token, owner) {
                 return Some(first.socket);
             }
@@ -87,8 +88,8 @@ impl Shelf {
         None
     }
 
-    /// Keeps a socket for another session, or closes it: one that has served enough, or that only this client or port could
-    /// use, and each where too many rest.
+    /// Keeps a socket for another session, or closes it: one that has served enough, or that only this client or port
+    /// could use, and each where too many rest.
     pub fn put(
         &mut self,
         io: &mut EventLoop,
