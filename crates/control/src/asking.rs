@@ -14,10 +14,10 @@ use crate::random::random;
 /// Bytes of the head of an answer.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub enum AskError {
-    /// It is no HTTP, or the connection broke.
+    /// Invalid HTTP, or a broken connection.
     Http(hyper::Error),
     /// Another status than 200.
     Status(u16),

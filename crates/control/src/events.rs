@@ -2,9 +2,10 @@
 //!
 //! `2026-11-21T09:30:00.123Z warning member web/127.0.0.1:9001 is down: connection refused (3 of 3)`
 //!
-//! Subject and predicate make a sentence. There are few events, one destination and no filter to configure, so a bounded
-//! channel to a writing thread does everything that a logging framework would do here. When standard error is a full pipe,
-//! lines are dropped and counted instead of stopping the monitors; the count is reported as soon as possible.
+//! Subject and predicate make a sentence. There are few events, one destination and no filter to configure, so a
+//! bounded channel to a writing thread does everything that a logging framework would do here. When standard error is a
+//! full pipe, lines are dropped and counted instead of stopping the monitors; the count is reported as soon as
+//! possible.
 
 use std::fmt;
 use std::io::Write;
@@ -25,7 +26,7 @@ const LINE_LENGTH_MAX: usize = 2_048;
 /// How much an event matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// As it should be.
+    /// A normal event.
     Info,
     /// Traffic is served; someone should look.
     Warning,

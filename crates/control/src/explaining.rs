@@ -16,16 +16,16 @@ use weir_explain::{Asked, Explanation, Moment, Unexplained};
 /// Addresses that stand for host names begin here: they are for benchmarks (RFC 2544), and no real members.
 const STAND_IN_FIRST: u32 = Ipv4Addr::new(198, 18, 0, 1).to_bits();
 
-/// This moment.
+/// The current time.
 pub fn now() -> Moment {
     let sources = Sources { unix_s: wall_clock::unix_s, fill_randomly: random::fill };
     Moment { clock: clock::now(), sources, cpu_us: clock::thread_cpu_us }
 }
 
-/// Explains a request by a configuration, as if all members were up. Nothing is resolved.
+/// Explains a request with a configuration, as if all members were up. Names are not resolved.
 ///
 /// # Errors
-/// It is not clear which request is meant, or none is.
+/// The request is ambiguous or invalid.
 pub fn by_configuration(config: &Config, asked: &Asked) -> Result<Explanation, Unexplained> {
     let stand_ins = stand_ins(config);
     let moment = now();

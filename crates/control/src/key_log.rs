@@ -19,7 +19,7 @@ use crate::events::Events;
 
 /// Lines that may wait to be written.
 const LINES_WAITING_MAX: usize = 4_096;
-/// Nobody but the owner.
+/// Only the owner may read the file.
 const MODE: u32 = 0o600;
 
 /// Takes the secrets of all sessions.

@@ -67,7 +67,7 @@ impl AllLogCounters {
 /// Where the lines of a log go.
 #[derive(Debug, Clone)]
 pub enum Way {
-    /// This writer writes them there.
+    /// This writer has the target open.
     To(LogTarget),
     /// Another writer, which has the target open, gets them.
     Through(SyncSender<LogBatch>),
@@ -160,7 +160,7 @@ impl LogWriter {
         Output::open(&Way::To(target.clone())).map(drop)
     }
 
-    /// From the next batch on, lines go this way; a target is opened anew: a file that was moved away is let go.
+    /// Lines of later batches go this way. The target is opened again, so a file that was renamed is closed.
     pub fn reopen(&self, way: Way) {
         *self.orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(way);
         // An empty batch wakes the writer. A full channel is awake already.
@@ -286,7 +286,7 @@ impl Writer {
         }
     }
 
-    /// Opens a new target if one was ordered; on failure stays with the one it has.
+    /// Opens the requested target; on failure, keeps the current one.
     fn obey(&mut self) {
         let order = self.orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
         let Some(way) = order else { return };

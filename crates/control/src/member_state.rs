@@ -10,15 +10,15 @@ use crate::time::monotonic_ms;
 /// A member's state by its monitors and its traffic; [`is_in_service`] adds the administrative state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberState {
-    /// Its monitors have not spoken yet.
+    /// Its monitors have no result yet.
     Pending,
-    /// It can take traffic.
+    /// It can serve.
     Up,
     /// A monitor says that it is down.
     Down,
     /// It asks by its answers to monitors for nothing new.
     Draining,
-    /// Its monitors say up, but its traffic failed.
+    /// Its monitors succeed, but its traffic has failed.
     Ejected,
 }
 
@@ -54,7 +54,7 @@ pub fn administrative_state(configured: &Member, live: &LiveMember) -> AdminStat
     live.state(configured.state)
 }
 
-/// Whether a member takes new requests: it is up and has a share of them, and the operator wants it to.
+/// Whether a member takes new requests: it is up, has a weight above 0, and is enabled.
 pub fn is_in_service(configured: &Member, live: &LiveMember) -> bool {
     MemberState::of(live) == MemberState::Up
         && configured.weight > 0

@@ -1,10 +1,10 @@
 //! The monitors: one task per (pool, member, monitor), each with its own state.
 //!
-//! The next configuration is probed before it becomes active ([`Monitors::prepare`]), so that the state of its members is
-//! known when they get their first request; `first_probes` decides how long weir waits. A monitor with unchanged probe and
-//! schedule keeps its task and its state; a removed one stops. A new monitor of a member that already has traffic begins
-//! with the state "up", so that a reload never takes a healthy member out of service. Counts of probes belong to the place
-//! and type of the monitor, which are its labels in the metrics, so that a counter only grows.
+//! The next configuration is probed before it becomes active ([`Monitors::prepare`]), so that the state of its members
+//! is known when they get their first request; `first_probes` decides how long weir waits. A monitor with unchanged
+//! probe and schedule keeps its task and its state; a removed one stops. A new monitor of a member that already has
+//! traffic begins with the state "up", so that a reload never takes a healthy member out of service. Counts of probes
+//! belong to the place and type of the monitor, which are its labels in the metrics, so that a counter only grows.
 
 mod first_probes;
 mod verdicts;
@@ -43,13 +43,13 @@ pub struct Monitors {
 #[derive(Debug, Clone, Default)]
 pub struct Board(Arc<Mutex<VerdictsByMember>>);
 
-/// By pool and member label.
+/// Verdicts by pool and by the member's address.
 type VerdictsByMember = HashMap<(Arc<str>, Arc<str>), Arc<Mutex<Verdicts>>>;
 
 /// The result of one monitor of one member.
 #[derive(Debug, Clone)]
 pub struct MonitorReport {
-    /// Its type in the file.
+    /// The type in the file.
     pub kind: &'static str,
     /// Its own verdict; the member is up when enough of them are.
     pub health: Health,
@@ -61,23 +61,24 @@ pub struct MonitorReport {
     pub probed_unix_ms: Option<u64>,
     /// Why the last probe failed, if it did.
     pub last_failure: Option<String>,
-    /// It is down, passes, and a delay holds it up until then, by the monotonic clock; `None`: none does.
+    /// The member passes its probes again, but a delay keeps it down until then, by the monotonic clock; `None`: no
+    /// delay.
     pub held_up_until_ms: Option<u64>,
 }
 
 /// A pool with members whose first probes have not answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownMembers {
-    /// Its name.
+    /// The name of the pool.
     pub pool: Arc<str>,
-    /// All members that it has; none, if its names have no address.
+    /// The number of all its members; 0 if its names have no addresses.
     pub of: usize,
-    /// Those, as logs and metrics call them.
+    /// The affected members, by the names in logs and metrics.
     pub members: Vec<Arc<str>>,
 }
 
 impl Board {
-    /// The reports of one active member, in the order of its monitors; empty if it has none.
+    /// The reports on one active member, in the order of its monitors; empty if it has no monitors.
     pub fn of(&self, pool: &Arc<str>, member: &Arc<str>) -> Vec<MonitorReport> {
         self.look(pool, member, Verdicts::reports).unwrap_or_default()
     }
@@ -178,9 +179,9 @@ impl Monitors {
         self.board.clone()
     }
 
-    /// Also watches the members of `snapshot`, the next configuration, and waits for the first probes of each of its pools
-    /// until the time of `until`. Earlier prepared monitors that are no longer wanted end. Must be called within a tokio
-    /// runtime.
+    /// Also watches the members of `snapshot`, the next configuration, and waits for the first probes of each of its
+    /// pools until the time of `until`. Earlier prepared monitors that are no longer wanted end. Must be called within
+    /// a tokio runtime.
     pub fn prepare(&mut self, snapshot: &Snapshot, until: impl Fn(&Pool) -> Instant) {
         let mut wanted = HashSet::new();
         let mut waited: HashMap<Arc<str>, WaitedPool> = HashMap::new();
@@ -207,8 +208,8 @@ impl Monitors {
         self.show();
     }
 
-    /// Watches the members of `table`, which becomes active now, and of the prepared monitors those of `next`; no others.
-    /// Must be called within a tokio runtime.
+    /// Monitors the members of `table`, which becomes active now, and the prepared members of `next`; stops all other
+    /// monitors. Must be called within a tokio runtime.
     pub fn apply(&mut self, table: &LiveTable, next: Option<&Snapshot>) {
         let mut previous = std::mem::take(&mut self.members);
         for (pool, live_pool) in table.snapshot.pools.iter().zip(&table.pools) {
@@ -245,9 +246,8 @@ impl Monitors {
         self.shared.first_probes.fewer_than(count).await;
     }
 
-    /// Waits for first probes no longer, but for those of the pools of `awaited`. Returns of which members it is not
-    /// known how they are, in pools of `table` none of whose members could take a request: they get traffic if `then`
-    /// says so.
+    /// Stops waiting for first probes, except for those of the pools in `awaited`. Returns the members with unknown
+    /// health in pools of `table` without a usable member: they get traffic if `then` permits it.
     pub fn stop_waiting(
         &mut self,
         table: &LiveTable,
@@ -320,8 +320,8 @@ impl Watched {
         lock(&self.verdicts).is_in_force()
     }
 
-    /// Starts the tasks that are missing, without a word on the member's health yet. Stops those that were
-    /// prepared before and are not wanted. Returns the monitors that are.
+    /// Starts missing monitors, without a health for the member yet. Stops monitors that were prepared before and are
+    /// no longer needed. Returns the needed ones.
     fn prepare(&mut self, wanted: &[Probe], pool: &Pool, shared: &Arc<Shared>) -> Vec<u64> {
         let mut verdicts = lock(&self.verdicts);
         verdicts.prepare(pool.monitors_min.into());
@@ -394,7 +394,7 @@ impl Monitor {
         let mut at_ms = scheduled_ms;
         loop {
             let left = Duration::from_millis(at_ms.saturating_sub(monotonic_ms()));
-            // At its time, or on demand: it probes.
+            // At its time, or on request, it probes.
             let _ = timeout(left, self.probe_now.notified()).await;
             let started_ms = monotonic_ms();
             let is_scheduled = started_ms >= scheduled_ms;

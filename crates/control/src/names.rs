@@ -1,11 +1,11 @@
 //! Host names of members: resolved, kept fresh by their TTL, never forgotten because a name server
 //! fails.
 //!
-//! One task per name queries A and AAAA records (`/etc/hosts` first, as the system does) and repeats the queries when the
-//! shorter of the two answers expires. When one query fails, the last addresses of that family stay in use;
-//! when neither finds an address, the last addresses of both. Queries are then repeated after growing pauses, or when the
-//! found addresses expire: a failing name server must not take members out of service, and one family must not delay the
-//! other.
+//! One task per name queries A and AAAA records (`/etc/hosts` first, as the system does) and repeats the queries when
+//! the shorter of the two answers expires. When one query fails, the last addresses of that family stay in use; when
+//! neither finds an address, the last addresses of both. Queries are then repeated after growing pauses, or when the
+//! found addresses expire: a failing name server must not take members out of service, and one family must not delay
+//! the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -25,10 +25,10 @@ use weir_config::Resolutions;
 use crate::events::Events;
 use crate::random::random;
 
-/// An answer is used at least this long, whatever its TTL says.
+/// Minimum lifetime of an answer, even with a shorter TTL.
 pub const TTL_MIN: Duration = Duration::from_secs(1);
 
-/// An answer is used at most this long, whatever its TTL says.
+/// Maximum lifetime of an answer, even with a longer TTL.
 pub const TTL_MAX: Duration = Duration::from_secs(3_600);
 
 /// Pause after the first failure; it doubles with each further one.
@@ -135,8 +135,8 @@ impl Names {
         Self { servers, shared: Arc::new(shared), tasks: Vec::new() }
     }
 
-    /// Follows these names from now on, asking for each at once, and waits until those that are new
-    /// have an answer, but not longer than [`FIRST_ANSWER_TIMEOUT`].
+    /// Begins to follow these names, queries each at once, and waits for the first answers to new names, at most
+    /// [`FIRST_ANSWER_TIMEOUT`].
     pub async fn follow<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
         self.begin(names.map(str::to_owned).collect()).await;
     }
@@ -283,7 +283,7 @@ fn retry_pause(failures_in_a_row: u32, random: u64) -> Duration {
     pause - pause / 4 * (random % 256) as u32 / 256
 }
 
-/// The result of one query: addresses and their lifetime, or none.
+/// The result of one query: addresses and their lifetime, or an error.
 enum Found {
     Addresses(BTreeSet<IpAddr>, Duration),
     Nothing,
@@ -326,7 +326,7 @@ impl Failure {
         }
     }
 
-    /// Whether the same is lacking, for whatever reason.
+    /// Whether both lack addresses of the same kind, for any reason.
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Whole(_), Self::Whole(_)) => true,

@@ -31,7 +31,7 @@ pub struct Observed {
     pub monitors: Board,
     /// State of the packet path.
     pub packets: crate::packets::Board,
-    /// Access to its flows; `None`: there are none.
+    /// Access to flows; `None`: there is no packet path.
     flows: RwLock<Option<crate::packets::Flows>>,
     /// Results of OCSP requests.
     pub ocsp: Arc<crate::ocsp::Counters>,
@@ -64,7 +64,7 @@ pub struct Observed {
 /// A configuration that waits for the first probes of its members.
 #[derive(Debug, Clone)]
 pub struct Waiting {
-    /// It.
+    /// The snapshot.
     pub snapshot: Arc<Snapshot>,
     /// The time when it becomes active in any case, by the monotonic clock.
     pub until_ms: u64,
@@ -77,7 +77,7 @@ pub struct WorkerPanic {
     pub worker: usize,
     /// When, in milliseconds since 1970.
     pub unix_ms: u64,
-    /// Its message and place.
+    /// The message with its place.
     pub message: String,
 }
 
@@ -179,8 +179,8 @@ fn write<T>(lock: &RwLock<T>, value: T) {
     *lock.write().unwrap_or_else(PoisonError::into_inner) = value;
 }
 
-/// A gauge for display. Workers keep gauges as increments and decrements; a sum read while both change can be below zero
-/// for a moment.
+/// A gauge for display. Workers keep gauges as increments and decrements; a sum read while both change can be below
+/// zero for a moment.
 pub fn shown_gauge(total: u64) -> u64 {
     if i64::try_from(total).is_ok() { total } else { 0 }
 }

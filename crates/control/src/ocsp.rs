@@ -1,8 +1,8 @@
 //! OCSP responses for certificates with `ocsp: fetch`, requested from their authorities.
 //!
-//! One task per certificate: it requests a response, verifies it, hands it to the certificate (`Staple`), and asks again
-//! after half of its lifetime. Failures are retried after growing pauses. A response survives reloads as long as its
-//! certificate is in use; an expired one is never sent.
+//! One task per certificate: it requests a response, verifies it, hands it to the certificate (`Staple`), and asks
+//! again after half of its lifetime. Failures are retried after growing pauses. A response survives reloads as long as
+//! its certificate is in use; an expired one is never sent.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -45,7 +45,7 @@ const REFRESH_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct Ocsp {
     events: Events,
     counters: Arc<Counters>,
-    /// By the certificate, in DER.
+    /// By the certificate in DER.
     tasks: BTreeMap<Vec<u8>, Task>,
 }
 
@@ -54,7 +54,7 @@ pub struct Ocsp {
 pub struct Counters {
     /// Good responses.
     pub succeeded: AtomicU64,
-    /// Whatever else came, or did not.
+    /// Fetches without a usable response.
     pub failed: AtomicU64,
 }
 
@@ -89,7 +89,7 @@ impl Ocsp {
         Arc::clone(&self.counters)
     }
 
-    /// Fetches for the certificates of this snapshot from now on. What is known is put beside them at once.
+    /// Begins to fetch for the certificates of this snapshot. Known responses are attached to them at once.
     pub fn apply(&mut self, snapshot: &Snapshot) {
         let mut wanted: BTreeMap<Vec<u8>, Vec<&Arc<Identity>>> = BTreeMap::new();
         let identities = snapshot.virtual_servers.iter().filter_map(|server| server.tls.as_ref());
@@ -242,9 +242,9 @@ impl fmt::Display for FetchError {
 /// Where to ask.
 #[derive(Debug, PartialEq, Eq)]
 struct Responder {
-    /// As Host says it.
+    /// The value of the Host field.
     authority: String,
-    /// With the port, always.
+    /// The address, always with a port.
     address: String,
     path: String,
 }

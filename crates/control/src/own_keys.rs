@@ -15,10 +15,10 @@ use weir_dataplane::error_text::io_error_text;
 
 /// The file in `state_dir`.
 const FILE_NAME: &str = "persistence.keys";
-/// A larger file is no file of keys.
+/// A larger file is not a key file.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// Why there is no key.
+/// The reason why there is no key.
 #[derive(Debug)]
 pub enum OwnKeysError {
     /// The file cannot be read or made.

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 
 /// 64 bits that differ from call to call and from process to process. Not for secrets.
 pub fn random() -> u64 {
-    // Each `RandomState` has other keys than the one before, from the operating system's seed.
+    // Each `RandomState` has different keys, from a seed of the operating system.
     RandomState::new().hash_one(0_u8)
 }
 

@@ -1,7 +1,7 @@
-//! Rates of virtual servers, per second: their counters now, beside those of a few seconds ago.
+//! Rates of virtual servers per second: the difference between their counters now and a few seconds ago.
 //!
-//! Each admin listener samples the counters once a second; without one nothing does. The data path knows nothing of this: it only
-//! adds to its counters.
+//! Each admin listener samples the counters once per second. Without one there are no samples. The data path only
+//! increments its counters.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,9 +30,9 @@ const SAMPLES_MAX: usize = (WINDOW_MS / SAMPLE_INTERVAL_MS_MIN) as usize + 1;
 /// How virtual servers are served: one of type fast_l4 that fell to sockets has counters of both kinds.
 #[derive(Debug, Clone, Copy)]
 pub enum Way {
-    /// By sockets, in `virtual_servers`.
+    /// By sockets; in `virtual_servers`.
     Sockets,
-    /// By packets, in `packet_path`.
+    /// By packets; in `packet_path`.
     Packets,
 }
 
@@ -84,7 +84,7 @@ impl Counts {
         }
     }
 
-    /// The same counters, read without the many others.
+    /// The same counters, without reading the many others.
     fn of_live(live: &LiveVirtualServer) -> Self {
         let mut counts = Self::default();
         for worker in 0..live.counters.workers() {
@@ -256,7 +256,7 @@ mod tests {
         );
         check(&[(1_000, Some(90)), (2_000, Some(50))], (5_000, 80), Some((3.0, 10.0)));
         check(&[(1_000, Some(90))], (5_000, 80), None);
-        // Too long ago: there are no samples since.
+        // Too long ago: no samples since.
         check(&[(1_000, Some(0))], (20_000, 80), None);
         let hour: Vec<(u64, Option<u64>)> =
             (0..3_600).map(|second| (second * 1_000, Some(second * 7))).collect();

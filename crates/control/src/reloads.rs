@@ -70,9 +70,9 @@ pub enum State {
     Reading,
     /// It waits for the first probes of its members.
     Waiting,
-    /// It is active.
+    /// The new configuration is active.
     InForce,
-    /// It is not, and the one before stays.
+    /// It was refused, and the previous one stays active.
     Refused,
 }
 
@@ -173,7 +173,7 @@ impl Reloads {
     pub fn report(&self, number: u64) -> Option<Report> {
         let reports = self.reports();
         let kept = reports.kept.iter().find(|report| report.number == number).cloned();
-        // It is requested, and about to begin.
+        // The reload is requested and about to begin.
         let is_next = number == reports.begun + 1;
         kept.or_else(|| {
             is_next.then(|| Report {

@@ -62,7 +62,7 @@ const DRAIN_POLL: Duration = Duration::from_millis(20);
 /// How often a process that serves looks whether its workers still do.
 const ALIVE_POLL: Duration = Duration::from_secs(1);
 
-/// The time for workers that were told to end at once.
+/// Maximum time for workers to end at once.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The time for waiting log lines at the end.
@@ -78,7 +78,7 @@ pub enum Error {
     Configuration {
         /// The file.
         file: PathBuf,
-        /// Its mistakes.
+        /// The errors in the file.
         diagnostics: Vec<Diagnostic>,
     },
     /// The overlay cannot be read.
@@ -99,7 +99,7 @@ pub enum Error {
     WorkersEnded,
     /// The process that this one was started to replace hands nothing over.
     Handover(io::Error),
-    /// It did not say whether this one may serve.
+    /// The predecessor did not answer whether this process may serve.
     NoWord,
 }
 
@@ -223,7 +223,7 @@ impl Signals {
 pub struct Supervisor {
     file: PathBuf,
     events: Events,
-    /// In force.
+    /// The configuration in force.
     configuration: Arc<Configuration>,
     table: Arc<LiveTable>,
     data_plane: DataPlane,
@@ -383,7 +383,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Serves until `end`; reads the file again at each `reload`. What follows is [`Self::drain`].
+    /// Serves until `end`; reads the file again at each `reload`. [`Self::drain`] follows.
     pub async fn serve_until(
         &mut self,
         reload: &mut Signal,
@@ -394,7 +394,7 @@ impl Supervisor {
         tokio::pin!(end);
         loop {
             tokio::select! {
-                // One that comes while the file is read has it read once more.
+                // A signal that arrives while the file is read causes another read.
                 _ = reload.recv(), if upgrading::may_read(self) => self.begin_reading(),
                 () = observed.reloads.asked(), if upgrading::may_read(self) => self.begin_reading(),
                 () = observed.changes.wanted(), if upgrading::may_read(self) => self.begin_transactions(),
@@ -502,7 +502,7 @@ impl Supervisor {
         false
     }
 
-    /// Follows the names of the active configuration, of the next one and of the one being read; no others.
+    /// Follows the names of the active, the next and the currently read configuration, and stops following others.
     fn retain_names(&mut self) {
         let read = self.reading.as_ref().and_then(Reading::config);
         let waiting = self.next.as_ref().and_then(|next| next.configuration.as_ref());
@@ -523,8 +523,8 @@ impl Supervisor {
         if self.data_plane.is_finished() { Err(Error::WorkersEnded) } else { Ok(()) }
     }
 
-    /// Moves the admin listeners to the addresses of the active configuration. If one cannot be bound, none is removed: a
-    /// remaining one may be the only one that its users know.
+    /// Moves the admin listeners to the addresses of the active configuration. If one cannot be bound, none is removed,
+    /// because its users may know no other.
     async fn move_admins(&mut self) {
         let wanted = self.table.snapshot.admin.listen.clone();
         let mut are_all_there = true;
@@ -550,14 +550,14 @@ impl Supervisor {
         }
     }
 
-    /// The newest configuration: the one that waits for first probes, or the one in force.
+    /// The newest configuration: the one that waits for first probes, or the active one.
     fn newest(&self) -> &Arc<Configuration> {
         let waiting = self.next.as_ref().and_then(|next| next.configuration.as_ref());
         waiting.unwrap_or(&self.configuration)
     }
 }
 
-/// Tells of settings that a reload does not change.
+/// Reports changed settings that a reload does not apply.
 fn tell_restart_needed(events: &Events, table: &LiveTable, changes: &Changes) {
     let (wanted, running) = (workers_of(&table.snapshot), table.workers());
     if wanted != running {
@@ -595,8 +595,8 @@ async fn open_outlets(
     Ok(admins)
 }
 
-/// Reads the files and the overlay; reports warnings. In a separate thread: with many certificates, or a slow disk, it takes
-/// seconds, and monitors and the admin listener must continue.
+/// Reads the files and the overlay; reports warnings. In a separate thread: with many certificates, or a slow disk, it
+/// takes seconds, and monitors and the admin listener must continue.
 async fn first(
     file: &Path,
     events: &Events,

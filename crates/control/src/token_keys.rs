@@ -1,8 +1,8 @@
 //! Public keys of token issuers, fetched from the URLs in authentications.
 //!
 //! One task per URL: it fetches the keys, hands them to all verifiers, and fetches again after `refresh`. A failure is
-//! reported, leaves the previous keys in use, and is retried after growing pauses. Keys survive reloads as long as their
-//! URL is in use.
+//! reported, leaves the previous keys in use, and is retried after growing pauses. Keys survive reloads as long as
+//! their URL is in use.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,7 +46,7 @@ pub struct TokenKeys {
 pub struct Counters {
     /// Keys came.
     pub succeeded: AtomicU64,
-    /// Whatever else came, or did not.
+    /// Fetches without usable keys.
     pub failed: AtomicU64,
 }
 
@@ -187,7 +187,7 @@ impl Fetching {
     }
 }
 
-/// Why there are no keys.
+/// The reason why there are no keys.
 #[derive(Debug)]
 enum FetchError {
     Connect(io::Error),

@@ -86,7 +86,7 @@ impl WaitedPool {
             monitors,
             up_min: pool.monitors_min.into(),
             state: match member.state {
-                // It takes as little as one that is drained.
+                // Like a drained member, it gets no new clients.
                 AdminState::Enabled if member.weight == 0 => AdminState::Drain,
                 state => state,
             },
@@ -129,7 +129,7 @@ impl WaitedPool {
 }
 
 impl FirstProbes {
-    /// Waits for those of these pools that need it, and for no others.
+    /// Waits for exactly these pools, if they need it.
     pub(super) fn wait_for(&self, wanted: HashMap<Arc<str>, WaitedPool>) {
         let now = Instant::now();
         let mut pools = lock(&self.pools);
@@ -147,7 +147,7 @@ impl FirstProbes {
         self.changed.notify_one();
     }
 
-    /// Waits for none but these.
+    /// Stops waiting for all other pools.
     pub(super) fn wait_for_these(&self, names: &HashSet<Arc<str>>) {
         let mut pools = lock(&self.pools);
         pools.extract_if(|name, _| !names.contains(name)).for_each(|(_, pool)| pool.tell(false));

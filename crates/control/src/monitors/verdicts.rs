@@ -40,9 +40,9 @@ pub(super) struct Verdict {
     state: MonitorState,
     pub(super) report: MonitorReport,
     first: FirstResult,
-    /// The member was trusted then, though no probe got an answer: of those that began before, only a pass counts.
+    /// The member was trusted at this time without a result. Of probes that began earlier, only a success counts.
     trusted_ms: u64,
-    /// Its first probe is awaited.
+    /// The first probe is awaited.
     is_awaited: bool,
     /// Has the next probe come at once.
     probe_now: Arc<Notify>,
@@ -51,9 +51,9 @@ pub(super) struct Verdict {
 /// The result of a monitor's first probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FirstResult {
-    /// There is no result.
+    /// There is no result yet.
     Missing,
-    /// It failed, as all did since.
+    /// The first probe of a series of failures.
     Failed {
         /// One of them got an answer, or was refused; else the time of each was over.
         is_answered: bool,
@@ -67,7 +67,7 @@ pub(super) struct Probed {
     pub(super) result: Result<Outcome, Failure>,
     /// It is one of the monitor's schedule. Of others, which come sooner, only a pass counts.
     pub(super) is_scheduled: bool,
-    /// By the monotonic clock.
+    /// The start, by the monotonic clock.
     pub(super) started_ms: u64,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Probed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     InForce,
-    /// It belongs to the next configuration.
+    /// The monitor belongs to the next configuration.
     Next,
 }
 
@@ -156,8 +156,8 @@ impl Verdict {
         Counts { kind, passes, failures }
     }
 
-    /// Counts from now on, in the place of a monitor with these counts: counters of the metrics belong to the place. If
-    /// that monitor had another type, the labels are new.
+    /// Makes a monitor active at the place of one with these counts: the counters of metrics belong to the place. If
+    /// that monitor had another type, the labels change.
     fn enter_into_force(&mut self, before: Option<&Counts>) {
         let own = match std::mem::replace(&mut self.standing, Standing::InForce) {
             Standing::Next => (self.report.passes, self.report.failures),
@@ -202,7 +202,7 @@ impl Verdicts {
         self.monitors.iter().any(|verdict| verdict.id == id && verdict.is_waited_for())
     }
 
-    /// Those of these monitors without a result.
+    /// The monitors among these that have no result.
     pub(super) fn without_result(&self, ids: &[u64]) -> Vec<u64> {
         let of_them = self.monitors.iter().filter(|verdict| ids.contains(&verdict.id));
         let missing = of_them.filter(|verdict| verdict.first == FirstResult::Missing);
@@ -326,8 +326,8 @@ impl Verdicts {
         })
     }
 
-    /// Records a result, sets the member's health, and reports changes. Returns the verdict about the member; `None`: its
-    /// monitor was removed.
+    /// Records a result, sets the member's health, and reports changes. Returns the verdict about the member; `None`:
+    /// its monitor was removed.
     pub(super) fn take(
         &mut self,
         id: u64,

@@ -15,7 +15,7 @@ const PORT_MIN: u16 = 1_024;
 /// The port range that Linux uses by default.
 const PORTS_DEFAULT: (u16, u16) = (32_768, 60_999);
 
-/// This host, as the calling thread sees it.
+/// This host, from the view of the calling thread.
 pub(super) struct ThisHost {
     own_ports: (u16, u16),
 }
@@ -74,7 +74,7 @@ fn own_v6(addresses: &str) -> impl Iterator<Item = IpAddr> {
     addresses.lines().filter_map(address).map(|bits| Ipv6Addr::from_bits(bits).into())
 }
 
-/// The larger of the two ranges beside the one that the system gives out.
+/// The larger of the two port ranges outside the system's own range.
 fn free_ports((lowest, highest): (u16, u16)) -> (u16, u16) {
     let below = (PORT_MIN, lowest.saturating_sub(1));
     let above = (highest.saturating_add(1).max(PORT_MIN), u16::MAX);

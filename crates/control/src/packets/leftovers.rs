@@ -9,12 +9,12 @@ use super::lock::{self, Lock, Present};
 pub struct Detached {
     /// Removed ones.
     pub removed: Vec<String>,
-    /// Those of a running process.
+    /// Names in use by a running process.
     pub in_use: Vec<String>,
 }
 
-/// Removes the state that a process left in the kernel; of all names if none is given. The state of a running process
-/// stays: without a name it is skipped, with its name it is an error.
+/// Removes the state that a process has left in the kernel: of all names, or of one. The state of a running process
+/// stays: without `name` it is skipped, with its name it is an error.
 pub fn detach_leftovers(name: Option<&str>) -> Result<Detached, String> {
     detach_in(Path::new(lock::PINS), name)
 }
@@ -26,7 +26,7 @@ fn detach_in(pins: &Path, name: Option<&str>) -> Result<Detached, String> {
     };
     let mut detached = Detached::default();
     for left in names {
-        // It is held until the folder is gone.
+        // The lock is held until the directory is removed.
         let _lock = match Lock::take_present(pins, &left)? {
             Present::Absent => continue,
             Present::InUse if name.is_some() => return Err(lock::in_use(&left)),
@@ -46,17 +46,17 @@ fn detach_in(pins: &Path, name: Option<&str>) -> Result<Detached, String> {
 /// packets.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Leftover {
-    /// There is none, or it belongs to a running process.
+    /// There is no state, or it belongs to a running process.
     None,
-    /// It was removed.
+    /// The state was removed.
     Removed,
-    /// It is still there.
+    /// The state could not be removed.
     Stays(String),
 }
 
 /// Removes the leftover of this name.
 pub(super) fn remove(pins: &Path, name: &str) -> Leftover {
-    // It is held until the folder is gone.
+    // The lock is held until the directory is removed.
     let _lock = match Lock::take_present(pins, name) {
         Ok(Present::Absent | Present::InUse) => return Leftover::None,
         Ok(Present::Taken(lock)) => lock,

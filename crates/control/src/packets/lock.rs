@@ -29,14 +29,14 @@ pub(super) fn folder(name: &str) -> PathBuf {
 #[derive(Debug)]
 pub(super) enum Present {
     Absent,
-    /// Another process has it.
+    /// Another process holds the lock.
     InUse,
     Taken(Lock),
 }
 
 impl Lock {
-    /// Takes the lock, or returns an error with its holder; `None` if no BPF file system is mounted: then no process can
-    /// have it.
+    /// Takes the lock, or returns an error with its holder; `None`: no BPF file system is mounted, so no process can
+    /// hold it.
     pub fn take(name: &str) -> Result<Option<Self>, String> {
         let folder = folder(name);
         if !is_bpf(Path::new(BPF_FILE_SYSTEM)) {

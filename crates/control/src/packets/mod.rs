@@ -57,9 +57,9 @@ pub struct PacketPlane {
     /// The last report of the forwarding paths.
     told: Vec<String>,
     is_kept_at_exit: bool,
-    /// Whether the active configuration has packet forwarding; `None`: none is active yet.
+    /// Whether the active configuration has packet forwarding; `None`: no configuration is active yet.
     is_wanted: Option<bool>,
-    /// The settings before a configuration that is not accepted yet; `None`: there is no such configuration.
+    /// The previous settings, while a new configuration is not accepted yet; `None`: no configuration is pending.
     before: Option<Option<Wanted>>,
 }
 
@@ -71,7 +71,7 @@ struct Running {
     had: Option<(Wanted, Vec<Attachment>)>,
 }
 
-/// Asks for flows, from whatever thread.
+/// Requests flows, from any thread.
 #[derive(Debug, Clone)]
 pub struct Flows(SyncSender<Command>);
 
@@ -89,7 +89,7 @@ impl PacketPlane {
         }
     }
 
-    /// Its state, for metrics and status.
+    /// The state for metrics and status.
     pub fn board(&self) -> Board {
         self.board.clone()
     }
@@ -108,7 +108,7 @@ impl PacketPlane {
         }
     }
 
-    /// The result of `settle` stays, whatever later configurations contain.
+    /// Makes the result of `settle` permanent: the configuration was accepted.
     pub fn accept(&mut self) {
         // Work that was begun ahead is for a configuration that is still to be settled.
         if self.running.is_none() || self.has_packets() {
@@ -116,8 +116,9 @@ impl PacketPlane {
         }
     }
 
-    /// Begins the work that [`PacketPlane::settle`] would wait for: the kernel verifies programs for about a second, and
-    /// probes and admin requests must not stop meanwhile. The receiver reports its end; `None`: there is nothing to begin.
+    /// Begins the work that [`PacketPlane::settle`] would wait for: the kernel verifies programs for about a second,
+    /// and probes and admin requests must not stop meanwhile. The receiver reports its end; `None`: there is nothing to
+    /// begin.
     pub fn begin(&mut self, snapshot: &Snapshot) -> Option<oneshot::Receiver<()>> {
         let wanted = wanted(&snapshot.packets.as_ref()?.path).ok()?;
         // A running packet path has its programs.
@@ -187,8 +188,8 @@ impl PacketPlane {
         }
     }
 
-    /// Removes programs of a former process that would intercept packets for sockets. If the configuration has no packet
-    /// forwarding, they are only reported: another weir may take them over.
+    /// Removes programs of a former process that would intercept packets for sockets. If the configuration has no
+    /// packet forwarding, they are only reported: another weir may take them over.
     fn leftover(&self, packets: Option<&Packets>) -> Option<String> {
         if self.has_packets() {
             return None;
@@ -283,7 +284,7 @@ impl PacketPlane {
         }
     }
 
-    /// Takes back what was left to another process, which has ended.
+    /// Takes the packet path back after the process to which it was released has ended.
     pub fn take_back(&mut self, table: &Arc<LiveTable>) {
         let Some(packets) = &table.snapshot.packets else { return };
         match self.have(packets) {
@@ -315,7 +316,7 @@ impl PacketPlane {
         });
     }
 
-    /// Whether it has ended, or there is none.
+    /// Whether the thread has ended, or there is none.
     pub fn is_finished(&self) -> bool {
         self.running.as_ref().is_none_or(|running| running.thread.is_finished())
     }
@@ -436,7 +437,8 @@ impl Flows {
         answered.await.map_err(|_| ENDED)?
     }
 
-    /// Ends flows that the filter lets through. Gives how many; more may be left when it is as many as one command ends.
+    /// Ends flows that the filter lets through. Gives how many; more may be left when it is as many as one command
+    /// ends.
     pub async fn end(&self, mut filter: FlowFilter) -> Result<EndedFlows, String> {
         filter.flows_max = ENDED_FLOWS_MAX;
         let (answer, answered) = oneshot::channel();
@@ -449,5 +451,5 @@ impl Flows {
     }
 }
 
-/// Why there is no answer.
+/// The error after the end of the packet path.
 const ENDED: &str = "the packet path has ended";

@@ -1,18 +1,19 @@
 //! The pace of sweeps over flows: once a second, with a small share of a core.
 //!
-//! A sweep reads the whole table, which takes a core 0.3 µs for each of two entries per flow: with a million flows, more
-//! than half a second. It works in parts, so that commands need not wait, and rests after each: with a million flows it
-//! takes half a minute, by which flows end later. If room gets short, or a caller waits for flows, it rests less.
+//! A sweep reads the whole table, which takes a core 0.3 µs for each of two entries per flow: with a million flows,
+//! more than half a second. It works in parts, so that commands need not wait, and rests after each: with a million
+//! flows it takes half a minute, by which flows end later. If room gets short, or a caller waits for flows, it rests
+//! less.
 
 use std::time::{Duration, Instant};
 
-/// How often a sweep begins, if the one before is over.
+/// The interval between sweeps, if the previous one is finished.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Seconds of rest for each second of work.
 const REST: u32 = 39;
 /// The rest if the table is filled to [`SCARCE_SHARE`], or a caller waits.
 const REST_IN_A_HURRY: u32 = 2;
-/// It rests no longer than this.
+/// Maximum pause.
 const REST_MAX: Duration = Duration::from_secs(1);
 /// Room is short from here on.
 const SCARCE_SHARE: f64 = 0.75;

@@ -1,11 +1,11 @@
 //! The next configuration, which waits for the first probes of its members.
 //!
-//! A member with monitors gets no requests before its first probe has passed. A configuration that became active at once
-//! would therefore answer 503 for a new pool until its monitors have results. Instead it waits, with its listeners bound
-//! and its monitors running, while the previous one serves; at a start, connections wait in the kernel's queue. It becomes
-//! active when every new member has been probed and each of their pools has a usable member, or when `first_probes.wait`
-//! is over. A file becomes active as a whole. If only addresses of names have changed, a pool does not wait for others: a
-//! pool that still waits keeps its former addresses.
+//! A member with monitors gets no requests before its first probe has passed. A configuration that became active at
+//! once would therefore answer 503 for a new pool until its monitors have results. Instead it waits, with its listeners
+//! bound and its monitors running, while the previous one serves; at a start, connections wait in the kernel's queue.
+//! It becomes active when every new member has been probed and each of their pools has a usable member, or when
+//! `first_probes.wait` is over. A file becomes active as a whole. If only addresses of names have changed, a pool does
+//! not wait for others: a pool that still waits keeps its former addresses.
 //!
 //! | event meanwhile | effect |
 //! |---|---|
@@ -15,8 +15,8 @@
 //! | SIGTERM | the waiting one is dropped; a process that has not served ends |
 //!
 //! The wait of each pool begins when its current form first appeared. However often the file is read again, a
-//! configuration becomes active at the latest [`WAITS_MAX`] waits after the first one that it (or a predecessor) replaced.
-//! A waiting change of names does not shorten the time of a file.
+//! configuration becomes active at the latest [`WAITS_MAX`] waits after the first one that it (or a predecessor)
+//! replaced. A waiting change of names does not shorten the time of a file.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -75,7 +75,7 @@ pub(super) struct Next {
 /// The beginning of a pool's wait.
 #[derive(Debug, Clone, Copy)]
 struct PoolWait {
-    /// As it is now.
+    /// The time of the last change.
     since: Instant,
     /// The beginning for its current form.
     began: Instant,
@@ -84,7 +84,7 @@ struct PoolWait {
 /// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It has waited long enough.
+    /// The maximum wait is over.
     PutInForce,
     /// People may wonder.
     Tell,
@@ -185,8 +185,8 @@ impl Supervisor {
         self.observed.starting.load(Relaxed)
     }
 
-    /// Prepares a snapshot: binds its listeners, starts its monitors. After an error nothing has changed. `configuration` is its
-    /// own; `None`: the newest one stays the same.
+    /// Prepares a snapshot: binds its listeners, starts its monitors. After an error nothing has changed.
+    /// `configuration` is its own; `None`: the newest one stays the same.
     pub(super) fn prepare_next(
         &mut self,
         mut snapshot: Snapshot,
@@ -279,7 +279,7 @@ impl Supervisor {
                 &outside(),
             )),
         };
-        // Before the workers have it: no request meets a member that has not been given its health.
+        // Before the workers get the table, so that members have their health at the first request.
         self.monitors.apply(&table, (!awaited.is_empty()).then_some(&next.snapshot));
         let then = next.snapshot.first_probes.then;
         for unknown in self.monitors.stop_waiting(&table, then, &awaited) {
@@ -390,8 +390,8 @@ fn tell_unknown(events: &Events, unknown: &UnknownMembers, then: AfterFirstProbe
     events.warning(subject, what);
 }
 
-/// Tells of pools without a usable member; where only the addresses of names have changed since `before`, of
-/// those alone that have others.
+/// Reports pools without a usable member. If only resolved addresses have changed since `before`, reports only the
+/// pools with changed addresses.
 fn tell_unusable(events: &Events, unusable: &[Unusable], before: Option<&Arc<LiveTable>>) {
     for found in unusable {
         let has_same_members = before.is_some_and(|before| {
@@ -405,10 +405,10 @@ fn tell_unusable(events: &Events, unusable: &[Unusable], before: Option<&Arc<Liv
     }
 }
 
-/// A pool none of whose members takes requests, though the operator wants some to.
+/// A pool without a usable member, although some of its members are enabled.
 struct Unusable {
     pool: Arc<Pool>,
-    /// Those members, and why.
+    /// These members, and the reasons.
     members: Vec<Arc<str>>,
 }
 
@@ -483,7 +483,7 @@ mod tests {
         next.until(&next.snapshot.pools[pool]) - next.began
     }
 
-    /// As if it had been prepared that long ago.
+    /// Simulates that the configuration was prepared this long ago.
     fn aged(mut next: Next, by: Duration) -> Next {
         next.began -= by;
         for wait in next.waits.values_mut() {

@@ -1,5 +1,5 @@
-//! A configuration on its way: read or judged, its names resolved, its versions stored. Beside everything else, since each
-//! may take long.
+//! Preparation of a configuration: it is read or judged, names are resolved, versions are stored. This runs beside
+//! other work, because each step may take long.
 //!
 //! | begins with | then |
 //! |---|---|
@@ -24,16 +24,16 @@ pub(super) enum Reading {
     Files(Task<Loaded>),
     /// Transactions with these numbers are judged.
     Transactions(Vec<u64>, Task<Option<Judged>>),
-    /// Its names are being resolved.
+    /// Names are being resolved.
     Names(Box<Candidate>, Task<()>),
-    /// Its versions are being stored.
+    /// Versions are being stored.
     Versions(Box<Stored>, Task<Result<(), String>>),
 }
 
 /// A configuration that is to be prepared.
 pub(super) struct Candidate {
     configuration: Arc<Configuration>,
-    /// Its versions, if it is of transactions.
+    /// The versions, if it comes from transactions.
     accepted: Option<Accepted>,
 }
 
@@ -57,7 +57,7 @@ pub(super) enum Read {
     Transactions(Option<Judged>),
     /// Its names have answers, or their time is over.
     Names,
-    /// Its versions are stored, or cannot be.
+    /// The versions were stored, or could not be.
     Versions(Result<(), String>),
 }
 
@@ -128,7 +128,8 @@ impl Supervisor {
         self.reading = Some(Reading::Transactions(numbers, task));
     }
 
-    /// Reads the files again and prepares them, or reports the reason and changes nothing. Returns whether they are prepared.
+    /// Reads the files again and prepares them, or reports the reason and changes nothing. Returns whether they are
+    /// prepared.
     pub(super) async fn read_again(&mut self) -> bool {
         self.begin_reading();
         while self.reading.is_some() {
@@ -200,7 +201,7 @@ impl Supervisor {
         let both = async move {
             answers.await;
             if let Some(opened) = opened {
-                // In any case it is requested again.
+                // A failure does not matter: the packet path is requested again.
                 let _ = opened.await;
             }
         };
@@ -277,10 +278,10 @@ fn bound(configuration: &Configuration, at: &mut Supervisor) -> Result<Snapshot,
     Ok(snapshot)
 }
 
-/// Lets go what was bound for a configuration that is not prepared after all.
+/// Releases listeners that were bound for a configuration that was not prepared.
 fn unbind(at: &mut Supervisor) {
     let waiting = at.next.as_ref().map(|next| Arc::clone(&next.snapshot));
-    // What waits is bound already, and stays so.
+    // The listeners of a waiting configuration stay bound.
     if waiting.is_none_or(|waiting| at.data_plane.prepare(&waiting).is_err()) {
         at.data_plane.abandon();
     }

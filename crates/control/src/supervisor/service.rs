@@ -1,4 +1,4 @@
-//! The state of the process in a line, for the service manager, and the look after its workers.
+//! The state of the process for the service manager, and checks of the workers.
 
 use weir_core::monitor::Health;
 use weir_exchange::shared::live::LiveTable;

@@ -38,7 +38,7 @@ pub(super) struct Upgrading {
     pub(super) predecessor: Option<Predecessor>,
     /// The keys of the process before, for snapshots without keys in a file: its tables are of use with them alone.
     keys: Option<Arc<Keys>>,
-    /// Admin listeners of before this process, until the first configuration is active.
+    /// Admin listeners of the predecessor, until the first configuration is active.
     admins: Vec<(Address, OwnedFd)>,
     /// Another process serves.
     pub(super) has_handed_over: bool,
@@ -46,7 +46,7 @@ pub(super) struct Upgrading {
     admin_connections: Vec<OpenConnections>,
 }
 
-/// What this process gets from before it.
+/// Everything that this process gets from its predecessor.
 #[derive(Default)]
 pub(super) struct Heritage {
     predecessor: Option<Predecessor>,
@@ -80,7 +80,7 @@ impl Heritage {
         self.predecessor.as_ref()?.keys.clone()
     }
 
-    /// Gives a snapshot without keys those of the process before.
+    /// Gives the predecessor's keys to a snapshot without keys.
     pub(super) fn provide_keys(&self, snapshot: &mut Snapshot) {
         provide(self.keys(), snapshot);
     }
@@ -92,8 +92,8 @@ impl Heritage {
         }
     }
 
-    /// Gives the first table the secrets and states of the process before. Returns the listeners of virtual servers; those
-    /// of the admin listener stay here.
+    /// Gives the first table the secrets and states of the process before. Returns the listeners of virtual servers;
+    /// those of the admin listener stay here.
     pub(super) fn give_to(&mut self, table: &LiveTable) -> Inherited {
         if let Some(predecessor) = &self.predecessor {
             predecessor.restore(table);
@@ -114,7 +114,7 @@ impl Heritage {
 }
 
 impl Upgrading {
-    /// With what is left of the heritage.
+    /// Takes over the rest of the heritage.
     pub(super) fn new(heritage: Heritage, observed: &Observed) -> Self {
         if let Some(predecessor) = &heritage.predecessor {
             observed.upgrades.begin_with(predecessor.number);
@@ -130,7 +130,7 @@ impl Upgrading {
         }
     }
 
-    /// Gives a snapshot without keys those of the process before.
+    /// Gives the predecessor's keys to a snapshot without keys.
     pub(super) fn provide_keys(&self, snapshot: &mut Snapshot) {
         provide(self.keys.clone(), snapshot);
     }
@@ -166,7 +166,7 @@ pub(super) fn follow_signal(supervisor: &Supervisor, mut signal: Signal) {
             }
         }
     };
-    // It ends with the process.
+    // The task ends with the process.
     drop(tokio::spawn(follow));
 }
 
@@ -228,7 +228,7 @@ fn start(supervisor: &Supervisor, request: &Request) -> Result<Successor, String
     Successor::start(launch, binary, timeout, estate, &supervisor.table)
 }
 
-/// Goes on with what is heard of the new process. Returns whether that serves: this one has to drain.
+/// Handles a message of the new process. Returns whether it serves, so that this process must drain.
 pub(super) fn take(supervisor: &mut Supervisor, said: successor::Said) -> bool {
     let Some(successor) = &mut supervisor.upgrading.successor else { return false };
     match said {
@@ -247,7 +247,7 @@ pub(super) fn take(supervisor: &mut Supervisor, said: successor::Said) -> bool {
     false
 }
 
-/// Ends a new process that does not get there, and takes back what it has got.
+/// Ends a new process that has failed, and takes back the released packet path.
 fn give_up(supervisor: &mut Supervisor, successor: Successor, said: successor::Said) {
     let has_packets = successor.has_packets;
     let failed = successor.end(said);
@@ -353,7 +353,7 @@ fn open_admins(supervisor: &mut Supervisor) {
     }
 }
 
-/// Goes on with what is heard of the process that this one replaces.
+/// Handles a message of the predecessor.
 pub(super) async fn hear(
     supervisor: &mut Supervisor,
     said: predecessor::Said,
@@ -366,7 +366,7 @@ pub(super) async fn hear(
         predecessor::Said::Remembered(table) => {
             table.restore(&supervisor.table.stickies, monotonic_ms());
         }
-        // It has told the service manager of this process.
+        // The predecessor has told the service manager about this process.
         predecessor::Said::Gone if predecessor.is_serving() => {
             supervisor.upgrading.predecessor = None;
             supervisor.manager.release();
