@@ -1,6 +1,6 @@
-//! Time per request of conditions, templates and rules. `cargo bench -p weir-core`; with the tests it
-//! runs once per case. `cargo bench -p weir-core -- CASE COUNT` runs one case so many times, for
-//! callgrind (the difference of two counts leaves out what is compiled before).
+//! Time per request of conditions, templates and rules: `cargo bench -p weir-core`; with the tests, each case runs
+//! once. `cargo bench -p weir-core -- CASE COUNT` runs one case COUNT times, for callgrind (the difference of two
+//! counts excludes the compilation of rules).
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -19,7 +19,7 @@ const REQUEST: &[u8] = b"GET /p3/photo.png?size=large HTTP/1.1\r\nHost: www.exam
     User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\n\
     Accept: */*\r\nCookie: session=0123456789abcdef; theme=dark\r\n\r\n";
 
-/// Case, and what it does per request.
+/// The cases and their work per request.
 const CASES: [(&str, Case); 7] = [
     ("nothing", Case::Conditions(&[])),
     ("path", Case::Conditions(&["request.path.endsWith('.gif')"])),
@@ -45,11 +45,11 @@ enum Case {
     Conditions(&'static [&'static str]),
     /// Renders it as a header.
     Template(&'static str),
-    /// Asks an index over so many rules on hosts and path prefixes, and evaluates what it finds.
+    /// Queries an index over this many rules on hosts and path prefixes, and evaluates the candidates.
     Rules(usize),
 }
 
-/// What a case needs, compiled.
+/// The compiled input of a case.
 struct Compiled {
     conditions: Vec<Condition>,
     template: Option<Template>,

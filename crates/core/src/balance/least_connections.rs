@@ -70,7 +70,8 @@ impl LeastConnections {
         Self { order }
     }
 
-    /// See [`super::Balancer::pick`]. It is not built into its caller, where its constants would cost other methods too.
+    /// See [`super::Balancer::pick`]. It is not built into its caller, where its constants would cost other methods
+    /// too.
     #[inline(never)]
     pub fn pick(&mut self, view: &impl View) -> Option<usize> {
         match &mut self.order {
@@ -376,7 +377,7 @@ mod tests {
         }
     }
 
-    /// Idle members take turns, few or many, whatever their weights.
+    /// Idle members take turns, whatever their number and weights.
     #[test]
     fn idle_members_share_evenly() {
         for members in [1, 2, 3, 8, 9, 17, 100] {

@@ -5,13 +5,13 @@
 //! fast as it is. Costs level out, so the number of open requests on a member is in inverse proportion to its response
 //! time, and its share of the requests to the square of that: a member twice as slow gets a quarter.
 //!
-//! Up to [`SCAN_MEMBERS_MAX`] members are compared on every pick. With more members, [`SAMPLES`] are compared: the next in
-//! rotation, so that each is examined once in n picks, and others drawn at random by weight. The power of two choices (see
-//! [`super::RandomTwo`]) makes that nearly as good as
-//! comparing all, and cores that see the same costs do not all run to the same member.
+//! Up to [`SCAN_MEMBERS_MAX`] members are compared on every pick. With more members, [`SAMPLES`] are compared: the next
+//! in rotation, so that each is examined once in n picks, and others drawn at random by weight. The power of two
+//! choices (see [`super::RandomTwo`]) makes that nearly as good as comparing all, and cores that see the same costs do
+//! not all run to the same member.
 //!
-//! For members that are not admitted another one is drawn, up to [`DRAWS_MAX`] draws; if no examined member is admitted,
-//! all are compared.
+//! For members that are not admitted another one is drawn, up to [`DRAWS_MAX`] draws; if no examined member is
+//! admitted, all are compared.
 //!
 //! | operation | cost |
 //! |---|---|
@@ -28,7 +28,7 @@ use super::{View, WEIGHT_MAX, clamp_weight};
 /// Up to this many members are compared on every pick.
 pub const SCAN_MEMBERS_MAX: usize = 8;
 
-/// With more members, this many are compared.
+/// With more members than [`SCAN_MEMBERS_MAX`], this many are compared.
 pub const SAMPLES: usize = 4;
 
 /// Most draws of one pick, before it decides among the drawn members.
@@ -59,7 +59,8 @@ impl LeastResponseTime {
         Self { weights: weights.iter().map(|&weight| clamp_weight(weight)).collect(), first, draw }
     }
 
-    /// See [`super::Balancer::pick`]. It is not built into its caller, where its constants would cost other methods too.
+    /// See [`super::Balancer::pick`]. It is not built into its caller, where its constants would cost other methods
+    /// too.
     #[inline(never)]
     pub fn pick(&mut self, view: &impl View) -> Option<usize> {
         let Some(draw) = &mut self.draw else {

@@ -46,8 +46,8 @@ pub const WEIGHT_MAX: u16 = 256;
 /// Largest cost of a member before its weight is taken into account.
 pub const COST_MAX: u64 = u64::MAX / WEIGHT_MAX as u64;
 
-/// How a pool picks the member of a new request, whatever the request. The methods that go by a key of
-/// the request (`source_address`, `hash`) share a table and are made with [`Balancer::by_key`].
+/// The method by which a pool selects the member of a new request, independently of the request. Methods that use a key
+/// of the request (`source_address`, `hash`) share a table and are created with [`Balancer::by_key`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Method {
     /// Members in turn, by weight, interleaved.
@@ -55,7 +55,7 @@ pub enum Method {
     RoundRobin,
     /// The member with the fewest occupied connections in proportion to its weight.
     LeastConnections,
-    /// The member that answered fastest of late, in proportion to its load and weight.
+    /// The member with the fastest recent responses, in proportion to its load and weight.
     LeastResponseTime,
     /// The less loaded of two members drawn by weight.
     RandomTwo,
@@ -105,8 +105,8 @@ impl Balancer {
         }
     }
 
-    /// A balancer that goes by the key of a request: over `eligible.len()` members, where
-    /// `eligible[index]` is the place of a member among those that `table` was built for.
+    /// A balancer that uses the key of a request, over `eligible.len()` members. `eligible[index]`: the index of a
+    /// member among the members of `table`.
     pub fn by_key(table: Arc<MaglevTable>, eligible: &[u32]) -> Self {
         Self::ByKey(ByKey::new(table, eligible))
     }

@@ -61,7 +61,7 @@ impl ResponseTime {
         Self(bits)
     }
 
-    /// The average in microseconds, as of the last change; `None` before the first response.
+    /// The average in microseconds at the last change; `None` before the first response.
     pub fn average_us(self) -> Option<u64> {
         (self != Self::UNKNOWN).then_some(self.0 >> STAMP_BITS)
     }
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(state.observe(1_000 + FALL_STEP_MS - 1, 10), state);
         assert_eq!(average(state.observe(1_000 + HALF_LIFE_MS, 10_000)), 50_000);
         assert_eq!(average(state.observe(1_000 + 1_000 * HALF_LIFE_MS, 0)), 1);
-        // A clock that was read earlier changes nothing but peaks.
+        // With an earlier clock, only peaks change the state.
         assert_eq!(state.observe(900, 10), state);
         assert_eq!(average(state.observe(900, 100_000)), 100_000);
     }

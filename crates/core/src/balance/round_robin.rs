@@ -98,7 +98,7 @@ impl RoundRobin {
         self.walk(view)
     }
 
-    /// The next member that is admitted, whatever the weights.
+    /// The next admitted member, ignoring weights.
     #[cold]
     fn walk(&mut self, view: &impl View) -> Option<usize> {
         let (before, after) = self.members.split_at(self.walk);
@@ -118,9 +118,9 @@ struct Calendar {
     total: u64,
     /// The slot to be given away next, below `total`.
     slot: u64,
-    /// Turns that may come now; the one that is due first on top.
+    /// Turns that are permitted now; the one with the earliest deadline on top.
     open: BinaryHeap<Reverse<Turn>>,
-    /// Turns that may not come yet; the one that opens first on top.
+    /// Turns that are not permitted yet; the one that is permitted first on top.
     waiting: BinaryHeap<Reverse<(u64, Turn)>>,
 }
 
@@ -320,7 +320,7 @@ mod tests {
         }
     }
 
-    /// One free member among many is always found, wherever it is and whatever it weighs.
+    /// One free member among many is always found, at any index and with any weight.
     #[test]
     fn a_free_member_is_always_found() {
         for seed in 0..64 {

@@ -104,8 +104,8 @@ fn least_connections_of_several_cores_level_the_load() {
         let mut pool = Cores::new(Method::LeastConnections, &weights, cores, seed);
         let load = 4 + random.below(8);
         pool.run(&mut random, 200 * members, load * members);
-        // Requests end at random, so members drain unevenly; none must be loaded far beyond the mean (random choice would
-        // reach 2.5 times the mean here) and none must be forgotten.
+        // Requests end at random, so members drain unevenly. No member may be loaded far beyond the mean (random
+        // selection would reach 2.5 times the mean here), and no member may starve.
         let highest = pool.table.occupancy.iter().max().unwrap();
         assert!(f64::from(*highest) <= load as f64 + 3.0, "seed {seed}: {highest} of {load}");
         for (index, &picks) in pool.picks.iter().enumerate() {
@@ -168,8 +168,8 @@ fn least_connections_of_several_cores_follow_weights() {
     }
 }
 
-/// Limits come and go, members fill up and drain: no pick is wrong, none fails while a member is free,
-/// and every member that is admitted gets requests.
+/// Limits change, members fill up and drain: no selection is wrong, no selection fails while a member is free, and
+/// every admitted member gets requests.
 #[test]
 fn no_member_starves_under_changing_limits() {
     for seed in 0..256 {

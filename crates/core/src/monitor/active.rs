@@ -7,16 +7,16 @@
 //! | draining | up | draining | down after `fall` in a row, else draining |
 //! | down | up after `rise` passes in a row, else down | draining after as many, else down | down |
 //!
-//! With `up_delay`, a member that is down also stays down until passes have come in a row for that time. New members have
-//! no such delay: their first pass counts at once.
+//! With `up_delay`, a member that is down also stays down until passes have come in a row for that time. New members
+//! have no such delay: their first pass counts at once.
 //!
-//! A request to drain is an answer: it counts as a pass, and takes effect at once, as does its end. Failures end a drain
-//! only when they take the member down.
+//! A request to drain is an answer: it counts as a pass, and takes effect at once, as does its end. Failures end a
+//! drain only when they take the member down.
 
 use super::{Health, Schedule};
 
-/// The first probes of a member come within this time, so that those of many members spread a little
-/// and yet a start is quick.
+/// The first probes of a member happen within this time: probes of many members are spread a little, and a start is
+/// still fast.
 const FIRST_PROBE_SPREAD_MS: u64 = 100;
 
 /// The result of a probe.
@@ -89,8 +89,8 @@ impl MonitorState {
         self.health
     }
 
-    /// Results in a row that speak against [`MonitorState::health`]: answers when it is down, failures
-    /// else.
+    /// The number of successive results that contradict [`MonitorState::health`]: successes if it is down, else
+    /// failures.
     pub fn streak(&self) -> u32 {
         self.streak
     }
@@ -154,9 +154,8 @@ impl Schedule {
         now_ms + random % FIRST_PROBE_SPREAD_MS.min(self.interval_ms).max(1)
     }
 
-    /// When the probe after the one that started at `started_ms` starts: an interval later, give or
-    /// take `jitter_percent` of it as `random` says, but not before `now_ms`: a probe that outlasts the
-    /// interval delays the next one.
+    /// The start of the probe after the one that started at `started_ms`: an interval later, varied by `jitter_percent`
+    /// with `random`, but not before `now_ms`. A probe that takes longer than the interval delays the next one.
     pub fn next_probe_at(&self, started_ms: u64, now_ms: u64, random: u64) -> u64 {
         let jitter_ms =
             self.interval_ms.saturating_mul(u64::from(self.jitter_percent.min(100))) / 100;
@@ -267,7 +266,7 @@ mod tests {
         check(10, &[&down[..], &up, &[(4, false)]].concat(), None);
         check(10, &[&down[..], &up, &[(4, false), (5, true)]].concat(), Some(15));
         check(10, &[&down[..], &up, &[(12, true)]].concat(), None);
-        // Failures in a row of one that is up are no pass.
+        // Successive failures of a member that is up are not a success.
         check(10, &[(0, true), (1, false)], None);
     }
 
@@ -305,8 +304,7 @@ mod tests {
         check(10, &then(&[(20, '+'), (3, '+'), (30, '+')]), "pdddu");
     }
 
-    /// Whatever the results: the health changes only after as many in a row as it takes, and it
-    /// changes as soon as there are as many.
+    /// For any results: the health changes exactly when the required number of successive results is reached.
     #[test]
     fn a_change_has_its_results() {
         for seed in 0..256 {

@@ -45,22 +45,21 @@ pub enum Health {
     Pending = 0,
     /// Takes traffic.
     Up = 1,
-    /// Takes none.
+    /// Takes no requests.
     Down = 2,
     /// Up, but a probe's answer asks for no new clients: it keeps clients that persistence sends to it.
     Draining = 3,
 }
 
 impl Health {
-    /// The health of a member with these monitors, all of which must be up; see [`Health::of_monitors`]. Up if there are
-    /// none.
+    /// The health of a member whose monitors must all be up; see [`Health::of_monitors`]. Without monitors: up.
     pub fn of_member(monitors: impl IntoIterator<Item = Health>) -> Health {
         Self::of_monitors(monitors, usize::MAX)
     }
 
-    /// The health of a member with these monitors, of which at least `up_min` must be up: pending while pending ones could
-    /// still make it so many, and down if they cannot. Draining if any of them drains, which otherwise counts as up. An
-    /// `up_min` beyond the number of monitors means all of them, and 0 means 1; a member without monitors is up.
+    /// The health of a member of whose monitors at least `up_min` must be up. Pending: pending monitors could still
+    /// complete the number. Down: they could not. A draining monitor counts as up, and makes the member drain. `up_min`
+    /// is limited to the number of monitors, and 0 means 1; a member without monitors is up.
     pub fn of_monitors(monitors: impl IntoIterator<Item = Health>, up_min: usize) -> Health {
         let (mut up, mut pending, mut draining, mut all) = (0, 0, 0, 0);
         for monitor in monitors {

@@ -14,10 +14,10 @@
 //! | trial open | half open, taken | ejected again, twice as long | clean |
 //!
 //! **One failure after recovery ejects again.** A member that comes back has failed every time when it
-//! was last asked; it is on trial, and one request per ejection is enough to see that nothing has
-//! changed. The first success ends the trial. A caller that wants to try with a single request, and not with all requests
-//! until the first answer, uses [`Passive::begin_trial`]; a trial without a result (its client has gone) is forgotten
-//! after [`TRIAL_MS`].
+//! was last asked; it is on trial, and one request per ejection is enough to see that nothing has changed. The first
+//! success ends the trial. A caller that wants to try with a single request, and not with all requests until the first
+//! answer, uses [`Passive::begin_trial`]; a trial without a result (its client has gone) is forgotten after
+//! [`TRIAL_MS`].
 //!
 //! **Ejections in a row grow.** Each is twice as long as the one before, up to
 //! [`EjectionBounds::eject_max_ms`]; a success starts over with the first.
@@ -37,8 +37,8 @@ const TIME_BITS: u32 = 46;
 /// Bits of a state that hold the number of failures, or of ejections, in a row.
 const COUNT_BITS: u32 = 16;
 
-/// The bits of a state that give the others their meaning; neither of them: the number of failures in a row and the time
-/// of the first.
+/// The bits of a state that give the others their meaning; neither of them: the number of failures in a row and the
+/// time of the first.
 const KIND: u64 = EJECTED | ON_TRIAL;
 
 /// Ejections in a row and the end of the last.
@@ -61,9 +61,9 @@ pub struct Passive(u64);
 /// Whether requests may pass to a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Circuit {
-    /// They may.
+    /// They may use it.
     Closed,
-    /// They may not: it is ejected.
+    /// They may not use it: it is ejected.
     Open {
         /// The end of that.
         until_ms: u64,

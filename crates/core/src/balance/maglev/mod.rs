@@ -1,18 +1,18 @@
 //! A consistent hash table over the members of a pool.
 //!
-//! Maglev hashing (Eisenbud et al.: "Maglev: a fast and reliable software network load balancer", NSDI
-//! 2016, section 3.4): a table of a prime number of slots, each of which belongs to a member. Each member has its own walk
-//! through all slots, which its name determines; in turns, each takes the next free slot of its walk, until no slot is
-//! free. A key's hash names a slot. When a member is added or
-//! removed, the others' walks stay the same, so most slots keep their owner.
+//! Maglev hashing (Eisenbud et al.: "Maglev: a fast and reliable software network load balancer", NSDI 2016, section
+//! 3.4): a table of a prime number of slots, each of which belongs to a member. Each member has its own walk through
+//! all slots, which its name determines; in turns, each takes the next free slot of its walk, until no slot is free. A
+//! key's hash names a slot. When a member is added or removed, the others' walks stay the same, so most slots keep
+//! their owner.
 //!
-//! Differences: the number of slots of a member is computed first, in proportion to its weight by largest remainders, and
-//! in each round it takes as many as keep it in step; so shares are exact to one slot. Turns go in the order of the names'
-//! hashes, so the order in the configuration does not matter. And a key can be hashed again if the first member does not
-//! take it.
+//! Differences: the number of slots of a member is computed first, in proportion to its weight by largest remainders,
+//! and in each round it takes as many as keep it in step; so shares are exact to one slot. Turns go in the order of the
+//! names' hashes, so the order in the configuration does not matter. And a key can be hashed again if the first member
+//! does not take it.
 //!
-//! The table depends on names and weights only: every weir with the same pool has the same one. It is
-//! built once per configuration and shared by all workers, for all members whether up or down: readers check health (see
+//! The table depends on names and weights only: every weir with the same pool has the same one. It is built once per
+//! configuration and shared by all workers, for all members whether up or down: readers check health (see
 //! [`super::ByKey`]).
 //!
 //! **Sizes.** At least [`SLOTS_PER_MEMBER`] slots per member, so that the share of a member is at most 2% off: 65,537 up
@@ -54,8 +54,8 @@ pub const SLOTS_MIN: u32 = 65_537;
 /// A pool gets the smallest table with this many slots per member.
 pub const SLOTS_PER_MEMBER: u64 = 50;
 
-/// Seeds of the two hashes of a name that determine its walk. They are not secret: the owners of slots are no secret, only
-/// the mapping from keys to slots is.
+/// Seeds of the two hashes of a name that determine its walk. They are public: only the mapping from keys to slots is
+/// secret, not the owners of slots.
 const NAME_KEYS: [u128; 2] = [1, 2];
 
 /// Steps between the words that are mixed for the attempts of one key: 2^64 by the golden ratio.
@@ -66,7 +66,7 @@ const ATTEMPT_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct Named<'a> {
     /// The stable name of a member, the same over reloads and on other weirs: its address as text.
     pub name: &'a str,
-    /// Its weight.
+    /// The weight.
     pub weight: u16,
 }
 
@@ -89,8 +89,8 @@ impl MaglevTable {
         Self { slots, members: members.len() }
     }
 
-    /// The member at an attempt of a key: its index among the table's members. The first attempt is 0. `None` if and only
-    /// if there is no member.
+    /// The member at an attempt of a key: its index among the table's members. The first attempt is 0. `None` if and
+    /// only if there is no member.
     #[inline]
     pub fn member(&self, key: u64, attempt: u32) -> Option<u32> {
         let hash = mix(key.wrapping_add(u64::from(attempt).wrapping_mul(ATTEMPT_STEP)));
@@ -98,8 +98,8 @@ impl MaglevTable {
         self.slots.get(slot as usize).copied()
     }
 
-    /// The smallest table, of [`SLOTS_MIN`] slots, whatever the number of members: for a reader with a table of one
-    /// size. Shares are less exact then the more members there are.
+    /// A table of the smallest size, [`SLOTS_MIN`] slots, for any number of members: for readers that need tables of
+    /// one size. The more members, the less exact their shares.
     pub fn smallest(members: &[Named<'_>]) -> Self {
         let slots = if members.is_empty() { Box::default() } else { fill(members, SLOTS_MIN) };
         Self { slots, members: members.len() }
@@ -135,7 +135,7 @@ fn fill(members: &[Named<'_>], size: u32) -> Box<[u32]> {
     // One slot per round for a member of mean weight.
     let rounds = (size / members.len() as u32).max(1);
     let mut slots = vec![0; size as usize].into_boxed_slice();
-    // Apart from the slots, as it fits a cache that they do not fit.
+    // Stored apart from the slots, so that it fits in the cache.
     let mut taken = vec![0u64; size.div_ceil(64) as usize];
     for _ in 0..rounds {
         for walk in &mut walks {
@@ -176,8 +176,8 @@ fn walks(members: &[Named<'_>], size: u32) -> Vec<Walk> {
     order.into_iter().map(walk).collect()
 }
 
-/// Divides the slots in proportion to weight: each member gets the whole part of its share, and the largest fractions get
-/// one more, until all slots are given away.
+/// Divides the slots in proportion to weight: each member gets the whole part of its share, and the largest fractions
+/// get one more, until all slots are given away.
 fn set_quotas(walks: &mut [Walk], members: &[Named<'_>], size: u32) {
     let weight = |walk: &Walk| u64::from(clamp_weight(members[walk.member as usize].weight));
     let total: u64 = walks.iter().map(weight).sum();

@@ -22,7 +22,7 @@ fn owners(members: &[(usize, u16)]) -> Vec<usize> {
     table(members).slots.iter().map(|&place| members[place as usize].0).collect()
 }
 
-/// Percentage of all slots that change their owner, without those of `moving`.
+/// Percentage of all slots that change their owner, excluding slots of `moving`.
 fn disruption_percent(before: &[usize], after: &[usize], moving: usize) -> f64 {
     let moved = before
         .iter()
@@ -136,7 +136,7 @@ fn odd_pools() {
     assert_eq!(MaglevTable::new(&[]).member(5, 0), None);
     let one = table(&[(7, 0)]);
     assert!((0..100).all(|key| one.member(key, key as u32) == Some(0)));
-    // The same name twice: both get their share.
+    // With the same name twice, both get their share.
     let twice = [Named { name: "a:1", weight: 1 }, Named { name: "a:1", weight: 1 }];
     let twice = MaglevTable::new(&twice);
     let second = twice.slots.iter().filter(|&&place| place == 1).count();

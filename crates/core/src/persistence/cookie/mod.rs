@@ -103,7 +103,7 @@ impl<'a> Token<'a> {
         Some(Self { pool, tag: tag.try_into().ok()?, text })
     }
 
-    /// The tokens of a cookie's value. What else stands there is passed over.
+    /// The tokens in a cookie's value. Other text is skipped.
     fn all(value: &'a [u8]) -> impl Iterator<Item = Self> {
         pieces(value).filter_map(Self::parse)
     }
