@@ -1,6 +1,5 @@
-//! Time per request and per DATA frame of HTTP/2. `cargo bench -p weir-http --bench h2`; with the tests it
-//! runs once per case. `cargo bench -p weir-http --bench h2 -- CASE COUNT` runs one case so many times,
-//! for callgrind.
+//! Time per request and per DATA frame of HTTP/2: `cargo bench -p weir-http --bench h2`; with the tests, each case runs
+//! once. `cargo bench -p weir-http --bench h2 -- CASE COUNT` runs one case COUNT times, for callgrind.
 
 use std::hint::black_box;
 use std::time::Instant;

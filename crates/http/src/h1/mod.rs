@@ -62,7 +62,7 @@ pub struct HeadLimits {
 pub enum Parsed {
     /// More bytes are needed.
     Partial,
-    /// It is whole.
+    /// The head is complete.
     Complete {
         /// Bytes that it takes, its empty line included.
         length: usize,
