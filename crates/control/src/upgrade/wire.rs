@@ -19,6 +19,8 @@ use serde::{Deserialize, Serialize};
 use weir_config::snapshot::{Address, ListenPoint};
 use weir_exchange::shared::remembered::Remembered;
 
+use super::process::Process;
+
 /// Bytes of a message.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
@@ -229,6 +231,11 @@ impl Channel {
         }
         set_socket_timeout(&socket, Timeout::Send, Some(SEND_TIMEOUT))?;
         Ok(Self(socket))
+    }
+
+    /// The process that has made the pair.
+    pub fn maker(&self) -> Option<Process> {
+        Process::of(net::sockopt::socket_peercred(&self.0).ok()?.pid)
     }
 
     /// The same end once more.
