@@ -83,8 +83,8 @@ pub struct Change {
     pub b: Ratio,
     /// The second over the first.
     pub change: f64,
-    /// The range that both runs' noise allows, as a factor: from 1/noise to noise nothing has changed. `None` if a run has
-    /// a single round; infinite (`null` in JSON) for a knee beyond the ramp.
+    /// The range that both runs' noise allows, as a factor: from 1/noise to noise nothing has changed. `None` if a run
+    /// has a single round; infinite (`null` in JSON) for a knee beyond the ramp.
     pub noise: Option<f64>,
     /// The outcome.
     pub moved: Moved,
@@ -214,11 +214,11 @@ impl Comparison {
     /// Whether weir became worse: it failed where it did not before, or a judged figure changed against weir, beyond
     /// noise, at one setting and against every peer that both runs have there.
     ///
-    /// A real loss of weir shows against all peers. A ratio that changed against one peer alone is due to that peer's bad
-    /// round before, or its good one now; requiring all peers keeps the hundreds of comparisons of two runs from raising
-    /// an alarm by chance (three rounds of three peers without a change: 2 alarms in 79 synthetic comparisons; requiring
-    /// one peer, and only the direction of the others: 27). The price is that a small loss needs more than three rounds to
-    /// show. The relay is no peer.
+    /// A real loss of weir shows against all peers. A ratio that changed against one peer alone is due to that peer's
+    /// bad round before, or its good one now; requiring all peers keeps the hundreds of comparisons of two runs from
+    /// raising an alarm by chance (three rounds of three peers without a change: 2 alarms in 79 synthetic comparisons;
+    /// requiring one peer, and only the direction of the others: 27). The price is that a small loss needs more than
+    /// three rounds to show. The relay is no peer.
     pub fn worsened(&self) -> bool {
         self.worsened
     }

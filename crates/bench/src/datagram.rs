@@ -23,8 +23,8 @@ pub fn write_query(datagram: &mut [u8], number: u64, answer_bytes: u16) {
     datagram[12..HEAD_BYTES].copy_from_slice(&answer_bytes.to_be_bytes());
 }
 
-/// Turns the query of `length` bytes at the front of `buffer` into its answer. Returns the answer's length, or `None` if
-/// it is no query.
+/// Turns the query of `length` bytes at the front of `buffer` into its answer. Returns the answer's length, or `None`
+/// if it is no query.
 pub fn answer(buffer: &mut [u8; DATAGRAM_BYTES_MAX], length: usize) -> Option<usize> {
     if !(HEAD_BYTES..=DATAGRAM_BYTES_MAX).contains(&length) || buffer[..4] != *QUERY_MARK {
         return None;

@@ -1,5 +1,5 @@
-//! Limits beyond which a measurement counts as disturbed by the machine, and is discarded. The runner uses them, and the
-//! report shows them.
+//! Limits beyond which a measurement counts as disturbed by the machine, and is discarded. The runner uses them, and
+//! the report shows them.
 
 /// The hypervisor may take this share of the cores before a measurement counts as disturbed.
 pub const STOLEN_SHARE_MAX: f64 = 0.05;

@@ -282,8 +282,8 @@ pub struct MemorySteps {
     pub worn_bytes: u64,
 }
 
-/// The costs of the product during the measurement: from its beginning to the end of its time, as in [`Outcome::window`]
-/// (until the last response in runs of earlier versions).
+/// The costs of the product during the measurement: from its beginning to the end of its time, as in
+/// [`Outcome::window`] (until the last response in runs of earlier versions).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Time between the two readings of the counters; the window's length but for a delay.

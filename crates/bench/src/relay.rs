@@ -1,7 +1,7 @@
 //! A bare byte relay: one thread, edge-triggered epoll, one member connection per client connection.
 //!
-//! It does not parse HTTP. Its costs per request are the costs of the kernel's TCP for any proxy on this machine, so the
-//! benchmarks compare proxies with it.
+//! It does not parse HTTP. Its costs per request are the costs of the kernel's TCP for any proxy on this machine, so
+//! the benchmarks compare proxies with it.
 //!
 //! Per direction and event it reads once into one scratch buffer and writes at once; it stores bytes only while the
 //! receiving side is full, and does not read meanwhile.

@@ -184,8 +184,8 @@ pub const PLAIN_WEIR: &str = "weir-plain";
 /// The signatures of the library that weir makes handshakes with, and nothing else of a handshake.
 pub const SIGNATURES: &str = "signatures";
 
-/// The kernel's own forwarding, without address translation: the cost of a packet for any product that uses the kernel's
-/// stack.
+/// The kernel's own forwarding, without address translation: the cost of a packet for any product that uses the
+/// kernel's stack.
 pub const IP_FORWARD: &str = "ip-forward";
 /// The kernel's address translation by nftables: a peer of the packet path alone.
 pub const NFTABLES: &str = "nftables";

@@ -26,8 +26,8 @@ pub type Mac = [u8; 6];
 
 /// A UDP frame. The last byte of `source` must be 0: the program counts it up to 15.
 ///
-/// The program also subtracts from the identification the value that it adds to the address, so that the header's checksum
-/// is right for all copies. The UDP checksum is 0: none, as RFC 768 allows.
+/// The program also subtracts from the identification the value that it adds to the address, so that the header's
+/// checksum is right for all copies. The UDP checksum is 0: none, as RFC 768 allows.
 pub fn frame(
     (from, to): (Mac, Mac),
     source: Ipv4Addr,
@@ -111,11 +111,11 @@ fn wait(interval_ns: u32) -> [Instruction; 8] {
     ]
 }
 
-/// Turns a frame into this one, gives it a random flow out of this many, a power of two, and sends it: after an interval,
-/// or at once.
+/// Turns a frame into this one, gives it a random flow out of this many, a power of two, and sends it: after an
+/// interval, or at once.
 ///
-/// The headers are written each time: the kernel reuses the memory of a returned frame, with the addresses that forwarders
-/// have written into it.
+/// The headers are written each time: the kernel reuses the memory of a returned frame, with the addresses that
+/// forwarders have written into it.
 pub fn sender(flows: u32, interval_ns: u32, frame: &[u8; FRAME_BYTES]) -> Vec<Instruction> {
     debug_assert!(flows.is_power_of_two() && flows <= FLOWS_MAX);
     let words = frame[..WRITTEN_UNTIL].chunks_exact(WORD_BYTES).enumerate();

@@ -18,8 +18,9 @@ pub use frame::{FRAME_BYTES, INTERVAL_NS_MAX, Mac, frame};
 
 use crate::pinning::pin_thread;
 
-/// Frames of one call, half a second of them where they are paced, after which the sender looks whether it shall end. Before a call
-/// returns, the kernel waits for all cores (RCU), which takes 30 ms: with few frames the sender would do little else.
+/// Frames of one call, half a second of them where they are paced, after which the sender looks whether it shall end.
+/// Before a call returns, the kernel waits for all cores (RCU), which takes 30 ms: with few frames the sender would do
+/// little else.
 const FRAMES_PER_CALL: u32 = 1 << 17;
 /// Frames that a call hands over at once.
 const BATCH: u32 = 64;

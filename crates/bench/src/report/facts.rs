@@ -32,8 +32,8 @@ pub fn sentences(facts: &BTreeMap<String, f64>, called: Called<'_>) -> Vec<Strin
     told.chain(others).collect()
 }
 
-/// The share of each product's capacity that a common rate was, one sentence per probe: `8,000/s were offered to all, of
-/// the capacity first found 95% of Envoy's and 17% of weir's.`
+/// The share of each product's capacity that a common rate was, one sentence per probe: `8,000/s were offered to all,
+/// of the capacity first found 95% of Envoy's and 17% of weir's.`
 pub fn loads(facts: &BTreeMap<String, f64>, called: Called<'_>) -> Vec<String> {
     let told = |(place, look): (String, Look)| {
         let offered = *look.rates.get(OFFERED)?;

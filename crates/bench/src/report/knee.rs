@@ -20,13 +20,13 @@ const BELOW_FIRST_STEP_SHARE: f64 = 0.5;
 pub struct Knees {
     /// Per product; `None` where it did not keep the first step or was not measured.
     pub of: Vec<Option<Knee>>,
-    /// weir's knee over this product's, paired by round; the interval includes the uncertainty of the steps, and is open
-    /// (0, infinity) if the ramp ends on that side.
+    /// weir's knee over this product's, paired by round; the interval includes the uncertainty of the steps, and is
+    /// open (0, infinity) if the ramp ends on that side.
     pub ratios: Vec<Option<Ratio>>,
 }
 
-/// The last step of the ramp that a product kept with a P99 below [`P99_MAX_MS`], before the first that it did not: a step
-/// that is kept above one that was not is noise.
+/// The last step of the ramp that a product kept with a P99 below [`P99_MAX_MS`], before the first that it did not: a
+/// step that is kept above one that was not is noise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knee {
     /// By the medians over the rounds.

@@ -1,7 +1,7 @@
 //! The report of a run: one HTML page and its Markdown.
 //!
-//! `source` reads and checks `run.json`, `model` computes figures by product and setting, `verdict` finds wins and losses,
-//! and the rest writes the report. Nothing is measured here.
+//! `source` reads and checks `run.json`, `model` computes figures by product and setting, `verdict` finds wins and
+//! losses, and the rest writes the report. Nothing is measured here.
 
 mod chart;
 mod configurations;
@@ -107,8 +107,8 @@ pub fn write(run_folder: &Path) -> Result<Written, ReportError> {
     Ok(written)
 }
 
-/// Replaces a file as a whole. A symbolic link is replaced and not followed: a run's folder may come from elsewhere, and a
-/// report must not overwrite the link's target.
+/// Replaces a file as a whole. A symbolic link is replaced and not followed: a run's folder may come from elsewhere,
+/// and a report must not overwrite the link's target.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));

@@ -9,8 +9,8 @@ use super::stats::Spread;
 /// The percentiles that are drawn.
 const PERCENTILES: [f64; 11] = [50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.8, 99.9, 99.95, 99.99];
 
-/// A percentile is drawn only if at least this many transactions of a round were slower: beyond that, a single transaction
-/// would be the curve.
+/// A percentile is drawn only if at least this many transactions of a round were slower: beyond that, a single
+/// transaction would be the curve.
 pub const SLOWER_COUNT_MIN: f64 = 5.0;
 
 /// A product's curve at a setting: milliseconds, with the spread of the rounds.

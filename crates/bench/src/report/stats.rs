@@ -65,8 +65,8 @@ const RANGE_FACTORS: [f64; 4] = [6.35, 1.35, 0.74, 0.56];
 const SIGN_TEST_ROUNDS_MIN: usize = 6;
 
 impl Ratio {
-    /// The ratio of these pairs, one per round: `(value, divisor)`. Pairs without a ratio (zero, negative, not finite) are
-    /// left out; `None` if none is left.
+    /// The ratio of these pairs, one per round: `(value, divisor)`. Pairs without a ratio (zero, negative, not finite)
+    /// are left out; `None` if none is left.
     pub fn paired(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
         let is_usable = |value: f64| value.is_finite() && value > 0.0;
         let logs = sorted(

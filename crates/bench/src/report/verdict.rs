@@ -69,8 +69,8 @@ pub enum Standing {
     Won,
     /// Equal, within [`EVEN`]: the noise of the rounds allows nothing else.
     Even,
-    /// The noise allows more than a small difference, but not enough to win or lose; or there is a single round of timed
-    /// figures, so that the noise is unknown.
+    /// The noise allows more than a small difference, but not enough to win or lose; or there is a single round of
+    /// timed figures, so that the noise is unknown.
     Undecided,
     /// Worse by more than noise, and by [`DIFFERENCE_SHARE_MIN`].
     Lost,
@@ -237,8 +237,8 @@ impl Verdicts {
         found
     }
 
-    /// Figures behind the hardest peer, the clearest first: losses, then possible losses. One round does not show who is
-    /// behind, and even figures are not behind.
+    /// Figures behind the hardest peer, the clearest first: losses, then possible losses. One round does not show who
+    /// is behind, and even figures are not behind.
     pub fn behind(&self) -> Vec<&Judgement> {
         let is_behind = |found: &&Judgement| match found.standing {
             Standing::Lost => true,

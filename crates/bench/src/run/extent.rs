@@ -338,8 +338,8 @@ impl Extent {
         }
     }
 
-    /// The time limit of a run. A run repeats disturbed rounds only within the limit. A run with more rounds or rows may
-    /// get a higher limit.
+    /// The time limit of a run, within which it repeats disturbed rounds. A run with more rounds or rows may get a
+    /// higher limit.
     pub fn limit(self) -> Duration {
         Duration::from_secs(match self {
             Self::Smoke => 120,

@@ -106,8 +106,8 @@ impl Lines<'_> {
 
     /// Where the values of a series lie on the horizontal axis.
     fn place(&self, index: usize, x: &Scale) -> impl Fn(f64) -> f64 {
-        // The first series are drawn lowest and are last in the legend. On a linear axis, readers read the exact position;
-        // between named settings they do not.
+        // The first series are drawn lowest and are last in the legend. On a linear axis, readers read the exact
+        // position; between named settings they do not.
         let step = if x.is_linear() { 0.0 } else { ASIDE };
         let aside = ((self.series.len() - 1) as f64 / 2.0 - index as f64) * step;
         move |value| x.at(value) + aside

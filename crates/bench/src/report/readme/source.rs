@@ -188,8 +188,8 @@ pub fn print(runs: &[PathBuf]) -> Result<String, ReadmeError> {
     made(Path::new("."), &runs, SUMMARY.make)
 }
 
-/// Writes the block of these runs between the document's marks. Without runs, it makes the block again from the runs that
-/// the mark names.
+/// Writes the block of these runs between the document's marks. Without runs, it makes the block again from the runs
+/// that the mark names.
 pub fn write(readme: &Path, runs: &[PathBuf]) -> Result<(), ReadmeError> {
     let mut text = Readme::read(readme)?;
     text.choose(readme, runs)?;
