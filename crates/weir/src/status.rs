@@ -60,12 +60,24 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
 
 fn render(status: &Status, paint: Paint) -> String {
     let mut text = paint.heading(&format!(
-        "weir {}: runs for {} with {}; configuration of {}",
+        "weir {}: runs for {} with {}; configuration of {}{}",
         status.version,
         span(Duration::from_secs(status.uptime_seconds)),
         counted(status.workers as u64, "worker"),
         status.configuration.in_force_since,
+        match status.configuration.version_in_force {
+            0 => String::new(),
+            version => format!(", version {version}"),
+        },
     ));
+    if let Some(version) = status.configuration.unconfirmed_version {
+        let what = format!("version {version} is taken back unless: weir confirm {version}");
+        text += &paint.line(Tone::Unusual, "  ", &what);
+    }
+    if let Some(pid) = status.draining_process {
+        let what = format!("process {pid}, which this one has replaced, drains");
+        text += &paint.line(Tone::Unusual, "  ", &what);
+    }
     for problem in &status.problems {
         text += &paint.line(Tone::Wrong, "  ", &printable(problem));
     }
@@ -384,6 +396,26 @@ virtual server shop
   requests     24,112; 3 under way; 12 answered 5xx; p50 1.2 ms, p99 8.0 ms
 
 pool web: round_robin, 1 of 3 members in service
+";
+        assert!(text.starts_with(expected), "{text}");
+    }
+
+    #[test]
+    fn versions_and_the_process_before_are_told() {
+        let text = render(
+            &status(|status| {
+                status["configuration"]["version_in_force"] = 7.into();
+                status["configuration"]["unconfirmed_version"] = 7.into();
+                status["draining_process"] = 4_711.into();
+            }),
+            Paint::Plain,
+        );
+        let expected = "\
+weir 0.1.0: runs for 3 h 12 min with 4 workers; configuration of 2026-11-21T06:00:00.000Z, version 7
+  version 7 is taken back unless: weir confirm 7
+  process 4711, which this one has replaced, drains
+
+virtual server shop
 ";
         assert!(text.starts_with(expected), "{text}");
     }

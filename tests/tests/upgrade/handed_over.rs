@@ -2,6 +2,7 @@
 
 use std::os::unix::net::UnixStream;
 use std::process::Command;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -123,6 +124,24 @@ fn clients_stay_at_their_members() {
     for (last, before) in (10..40).zip(&before).filter(|(_, before)| *before != "three") {
         assert_eq!(member_of(last), *before);
     }
+}
+
+#[test]
+fn the_process_before_is_shown_until_it_has_ended() {
+    let (gate, open) = Member::gated("hello");
+    let mut line = Line::start(&Setup::new(&[gate.address()]));
+    let before = line.proxy.process().pid();
+    assert_eq!(line.status()["draining_process"], serde_json::Value::Null);
+    let mut client = line.proxy.client();
+    client.send("GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+    gate.wait_for_requests(1);
+    line.upgrade();
+    assert_eq!(line.status()["draining_process"], before);
+    open.store(true, Ordering::Release);
+    assert_eq!(client.response().assert_status(200).text(), "hello");
+    weir_tests::eventually("the process before has ended", weir_tests::STEP_TIMEOUT, || {
+        line.status()["draining_process"].is_null()
+    });
 }
 
 #[test]

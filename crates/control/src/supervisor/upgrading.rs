@@ -117,7 +117,7 @@ impl Upgrading {
     /// Takes over the rest of the heritage.
     pub(super) fn new(heritage: Heritage, observed: &Observed) -> Self {
         if let Some(predecessor) = &heritage.predecessor {
-            observed.upgrades.begin_with(predecessor.number);
+            observed.upgrades.begin_with(predecessor.number, predecessor.process());
         }
         Self {
             launch: Launch::own(),

@@ -21,6 +21,7 @@
 mod launch;
 pub(crate) mod manager_sockets;
 pub(crate) mod predecessor;
+pub mod process;
 pub mod reports;
 pub(crate) mod successor;
 mod wire;

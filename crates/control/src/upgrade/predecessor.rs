@@ -16,6 +16,7 @@ use weir_exchange::shared::remembered::Remembered;
 use weir_tls::tickets::{OwnSecrets, SECRET_BYTES};
 
 use super::launch;
+use super::process::Process;
 use super::wire::{Channel, Failed, FromSuccessor, MemberState, PROTOCOL, Tickets, ToSuccessor};
 
 /// Maximum wait for an answer of the predecessor.
@@ -189,6 +190,11 @@ impl Predecessor {
     pub(crate) fn tell_failure(channel: &FailureChannel, failed: Failed) {
         // If the predecessor has ended, the report is lost.
         let _ = channel.0.send(&FromSuccessor::Failed(failed), &[]);
+    }
+
+    /// The process, if its end can be seen.
+    pub(crate) fn process(&self) -> Option<Process> {
+        self.channel.maker()
     }
 
     /// A channel for the reason of a failure.

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::Notify;
 
+use super::process::Process;
 use super::wire::Failed;
 use crate::time::{rfc3339, unix_ms};
 
@@ -16,6 +17,8 @@ use crate::time::{rfc3339, unix_ms};
 pub struct Upgrades {
     asked: Notify,
     inner: Mutex<Inner>,
+    /// The process that this one has replaced, until it has ended.
+    draining: Mutex<Option<Process>>,
 }
 
 #[derive(Debug, Default)]
@@ -122,9 +125,19 @@ impl Upgrades {
     }
 
     /// Begins with an upgrade in progress: this process replaces another one.
-    pub(crate) fn begin_with(&self, number: u64) {
+    pub(crate) fn begin_with(&self, number: u64, before: Option<Process>) {
         let pid = Some(std::process::id());
         self.inner().last = Some(Report { pid, ..report(number, State::Starting) });
+        *self.draining.lock().unwrap_or_else(PoisonError::into_inner) = before;
+    }
+
+    /// The process id of the process that this one has replaced, while it drains.
+    pub fn draining(&self) -> Option<u32> {
+        let mut draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        if draining.as_ref().is_some_and(Process::has_ended) {
+            *draining = None;
+        }
+        draining.as_ref().map(Process::pid)
     }
 
     /// The report of the latest upgrade.
@@ -166,7 +179,8 @@ mod tests {
         );
         // The new process continues the numbers.
         let after = Upgrades::default();
-        after.begin_with(2);
+        after.begin_with(2, None);
+        assert_eq!(after.draining(), None);
         after.succeed(2, 8);
         assert_eq!(after.ask(None, None), Ok(3));
     }

@@ -9,8 +9,7 @@ use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::Pid;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
 use weir_config::snapshot::ListenPoint;
@@ -21,6 +20,7 @@ use weir_exchange::shared::remembered::Remembered;
 use crate::time::monotonic_ms;
 
 use super::launch::Launch;
+use super::process::Process;
 use super::wire::{
     At, Begin, Channel, Failed, FromSuccessor, MemberState, PROTOCOL, Part, SOCKETS_MAX, Tickets,
     ToSuccessor,
@@ -89,7 +89,8 @@ impl Successor {
         let (channel, theirs) = Channel::pair().map_err(fail)?;
         let (reading, number) = (channel.try_clone().map_err(fail)?, estate.number);
         let child = launch.start(binary, theirs)?;
-        let end = End::of(&child);
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let process = pid.and_then(Process::of);
         let child = Running(Some(child));
         let (to_supervisor, said) = unbounded_channel();
         let messages = of_table(table);
@@ -104,7 +105,8 @@ impl Successor {
                         Ok(Some((FromSuccessor::Serves, _))) => Said::Serves,
                         Ok(Some((FromSuccessor::Failed(failed), _))) => Said::Failed(failed),
                         Ok(None) => {
-                            end.wait();
+                            // It is ended then, whatever came of the wait.
+                            let _ = process.map(|it| it.ends_within(END_PATIENCE));
                             break Said::Gone;
                         }
                         Err(error) => {
@@ -222,25 +224,6 @@ fn is_end(error: &io::Error) -> bool {
 
 /// A process that has closed the channel gets this time to end by itself, so that its exit status shows the reason.
 const END_PATIENCE: Duration = Duration::from_millis(200);
-
-/// A pidfd of a process; `None`: its end cannot be waited for.
-struct End(Option<OwnedFd>);
-
-impl End {
-    fn of(child: &Child) -> Self {
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        Self(pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()))
-    }
-
-    /// Waits until the process has ended, or [`END_PATIENCE`] has passed.
-    fn wait(&self) {
-        if let Some(process) = &self.0 {
-            let timeout = Timespec { tv_sec: 0, tv_nsec: END_PATIENCE.subsec_nanos().into() };
-            // The process is killed afterwards in any case.
-            let _ = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&timeout));
-        }
-    }
-}
 
 /// A child process that is killed when this is dropped.
 #[derive(Debug)]

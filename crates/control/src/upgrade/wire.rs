@@ -19,6 +19,8 @@ use serde::{Deserialize, Serialize};
 use weir_config::snapshot::{Address, ListenPoint};
 use weir_exchange::shared::remembered::Remembered;
 
+use super::process::Process;
+
 /// Maximum size of a message.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
@@ -231,7 +233,9 @@ impl Channel {
         Ok(Self(socket))
     }
 
-    /// A duplicate of this end.
+use super::process::Process;
+
+/// Maximum size of a message.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self(self.0.try_clone()?))
     }

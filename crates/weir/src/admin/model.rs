@@ -16,6 +16,9 @@ pub struct Status {
     pub problems: Vec<String>,
     pub workers: usize,
     pub configuration: Configuration,
+    /// The process before an upgrade, while it drains.
+    #[serde(default)]
+    pub draining_process: Option<u32>,
     pub virtual_servers: Vec<VirtualServer>,
     /// Disabled virtual servers.
     #[serde(default)]
@@ -103,6 +106,12 @@ pub struct EndedFlows {
 #[derive(Debug, Deserialize)]
 pub struct Configuration {
     pub in_force_since: String,
+    /// The version of the overlay that is in force; 0: there is none.
+    #[serde(default)]
+    pub version_in_force: u64,
+    /// A version that is taken back unless it is confirmed.
+    #[serde(default)]
+    pub unconfirmed_version: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
