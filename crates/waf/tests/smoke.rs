@@ -1,4 +1,4 @@
-//! What the fuzz targets assert, for their seeds and for seeds with a few bytes changed.
+//! Runs the assertions of the fuzz targets for their seeds, and for seeds with a few bytes changed.
 
 #[path = "invariants/mod.rs"]
 mod invariants;

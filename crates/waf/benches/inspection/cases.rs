@@ -30,7 +30,7 @@ const BROWSER: [(&str, &str); 12] = [
 const COOKIES: &str = "session=3f2a9c1e8b7d4650a1c2e3f405162738; lang=de; _ga=GA1.2.1234567890.1700000000; \
                        consent=necessary%2Cstatistics; cart=8f14e45fceea167a5a36dedd4bea2543";
 
-/// What forms have in them.
+/// Words for values in forms.
 const WORDS: [&str; 24] = [
     "Thank",
     "you",

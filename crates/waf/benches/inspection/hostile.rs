@@ -1,10 +1,11 @@
-//! Inputs made to take long: pieces of the rules' own patterns, and of what transformations look for, repeated, nested and mixed.
+//! Inputs that take long: parts of the rules' own patterns and of texts that transformations search for, repeated,
+//! nested and mixed.
 
 use weir_testing::Random;
 
 use super::cases::{Case, get, post};
 
-/// What transformations, tokenizers and parsers stumble over.
+/// Texts that are expensive for transformations, tokenizers and parsers.
 const PIECES: [&str; 60] = [
     "'",
     "\"",
@@ -83,7 +84,7 @@ pub fn pieces() -> Vec<Vec<u8>> {
     pieces
 }
 
-/// What stands between the brackets and repetitions of a pattern.
+/// The literal words of a pattern, between brackets and repetitions.
 fn words(pattern: &str) -> impl Iterator<Item = Vec<u8>> {
     let plain = pattern.replace("\\s", " ").replace("\\b", "").replace("[^", "[").replace('\\', "");
     let words: Vec<Vec<u8>> = plain
@@ -94,7 +95,7 @@ fn words(pattern: &str) -> impl Iterator<Item = Vec<u8>> {
     words.into_iter()
 }
 
-/// The input of a number: so many bytes.
+/// The input with this number, of this size.
 pub fn case(number: usize, pieces: &[Vec<u8>], bytes: usize) -> Case {
     let mut random = Random::new(number as u64 + 1);
     let mut piece = || {
@@ -110,12 +111,12 @@ pub fn case(number: usize, pieces: &[Vec<u8>], bytes: usize) -> Case {
         // Two, or three.
         1 => repeat(&mut text, &[&one, &two], bytes),
         2 => repeat(&mut text, &[&one, &two, &three], bytes),
-        // What opens, and what closes.
+        // Opening and closing brackets.
         3 => {
             repeat(&mut text, &[&one], bytes / 2);
             repeat(&mut text, &[&two], bytes);
         }
-        // At random.
+        // A random mixture.
         _ => {
             while text.len() < bytes {
                 let end = if random.percent(50) { PIECES.len() } else { pieces.len() };

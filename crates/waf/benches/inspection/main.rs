@@ -1,5 +1,6 @@
-//! What CRS 4 at paranoia level 1 costs a request: CPU time of the thread, medians. `cargo bench -p weir-waf`; with the tests it runs small.
-//! Words behind `--` choose cases by parts of their names. CRS is found by `WEIR_CRS`, or in `../shared/crs4`.
+//! The cost of CRS 4 at paranoia level 1 per request: CPU time of the thread, medians. `cargo bench -p weir-waf`; with
+//! the tests it runs small. Words behind `--` select cases by parts of their names. CRS is found by `WEIR_CRS`, or in
+//! `../shared/crs4`.
 
 #[path = "../../tests/support/data.rs"]
 #[allow(dead_code, reason = "tests use the rest")]
@@ -20,13 +21,13 @@ use weir_waf::plan::{RuleSet, Settings, View};
 
 const HERE: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
 const KILOBYTES: usize = 1_000;
-/// Of a class of hostile inputs, those that are measured at other sizes too.
+/// Number of hostile inputs per class that are also measured at other sizes.
 const WORST_SHOWN: usize = 5;
 
 /// Requests before the first that is measured.
 const LEARNING_ROUNDS: usize = 2_000;
 
-/// `COLD=1` leaves out what is known of texts that requests have in common.
+/// `COLD=1` disables the cache of findings in common texts.
 fn begins_cold() -> bool {
     static IS_COLD: LazyLock<bool> = LazyLock::new(|| std::env::var_os("COLD").is_some());
     *IS_COLD
@@ -61,7 +62,7 @@ fn run(common: &CommonTexts, case: &Case) -> (Inspection, [f64; 5]) {
         changed_cookies: &[],
         unique_id: b"a-request",
     };
-    // Hostile inputs are to show what they cost, not where they end.
+    // No limits, so that the whole cost of hostile inputs is visible.
     let limits = Limits { value_bytes_max: u32::MAX, name_bytes_max: u32::MAX, ..Limits::DEFAULT };
     let options = Options { work_bytes_max: u64::MAX, limits, ..Options::new(Mode::Detect) };
     let mut times = [cpu_us(); 6];

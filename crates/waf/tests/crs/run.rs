@@ -47,7 +47,7 @@ pub fn run(view: &Arc<View>, stage: &Stage) -> Result<(), String> {
     inspection.response_content(&answer.body);
     verdicts.push(inspection.response_body());
     inspection.logging();
-    // What cannot be read is told, and what rules find before it counts all the same.
+    // Unreadable input is reported, and findings before it count all the same.
     let is_judged =
         |verdict: &&Verdict| !matches!(verdict, Verdict::Pass | Verdict::Exceeded(Limit::Body));
     if let Some(verdict) = verdicts.iter().find(is_judged) {
@@ -73,7 +73,7 @@ fn judge(stage: &Stage, inspection: &Inspection) -> Result<(), String> {
                 "[id \"{}\"] [msg \"{}\"] [data \"{}\"]\n",
                 it.id,
                 String::from_utf8_lossy(&it.message),
-                // As logs have it: in one line.
+                // In one line, as in logs.
                 String::from_utf8_lossy(&it.log_data).escape_debug()
             )
         })

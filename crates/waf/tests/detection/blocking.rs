@@ -37,7 +37,7 @@ fn built_in_rules_score() {
             (&[], Sent::get("/"), 0, None),
             (&[], scanner(), 5, Some((1_009_011, 2))),
             (EARLY, scanner(), 5, Some((1_009_010, 1))),
-            // What is in the body cannot be judged early.
+            // Data in the body cannot be judged early.
             (EARLY, Sent::form("/", &[("x", b"|whoami")]), 10, Some((1_009_011, 2))),
             (&[("inbound_anomaly_score_threshold", "6")], scanner(), 5, None),
             (&[("critical_anomaly_score", "2")], scanner(), 2, None),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// In debug builds one string of so many: all of them take minutes there.
+/// Debug builds test one string in this many, because all of them take minutes there.
 const SAMPLE: usize = if cfg!(debug_assertions) { 23 } else { 1 };
 
 /// The strings of one kind of attack.

@@ -1,4 +1,4 @@
-//! What a rule set finds, in figures.
+//! Detection rates of a rule set.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
-//! What rule sets find and what they deny wrongly, through the engine, with figures.
+//! Detections and false positives of rule sets, through the engine, with figures.
 //!
-//! `cargo test --release -p weir-waf --test detection -- --nocapture` prints them. Attack strings are found through `WEIR_CORPORA`, CRS and
-//! its tests through `WEIR_CRS` and `WEIR_CRS_TESTS`, else all in `../shared`. Debug builds take a sample of the attack strings.
+//! `cargo test --release -p weir-waf --test detection -- --nocapture` prints them. Attack strings are found through
+//! `WEIR_CORPORA`, CRS and its tests through `WEIR_CRS` and `WEIR_CRS_TESTS`, else all in `../shared`. Debug builds
+//! take a sample of the attack strings.
 
 mod blocking;
 mod builtin;
@@ -37,7 +38,8 @@ fn builtin() -> Arc<RuleSet> {
     }
 }
 
-/// A rule set with its goals: attacks of the collection that are denied at least, and ordinary requests that are at most, in percent.
+/// A rule set with its goals: attacks of the collection that are denied at least, and ordinary requests that are at
+/// most, in percent.
 struct Candidate {
     name: &'static str,
     rules: Arc<RuleSet>,
@@ -65,7 +67,8 @@ fn candidates() -> Vec<Candidate> {
         },
     ];
     if let Some(crs) = data::rules() {
-        // GraphQL and texts with code are taken for commands of a shell by 932235, `$filter` of OData for MongoDB by 942290.
+        // GraphQL and texts with code are taken for commands of a shell by 932235, `$filter` of OData for MongoDB by
+        // 942290.
         all.push(Candidate {
             name: "CRS 4, level 1",
             rules: Arc::clone(&crs),

@@ -1,5 +1,5 @@
-//! The attacks among CRS's regression tests. Many are fragments that test one pattern of CRS. The built-in rules were widened once by what they
-//! missed here, and not tuned on them further.
+//! The attacks in CRS's regression tests. Many are fragments that test one pattern of CRS. The built-in rules were
+//! extended once for attacks missed here, and were not tuned on them further.
 
 use crate::figures::{Share, denied, run_all};
 use crate::ftw::{self, Stage};

@@ -1,4 +1,4 @@
-//! Requests as programs send them, and what becomes of them.
+//! Requests as programs send them, and the verdicts on them.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// What a browser sends to follow a link.
+    /// The request of a browser that follows a link.
     pub fn get(target: impl Into<Vec<u8>>) -> Self {
         let headers = [
             ("Host", "www.example.com"),
@@ -87,7 +87,7 @@ pub fn view(rules: &Arc<RuleSet>, pairs: &[(&str, &str)]) -> Arc<View> {
     Arc::new(View::new(Arc::clone(rules), &settings).unwrap_or_else(|it| panic!("{it:?}")))
 }
 
-/// What came of a request.
+/// The verdict on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Whether it is kept from the member, by which rule, and in which phase.
@@ -107,7 +107,7 @@ pub struct Parts<'a> {
     pub body: &'a [u8],
 }
 
-/// What a request is answered with, in which phase, and what was found.
+/// The verdict, its phase, and the findings.
 pub struct Judged {
     pub verdict: Verdict,
     pub phase: u8,
@@ -149,7 +149,7 @@ pub fn judge(view: &Arc<View>, options: &Options, parts: &Parts<'_>) -> Judged {
     Judged { verdict, phase, inspection }
 }
 
-/// What becomes of a request.
+/// The verdict on a request.
 pub fn judged(view: &Arc<View>, sent: &Sent) -> Verdict {
     judge_sent(view, sent).verdict
 }
@@ -164,7 +164,7 @@ pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
     }
 }
 
-/// What becomes of a request, and how.
+/// The verdict on a request, with its phase and findings.
 pub fn judge_sent(view: &Arc<View>, sent: &Sent) -> Judged {
     let headers: Vec<(&[u8], &[u8])> =
         sent.headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();

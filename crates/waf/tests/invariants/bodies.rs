@@ -18,7 +18,7 @@ const LIMITS: Limits = Limits {
     declaration_bytes_max: 64,
 };
 
-/// What a body has in it, in its order. Pieces of a file's content are joined.
+/// The parts of a body in order. Pieces of a file's content are joined.
 #[derive(Debug, Default, PartialEq)]
 struct Delivered(Vec<(&'static str, Vec<u8>, Vec<u8>)>);
 

@@ -1,4 +1,4 @@
-//! An encoded body comes to the same, cut anywhere, and to what other decoders make of it.
+//! An encoded body gives the same result for any cuts, and equals the result of other decoders.
 
 use weir_waf::coding::{Coding, Inflater, codings};
 
@@ -20,7 +20,7 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// What an inflater makes of a body in pieces, if it is one.
+/// The output of an inflater for a body in pieces; `None`: the body is not valid.
 fn inflated(codings: &[Coding], pieces: [&[u8]; 2]) -> Option<Vec<u8>> {
     let (mut inflater, mut out) = (Inflater::new(codings, INFLATED_BYTES_MAX), Vec::new());
     let mut to = |bytes: &[u8]| out.extend_from_slice(bytes);

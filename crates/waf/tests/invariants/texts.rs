@@ -8,7 +8,7 @@ const STEPS_MAX: usize = 5;
 /// Longest text that is transformed: steps that make texts longer would go on for ever.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// Each step by itself, and a few, as the first bytes say, one behind the other.
+/// Each transformation alone, and a few in sequence, selected by the first bytes.
 pub fn check_transformations(input: &[u8]) {
     for step in Transformation::all() {
         let _ = applied(step, input);

@@ -26,7 +26,7 @@ fn asked(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
 }
 
-/// What is told of a case that differs.
+/// A report on a case that differs.
 fn told(seed: u64, case: Case, what: String) -> String {
     let (small, what) = shrink::shrunk(case, what);
     let mut text = format!("seed {seed}: {what}\nsettings {:?}\n{}", small.settings, small.rules());
@@ -38,7 +38,7 @@ fn told(seed: u64, case: Case, what: String) -> String {
     text
 }
 
-/// What has been seen.
+/// Statistics of the cases.
 #[derive(Debug, Default)]
 struct Seen {
     requests: u64,
@@ -70,7 +70,7 @@ impl Seen {
     }
 }
 
-/// Compares so many cases, as long as there is time, on all processors.
+/// Compares this many cases within the time, on all processors.
 fn run(cases: u64, time_max: Option<Duration>) {
     let start = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, |it| it.get() as u64);

@@ -3,7 +3,7 @@
 use crate::compare::{Comparison, compare};
 use crate::generator::{Case, Directive, Link, Sent};
 
-/// Leaves things out, as long as what is left differs.
+/// Leaves out parts as long as the rest still differs.
 pub fn shrunk(mut case: Case, mut what: String) -> (Case, String) {
     'again: loop {
         for smaller in reductions(&case) {

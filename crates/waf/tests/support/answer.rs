@@ -4,7 +4,7 @@ use base64::Engine as _;
 
 use super::ftw::Stage;
 
-/// What the backend answers.
+/// The response of the backend.
 pub struct Answer {
     pub status: u16,
     pub headers: Vec<(String, String)>,

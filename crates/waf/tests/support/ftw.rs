@@ -1,4 +1,4 @@
-//! Reads CRS's regression tests, and makes of them what its test program, go-ftw, sends.
+//! Reads CRS's regression tests, and builds the requests that its test program, go-ftw, sends.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-/// What is expected of the log and of the answer.
+/// Expectations about the log and the response.
 #[derive(Debug, Default)]
 pub struct Expect {
     pub ids: Vec<u64>,

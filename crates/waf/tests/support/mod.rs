@@ -1,7 +1,7 @@
-//! OWASP CRS, its regression tests, and what its backend answers.
+//! OWASP CRS, its regression tests, and the responses of its backend.
 //!
-//! Rules and tests are found through `WEIR_CRS` and `WEIR_CRS_TESTS` (a checkout's folder, and its `tests`), else in `../shared`; where they are
-//! absent tests are skipped.
+//! Rules and tests are found through `WEIR_CRS` and `WEIR_CRS_TESTS` (a checkout's folder, and its `tests`), else in
+//! `../shared`; where they are absent tests are skipped.
 
 pub mod answer;
 pub mod data;

@@ -1,4 +1,4 @@
-//! What people write.
+//! Texts that people write.
 
 /// Names of people.
 pub const NAMES: [&str; 48] = [
@@ -92,7 +92,7 @@ pub const ADDRESSES: [&str; 36] = [
     "350 5th Ave, New York, NY 10118 (USA)",
 ];
 
-/// What people search for.
+/// Search terms of people.
 pub const SEARCHES: [&str; 101] = [
     "red shoes",
     "shoes & bags",
@@ -197,7 +197,7 @@ pub const SEARCHES: [&str; 101] = [
     "@username",
 ];
 
-/// What people write below articles and into forms of contact.
+/// Comments on articles, and messages in contact forms.
 pub const COMMENTS: [&str; 72] = [
     "Great article! I've been looking for this for ages. Thanks :)",
     "I don't agree; the author's point is valid, but 1 = 1 isn't an argument.",

@@ -1,6 +1,7 @@
-//! Requests that were recorded before real applications, none of them an attack: what rule sets deny of them. README.md says how.
+//! Requests that were recorded with real applications, without attacks, and the false positives of rule sets. README.md
+//! describes the recording.
 //!
-//! `WEIR_EXAMPLES=1` prints each request that is denied.
+//! `WEIR_EXAMPLES=1` prints each false positive.
 
 mod file;
 
@@ -53,11 +54,11 @@ fn with_code() -> Requests {
     requests(&folder().join("code"))
 }
 
-/// What is denied of one application's requests.
+/// The false positives of one application.
 #[derive(Debug, Default)]
 struct Denied {
     share: Share,
-    /// What denied, and how many requests.
+    /// The reasons, and the number of requests for each.
     by: BTreeMap<String, usize>,
     /// The beginnings of some that were.
     examples: Vec<String>,
@@ -94,7 +95,7 @@ fn causes(judged: &Judged) -> BTreeSet<String> {
     }
 }
 
-/// Prints what is denied of all applications; returns the share without consoles.
+/// Prints the false positives of all applications; returns the rate without consoles.
 fn report(name: &str, measured: &BTreeMap<String, Denied>) -> Share {
     let mut all = Share::default();
     let mut by: BTreeMap<&str, usize> = BTreeMap::new();
@@ -156,7 +157,8 @@ fn recorded_requests_pass_the_checks() {
     }
 }
 
-/// What crs-setup.conf asks for: methods and media types of the applications. (CRS allows four methods, and no types of Git, CalDAV and files.)
+/// The settings that crs-setup.conf requires: methods and media types of the applications. (CRS permits four methods,
+/// and not the types of Git, CalDAV and files.)
 const CRS_SETTINGS: [(&str, &str); 2] = [
     (
         "allowed_methods",
@@ -192,7 +194,8 @@ fn crs_with_exceptions(application: &str) -> Option<Arc<RuleSet>> {
     Some(crate::data::compiled(paths))
 }
 
-/// `weir waf tune` made the exceptions of half of each application's requests, three of six: the other half tells what they are worth.
+/// `weir waf tune` made exclusions from half of each application's requests (three of six); the other half shows their
+/// effect.
 #[test]
 fn tuned_crs_denies_fewer_recorded_requests() {
     let mut measured = [BTreeMap::new(), BTreeMap::new()];

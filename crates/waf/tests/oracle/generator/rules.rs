@@ -16,7 +16,7 @@ const FIRST_ID: u64 = 100;
 #[derive(Debug, Clone)]
 pub enum Directive {
     Line(String),
-    /// A rule, with those that are chained to it.
+    /// A rule with its chained rules.
     Rule(Vec<Link>),
 }
 
@@ -120,7 +120,7 @@ impl Writer {
         vec![format!("id:{}", self.id), format!("phase:{phase}")]
     }
 
-    /// `SecAction`, as setups have it.
+    /// `SecAction`, as in setups.
     fn action(&mut self, random: &mut Random) {
         let mut list = self.first_actions(random);
         list.extend(["pass", "nolog"].map(str::to_owned));
@@ -130,7 +130,7 @@ impl Writer {
         self.single(Vec::new(), "", list);
     }
 
-    /// What is set unless it is there.
+    /// A default that is set if the variable is missing.
     fn default_of_variable(&mut self, random: &mut Random) {
         let mut list = self.first_actions(random);
         let name = one(random, &["pl", "score", "limit", "word", "flag"]);
@@ -140,7 +140,7 @@ impl Writer {
         self.single(vec![format!("&TX:{name}")], "@eq 0", list);
     }
 
-    /// What a paranoia level passes over.
+    /// A gate that skips rules above the paranoia level.
     fn gate(&mut self, random: &mut Random) {
         let mut list = self.first_actions(random);
         list.extend(["pass", "nolog"].map(str::to_owned));
@@ -168,7 +168,7 @@ impl Writer {
         self.directives.push(Directive::Rule(links));
     }
 
-    /// What is known in the end, of requests that were denied as well.
+    /// A rule that records final values, also of denied requests.
     fn last_word(&mut self) {
         self.id += 1;
         let told = "msg:'%{tx.pl} %{tx.score} %{tx.flag} %{tx.limit} %{tx.word} %{tx.a}'";
@@ -226,21 +226,21 @@ impl Writer {
         self.directives.push(Directive::Rule(links));
     }
 
-    /// Targets and transformations: often those of a rule before.
+    /// Targets and transformations, often those of an earlier rule.
     fn look(&mut self, random: &mut Random, is_chained: bool) -> (Vec<String>, Vec<String>) {
         if !self.looks.is_empty() && random.percent(30) {
             return self.looks[random.below(self.looks.len())].clone();
         }
         let targets = targets::targets(random, is_chained);
         let transformations = actions::transformations(random);
-        // Elsewhere, variables of what a chain has matched would be empty.
+        // Outside of chains, variables about earlier matches would be empty.
         if !is_chained {
             self.looks.push((targets.clone(), transformations.clone()));
         }
         (targets, transformations)
     }
 
-    /// A condition with what it does.
+    /// A condition with its actions.
     fn link(&mut self, random: &mut Random, is_chained: bool) -> Link {
         let (targets, mut list) = self.look(random, is_chained);
         if random.percent(30) {

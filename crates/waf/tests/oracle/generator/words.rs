@@ -1,4 +1,4 @@
-//! What requests and patterns are made of.
+//! Words for requests and patterns.
 
 use weir_testing::Random;
 

@@ -1,4 +1,4 @@
-//! What a request and its answer have in them, variable by variable.
+//! The values in a request and its response, by variable.
 
 use weir_waf::body::{Body, Limits, Processor, Query, Settings, Sink, cookies};
 use weir_waf::inspection::{Request, Response};

@@ -12,23 +12,23 @@ use super::program::{Whole, Words};
 /// Groups that a capture keeps.
 const GROUPS_MAX: usize = 10;
 
-/// What an operator found: texts that a capture keeps.
+/// The texts that a capture keeps.
 pub type Captured = Vec<Vec<u8>>;
 
 impl Machine<'_> {
-    /// What an operator finds in a value, without regard to its negation.
+    /// The match of an operator with a value, ignoring its negation.
     pub fn compare(
         &mut self,
         whole: &Whole,
         operator: &Operator,
         value: &[u8],
     ) -> Option<Captured> {
-        // The manual speaks of patterns alone; what else holds is found in the value as a whole.
+        // The manual defines captures only for patterns; other operators capture the whole value.
         let is = |holds: bool| holds.then(|| vec![value.to_vec()]);
         match &operator.kind {
             O::Rx(pattern) => self.rx(pattern, value),
             O::RxTemplate(template) => {
-                // As ModSecurity 3 has it, values of variables are parts of the pattern.
+                // As in ModSecurity 3, values of variables are parts of the pattern.
                 let pattern = self.expand(whole, template);
                 match Pattern::new(&String::from_utf8_lossy(&pattern)) {
                     Ok(pattern) => self.rx(&pattern, value),

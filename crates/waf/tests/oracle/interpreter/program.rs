@@ -1,4 +1,4 @@
-//! Directives in their order, with what later ones change of earlier ones.
+//! Directives in order, after the changes that later ones make to earlier ones.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,7 +7,7 @@ use weir_waf::seclang::{
     Target, TargetKind, Template, Variable,
 };
 
-/// What is read from top to bottom.
+/// An item of the program, which is executed from top to bottom.
 pub enum Item {
     Rule(Box<Whole>),
     Marker(Box<str>),
@@ -18,7 +18,7 @@ pub enum Item {
 pub struct Whole {
     pub id: u64,
     pub phase: Phase,
-    /// The rule, and those that are chained to it.
+    /// The rule and its chained rules.
     pub links: Vec<Rule>,
     pub defaults: Vec<Action>,
     /// Where it stands, for files beside it.
@@ -142,7 +142,7 @@ impl Program {
             if let Item::Rule(rule) = item
                 && is_it(rule)
             {
-                // An action has none, and stays one.
+                // An action has no targets, and must not get any.
                 if !rule.links[0].targets.is_empty() {
                     rule.links[0].targets.extend_from_slice(targets);
                 }
@@ -168,7 +168,7 @@ fn phase(actions: &[Action]) -> Phase {
 }
 
 impl Whole {
-    /// Actions of its first rule behind those that are the phase's default.
+    /// The phase's default actions, followed by the actions of the first rule.
     fn actions(&self) -> impl Iterator<Item = &Action> {
         self.defaults.iter().chain(&self.links[0].actions)
     }
@@ -195,7 +195,7 @@ impl Whole {
         })
     }
 
-    /// Its own message as it stands in the file.
+    /// Its own message as in the file.
     pub fn plain_message(&self) -> Option<String> {
         let mut plain = String::new();
         for piece in &self.links[0].actions.iter().find_map(message_of)?.0 {

@@ -6,7 +6,7 @@ use super::machine::{Found, Machine};
 use super::program::Whole;
 
 impl Machine<'_> {
-    /// Values of one of a rule's targets as they are now, without those that are left out.
+    /// The current values of one target of a rule, without excluded ones.
     pub fn values(&mut self, whole: &Whole, link: &Rule, target: &Target) -> Vec<Found> {
         let mut found = self.of(target);
         found.retain(|it| !self.is_left_out(whole, link, it));
@@ -33,7 +33,7 @@ impl Machine<'_> {
             Selector::Name(name) => name.as_bytes().eq_ignore_ascii_case(&found.name),
             Selector::Pattern(pattern) => pattern.is_match(&found.name),
         });
-        // What rules write is told by the name that the target has.
+        // Variables written by rules are reported with the target's spelling of the name.
         if let (true, Selector::Name(name)) = (is_written(variable), &target.selector) {
             found.iter_mut().for_each(|found| found.name = name.as_bytes().to_vec());
         }
