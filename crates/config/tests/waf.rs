@@ -87,7 +87,6 @@ fn a_thousand_virtual_servers_share_everything() {
     }
     // Virtual servers that differ only in their modes share rules and settings; with different settings, they share the
     // rules.
-    // different settings share the rules.
     assert!(
         !Arc::ptr_eq(waf(0), waf(1)) && Arc::ptr_eq(waf(0).common.view(), waf(1).common.view())
     );

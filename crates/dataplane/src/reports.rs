@@ -56,7 +56,6 @@ pub enum Event {
     },
     /// A WebSocket was requested, and the HTTP/2 member has not announced support for it; at most one event per second
     /// and worker.
-    /// second and worker.
     MemberTakesNoTunnel {
         /// Pool.
         pool: Arc<str>,

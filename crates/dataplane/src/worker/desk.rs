@@ -17,13 +17,13 @@ use weir_exchange::termination::Termination;
 use crate::worker::straight;
 use crate::worker::world::World;
 
-/// Everything that a call may act on: the sockets, and the state of the worker.
+/// The sockets and the state of the worker, which operations of a transaction change.
 pub struct Desk<'a> {
     pub io: &'a mut EventLoop,
     pub world: &'a mut World,
 }
 
-/// Workers observe nothing.
+/// Workers do not observe transactions.
 impl Witness for Desk<'_> {}
 
 impl Edge for Desk<'_> {

@@ -1,4 +1,5 @@
-//! Tunnels between two plain connections: data may go directly from one to the other, and is counted here.
+//! Tunnels between two plain connections: the event loop may move data directly between the sockets; it is counted
+//! here.
 
 use weir_event_loop::{EventLoop, Reading};
 use weir_exchange::edge::{self, Passing};
@@ -7,7 +8,8 @@ use weir_exchange::parts::ends::Ends;
 use crate::worker::world::World;
 use crate::worker::{Side, Worker};
 
-/// Lets data of a side go directly to the other, if neither is a stream. The loop makes sure that both are plain.
+/// Allows the event loop to move data directly from one side to the other, if neither side is a stream. The loop checks
+/// that both connections are plain.
 pub fn offer(io: &mut EventLoop, world: &World, ends: &Ends, from: edge::Side) {
     let client = world.clients.get(ends.client).filter(|_| ends.stream.is_none());
     let member = ends.attempt.connection.and_then(|key| world.members.get(key));

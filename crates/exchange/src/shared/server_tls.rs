@@ -17,7 +17,7 @@ pub struct LiveTls {
     pub handshakes: Arc<AtomicU32>,
     sessions: Sessions,
     of: SessionsOf,
-    /// Which clients are let in, by their certificates; the same for the same settings.
+    /// Identifies the accepted client certificates; equal for equal settings.
     pub lets_in: Arc<[u8]>,
 }
 

@@ -1,4 +1,4 @@
-//! Where a client has connected to.
+//! The address that a client connected to.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -6,7 +6,8 @@ use std::rc::Rc;
 use weir_config::snapshot::{Address, ListenPoint};
 use weir_event_loop::{Descriptor, EventLoop, Token};
 
-/// Where a client has connected to. One word, which a listener's clients share with it until one needs more.
+/// The address that a client connected to. One pointer; clients of a listener share the value until one of them asks
+/// the kernel.
 #[derive(Clone)]
 pub struct Destination(Rc<Place>);
 
