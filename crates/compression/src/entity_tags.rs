@@ -3,19 +3,19 @@
 //! A strong tag promises identical bytes, and compressed bytes differ; so the client of a compressed response gets
 //! `W/"x"` for the member's `"x"`. It comes back in conditional requests:
 //!
-//! - **If-None-Match** compares weakly (section 13.1.2): to a member that follows the standard `W/"x"` is
-//! `"x"`, and it answers 304. The field goes to the member as the client sent it. Neither taking `W/` away nor adding
-//! the strong tag would be better: many members compare the field as a text and send weak tags themselves, and would
-//! answer 200 from then on. For a member that compares as a text and knows only the strong tag, `W/"x"` is another
-//! version: it answers 200 with the whole content. Then [`is_unchanged`] shows that the client has this version, and
-//! weir may answer 304 instead.
-//! - **If-Match** compares strongly (section 13.1.1): a weak tag never matches, and the client could not
-//! change what it has read. [`restore_if_match`] puts the strong tags of the weak ones in front of the list. If the
-//! member has the strong one, that is the version that the client saw. If its own tag is weak, the meaning of the field
-//! does not change. In front, because Apache (2.4) stops reading at a weak tag of its own version: it answers 412 to
-//! `W/"x", "x"`.
-//! - **If-Range** compares strongly too: `W/"x"` never matches, so the member sends the whole content, and no range of the
-//!   plain content gets into a compressed one. The field stays unchanged.
+//! - **If-None-Match** compares weakly (section 13.1.2): to a member that follows the standard `W/"x"` is `"x"`, and it
+//!   answers 304. The field goes to the member as the client sent it. Neither taking `W/` away nor adding the strong
+//!   tag would be better: many members compare the field as a text and send weak tags themselves, and would answer 200
+//!   from then on. For a member that compares as a text and knows only the strong tag, `W/"x"` is another version: it
+//!   answers 200 with the whole content. Then [`is_unchanged`] shows that the client has this version, and weir may
+//!   answer 304 instead.
+//! - **If-Match** compares strongly (section 13.1.1): a weak tag never matches, and the client could not change what it
+//!   has read. [`restore_if_match`] puts the strong tags of the weak ones in front of the list. If the member has the
+//!   strong one, that is the version that the client saw. If its own tag is weak, the meaning of the field does not
+//!   change. In front, because Apache (2.4) stops reading at a weak tag of its own version: it answers 412 to
+//!   `W/"x", "x"`.
+//! - **If-Range** compares strongly too: `W/"x"` never matches, so the member sends the whole content, and no range of
+//!   the plain content gets into a compressed one. The field stays unchanged.
 //! - **304** must have the tag that the client knows (RFC 9111 section 4.3.4): if the request named a weak tag, it is
 //!   weakened there as well; see [`crate::edit_response`].
 

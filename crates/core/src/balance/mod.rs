@@ -1,13 +1,12 @@
-//! Balancing methods: one algorithm, one file.
+//! Load balancing methods: one file per algorithm.
 //!
-//! A [`Balancer`] belongs to one worker thread and one set of eligible members (enabled, healthy, of
-//! the preferred priority); the worker builds a new one when that set changes. Members are named by
-//! their index in the weights that it was built from. What other workers do to the same members
-//! comes in through [`View`].
+//! A [`Balancer`] belongs to one worker thread and one set of eligible members (enabled, healthy, of the preferred
+//! priority); when the set changes, the worker builds a new balancer. An index in the weights that it was built from
+//! identifies a member. A [`View`] shows the effects of other workers on the members.
 //!
-//! | method | looks at | across cores | cost of a pick, n members |
+//! | method | reads | across cores | cost of a pick, n members |
 //! |---|---|---|---|
-//! | [`RoundRobin`] | weights | each core keeps the shares by itself | O(1); O(log c) of c different weights |
+//! | [`RoundRobin`] | weights | each core keeps the shares on its own | O(1); O(log c) for c different weights |
 //! | [`LeastConnections`] | occupancy by weight | one occupancy for all; error bound in its module | O(1) |
 //! | [`LeastResponseTime`] | recent response times by occupancy and weight | one [`ResponseTime`] for all | O(1) |
 //! | [`RandomTwo`] | occupancy by weight of two drawn members | one occupancy for all | O(1) |

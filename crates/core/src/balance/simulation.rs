@@ -3,7 +3,7 @@
 use super::{Balancer, Method, View};
 use weir_testing::Random;
 
-/// State of the members that the cores share.
+/// The state of members that all cores share.
 pub struct Table {
     occupancy: Vec<u32>,
     limit: Vec<u32>,
@@ -36,13 +36,13 @@ impl View for Table {
     }
 }
 
-/// Cores that pick, hold and release members of one pool.
+/// Cores that start and end requests on the members of one pool.
 struct Cores {
     table: Table,
     balancers: Vec<Balancer>,
-    /// Requests under way: core and member.
+    /// Open requests: core and member.
     requests: Vec<(usize, usize)>,
-    /// Requests that each member got.
+    /// The number of requests per member.
     picks: Vec<u64>,
 }
 
@@ -83,7 +83,7 @@ impl Cores {
         self.balancers[core].ended(index);
     }
 
-    /// `steps` requests start, and end in random order so that about `held` are under way.
+    /// Starts `steps` requests, and ends them in random order, so that about `held` are open.
     fn run(&mut self, random: &mut Random, steps: usize, held: usize) {
         for _ in 0..steps {
             self.start(random.below(self.balancers.len()));
@@ -114,7 +114,7 @@ fn least_connections_of_several_cores_level_the_load() {
     }
 }
 
-/// The power of two choices, on the same loads: somewhat above the mean, where single draws reach 2.5
+/// With the power of two choices and the same loads: somewhat above the mean; single draws reach 2.5 times the mean.
 /// times the mean.
 #[test]
 fn random_two_of_several_cores_levels_the_load() {

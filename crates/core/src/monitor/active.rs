@@ -1,4 +1,4 @@
-//! One monitor of one member: results in, health out.
+//! One monitor of one member: computes the member's health from results of probes.
 //!
 //! | state | passed | asked to drain | failed |
 //! |---|---|---|---|
@@ -7,11 +7,11 @@
 //! | draining | up | draining | down after `fall` in a row, else draining |
 //! | down | up after `rise` passes in a row, else down | draining after as many, else down | down |
 //!
-//! With `up_delay`, a member that is down also stays down until passes have come in a row for that time. New members
-//! have no such delay: their first pass counts at once.
+//! With `up_delay`, a member that is down must also have passed in a row for that time. New members have no such delay:
+//! their first pass counts at once.
 //!
-//! A request to drain is an answer: it counts as a pass, and takes effect at once, as does its end. Failures end a
-//! drain only when they take the member down.
+//! A request to drain counts as a pass. Its beginning and its end take effect at once. Failures end a drain only when
+//! they mark the member down.
 
 use super::{Health, Schedule};
 

@@ -1,9 +1,9 @@
-//! Passive marking: a member whose requests fail one after the other is ejected for a while, and then
-//! tried with a single request.
+//! Passive monitoring: a member whose requests fail in a row is ejected for a while, and then tried with a single
+//! request.
 //!
-//! A circuit breaker per member (Nygard: "Release it!", chapter 5). The whole state is one word, so that
-//! any number of workers can change it by compare-and-swap, and a healthy member's word is
-//! [`Passive::CLEAN`]: a success on it needs no write.
+//! This is a circuit breaker per member (Nygard: "Release it!", chapter 5). The whole state is one word, so any number
+//! of workers can change it by compare-and-swap. The word of a healthy member is [`Passive::CLEAN`]: a success on it
+//! needs no write.
 //!
 //! | state | circuit | failure | success |
 //! |---|---|---|---|
@@ -13,21 +13,20 @@
 //! | ejected, time over | half open | ejected again, twice as long | clean |
 //! | trial open | half open, taken | ejected again, twice as long | clean |
 //!
-//! **One failure after recovery ejects again.** A member that comes back has failed every time when it
-//! was last asked; it is on trial, and one request per ejection is enough to see that nothing has changed. The first
-//! success ends the trial. A caller that wants to try with a single request, and not with all requests until the first
-//! answer, uses [`Passive::begin_trial`]; a trial without a result (its client has gone) is forgotten after
-//! [`TRIAL_MS`].
+//! **One failure after an ejection ejects again.** All of the member's latest requests had failed, so the member is on
+//! trial: one request per ejection is enough to see whether it still fails. The first success ends the trial. A caller
+//! that wants to try a single request, instead of all requests until the first answer, uses [`Passive::begin_trial`]. A
+//! trial without a result (because its client has gone) ends after [`TRIAL_MS`].
 //!
-//! **Ejections in a row grow.** Each is twice as long as the one before, up to
-//! [`EjectionBounds::eject_max_ms`]; a success starts over with the first.
+//! **Ejections in a row become longer.** Each is twice as long as the one before, up to
+//! [`EjectionBounds::eject_max_ms`]. After a success, the next ejection has the initial length again.
 //!
-//! **A pool keeps members.** When a failure would eject ([`Passive::would_eject`]), the caller counts the ejected members
-//! and asks [`may_eject`]. If the answer is no, the member stays, and its next failure asks again.
-//! Workers that ask at the same moment can exceed the share by one member each.
+//! **A pool keeps members.** If a failure would eject ([`Passive::would_eject`]), the caller counts the ejected members
+//! and calls [`may_eject`]. If the result is false, the member stays, and its next failure asks again. Workers that ask
+//! at the same time can exceed the share by one member each.
 //!
-//! The window is counted from the first failure of a row. When it ends, the row starts anew with the
-//! failure that came too late, so a row is recognised after at most twice the failures.
+//! The window begins with the first failure of a row. A failure after the window begins a new row, so a row is
+//! recognised after at most twice the failures.
 
 use super::PassiveSettings;
 

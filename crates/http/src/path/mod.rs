@@ -4,13 +4,13 @@
 //! some take `..;x` for a dot-segment. A rule for one spelling can be bypassed with another. So there are two paths,
 //! computed from the received one in this order:
 //!
-//! 1. The **member's path** is one that all usual servers read alike: escapes of unreserved characters are decoded, others
-//! get upper-case digits (RFC 3986 section 6.2.2), and characters that browsers send raw although they are not allowed
-//! are encoded, as are bytes above 0x7F. [`Spellings`] decides about repeated slashes, `%2F`, `\`, parameters and
-//! `%00`. Only then are dot-segments removed. With [`PathForm::Keep`] it is the received one, but for [raw
-//! bytes](RawBytes), which are encoded.
-//! 2. The **decided path** is the path that those servers resolve, in one spelling: without parameters, with a slash for a
-//!    kept `%2F`, slashes merged, and without unnecessary escapes. Mostly it equals the member's.
+//! 1. The **member's path** is one that all usual servers read alike: escapes of unreserved characters are decoded,
+//!    others get upper-case digits (RFC 3986 section 6.2.2), and characters that browsers send raw although they are
+//!    not allowed are encoded, as are bytes above 0x7F. [`Spellings`] decides about repeated slashes, `%2F`, `\`,
+//!    parameters and `%00`. Only then are dot-segments removed. With [`PathForm::Keep`] it is the received one, but for
+//!    [raw bytes](RawBytes), which are encoded.
+//! 2. The **decided path** is the path that those servers resolve, in one spelling: without parameters, with a slash
+//!    for a kept `%2F`, slashes merged, and without unnecessary escapes. Mostly it equals the member's.
 //!
 //! Paths that servers would read differently are refused: see [`PathError`]. A path that is already a member's path
 //! stays unchanged.
