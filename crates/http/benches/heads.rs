@@ -1,5 +1,5 @@
-//! Time per head and per chunk: `cargo bench -p weir-http`; with the tests, each case runs once. `cargo bench -p
-//! weir-http -- CASE COUNT` runs one case COUNT times, for callgrind.
+//! Time per head and per chunk: `cargo bench -p weir-http`; with the tests, each case runs once.
+//! `cargo bench -p weir-http -- CASE COUNT` runs one case COUNT times, for callgrind.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -15,8 +15,8 @@
 
 use super::{Health, Schedule};
 
-/// The first probes of a member happen within this time: probes of many members are spread a little, and a start is
-/// still fast.
+/// The first probes of a member happen within this time: it spreads the probes of many members a little, and a start
+/// remains fast.
 const FIRST_PROBE_SPREAD_MS: u64 = 100;
 
 /// The result of a probe.
@@ -52,13 +52,13 @@ impl From<bool> for Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MonitorState {
     health: Health,
-    /// Results in a row that speak against `health`.
+    /// The number of results in a row that contradict `health`.
     streak: u32,
-    /// When the first of them came.
+    /// The time of the first of them.
     streak_began_ms: u64,
 }
 
-/// A change of a monitor's mind.
+/// A change of health by a monitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transition {
     /// The health before.
@@ -74,12 +74,12 @@ impl Default for MonitorState {
 }
 
 impl MonitorState {
-    /// No probe has ended yet.
+    /// The state before the first probe has ended.
     pub fn new() -> Self {
         Self { health: Health::Pending, streak: 0, streak_began_ms: 0 }
     }
 
-    /// A new monitor of a member that already takes traffic: it keeps it until enough probes fail.
+    /// A new monitor of a member that already takes traffic: the member keeps it until enough probes fail.
     pub fn trusting() -> Self {
         Self { health: Health::Up, streak: 0, streak_began_ms: 0 }
     }
@@ -95,14 +95,14 @@ impl MonitorState {
         self.streak
     }
 
-    /// The earliest time when it may come up, if probes keep passing; `None`: no delay applies.
+    /// The earliest time at which the member may come up, if probes keep passing; `None`: no delay applies.
     pub fn held_up_until_ms(&self, schedule: &Schedule) -> Option<u64> {
         let is_held_up = self.health == Health::Down && self.streak > 0 && schedule.up_delay_ms > 0;
         is_held_up.then(|| self.streak_began_ms.saturating_add(schedule.up_delay_ms))
     }
 
-    /// Takes the outcome of a probe that ended at `now_ms`; the times of one state must come from one clock. A `rise`
-    /// or `fall` of 0 counts as 1.
+    /// Applies the result of a probe that ended at `now_ms`. All times of a state must come from one clock. A `rise` or
+    /// `fall` of 0 counts as 1.
     ///
     /// Cost: constant.
     pub fn on_result(
@@ -138,7 +138,7 @@ impl MonitorState {
         Some(Transition { from, to })
     }
 
-    /// A streak that is long enough has changed the health, unless a delay holds it up.
+    /// A streak that is long enough has changed the health, unless `up_delay` delays the change.
     fn check_invariants(&self, schedule: &Schedule) {
         let (needed, delay_ms) = match self.health {
             Health::Down => (schedule.rise, schedule.up_delay_ms),

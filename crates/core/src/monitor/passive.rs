@@ -30,46 +30,46 @@
 
 use super::PassiveSettings;
 
-/// Bits of a state that hold a time in milliseconds: 2,229 years.
+/// Number of bits of a state for a time in milliseconds: 2,229 years.
 const TIME_BITS: u32 = 46;
 
-/// Bits of a state that hold the number of failures, or of ejections, in a row.
+/// Number of bits of a state for the number of failures, or of ejections, in a row.
 const COUNT_BITS: u32 = 16;
 
-/// The bits of a state that give the others their meaning; neither of them: the number of failures in a row and the
-/// time of the first.
+/// The bits that determine the meaning of the other bits. If both are 0: the number of failures in a row, and the time
+/// of the first.
 const KIND: u64 = EJECTED | ON_TRIAL;
 
-/// Ejections in a row and the end of the last.
+/// The number of ejections in a row, and the end of the last one.
 const EJECTED: u64 = 1 << 62;
 
-/// Ejections in a row and the beginning of a trial.
+/// The number of ejections in a row, and the beginning of a trial.
 const ON_TRIAL: u64 = 1 << 63;
 
 const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
 
 const _: () = assert!(TIME_BITS + COUNT_BITS == 62 && COUNT_BITS == u16::BITS);
 
-/// A trial without an answer is forgotten after this time.
+/// A trial without an answer ends after this time.
 pub const TRIAL_MS: u64 = 5_000;
 
-/// The verdict of traffic about a member.
+/// The state of passive monitoring of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passive(u64);
 
-/// Whether requests may pass to a member.
+/// Whether requests may be sent to a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Circuit {
-    /// They may use it.
+    /// Requests are permitted.
     Closed,
-    /// They may not use it: it is ejected.
+    /// Requests are not permitted: the member is ejected.
     Open {
-        /// The end of that.
+        /// The end of the ejection.
         until_ms: u64,
     },
-    /// One may: [`Passive::begin_trial`].
+    /// One request is permitted, by [`Passive::begin_trial`].
     HalfOpen,
-    /// They may not: one has begun the trial and was not answered yet.
+    /// No further request is permitted: the request of the trial has no answer yet.
     OnTrial,
 }
 
@@ -82,15 +82,15 @@ pub struct EjectionBounds {
     pub allowed: bool,
 }
 
-/// A member gets no more traffic from now on.
+/// The ejection of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ejected {
-    /// Until then; after that it is on trial.
+    /// The end of the ejection; after it, the member is on trial.
     pub until_ms: u64,
 }
 
-/// Whether one more member of a pool may be ejected, `ejected` of whose `members` are: as long as no more
-/// than `share_max_percent` of them are then. One always may, unless the share is 0.
+/// Whether one more member of a pool may be ejected if `ejected` of `members` already are: the ejected ones must then
+/// be at most `share_max_percent` of all. One member always may be ejected, unless the share is 0.
 pub fn may_eject(ejected: usize, members: usize, share_max_percent: u8) -> bool {
     let most = members.saturating_mul(usize::from(share_max_percent)) / 100;
     share_max_percent > 0 && ejected < most.max(1)
@@ -100,17 +100,17 @@ impl Passive {
     /// No failure since the last success.
     pub const CLEAN: Self = Self(0);
 
-    /// The state as the word that workers share.
+    /// The word that workers share.
     pub fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// The state that a shared word holds.
+    /// The state from a shared word.
     pub fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// Nothing speaks against the member: a success changes nothing.
+    /// Whether the state has no failures: a success does not change it.
     pub fn is_clean(self) -> bool {
         self.0 == 0
     }
@@ -120,12 +120,12 @@ impl Passive {
         self.ejected_until_ms(now_ms).is_some()
     }
 
-    /// When the ejection that holds at `now_ms` ends.
+    /// The end of the ejection that is active at `now_ms`.
     pub fn ejected_until_ms(self, now_ms: u64) -> Option<u64> {
         (self.0 & KIND == EJECTED && now_ms < self.time_ms()).then(|| self.time_ms())
     }
 
-    /// Whether requests may pass at `now_ms`.
+    /// Whether requests may be sent at `now_ms`.
     pub fn circuit(self, now_ms: u64) -> Circuit {
         if self.is_counting() {
             return Circuit::Closed;
@@ -141,15 +141,14 @@ impl Passive {
         }
     }
 
-    /// A request asks to be the trial: returns the state for the caller to swap in; the caller that succeeds sends the
-    /// request. `None` unless the circuit is half open.
+    /// Begins a trial: returns the state to swap in. The caller that succeeds in swapping sends the request. `None`
+    /// unless the circuit is half open.
     pub fn begin_trial(self, now_ms: u64) -> Option<Self> {
         (self.circuit(now_ms) == Circuit::HalfOpen)
             .then(|| Self::pack(ON_TRIAL, self.count(), now_ms))
     }
 
-    /// The trial did not take place: the state in which the next request may begin it. `None` if nothing is
-    /// on trial.
+    /// The state after a trial whose request was not sent: the next request may begin it. `None` if there is no trial.
     pub fn without_trial(self) -> Option<Self> {
         (self.0 & KIND == ON_TRIAL).then(|| Self::pack(EJECTED, self.count(), 0))
     }
@@ -164,15 +163,15 @@ impl Passive {
         if self.is_counting() { 0 } else { self.count() }
     }
 
-    /// Whether a failure at `now_ms` ejects the member if that is allowed.
+    /// Whether a failure at `now_ms` ejects the member if ejection is allowed.
     pub fn would_eject(self, now_ms: u64, settings: &PassiveSettings) -> bool {
         let failures = self.row_with_failure(now_ms, settings).0;
         !self.is_ejected(now_ms) && (!self.is_counting() || failures >= settings.failures)
     }
 
-    /// A request on the member failed. The times of one state must come from one clock.
+    /// A request to the member failed. All times of a state must come from one clock.
     ///
-    /// Cost: constant. When compare-and-swap finds another word, the caller asks again with that one.
+    /// The cost is constant. If compare-and-swap finds another word, the caller calls this again with that word.
     pub fn on_failure(
         self,
         now_ms: u64,
@@ -192,14 +191,14 @@ impl Passive {
             return (Self::pack(EJECTED, ejections, until_ms), Some(Ejected { until_ms }));
         }
         let (failures, first_ms) = self.row_with_failure(now_ms, settings);
-        // The trial of a member that may not be ejected has failed: the next failure asks again.
+        // The trial of a member that must not be ejected has failed: the next failure asks again.
         let failures = if self.is_counting() { failures } else { settings.failures.max(1) };
         (Self::pack(0, failures, first_ms), None)
     }
 
-    /// A request on the member succeeded.
+    /// A request to the member succeeded.
     ///
-    /// Cost: constant. Need not be called on a clean state.
+    /// The cost is constant. The call may be omitted for a clean state.
     pub fn on_success(self, now_ms: u64) -> Self {
         if self.is_ejected(now_ms) { self } else { Self::CLEAN }
     }
