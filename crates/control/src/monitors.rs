@@ -28,7 +28,7 @@ use crate::probe::{Failure, Probe, Subject, TlsClients};
 use crate::random::random;
 use crate::time::monotonic_ms;
 
-/// Events that this host cannot probe come at most this often.
+/// Minimum interval of the event that this host cannot probe.
 const LOCAL_TROUBLE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// All monitors of the active configuration, and of the next one.
@@ -51,34 +51,34 @@ type VerdictsByMember = HashMap<(Arc<str>, Arc<str>), Arc<Mutex<Verdicts>>>;
 pub struct MonitorReport {
     /// The type in the file.
     pub kind: &'static str,
-    /// Its own verdict; the member is up when enough of them are.
+    /// The monitor's result; the member is up if enough of its monitors are up.
     pub health: Health,
     /// Probes that passed.
     pub passes: u64,
     /// Probes that failed.
     pub failures: u64,
-    /// When the last probe ended, in milliseconds since 1970; `None` before the first.
+    /// When the last probe ended, in milliseconds since 1970; `None`: no probe has ended.
     pub probed_unix_ms: Option<u64>,
-    /// Why the last probe failed, if it did.
+    /// The reason of the last probe's failure, if it failed.
     pub last_failure: Option<String>,
-    /// The member passes its probes again, but a delay keeps it down until then, by the monotonic clock; `None`: no
-    /// delay.
+    /// The time until which `up_delay` keeps the member down although its probes pass, by the monotonic clock; `None`:
+    /// no delay.
     pub held_up_until_ms: Option<u64>,
 }
 
-/// A pool with members whose first probes have not answered.
+/// A pool with members whose first probes have no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownMembers {
     /// The name of the pool.
     pub pool: Arc<str>,
-    /// The number of all its members; 0 if its names have no addresses.
+    /// The number of the pool's members; 0 if its names have no addresses.
     pub of: usize,
     /// The affected members, by the names in logs and metrics.
     pub members: Vec<Arc<str>>,
 }
 
 impl Board {
-    /// The reports on one active member, in the order of its monitors; empty if it has no monitors.
+    /// The reports about an active member, in the order of its monitors; empty if it has none.
     pub fn of(&self, pool: &Arc<str>, member: &Arc<str>) -> Vec<MonitorReport> {
         self.look(pool, member, Verdicts::reports).unwrap_or_default()
     }
@@ -148,7 +148,7 @@ struct Watched {
     tasks: Vec<ProbeTask>,
 }
 
-/// A running task; it ends when this is dropped.
+/// A running task; dropping this ends it.
 #[derive(Debug)]
 struct ProbeTask {
     probe: Probe,
@@ -163,7 +163,7 @@ impl Drop for ProbeTask {
 }
 
 impl Monitors {
-    /// No monitor yet.
+    /// An instance without monitors.
     pub fn new(events: Events) -> Self {
         let shared = Shared {
             tls: TlsClients::new(),
@@ -179,8 +179,8 @@ impl Monitors {
         self.board.clone()
     }
 
-    /// Also watches the members of `snapshot`, the next configuration, and waits for the first probes of each of its
-    /// pools until the time of `until`. Earlier prepared monitors that are no longer wanted end. Must be called within
+    /// Also probes the members of `snapshot`, the next configuration, and waits for the first probes of each of its
+    /// pools until the time of `until`. Ends earlier prepared monitors that are no longer needed. Must be called within
     /// a tokio runtime.
     pub fn prepare(&mut self, snapshot: &Snapshot, until: impl Fn(&Pool) -> Instant) {
         let mut wanted = HashSet::new();
@@ -235,7 +235,7 @@ impl Monitors {
         self.shared.first_probes.awaited()
     }
 
-    /// The rest of the wait, at most.
+    /// The maximum remaining wait.
     pub fn left(&self) -> Duration {
         let end = self.shared.first_probes.end();
         end.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()))
@@ -275,7 +275,7 @@ impl Monitors {
         stopped
     }
 
-    /// Probe tasks that run.
+    /// The number of running probe tasks.
     pub fn running(&self) -> usize {
         self.members.values().map(|watched| watched.tasks.len()).sum()
     }
@@ -320,8 +320,8 @@ impl Watched {
         lock(&self.verdicts).is_in_force()
     }
 
-    /// Starts missing monitors, without a health for the member yet. Stops monitors that were prepared before and are
-    /// no longer needed. Returns the needed ones.
+    /// Starts missing monitors, which do not affect the member's health yet. Stops monitors that were prepared before
+    /// and are no longer needed. Returns the needed ones.
     fn prepare(&mut self, wanted: &[Probe], pool: &Pool, shared: &Arc<Shared>) -> Vec<u64> {
         let mut verdicts = lock(&self.verdicts);
         verdicts.prepare(pool.monitors_min.into());
@@ -361,7 +361,7 @@ impl Watched {
         verdicts.wait_for(&[]);
     }
 
-    /// Keeps the tasks of these probes, which all run, stops the others, and lets the member have its health.
+    /// Keeps the tasks of these probes, which must all run; stops the others; and sets the member's health by them.
     fn enter_into_force(
         &mut self,
         live: &Arc<LiveMember>,
@@ -387,14 +387,14 @@ struct Monitor {
 }
 
 impl Monitor {
-    /// Probes for ever: by the schedule, and sooner where a probe is to be repeated.
+    /// Probes forever: by the schedule, and earlier if a probe must be repeated.
     async fn watch(self, probe: Probe, shared: Arc<Shared>) {
         let schedule = probe.monitor.schedule;
         let mut scheduled_ms = schedule.first_probe_at(monotonic_ms(), random());
         let mut at_ms = scheduled_ms;
         loop {
             let left = Duration::from_millis(at_ms.saturating_sub(monotonic_ms()));
-            // At its time, or on request, it probes.
+            // Waits until the scheduled time, or until a probe is requested.
             let _ = timeout(left, self.probe_now.notified()).await;
             let started_ms = monotonic_ms();
             let is_scheduled = started_ms >= scheduled_ms;

@@ -28,13 +28,13 @@ const _: () = assert!(PACKET_DESTINATIONS_MAX == plan::DESTINATIONS_MAX);
 pub(super) trait Host {
     /// The source address for packets to `to`, from its route; `None`: there is no route.
     fn address_toward(&self, to: IpAddr) -> Option<IpAddr>;
-    /// Ports that the system does not give out itself, the lowest and the highest.
+    /// The lowest and the highest port that the system does not assign itself.
     fn free_ports(&self) -> (u16, u16);
     /// The host's own addresses.
     fn own_addresses(&self) -> Vec<IpAddr>;
 }
 
-/// The plan for a table; while weir drains, no member gets new flows.
+/// The plan for a table. While weir drains, no member gets new flows.
 pub(super) fn plan(table: &LiveTable, host: &impl Host, drains: bool) -> Plan {
     let Some(packets) = &table.snapshot.packets else { return Plan::default() };
     let prefixes = |list: &[Prefix]| list.iter().map(prefix).collect();

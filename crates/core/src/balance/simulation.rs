@@ -115,7 +115,6 @@ fn least_connections_of_several_cores_level_the_load() {
 }
 
 /// With the power of two choices and the same loads: somewhat above the mean; single draws reach 2.5 times the mean.
-/// times the mean.
 #[test]
 fn random_two_of_several_cores_levels_the_load() {
     for seed in 0..64 {
