@@ -68,7 +68,7 @@ impl Logs {
         Ok(Self { access, waf, audit, events })
     }
 
-    /// Where workers send the lines of the access log.
+    /// The channel for lines of the access log.
     pub fn access_sender(&self) -> SyncSender<LogBatch> {
         self.access.sender()
     }
@@ -102,10 +102,10 @@ impl Logs {
         self.audit.reopen(way_of_audit(settings, &self.access, &self.waf));
     }
 
-    /// Writes the waiting lines and ends, if that takes no longer than `timeout`; call it when the workers have ended.
+    /// Writes the waiting lines and ends, at most within `timeout`. Call it after the workers have ended.
     pub fn finish(self, timeout: Duration) {
         let deadline = Instant::now() + timeout;
-        // Each may yet hand lines to those after it.
+        // Each writer may still send lines to the writers after it.
         for (name, writer) in [(AUDIT, self.audit), (WAF, self.waf), (ACCESS, self.access)] {
             if !writer.finish(deadline.saturating_duration_since(Instant::now())) {
                 self.events.warning(name, "is not written to its end: its reader is too slow");

@@ -1,4 +1,4 @@
-//! Words for a member's state: by its monitors and its traffic, and by the operator.
+//! Words for the state of a member: by its monitors and its traffic, and by the operator.
 
 use weir_config::snapshot::Member;
 use weir_core::admin_state::AdminState;
@@ -10,23 +10,23 @@ use crate::time::monotonic_ms;
 /// A member's state by its monitors and its traffic; [`is_in_service`] adds the administrative state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberState {
-    /// Its monitors have no result yet.
+    /// No monitor has a result yet.
     Pending,
-    /// It can serve.
+    /// The member can serve.
     Up,
-    /// A monitor says that it is down.
+    /// The monitors report the member as down.
     Down,
-    /// It asks by its answers to monitors for nothing new.
+    /// The member's answers to monitors request a drain.
     Draining,
-    /// Its monitors succeed, but its traffic has failed.
+    /// The monitors succeed, but the member was ejected because requests to it failed.
     Ejected,
 }
 
 impl MemberState {
-    /// All of them, in the order of metrics.
+    /// All states, in the order of metrics.
     pub const ALL: [Self; 5] = [Self::Up, Self::Pending, Self::Down, Self::Draining, Self::Ejected];
 
-    /// The state now.
+    /// The current state.
     pub fn of(member: &LiveMember) -> Self {
         match member.health() {
             Health::Pending => Self::Pending,
@@ -37,7 +37,7 @@ impl MemberState {
         }
     }
 
-    /// The word for metrics and people.
+    /// The word in metrics and status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
