@@ -4,9 +4,9 @@
 //! [`Config::host_names`] lists them, and [`Config::snapshot`] makes the immutable snapshot with the addresses that a
 //! resolver found.
 //!
-//! **Architecture invariant:** nothing here uses the network or resolves a name. Only the configuration's files are opened,
-//! and files that they name or that rules include, each within bounds of size and time ([`file`]), so
-//! checking a configuration is safe anywhere.
+//! **Architecture invariant:** nothing here uses the network or resolves a name. Only the configuration's files are
+//! opened, and files that they name or that rules include, each within bounds of size and time ([`file`]), so checking
+//! a configuration is safe anywhere.
 #![forbid(unsafe_code)]
 
 #[macro_use]

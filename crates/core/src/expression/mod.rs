@@ -10,9 +10,9 @@
 //!                                            └───▶ Slots ───┴─▶ Fields
 //! ```
 //!
-//! All expressions and templates of a snapshot are compiled into one [`Slots`]: each value that one of them reads from a
-//! request (a header, a cookie, the host in lower case) has a number there. A worker makes [`Fields`] from it once, and
-//! for each request an [`Evaluation`]; a value is found at its first use, and kept for all other expressions.
+//! All expressions and templates of a snapshot are compiled into one [`Slots`]: each value that one of them reads from
+//! a request (a header, a cookie, the host in lower case) has a number there. A worker makes [`Fields`] from it once,
+//! and for each request an [`Evaluation`]; a value is found at its first use, and kept for all other expressions.
 //!
 //! ```
 //! use std::collections::BTreeMap;

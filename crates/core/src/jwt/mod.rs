@@ -1,8 +1,7 @@
 //! Verification of signed JSON Web Tokens (RFC 7519, RFC 7515), and their claims.
 //!
-//! Only signatures with a public key are accepted: RS256, ES256 and EdDSA with Ed25519. The key decides the algorithm: it
-//! verifies only that one, whatever the token's header says. `none`, HMAC and encrypted tokens
-//! (JWE) are refused.
+//! Only signatures with a public key are accepted: RS256, ES256 and EdDSA with Ed25519. The key decides the algorithm:
+//! it verifies only that one, whatever the token's header says. `none`, HMAC and encrypted tokens (JWE) are refused.
 //!
 //! ```text
 //! token ─ place ─▶ header.claims.signature ─ keys ─▶ signature is good ─ claims ─▶ time, issuer, audience ─▶ Claims

@@ -8,11 +8,11 @@
 //! bytes are never copied, in either direction.
 //!
 //! Duties of the caller:
-//! - it returns every byte of an [`Event::Data`] with [`release`](Connection::release) once it was forwarded, even if its
-//!   stream is gone by then; the machine itself returns padding;
+//! - it returns every byte of an [`Event::Data`] with [`release`](Connection::release) once it was forwarded, even if
+//!   its stream is gone by then; the machine itself returns padding;
 //! - it answers a malformed message with [`refuse`](Connection::refuse), which counts against the peer;
-//! - it stops reading from a peer that does not take the data in `out`. Protocol replies in `out` are bounded by a budget,
-//!   but only sending empties it;
+//! - it stops reading from a peer that does not take the data in `out`. Protocol replies in `out` are bounded by a
+//!   budget, but only sending empties it;
 //! - it sets deadlines: for the acknowledgement of SETTINGS, for heads and bodies, and for
 //!   [stalled](Connection::oldest_stall) streams.
 //!
