@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
     let client = arguments.connection.client()?;
     let document = client.get("/v1/status")?;
-    // An unreadable status is an error in both forms.
+    // An unreadable status is an error also with --json.
     let status: Status = client.read(&document)?;
     if arguments.json {
         return Ok(String::from_utf8_lossy(&document).into_owned());
@@ -93,7 +93,7 @@ fn render(status: &Status, paint: Paint) -> String {
     text
 }
 
-/// A virtual server that does not serve.
+/// A disabled virtual server.
 pub fn render_disabled(server: &Disabled, paint: Paint) -> String {
     let listen = match server.listen.is_empty() {
         true => "nowhere".to_owned(),
@@ -166,7 +166,7 @@ pub fn render_server(server: &VirtualServer, status: &Status, paint: Paint) -> S
     text
 }
 
-/// Where a virtual server listens, or which others hand requests to it.
+/// The listeners of a virtual server, or the virtual servers that hand requests to it.
 pub fn listens_on(server: &VirtualServer, status: &Status) -> String {
     if !server.listen.is_empty() {
         return server.listen.join(", ");
@@ -180,7 +180,7 @@ pub fn listens_on(server: &VirtualServer, status: &Status) -> String {
     }
 }
 
-/// The counted unit of a virtual server besides connections and bytes.
+/// What a virtual server counts besides connections and bytes.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Http,
@@ -189,7 +189,7 @@ enum Kind {
     Packets,
 }
 
-/// Its rates per second.
+/// The rates per second.
 fn per_second(rates: &Rates, kind: Kind) -> String {
     let connections = amount(rates.connections_per_second);
     let begun = match kind {
@@ -210,10 +210,10 @@ fn per_second(rates: &Rates, kind: Kind) -> String {
     format!("{begun}; {received}/s from clients, {sent}/s to clients (over {seconds:.0} s)")
 }
 
-/// Names of a certificate that are shown.
+/// Maximum number of a certificate's names listed.
 const NAMES_SHOWN_MAX: usize = 3;
 
-/// A certificate with fewer days is one that should have been renewed.
+/// A certificate with fewer remaining days should have been renewed.
 const DAYS_MIN: i64 = 30;
 
 /// The names of a certificate, and its remaining days.
@@ -236,8 +236,8 @@ fn shown_certificate(certificate: &Certificate) -> (Tone, String) {
     (if *days_left < DAYS_MIN { Tone::Wrong } else { Tone::Plain }, text)
 }
 
-/// The pools of a virtual server. A pool whose members take no requests is marked; the tone is that of the server's own
-/// pool.
+/// The pools of a virtual server. Pools without an available member are marked. The tone is that of the server's
+/// default pool.
 pub fn pools_of(server: &VirtualServer, known: &[Pool]) -> (Tone, String) {
     let is_out =
         |name: &String| known.iter().any(|pool| pool.name == *name && pool.members_in_service == 0);
@@ -262,7 +262,7 @@ pub fn pools_of(server: &VirtualServer, known: &[Pool]) -> (Tone, String) {
     (tone, shown.join(", "))
 }
 
-/// A virtual server of type fast_l4. Where it is served by sockets, its counters are those of the one above of its name.
+/// A virtual server of type fast_l4. If sockets serve it, its counters are in the entry above with the same name.
 pub fn render_packet_server(server: &PacketServer, paint: Paint) -> String {
     let mut text = paint.heading(&format!("virtual server {} (fast_l4)", server.name));
     let mut line = |tone, name: &str, value: String| {
@@ -317,7 +317,7 @@ pub fn render_packet_server(server: &PacketServer, paint: Paint) -> String {
     text
 }
 
-/// Datagrams of a virtual server, and those that got nowhere.
+/// Datagrams of a virtual server, and the lost ones.
 fn shown(datagrams: &Datagrams) -> String {
     let (received, sent) = (grouped(datagrams.received), grouped(datagrams.sent));
     let mut text = format!("{received} from clients; {sent} to clients");
@@ -331,7 +331,7 @@ fn shown(datagrams: &Datagrams) -> String {
     text
 }
 
-/// The ends of relayed connections: normal ends first, then others, the most frequent first.
+/// How relayed connections ended: normal ends first, then others, the most frequent first.
 fn ended(relayed: &BTreeMap<String, u64>) -> String {
     let complete = relayed.get("complete").copied().unwrap_or(0);
     let mut others: Vec<(&str, u64)> = relayed
@@ -349,7 +349,7 @@ pub mod tests {
     use super::*;
     use crate::pool::tests::POOL;
 
-    /// The status of a process with a virtual server and a pool.
+    /// The status of a process with one virtual server and one pool.
     pub fn status(change: impl FnOnce(&mut serde_json::Value)) -> Status {
         let mut document = serde_json::json!({
             "version": "0.1.0", "started": "2026-11-21T06:00:00.000Z", "uptime_seconds": 11_520,

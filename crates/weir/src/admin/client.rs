@@ -1,4 +1,4 @@
-//! A client of the admin listener: one question, one answer, then the connection is closed.
+//! A client of the admin listener. Each request has its own connection.
 
 use std::fmt;
 use std::io;
@@ -25,13 +25,13 @@ use super::findings::Finding;
 use super::model::{Page, Problem};
 use super::text::printable;
 
-/// From the connection to the end of the answer.
+/// Time limit from the start of the connection to the end of the response.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Bytes of an answer's body: a status with 100,000 members fits.
+/// Maximum body size of a response: enough for a status with 100,000 members.
 const ANSWER_SIZE_MAX: usize = 256 * 1024 * 1024;
 
-/// Items of a list that are asked for at once: the most that weir takes.
+/// Number of items per page of a list: the maximum that weir accepts.
 const PAGE_ITEMS: u32 = 1_000;
 
 /// A client of one weir.
@@ -41,32 +41,32 @@ pub struct Client {
     runtime: Runtime,
 }
 
-/// The reason why there is no answer, or the error that weir answered.
+/// The reason why there is no response, or the error in the response.
 #[derive(Debug)]
 pub enum Error {
-    /// No connection.
+    /// The connection failed.
     Unreachable(AdminAddress, io::Error),
-    /// A connection, and no answer in time or in form.
+    /// The connection succeeded, but no valid response arrived in time.
     NoAnswer(AdminAddress, String),
-    /// An answer that says why it is not done.
+    /// weir refused the request.
     Refused {
-        /// Status of the response.
+        /// The status of the response.
         status: u16,
-        /// Why.
+        /// The reason.
         error: String,
         /// The fix.
         help: Option<String>,
-        /// Mistakes in a configuration.
+        /// Findings in a configuration.
         findings: Vec<Finding>,
     },
-    /// A token, certificate or authority cannot be used.
+    /// A token, certificate or authority is not usable.
     Credentials(String),
-    /// A resource that this command needs is missing.
+    /// This host lacks a resource that the command needs.
     System(io::Error),
 }
 
 impl Client {
-    /// Prepares; connects to nothing yet.
+    /// Creates a client. It does not connect yet.
     pub fn new(address: AdminAddress, credentials: Credentials) -> Result<Self, Error> {
         if credentials.token.is_some() && address.is_exposed() {
             let what =
@@ -77,17 +77,17 @@ impl Client {
         Ok(Self { address, credentials, runtime: runtime.map_err(Error::System)? })
     }
 
-    /// The document at `path`, as it is.
+    /// Returns the document at `path`.
     pub fn get(&self, path: &str) -> Result<Bytes, Error> {
         self.ask(Method::GET, path, Bytes::new(), None)
     }
 
-    /// Sends a JSON document to `path`; the answer's document.
+    /// Posts a JSON document to `path`; returns the document in the response.
     pub fn post(&self, path: &str, document: &serde_json::Value) -> Result<Bytes, Error> {
         self.ask(Method::POST, path, document.to_string().into(), None)
     }
 
-    /// The same, on condition that this is the newest version of the configuration.
+    /// The same, but only if `version` is the newest version of the configuration.
     pub fn post_if(
         &self,
         path: &str,
@@ -98,17 +98,17 @@ impl Client {
         self.ask(Method::POST, path, document.to_string().into(), tag)
     }
 
-    /// Replaces the document at `path`; the answer's document.
+    /// Replaces the document at `path`; returns the document in the response.
     pub fn put(&self, path: &str, document: &serde_json::Value) -> Result<Bytes, Error> {
         self.ask(Method::PUT, path, document.to_string().into(), None)
     }
 
-    /// All pages of the list at `path` as one document: `{"items": […]}`.
+    /// Returns all pages of the list at `path` as one document: `{"items": […]}`.
     pub fn list(&self, path: &str) -> Result<Bytes, Error> {
         self.list_after(path, None)
     }
 
-    /// The same, of items behind this one.
+    /// The same, with the items after `item`.
     pub fn list_after(&self, path: &str, item: Option<&str>) -> Result<Bytes, Error> {
         let mut items = Vec::new();
         let mut after = item.map_or_else(String::new, |it| format!("&after={}", segment(it)));
@@ -125,7 +125,7 @@ impl Client {
         document.map(|text| (text + "\n").into()).map_err(|error| self.no_answer(error))
     }
 
-    /// Reads a document that this client got.
+    /// Parses a document from a response of this client.
     pub fn read<T: DeserializeOwned>(&self, document: &[u8]) -> Result<T, Error> {
         serde_json::from_slice(document).map_err(|error| {
             let what = format!("this version of weir does not understand its answer: {error}");
@@ -174,14 +174,14 @@ impl Client {
         let answer = async { tokio::time::timeout(ANSWER_TIMEOUT, answer).await };
         let late = || self.no_answer(format_args!("no answer within {ANSWER_TIMEOUT:?}"));
         let (status, body) = self.runtime.block_on(answer).map_err(|_| late())??;
-        // 202: it is under way, and the document says how far.
+        // 202: the work is in progress, and the document describes its state.
         match status {
             200 | 202 => Ok(body),
             _ => Err(Error::of_answer(status, &body)),
         }
     }
 
-    /// A connection with TLS.
+    /// Opens a connection with TLS.
     async fn secure(&self, address: &str) -> Result<TlsStream<TcpStream>, Error> {
         let tls = TlsConnector::from(self.credentials.tls()?);
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
@@ -193,7 +193,7 @@ impl Client {
         secured.map_err(|error| self.no_answer(format_args!("TLS: {error}")))
     }
 
-    /// Status and body of the answer.
+    /// Sends the request. Returns status and body of the response.
     async fn exchange(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -213,7 +213,7 @@ impl Client {
                 Err(error) => Err(self.no_answer(error)),
             }
         };
-        // The connection has to be driven while the exchange waits, and may end before it.
+        // The connection must be polled while the exchange waits, and may end earlier.
         tokio::pin!(exchange, connection);
         tokio::select! {
             biased;
@@ -232,7 +232,7 @@ impl Client {
 }
 
 impl Error {
-    /// Whether weir itself said no.
+    /// Whether the error comes from weir's response.
     pub fn is_answer(&self) -> bool {
         matches!(self, Self::Refused { .. })
     }
@@ -242,7 +242,7 @@ impl Error {
         matches!(self, Self::Refused { status: 404, .. })
     }
 
-    /// Mistakes in a configuration, for which weir refused.
+    /// Findings in a configuration that weir refused.
     pub fn findings(&self) -> &[Finding] {
         match self {
             Self::Refused { findings, .. } => findings,
@@ -320,12 +320,12 @@ fn help_to_reach(address: &AdminAddress, error: &io::Error) -> String {
     }
 }
 
-/// The user that a file belongs to, if that can be seen.
+/// The owner of a file, if it is visible.
 fn owner(path: &Path) -> Option<u32> {
     path.metadata().ok().map(|metadata| metadata.uid())
 }
 
-/// One segment of a path: all that is not unreserved (RFC 3986 section 2.3) is percent-encoded.
+/// Encodes a path segment: everything except unreserved characters (RFC 3986 section 2.3).
 pub fn segment(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -8,25 +8,25 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator;
 
-/// Exit status of a command that a second signal ended at once.
+/// Exit status of a command ended by a second signal.
 const EXIT_SIGNALLED: i32 = 130;
 
-/// Waits for a signal that ends the command.
+/// Waits for SIGINT or SIGTERM.
 pub struct Signals(iterator::Signals);
 
 impl Signals {
-    /// Signals are kept from now on.
+    /// Starts to collect signals.
     pub fn new() -> io::Result<Self> {
         iterator::Signals::new([SIGINT, SIGTERM]).map(Self)
     }
 
-    /// Returns when one has come.
+    /// Returns after a signal.
     pub fn wait(&mut self) {
         self.0.forever().next();
     }
 }
 
-/// Sets `stop` at the first signal and ends the process at the second, should the first not be heard.
+/// The first signal sets `stop`. The second ends the process, in case the command does not react to `stop`.
 pub fn stop_at_signal(stop: &Arc<AtomicBool>) -> io::Result<()> {
     for signal in [SIGINT, SIGTERM] {
         flag::register_conditional_shutdown(signal, EXIT_SIGNALLED, stop.clone())?;

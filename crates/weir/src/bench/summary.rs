@@ -8,7 +8,7 @@ use weir_bench::report::readme::{self, ReadmeError};
 
 use crate::output;
 
-/// Exit status when there is no summary, or it could not be written.
+/// Exit status if there is no summary, or it could not be written.
 const EXIT_FAILED: u8 = 1;
 
 /// Print the main figures of kept runs as Markdown

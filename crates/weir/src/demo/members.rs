@@ -1,7 +1,7 @@
-//! The embedded members: small HTTP servers, one slow, one that flaps.
+//! The embedded members: small HTTP servers. One is slow, and one flaps.
 //!
-//! A member that flaps is stopped as `kill -9` would stop it: its connections break, whatever they
-//! carry, and new ones are refused, until it is started again.
+//! The flapping member stops like a process after `kill -9`: its connections break, and new ones are refused until it
+//! starts again.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -23,34 +23,34 @@ use weir_control::events::Events;
 
 use super::ports::{Reserved, reusable};
 
-/// Connections to one member at a time; further ones wait in the kernel's queue.
+/// Maximum number of connections to a member. Further ones wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 1_024;
 
 /// Connections that the kernel completes before a member accepts them.
 const LISTEN_BACKLOG: u32 = 256;
 
-/// The slow member's time for each response.
+/// Response time of the slow member.
 const SLOW_ANSWER: Duration = Duration::from_millis(60);
 
-/// The time for `/slow`, on any member.
+/// Response time of `/slow`, on any member.
 const SLOW_PAGE: Duration = Duration::from_secs(1);
 
-/// Largest answer of `/bytes/N`.
+/// Maximum size of `/bytes/N`.
 const BYTES_MAX: usize = 1 << 20;
 
-/// The member that flaps is stopped for the first time after this, so that there is something to see.
+/// Time until the flapping member's first stop, short so that it is soon visible.
 const FIRST_UP: Duration = Duration::from_secs(2);
 
-/// How long it stays up afterwards ...
+/// Duration of its later periods in service ...
 const UP: Duration = Duration::from_secs(12);
 
-/// ... and stopped.
+/// ... and of its stops.
 const STOPPED: Duration = Duration::from_secs(4);
 
-/// A member that could not accept or listen tries again after this.
+/// Pause before a member tries again to accept or listen.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// How a member behaves.
+/// The behaviour of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
     Steady,
@@ -69,14 +69,14 @@ const ROLES: [(&str, Manner); 4] = [
 /// An embedded member.
 #[derive(Debug)]
 pub struct Member {
-    /// Its name in the demo.
+    /// The member's name in the demo.
     pub role: &'static str,
     port: Reserved,
     manner: Manner,
 }
 
 impl Member {
-    /// All members, not serving yet.
+    /// Creates all members. They do not serve yet.
     pub fn all() -> io::Result<Vec<Self>> {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let member = |(role, manner)| {
@@ -86,12 +86,12 @@ impl Member {
         ROLES.into_iter().map(member).collect()
     }
 
-    /// Where it listens.
+    /// The address.
     pub fn address(&self) -> SocketAddr {
         self.port.address()
     }
 
-    /// Serves for ever, in its manner.
+    /// Serves forever, with this member's behaviour.
     pub async fn serve(self, events: Events) {
         let page = Arc::new(Page {
             role: self.role,
@@ -106,7 +106,7 @@ impl Member {
         }
         let mut up = FIRST_UP;
         loop {
-            // When the time is over, the listener and all connections are dropped where they are.
+            // At the timeout, the listener and all connections are dropped.
             let _ = tokio::time::timeout(up, listen(&page, &events)).await;
             events.info("demo", format_args!("stops the {} member for {STOPPED:?}", page.role));
             tokio::time::sleep(STOPPED).await;
@@ -116,7 +116,7 @@ impl Member {
     }
 }
 
-/// Listens and serves connections, for ever.
+/// Listens and serves connections forever.
 async fn listen(page: &Arc<Page>, events: &Events) {
     let listener = loop {
         match reusable(page.address).and_then(|socket| socket.listen(LISTEN_BACKLOG)) {
@@ -143,14 +143,14 @@ async fn accept(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => return stream,
-            // No descriptor is left, or the client has gone already.
+            // No descriptor is free, or the client has closed already.
             Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
         }
     }
 }
 
 async fn serve_connection(stream: TcpStream, page: Arc<Page>) {
-    // Without it an answer in two segments waits for an acknowledgement; it is served all the same.
+    // Without this option, a response in two segments waits for an acknowledgement. An error only makes it slower.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
         let page = Arc::clone(&page);
@@ -173,7 +173,7 @@ struct Page {
 impl Page {
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let path = request.uri().path();
-        // A slow application with a quick health page, as they are.
+        // Like a slow application whose health page is fast.
         if path != "/healthz" {
             tokio::time::sleep(self.pause).await;
         }
@@ -196,7 +196,7 @@ impl Page {
     }
 }
 
-/// So many bytes, `0123456789012…`.
+/// This number of bytes: `0123456789012…`.
 fn bytes(count: &str) -> Response<Full<Bytes>> {
     match count.parse() {
         Ok(count) if count <= BYTES_MAX => {
@@ -207,7 +207,7 @@ fn bytes(count: &str) -> Response<Full<Bytes>> {
     }
 }
 
-/// The request's head as the member got it.
+/// The head of the request as the member received it.
 fn head_of(request: &Request<Incoming>) -> String {
     let mut head = format!("{} {}\n", request.method(), request.uri());
     for (name, value) in request.headers() {

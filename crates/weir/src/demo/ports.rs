@@ -1,4 +1,4 @@
-//! Addresses that the demo may use, held until it ends.
+//! Addresses of the demo, reserved until it ends.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -7,8 +7,8 @@ use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 
 use tokio::net::TcpSocket;
 
-/// A reserved address: its socket is bound and never listens. Programs that will listen there bind with SO_REUSEPORT, as
-/// weir's listeners do; until then, connections are refused.
+/// A reserved address: a socket is bound to it and never listens. Programs that listen there bind with SO_REUSEPORT, as
+/// weir's listeners do. Until then, connections are refused.
 #[derive(Debug)]
 pub struct Reserved {
     address: SocketAddr,
@@ -17,34 +17,34 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    /// Reserves `address`; port 0 stands for any free one. An address with a listener is an error.
+    /// Reserves `address`; port 0 means any free port. An address with a listener is an error.
     pub fn new(address: SocketAddr) -> io::Result<Self> {
         let claim = if address.port() == 0 { None } else { Some(claim(address)?) };
-        // SO_REUSEPORT would let us share silently with another process of the same user.
+        // SO_REUSEPORT would silently share the port with another process of the same user.
         drop(TcpListener::bind(address)?);
         let socket = reusable(address)?;
         Ok(Self { address: socket.local_addr()?, _socket: socket, _claim: claim })
     }
 
-    /// Holds `address` if it is free, else a free port of the same IP address.
+    /// Reserves `address` if it is free, otherwise a free port of the same IP address.
     pub fn preferred(address: SocketAddr) -> io::Result<Self> {
         Self::new(address).or_else(|_| Self::new(SocketAddr::new(address.ip(), 0)))
     }
 
-    /// The address, with its real port.
+    /// The address with its actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// Keeps other demos off an address between the look at it and the listening. The name vanishes
-/// with its process.
+/// Prevents other demos from taking an address between the check and the listening. The name disappears with the
+/// process.
 fn claim(address: SocketAddr) -> io::Result<UnixListener> {
     let name = format!("weir-demo {address}");
     UnixListener::bind_addr(&UnixAddress::from_abstract_name(name)?)
 }
 
-/// A socket bound to an address that is reserved, or to be.
+/// A socket bound to an address that is reserved, or will be.
 pub fn reusable(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;

@@ -1,4 +1,4 @@
-//! Rules that a command line names.
+//! Rules named on the command line.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub fn compile(paths: &[PathBuf]) -> Result<RuleSet, String> {
     RuleSet::compile(&files, &mut Disk::default()).map_err(|problems| told(&problems))
 }
 
-/// Problems, one in a line.
+/// Problems as text, one per line.
 pub fn told(problems: &[Problem]) -> String {
     let lines: Vec<String> = problems
         .iter()
