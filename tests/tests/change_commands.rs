@@ -225,7 +225,7 @@ fn saved_changes_are_redundant_once_they_are_in_the_file() {
 #[test]
 fn a_version_that_waits_for_first_probes_is_shown_as_such() {
     let bed = Bed::new();
-    // It accepts connections, and never answers.
+    // This listener accepts connections and never responds.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let pool = format!(
         "{{\"members\": [\"{}\"], \"monitors\": [{{\"type\": \"http\", \"timeout\": \"30s\", \"interval\": \"60s\"}}]}}",

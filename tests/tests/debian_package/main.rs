@@ -8,7 +8,7 @@ use weir_tests::proxy::weir_binary;
 use weir_tests::temp::TempDir;
 use weir_tests::{repository, require, tools};
 
-/// Exit status of the script where there is no overlay file system.
+/// Exit status of the script without an overlay file system.
 const NO_COPY: i32 = 77;
 
 /// Builds a package of this revision.

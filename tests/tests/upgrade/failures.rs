@@ -1,4 +1,4 @@
-//! A new process that fails changes nothing; an old one that ends meanwhile is replaced.
+//! A new process that fails changes nothing. If the old process ends during an upgrade, the new one takes over.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -14,14 +14,14 @@ use weir_tests::temp::TempDir;
 
 use crate::Line;
 
-/// A program of this text.
+/// A shell script with this text.
 fn program(directory: &TempDir, text: &str) -> PathBuf {
     let path = directory.write("program", format!("#!/bin/sh\n{text}\n"));
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("its mode");
     path
 }
 
-/// Fails to upgrade under load, for `reason`; the process serves on.
+/// An upgrade under load fails with `reason`, and the old process continues to serve.
 fn check(prepare: impl FnOnce(&mut Line), arguments: &[&str], reason: &str) {
     let member = Member::named("hello");
     let mut line = Line::start(&Setup::new(&[member.address()]));
@@ -41,7 +41,7 @@ fn check(prepare: impl FnOnce(&mut Line), arguments: &[&str], reason: &str) {
     assert!(status["problems"].to_string().contains(reason), "{status}");
     let event = format!("error weir was not upgraded, and serves on: {told}");
     assert!(line.proxy.process().output().contains(&event), "{event}");
-    // And it may be tried again, if the file is sound.
+    // A later upgrade with a valid file succeeds.
     line.proxy.write(&Setup::new(&[member.address()]).admin_socket());
     line.upgrade();
 }
@@ -117,7 +117,7 @@ fn the_old_process_is_killed() {
     let (gate, open) = Member::gated("hello");
     let (mut line, pid) = with_a_new_process(&gate);
     line.proxy.process().kill();
-    // Its sockets are open: clients wait.
+    // The new process has the listening sockets, so clients wait.
     let mut client = line.proxy.client();
     client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
     open.store(true, Ordering::Release);
@@ -130,7 +130,7 @@ fn the_old_process_is_killed() {
 fn after_a_kill_another_one_listens_within_a_second() {
     let member = Member::named("hello");
     let directory = TempDir::new("upgrade-supervised");
-    // A supervisor of a simple kind: it starts again what has ended.
+    // A minimal supervisor, which restarts a process after its exit.
     let supervisor = program(&directory, "while :; do \"$@\"; done");
     let mut line = Line::start(&Setup::new(&[member.address()]));
     line.proxy.process().kill();

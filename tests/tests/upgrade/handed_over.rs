@@ -1,4 +1,4 @@
-//! What the new process gets: listeners of all kinds for any number of workers, secrets, states of members.
+//! The state that a new process gets: all kinds of listeners for any number of workers, secrets, and states of members.
 
 use std::os::unix::net::UnixStream;
 use std::process::Command;
@@ -34,7 +34,7 @@ fn listeners_are_shared_by_any_number_of_workers() {
             Client::connect_unix(&path).get("/").assert_status(200);
         }
     }
-    // The files are those of the last process: it removes them, and nobody before.
+    // The socket files belong to the last process. It removes them; earlier processes do not.
     let last = line.serving();
     Line::signal(last, Signal::TERM);
     weir_tests::eventually("the last process has ended", Duration::from_secs(10), || {
@@ -105,11 +105,11 @@ fn clients_stay_at_their_members() {
         |last: u8| Client::connect_from(address, [127, 0, 0, last].into()).get("/").text();
     let before: Vec<String> = (10..40).map(member_of).collect();
     line.upgrade();
-    // In another order: a table that begins anew would lead elsewhere.
+    // The order differs, so a newly created table would give other members.
     let mut after: Vec<String> = (10..40).rev().map(member_of).collect();
     after.reverse();
     assert_eq!(before, after);
-    // And over a reload that makes the table anew.
+    // The same over a reload that rebuilds the table.
     let (_, others) = addresses.split_last().expect("members");
     let fewer = Setup::new(others)
         .virtual_server("persistence: by-source")

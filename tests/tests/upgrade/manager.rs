@@ -1,4 +1,4 @@
-//! A service manager: it is told what happens, and may have opened the sockets.
+//! A service manager, which receives notifications and may open the sockets.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ impl Manager {
         self.directory.path().join("notify").display().to_string()
     }
 
-    /// The next message.
+    /// Reads the next message.
     #[track_caller]
     fn message(&self) -> String {
         let mut buffer = [0; 1_024];
@@ -36,7 +36,7 @@ impl Manager {
         String::from_utf8_lossy(&buffer[..length]).into_owned()
     }
 
-    /// Reads messages until one begins like this.
+    /// Reads messages until one begins with this text.
     #[track_caller]
     fn until(&self, begin: &str) -> String {
         let deadline = Instant::now() + weir_tests::STEP_TIMEOUT;
@@ -82,21 +82,21 @@ fn the_watchdog_is_told_while_each_worker_turns() {
         .environment("WATCHDOG_USEC", "200000")
         .top("data_plane: { workers: 2 }");
     let mut proxy = Proxy::start(&setup);
-    // Nothing is to be done, and it works.
+    // The watchdog is notified without any traffic.
     for _ in 0..5 {
         manager.until("WATCHDOG=1");
     }
     proxy.process().while_stopped(|| {
         manager.socket.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
         let mut buffer = [0; 64];
-        // What was sent before is read; then there is silence.
+        // Reads the messages that were sent before; then there are no more.
         while manager.socket.recv(&mut buffer).is_ok() {}
         manager.socket.set_read_timeout(Some(weir_tests::STEP_TIMEOUT)).expect("a timeout");
     });
     manager.until("WATCHDOG=1");
 }
 
-/// Opens a socket for the first virtual server of the file, and another one; then it is weir.
+/// A program that opens a socket for the first virtual server of the file, and another socket, and then becomes weir.
 const ACTIVATION: &str = r#"
 import os, re, socket, sys
 words = sys.argv[1:]
