@@ -1,4 +1,4 @@
-//! `weir check`: prints all findings in a configuration, with their places.
+//! `weir check`: reports all errors in a configuration, with their places.
 
 mod explain;
 
@@ -13,7 +13,7 @@ use weir_dataplane::handle;
 use crate::input::Input;
 use crate::output;
 
-/// Exit status of an invalid configuration.
+/// Exit status for an invalid configuration.
 const EXIT_INVALID: u8 = 1;
 
 /// Exit status if the output cannot be written.
@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     };
     match written {
         Ok(()) => verdict,
-        // The reader has stopped reading (`weir check … | head`). The verdict stays.
+        // The reader has closed the pipe (`weir check … | head`); this does not affect the result.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => verdict,
         Err(error) => {
             output::tell(format_args!("weir check: cannot write the answer: {error}\n"));
@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Checks a file. Returns the exit status for it, and whether the output was written.
+/// Checks a file. Returns the exit status for it, and whether the output could be written.
 fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
     let name = Input::of(file).name();
     let mut loaded = match Input::of(file) {
@@ -114,7 +114,7 @@ fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
     (verdict, written)
 }
 
-/// Interfaces in the configuration that this host lacks. They are warnings, because the host that serves may have them.
+/// Warns about interfaces in `listen` that this host does not have; the target host may have them.
 fn missing_interfaces(config: &Config, file: &Path) -> Vec<Diagnostic> {
     let missing = handle::missing_interfaces(&config.snapshot(&Resolutions::default()));
     let file = file.display().to_string();
@@ -128,7 +128,7 @@ fn missing_interfaces(config: &Config, file: &Path) -> Vec<Diagnostic> {
     missing.collect()
 }
 
-/// Prints findings to standard error, and the summary of a valid configuration to standard output.
+/// Writes findings to standard error, and the summary of a valid configuration to standard output.
 fn report(file: &Path, loaded: &Loaded) -> io::Result<()> {
     let colour = if io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
         Colour::Always

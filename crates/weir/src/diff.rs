@@ -1,4 +1,4 @@
-//! `weir diff`: the changes of a running weir that differ from its files.
+//! `weir diff`: the changes of a running weir on top of its files.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use crate::admin::{self, Connection, EXIT_UNREACHABLE};
 
 const COMMAND: &str = "weir diff";
 
-/// Exit status if changes have an effect, or are stale.
+/// Exit status if a change has an effect or is stale.
 const EXIT_DIFFERENT: u8 = 1;
 
 /// Show what the changes of a running weir say beside its files
@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The response, and whether there are differences.
+/// The output, and whether there are differences.
 fn diff(arguments: &Arguments, paint: Paint) -> Result<(String, bool), Error> {
     let client = arguments.connection.client()?;
     let document = client.get("/v1/diff")?;
@@ -86,7 +86,7 @@ fn render(found: &Differences, paint: Paint) -> String {
     text
 }
 
-/// A difference, such as `changed /pools/web/balance (weir.yaml:3)`, with the values in lines with `-` and `+`.
+/// A heading such as `changed /pools/web/balance (weir.yaml:3)`, and the values in lines with `-` and `+`.
 fn one(item: &Difference, paint: Paint) -> String {
     let tone = match item.effect.as_str() {
         "stale" => Tone::Wrong,

@@ -1,4 +1,4 @@
-//! Documents that a command reads: files, or standard input.
+//! Documents that a command reads from a file or from standard input.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ impl Input {
         }
     }
 
-    /// The source's name in messages.
+    /// The name of the source in messages.
     pub fn name(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
@@ -32,7 +32,7 @@ impl Input {
         }
     }
 
-    /// Reads the document. It must not exceed the maximum size of a configuration.
+    /// Reads everything, up to the maximum size of a configuration.
     pub fn read(&self) -> Result<Vec<u8>, String> {
         let bytes = match self {
             Self::File(path) => {

@@ -217,7 +217,7 @@ fn detach(name: Option<&str>) -> ExitCode {
     }
 }
 
-/// Text about removed programs and remaining ones.
+/// Describes the removed programs and the remaining ones.
 fn told(detached: &Detached) -> String {
     let Detached { removed, in_use } = detached;
     let mut text: String =

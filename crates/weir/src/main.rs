@@ -55,7 +55,7 @@ struct CommandLine {
     command: Command,
 }
 
-/// One variant per subcommand; each has its module with `Arguments` and `run`.
+/// The subcommands; each has a module with `Arguments` and `run`.
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Arguments),
@@ -126,7 +126,7 @@ mod tests {
         CommandLine::command().debug_assert();
     }
 
-    /// The record of a benchmark parses these lines.
+    /// Records of benchmarks contain these lines.
     #[test]
     fn the_long_version_tells_commit_and_tls_library() {
         let command = CommandLine::command();

@@ -1,4 +1,4 @@
-//! `weir member`: takes a member out of service while weir runs, and puts it back.
+//! `weir member`: takes a member out of service at run time, and puts it back.
 
 use std::process::ExitCode;
 use std::thread;
@@ -16,17 +16,17 @@ use crate::values::parse_duration;
 
 const COMMAND: &str = "weir member";
 
-/// Exit status if requests are still open at the end of `--wait`.
+/// Exit status if requests are open at the end of `--wait`.
 const EXIT_UNDER_WAY: u8 = 4;
 
 /// The interval of checks while waiting for a member.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Interval between two lines of progress.
+/// The interval between lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Number of consecutive checks without an open request. The second check sees a request that a worker was just passing
-/// to the member.
+/// Number of successive checks that must find no open request. The second check finds a request that a worker was just
+/// dispatching.
 const IDLE_LOOKS: u32 = 2;
 
 /// Take a member out of service while weir runs, or put it back
@@ -80,7 +80,7 @@ enum Action {
 }
 
 impl Action {
-    /// The state's name in the admin API.
+    /// The word for the admin listener.
     fn state(self) -> &'static str {
         match self {
             Self::Drain => "drain",
@@ -188,28 +188,28 @@ fn source(member: &Member) -> &'static str {
     }
 }
 
-/// A warning about the consequences of taking a member out of service.
+/// A warning about the consequences of the change.
 fn warning(changed: &Changed) -> Option<String> {
     let pool = &changed.pool;
     let nobody_left = changed.members_in_service == 0 && !changed.member.is_enabled();
     nobody_left.then(|| format!("no member of pool {pool} takes new requests now: clients get 503"))
 }
 
-/// The result of waiting for a member.
+/// The end of a wait for a member.
 #[derive(Debug, PartialEq, Eq)]
 enum Waited {
     /// No request is open, after this time.
     Idle(Duration),
-    /// This number of requests was open at the timeout.
+    /// The time is over; this many requests are open.
     Late(Duration, u32),
-    /// Someone has enabled the member again.
+    /// The member was enabled again by another command.
     Enabled,
-    /// The member has left its pool.
+    /// The member was removed from its pool.
     Gone,
 }
 
 impl Waited {
-    /// Prints the result. Returns the exit status.
+    /// Prints the end of the wait; returns its exit status.
     fn tell(&self, name: &str) -> ExitCode {
         match self {
             Self::Idle(time) => {

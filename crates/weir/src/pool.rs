@@ -142,7 +142,7 @@ fn heading(pool: &Pool, paint: Paint) -> String {
     text
 }
 
-/// Every member with all details.
+/// All members with all details.
 fn detail(pool: &Pool, paint: Paint) -> String {
     let mut text = heading(pool, paint);
     text += &paint.line(
@@ -246,7 +246,7 @@ fn ejected_text(member: &Member) -> Option<String> {
     Some(printable(&format!("{why}: gets none for another {}", span(time))))
 }
 
-/// Whether monitors or traffic consider it unhealthy.
+/// Whether monitors or traffic have found a problem.
 fn is_wrong(member: &Member) -> bool {
     member.state != UP && member.state != "pending"
 }

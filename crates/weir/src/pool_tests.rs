@@ -1,8 +1,8 @@
-//! Output about pools. The document is from a real weir, shortened.
+//! Output for pools. The document is a shortened answer of weir.
 
 use super::*;
 
-/// A pool with a healthy, a drained and a down member.
+/// A pool with three members: up, drained and down.
 pub const POOL: &str = r#"{
   "name": "web", "balance": "round_robin", "members_up": 2, "members_in_service": 1,
   "retries": 2, "no_member": 0, "queue_requests": 0, "queued": 9,

@@ -15,16 +15,16 @@ use crate::values::parse_duration;
 
 const COMMAND: &str = "weir reload";
 
-/// Exit status if the configuration is not active at the end of `--wait`.
+/// Exit status if the configuration is not in force at the end of `--wait`.
 const EXIT_UNDER_WAY: u8 = 4;
 
-/// Interval of requests for the state of the reload.
+/// The interval between queries of the result.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Interval between two lines of progress.
+/// The interval between lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Maximum number of changes listed.
+/// Maximum number of changes that are printed.
 const CHANGES_SHOWN_MAX: usize = 50;
 
 /// Reload the configuration of a running weir
@@ -64,7 +64,7 @@ struct Asked {
     number: u64,
 }
 
-/// The result in weir's response.
+/// The report of weir.
 #[derive(Debug, Deserialize)]
 struct Report {
     state: State,
@@ -158,7 +158,7 @@ fn tell(report: &Report, waited: Duration) -> ExitCode {
     }
 }
 
-/// The result, such as `in force: 2 changes`, and the list of changes.
+/// `in force: 2 changes`, and the list of changes.
 fn in_force_text(report: &Report) -> String {
     let count = report.changes.len() + report.changes_untold;
     if count == 0 {

@@ -1,4 +1,4 @@
-//! `weir upgrade`: replaces a running weir by a new process, and reports the result.
+//! `weir upgrade`: replaces a running weir with a new process, and reports the result.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,13 +16,13 @@ use crate::values::parse_duration;
 
 const COMMAND: &str = "weir upgrade";
 
-/// Interval of requests for the state of the upgrade.
+/// The interval between queries of the result.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Interval between two lines of progress.
+/// The interval between lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Maximum number of consecutive failed requests while one process takes over from the other.
+/// Number of successive queries that may fail during the take-over.
 const FAILURES_MAX: u32 = 20;
 
 /// Replace a running weir by a new process, without losing a connection
@@ -64,7 +64,7 @@ struct Asked {
     number: u64,
 }
 
-/// The result in weir's response.
+/// The report of weir.
 #[derive(Debug, Deserialize)]
 struct Report {
     state: State,
@@ -106,7 +106,7 @@ fn upgrade(arguments: &Arguments, binary: Option<PathBuf>) -> Result<ExitCode, E
     let began = Instant::now();
     let (mut told_at, mut failures) = (began, 0);
     loop {
-        // Either process may respond, and a connection may be lost between them.
+        // Either process may answer, and the take-over may break a connection.
         let document = match client.get(&format!("/v1/upgrades/{}", asked.number)) {
             Err(error) if error.is_answer() || failures >= FAILURES_MAX => return Err(error),
             Err(_) => {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A duration as in configurations: `500ms`, `30s`, `5m`, `1h`.
+/// A duration: `500ms`, `30s`, `5m`, `1h`, as in configurations.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|character: char| !character.is_ascii_digit());
     let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
@@ -14,7 +14,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         _ => return Err("a time is a number with ms, s, m or h: 30s".into()),
     };
     let number: u64 = number.parse().map_err(|_| "a time starts with a number: 30s")?;
-    // A longer duration could overflow when it is added to the current time.
+    // A longer duration could overflow when added to the current time.
     const DURATION_MAX_MS: u64 = 365 * 24 * 3_600_000;
     match number.checked_mul(unit_ms) {
         Some(ms) if (1..=DURATION_MAX_MS).contains(&ms) => Ok(Duration::from_millis(ms)),
@@ -22,7 +22,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A size in bytes: `128`, `5KiB`, `20MiB`. Unlike in configurations, the unit is optional.
+/// A size: `128`, `5KiB`, `20MiB`, as in configurations.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let digits = text.find(|character: char| !character.is_ascii_digit());
     let (number, unit) = text.split_at(digits.unwrap_or(text.len()));

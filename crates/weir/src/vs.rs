@@ -53,12 +53,12 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
             Some(name) => one(&client, name),
         };
     }
-    // One document, so that pools and virtual servers have the same state.
+    // One document, so that pools and virtual servers are consistent.
     let status: Status = client.read(&client.get("/v1/status")?)?;
     let Some(name) = &arguments.name else { return Ok(overview(&status, paint)) };
     match detail(&status, name, paint) {
         text if !text.is_empty() => Ok(text),
-        // weir's error suggests a similar name.
+        // weir answers that it does not exist, and suggests a name.
         _ => one(&client, name),
     }
 }
@@ -129,7 +129,7 @@ fn row(server: &VirtualServer, status: &Status) -> (Tone, Vec<String>) {
     (tone, cells)
 }
 
-/// All details of a virtual server; empty for an unknown name.
+/// All details of a virtual server; empty if it does not exist.
 fn detail(status: &Status, name: &str, paint: Paint) -> String {
     let servers = status.virtual_servers.iter().filter(|server| server.name == name);
     let by_sockets = servers.map(|server| render_server(server, status, paint));

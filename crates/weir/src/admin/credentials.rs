@@ -1,4 +1,4 @@
-//! Credentials for the admin listener (a token or a client certificate), and the trusted authorities.
+//! Credentials for the admin listener: a token or a client certificate; and trusted authorities.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,14 +30,14 @@ pub struct CredentialArguments {
     admin_certificate: Option<PathBuf>,
 }
 
-/// Credentials that were read.
+/// The credentials of a command.
 pub struct Credentials {
     /// The token.
     pub token: Option<String>,
     settings: Settings,
 }
 
-/// Files for TLS. They are read when a connection needs TLS.
+/// Settings for TLS; their files are read when TLS is used.
 struct Settings {
     authorities: Option<PathBuf>,
     certificate: Option<PathBuf>,

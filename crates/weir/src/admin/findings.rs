@@ -1,11 +1,11 @@
-//! Findings in a configuration, in the admin listener's responses.
+//! Findings in a configuration, as weir reports them.
 
 use std::io::{self, IsTerminal as _};
 
 use serde::Deserialize;
 use weir_config::{Colour, Diagnostic, Position, Severity};
 
-/// A finding, in the format of `weir check --json`.
+/// A finding, as in `weir check --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Finding {
     severity: String,
@@ -38,7 +38,7 @@ impl Finding {
     }
 }
 
-/// The findings as text for standard error, as `weir check` prints them.
+/// The findings in the format of `weir check`, for standard error.
 pub fn render(findings: &[Finding]) -> String {
     let diagnostics: Vec<Diagnostic> = findings.iter().map(Finding::diagnostic).collect();
     weir_config::render_text(&diagnostics, colour())

@@ -1,4 +1,4 @@
-//! Common parts of commands that talk to a running weir: connection, responses and output.
+//! Common parts of commands that connect to a running weir: connection, answers, output.
 
 pub mod address;
 pub mod client;
@@ -18,16 +18,16 @@ use self::client::{Client, Error};
 use self::text::Paint;
 use crate::output;
 
-/// Exit status if weir refused the request, or the object is unknown.
+/// Exit status if weir refused, or the object does not exist.
 pub const EXIT_REFUSED: u8 = 1;
 
 /// Exit status for wrong usage, as in clap.
 pub const EXIT_USAGE: u8 = 2;
 
-/// Exit status if no weir is reachable, or the output could not be written.
+/// Exit status if weir cannot be reached, or the output could not be written.
 pub const EXIT_UNREACHABLE: u8 = 3;
 
-/// How weir is reached.
+/// The address of weir.
 #[derive(Debug, Args)]
 pub struct Connection {
     /// Address of weir's admin listener: unix:/path, ADDRESS:PORT (read-only without a token), or https://HOST:PORT
@@ -61,17 +61,17 @@ fn paint(is_terminal: bool) -> Paint {
     if wanted { Paint::Colourful } else { Paint::Plain }
 }
 
-/// Prints the reason why `command` failed, with a fix. Returns the exit status.
+/// Prints the reason for a failure of `command`, with a suggested solution. Returns the exit status.
 pub fn refuse(command: &str, error: &Error) -> ExitCode {
     output::tell(findings::render(error.findings()));
     output::tell(format_args!("{command}: {error}\n"));
     ExitCode::from(if error.is_answer() { EXIT_REFUSED } else { EXIT_UNREACHABLE })
 }
 
-/// Prints a response. Returns the exit status.
+/// Prints an answer; returns the exit status.
 pub fn print(command: &str, text: &str) -> ExitCode {
     match output::print(text) {
-        // The reader has stopped reading (`weir status | head`).
+        // The reader has closed the pipe (`weir status | head`).
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             output::tell(format_args!("{command}: cannot write the answer: {error}\n"));
             ExitCode::from(EXIT_UNREACHABLE)

@@ -1,5 +1,5 @@
-//! Responses of the admin listener: the keys that the commands show. Other keys are ignored, so that commands work with
-//! later versions of weir.
+//! The answers of the admin listener, with the keys that the commands use. Other keys are ignored, so later versions of
+//! weir can be queried.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,13 @@ use super::findings::Finding;
 pub struct Status {
     pub version: String,
     pub uptime_seconds: u64,
-    /// Problems of the process as a whole.
+    /// Problems of the whole process.
     pub problems: Vec<String>,
     pub workers: usize,
     pub configuration: Configuration,
+    /// The process before an upgrade, while it drains.
+    #[serde(default)]
+    pub draining_process: Option<u32>,
     pub virtual_servers: Vec<VirtualServer>,
     /// Disabled virtual servers.
     #[serde(default)]
@@ -26,7 +29,7 @@ pub struct Status {
     pub pools: Vec<Pool>,
 }
 
-/// A virtual server that does not serve.
+/// A disabled virtual server.
 #[derive(Debug, Deserialize)]
 pub struct Disabled {
     pub name: String,
@@ -103,6 +106,12 @@ pub struct EndedFlows {
 #[derive(Debug, Deserialize)]
 pub struct Configuration {
     pub in_force_since: String,
+    /// The version of the overlay that is in force; 0: there is none.
+    #[serde(default)]
+    pub version_in_force: u64,
+    /// A version that is taken back unless it is confirmed.
+    #[serde(default)]
+    pub unconfirmed_version: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -110,10 +119,10 @@ pub struct VirtualServer {
     pub name: String,
     pub listen: Vec<String>,
     pub pool: String,
-    /// Absent if the virtual server uses only its own pool.
+    /// Absent: only the default pool.
     #[serde(default)]
     pub pools: Vec<String>,
-    /// Virtual servers to which its rules hand requests over.
+    /// The virtual servers to which its rules hand requests over.
     #[serde(default)]
     pub hands_over_to: Vec<String>,
     pub connections: u64,
@@ -129,10 +138,10 @@ pub struct VirtualServer {
     /// Absent until weir has measured for long enough.
     #[serde(default)]
     pub rates: Option<Rates>,
-    /// For the types tcp and udp: how connections or sessions ended.
+    /// For types tcp and udp: the ends of connections or sessions.
     #[serde(default)]
     pub relayed: Option<BTreeMap<String, u64>>,
-    /// For the type udp: datagrams.
+    /// For type udp: datagrams.
     #[serde(default)]
     pub datagrams: Option<Datagrams>,
     /// The certificates for clients.
@@ -173,7 +182,7 @@ pub struct Datagrams {
 #[derive(Debug, Deserialize)]
 pub struct Page {
     pub items: Vec<serde_json::Value>,
-    /// The last item of this page, if there are more.
+    /// The last item of this page; absent on the last page.
     pub next: Option<String>,
 }
 
@@ -204,7 +213,7 @@ pub struct Member {
     pub administrative_source: String,
     pub draining_requests: Option<u32>,
     pub ejected_for_ms: Option<u64>,
-    /// The failure of its last failed request.
+    /// The last failure of a request.
     #[serde(default)]
     pub ejected_why: Option<String>,
     pub monitors: Vec<Monitor>,
@@ -223,7 +232,7 @@ pub struct Member {
 
 #[derive(Debug, Deserialize)]
 pub struct Monitor {
-    /// The remaining time of `up_delay`, although its probes succeed.
+    /// The remaining time of `up_delay`, although probes succeed.
     #[serde(default)]
     pub held_up_for_ms: Option<u64>,
     pub r#type: String,
@@ -263,7 +272,7 @@ pub struct ChangedAll {
     pub members: Vec<Changed>,
 }
 
-/// Problem details (RFC 9457): the reason of a refusal.
+/// Problem details (RFC 9457): the reason for an error.
 #[derive(Debug, Deserialize)]
 pub struct Problem {
     pub detail: String,
@@ -272,10 +281,10 @@ pub struct Problem {
     pub diagnostics: Vec<Finding>,
 }
 
-/// The administrative state of a member without restrictions.
+/// The administrative state without restrictions.
 pub const ENABLED: &str = "enabled";
 
-/// The state of a member that monitors and traffic consider healthy.
+/// The state of a member that is available.
 pub const UP: &str = "up";
 
 impl Member {
@@ -284,12 +293,12 @@ impl Member {
         self.state == UP && self.weight > 0 && self.is_enabled()
     }
 
-    /// Whether the operator has enabled it.
+    /// Whether its administrative state permits requests.
     pub fn is_enabled(&self) -> bool {
         self.administrative == ENABLED
     }
 
-    /// Number of its failures.
+    /// The number of its failures.
     pub fn errors(&self) -> u64 {
         self.connect_failures + self.response_failures + self.responses.server_error
     }

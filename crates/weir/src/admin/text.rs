@@ -1,4 +1,4 @@
-//! Text output for people: tables, colours and numbers.
+//! Text output: tables, colours, numbers.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use std::time::Duration;
 pub enum Tone {
     /// Normal.
     Plain,
-    /// Unusual, but wanted or temporary.
+    /// Intended by an operator, or temporary.
     Unusual,
     /// A problem.
     Wrong,
 }
 
-/// Whether output has colours. Problems are also marked without colours.
+/// Whether to use colours. Problems are marked without them too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
     Colourful,
@@ -48,21 +48,21 @@ impl Paint {
     }
 }
 
-/// Text without control characters, so that it cannot control a terminal or start a new line.
+/// Text without control characters, which could change the terminal or begin a new line.
 pub fn printable(text: &str) -> String {
     text.chars()
         .map(|character| if character.is_control() { '\u{fffd}' } else { character })
         .collect()
 }
 
-/// The alignment of a cell.
+/// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Left,
     Right,
 }
 
-/// Rows below a heading. Each column is as wide as its widest cell.
+/// A table with a heading; each column is as wide as its widest cell.
 pub struct Table {
     columns: Vec<(&'static str, Side)>,
     rows: Vec<Row>,
@@ -71,11 +71,11 @@ pub struct Table {
 struct Row {
     tone: Tone,
     cells: Vec<String>,
-    /// Lines below the rows, across all columns.
+    /// Lines below the rows, across the columns.
     notes: Vec<(Tone, String)>,
 }
 
-/// The space between two columns.
+/// The gap between two columns.
 const GAP: &str = "  ";
 
 impl Table {
@@ -141,7 +141,7 @@ impl Table {
     }
 }
 
-/// The width of a text on a terminal. Names and addresses consist of narrow characters.
+/// The width in terminal columns; names and addresses consist of narrow characters.
 fn width(text: &str) -> usize {
     text.chars().count()
 }

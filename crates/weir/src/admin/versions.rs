@@ -1,4 +1,4 @@
-//! Responses about changes and versions of the configuration: the keys that the commands show.
+//! Answers about changes of the configuration and its versions, with the keys that the commands use.
 
 use serde::Deserialize;
 
@@ -43,7 +43,7 @@ pub struct Version {
     pub comment: String,
     pub changes: Vec<Change>,
     pub rolled_back_to: Option<u64>,
-    /// Time when the previous version returns unless this version is confirmed.
+    /// Without a confirmation until then, the previous version is restored.
     pub confirm_until: Option<String>,
     pub in_force: bool,
 }
@@ -66,17 +66,17 @@ pub struct Differences {
     pub items: Vec<Difference>,
 }
 
-/// A change that differs from the files.
+/// A change on top of the files.
 #[derive(Debug, Deserialize)]
 pub struct Difference {
     pub path: String,
     pub effect: String,
     /// The value in the files.
     pub file: Option<String>,
-    /// The place of that value in the files.
+    /// The file and line of that value.
     pub place: Option<String>,
     /// The changed value.
     pub overlay: Option<String>,
-    /// Why the change has no effect.
+    /// The reason why the change has no effect.
     pub reason: Option<String>,
 }

@@ -8,7 +8,7 @@ use weir_bench::compare;
 
 use crate::output;
 
-/// Exit status if weir became worse significantly.
+/// Exit status if a ratio became worse beyond the noise.
 const EXIT_WORSE: u8 = 1;
 /// Exit status if the runs cannot be compared.
 const EXIT_FAILED: u8 = 2;

@@ -26,19 +26,19 @@ use super::signals::stop_at_signal;
 use crate::output;
 use crate::values::{parse_duration, parse_share, parse_size};
 
-/// Exit status without a good response.
+/// Exit status if no good response was received.
 const EXIT_NOTHING_GOOD: u8 = 1;
 /// Exit status if the load could not run.
 const EXIT_FAILED: u8 = 2;
 /// Exit status if the output cannot be written.
 const EXIT_OUTPUT: u8 = 3;
-/// Weight of all requests of a URL together, so that shares are exact to 0.1%.
+/// The total weight of a URL's requests; shares are exact to 0.1 %.
 const WEIGHT_ALL: u32 = 1_000;
 /// Maximum number of source addresses in a range.
 const SOURCES_MAX: u32 = 65_536;
-/// Maximum body size of a request. The body is in memory, several times for each URL.
+/// Maximum size of a request body, which is kept in memory several times per URL.
 const BODY_BYTES_MAX: u64 = 64 << 20;
-/// Time limit for one of several addresses of a name to accept a connection.
+/// Maximum time to connect to one of several addresses of a name.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Simulate many users of a server, and measure its responses
@@ -435,8 +435,8 @@ impl Url {
     }
 }
 
-/// The first address of a name that accepts a connection; otherwise the first one. `localhost` may mean `::1` and
-/// `127.0.0.1`, with a server on only one of them.
+/// The first of a name's addresses that accepts a connection, as `localhost` may mean `::1` and `127.0.0.1` with a
+/// server on one of them; otherwise the first.
 fn first_that_accepts(addresses: &[SocketAddr]) -> Option<SocketAddr> {
     let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, LOOK_TIMEOUT).is_ok();
     match addresses {

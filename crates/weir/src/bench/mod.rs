@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    /// Names of kept runs in a text, without names that contain a `<part>` to fill in.
+    /// The stored runs that a text names, without placeholders in `<…>`.
     fn runs_named(text: &str) -> Vec<&str> {
         let words = text
             .split(|character: char| character.is_whitespace() || "()[],;'`".contains(character));
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(runs_named(text), ["bench/runs/a-vm", "bench/runs/b", "bench/runs/c"]);
     }
 
-    /// An example must work as it is written.
+    /// Examples in the help must work as written.
     #[test]
     fn every_run_that_a_help_names_can_be_read() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

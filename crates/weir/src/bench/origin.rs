@@ -1,4 +1,4 @@
-//! `weir bench origin`: the servers behind the products under test.
+//! `weir bench origin`: the origin servers behind the products under test.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;

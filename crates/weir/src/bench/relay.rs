@@ -1,4 +1,4 @@
-//! `weir bench relay`: a proxy that parses nothing, for comparison.
+//! `weir bench relay`: the cost of a proxy that parses nothing.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;

@@ -13,11 +13,11 @@ use weir_bench::run::{
 
 use crate::output;
 
-/// Exit status if the run did not start or did not complete.
+/// Exit status if the run could not be started or completed.
 const EXIT_FAILED: u8 = 1;
-/// Exit status if this machine or user cannot do what the options request.
+/// Exit status for options that this host cannot fulfil.
 const EXIT_USAGE: u8 = 2;
-/// Exit status of a run ended by a signal. Its measurements are kept.
+/// Exit status of an interrupted run; its measurements are kept.
 const EXIT_INTERRUPTED: u8 = 130;
 
 /// Measure weir and its peers side by side, and write the report
@@ -25,12 +25,11 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// Every product gets the same work, the same cores and an expert configuration. The products take turns in every
 /// round. A folder (bench/runs/<date>-<host>) keeps raw data, configurations, versions, report.html and report.md.
 ///
-/// quick (the default) runs short versions of most timed tests and ends within 5 minutes; full takes
-/// up to an hour and a half.
-/// Tests by name: basic-l7, l7-requests, l7-uri, l7-connections, l7-throughput, envelope, object-sizes,
-/// p99-idle, p99-stressed, p99-near-limit, ramp, cpu-65, requests-per-cpu-second, advanced-l7,
-/// cookie-persistence, queue, l4-connections, l4-throughput, l4-envelope, l4-512k, udp-queries, fast-l4, l4-packets,
-/// ssl-tps, ssl-tps-resumed, ssl-bulk, ssl-envelope, https-p99-idle, https-p99-stressed, http2, compression,
+/// quick (the default) runs short versions of most timed tests and ends within 5 minutes; full takes up to an hour and
+/// a half. Tests by name: basic-l7, l7-requests, l7-uri, l7-connections, l7-throughput, envelope, object-sizes,
+/// p99-idle, p99-stressed, p99-near-limit, ramp, cpu-65, requests-per-cpu-second, advanced-l7, cookie-persistence,
+/// queue, l4-connections, l4-throughput, l4-envelope, l4-512k, udp-queries, fast-l4, l4-packets, ssl-tps,
+/// ssl-tps-resumed, ssl-bulk, ssl-envelope, https-p99-idle, https-p99-stressed, http2, compression,
 /// compression-connections, waf-get, waf-form-1k, waf-form-8k, waf-json-8k, waf-2020-idle, waf-2020-stressed,
 /// waf-memory, feature-instructions, instructions, system-calls, idle-memory, https-idle-memory, growth; they take as
 /// long as in full, unless quick is named, too.
@@ -187,7 +186,7 @@ fn settings_of(arguments: &Arguments) -> Result<Settings, RunError> {
     })
 }
 
-/// Lines on standard error. On a terminal, the current step is a line that is updated.
+/// Progress on standard error; on a terminal, the current step is a line that is updated in place.
 struct Screen {
     lines: Lines<io::Stderr>,
     on_terminal: bool,
@@ -216,7 +215,7 @@ impl Progress for Screen {
                 self.shown = true;
                 output::tell(format_args!("  {what} ({} left)", clock(*remaining)));
             }
-            // A log does not need the steps.
+            // Steps are not written to a log.
             Event::Step { .. } => {}
             _ => self.lines.report(event),
         }

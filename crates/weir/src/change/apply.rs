@@ -1,4 +1,4 @@
-//! `weir apply`: makes the changes of a file.
+//! `weir apply`: makes the changes in a file.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -55,11 +55,11 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Parses a transaction from a file. The error is a text.
+/// The transaction in a file. `Err`: the errors as text.
 fn transaction(input: &Input) -> Result<Value, String> {
     let name = input.name();
     let bytes = input.read().map_err(|why| format!("{COMMAND}: {name}: {why}\n"))?;
-    // Only JSON may write a character beyond U+FFFF as two escapes.
+    // JSON first: JSON can escape a character beyond U+FFFF as two surrogates, which YAML cannot.
     let document = match serde_json::from_slice(&bytes) {
         Ok(document) => document,
         Err(_) => weir_config::document(&name, bytes)

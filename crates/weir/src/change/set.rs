@@ -71,7 +71,7 @@ fn changes(words: &[String]) -> Result<Vec<Value>, String> {
     pairs.iter().map(change).collect()
 }
 
-/// Parses JSON; other text becomes a string. Invalid JSON is an error and not a string.
+/// Parses JSON; other text becomes a string, unless it begins like JSON, so that an error in JSON is reported.
 fn parse_value(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).or_else(|error| {
         if text.trim_start().starts_with(['{', '[', '"']) {

@@ -1,4 +1,4 @@
-//! A proposed change, and its result as text.
+//! Sends a change, and prints its result.
 
 use std::process::ExitCode;
 use std::thread;
@@ -15,16 +15,16 @@ use crate::admin::{self, Connection, EXIT_REFUSED};
 use crate::output;
 use crate::values::parse_duration;
 
-/// Exit status if the change is not in effect at the end of `--wait`.
+/// Exit status if the change is not in force at the end of `--wait`.
 const EXIT_UNDER_WAY: u8 = 4;
 
-/// Interval of requests for the state of a transaction.
+/// The interval between queries of the result.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Interval between two lines of progress.
+/// The interval between lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Maximum number of changed parts listed.
+/// Maximum number of changed parts that are printed.
 const CHANGES_SHOWN_MAX: usize = 50;
 
 /// The last line of a refusal.
@@ -64,7 +64,7 @@ pub struct Options {
     json: bool,
 }
 
-/// Parses a duration of whole seconds, as the API requires.
+/// Parses a duration; weir accepts whole seconds.
 fn parse_confirm(text: &str) -> Result<u64, String> {
     let time = parse_duration(text)?;
     match time.subsec_nanos() {
@@ -73,12 +73,12 @@ fn parse_confirm(text: &str) -> Result<u64, String> {
     }
 }
 
-/// The change `set` of the API.
+/// A `set` operation in the API's format.
 pub fn change_to(pointer: &str, value: Value) -> Value {
     json!({ "op": "set", "path": pointer, "value": value })
 }
 
-/// The change `remove` of the API.
+/// A `remove` operation in the API's format.
 pub fn removal(pointer: &str) -> Value {
     json!({ "op": "remove", "path": pointer })
 }
@@ -199,8 +199,8 @@ fn done_text(outcome: &Outcome) -> String {
     text
 }
 
-/// How to keep a version that must be confirmed. The change is already made, so a missing second response is not a
-/// failure.
+/// A hint how to keep a version that needs a confirmation. The change was made already, so a failure of this query is
+/// ignored.
 fn hint_to_confirm(client: &Client, version: Option<u64>) -> String {
     let Some(version) = version else { return String::new() };
     let document = client.get(&format!("/v1/versions/{version}"));

@@ -1,7 +1,7 @@
-//! The embedded members: small HTTP servers. One is slow, and one flaps.
+//! The embedded members: small HTTP servers; one is slow, and one flaps.
 //!
-//! The flapping member stops like a process after `kill -9`: its connections break, and new ones are refused until it
-//! starts again.
+//! Stopping a member has the effect of `kill -9`: its connections break at once, and new ones are refused until it is
+//! started again.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -23,31 +23,31 @@ use weir_control::events::Events;
 
 use super::ports::{Reserved, reusable};
 
-/// Maximum number of connections to a member. Further ones wait in the kernel's queue.
+/// Maximum number of connections per member; further ones wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 1_024;
 
-/// Connections that the kernel completes before a member accepts them.
+/// Length of the kernel's queue of connections that were not accepted yet.
 const LISTEN_BACKLOG: u32 = 256;
 
-/// Response time of the slow member.
+/// The response time of the slow member.
 const SLOW_ANSWER: Duration = Duration::from_millis(60);
 
-/// Response time of `/slow`, on any member.
+/// The response time of `/slow`.
 const SLOW_PAGE: Duration = Duration::from_secs(1);
 
-/// Maximum size of `/bytes/N`.
+/// Maximum size of a response to `/bytes/N`.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Time until the flapping member's first stop, short so that it is soon visible.
+/// Time until the flapping member is stopped for the first time.
 const FIRST_UP: Duration = Duration::from_secs(2);
 
-/// Duration of its later periods in service ...
+/// Time between its restart and the next stop.
 const UP: Duration = Duration::from_secs(12);
 
-/// ... and of its stops.
+/// Time for which it is stopped.
 const STOPPED: Duration = Duration::from_secs(4);
 
-/// Pause before a member tries again to accept or listen.
+/// Pause after a failure to accept or listen.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// The behaviour of a member.
@@ -69,14 +69,14 @@ const ROLES: [(&str, Manner); 4] = [
 /// An embedded member.
 #[derive(Debug)]
 pub struct Member {
-    /// The member's name in the demo.
+    /// The name in the demo.
     pub role: &'static str,
     port: Reserved,
     manner: Manner,
 }
 
 impl Member {
-    /// Creates all members. They do not serve yet.
+    /// Creates all members; they do not serve yet.
     pub fn all() -> io::Result<Vec<Self>> {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let member = |(role, manner)| {
@@ -86,12 +86,12 @@ impl Member {
         ROLES.into_iter().map(member).collect()
     }
 
-    /// The address.
+    /// The listening address.
     pub fn address(&self) -> SocketAddr {
         self.port.address()
     }
 
-    /// Serves forever, with this member's behaviour.
+    /// Serves forever, with the behaviour of this member.
     pub async fn serve(self, events: Events) {
         let page = Arc::new(Page {
             role: self.role,
@@ -116,7 +116,7 @@ impl Member {
     }
 }
 
-/// Listens and serves connections forever.
+/// Listens, and serves connections forever.
 async fn listen(page: &Arc<Page>, events: &Events) {
     let listener = loop {
         match reusable(page.address).and_then(|socket| socket.listen(LISTEN_BACKLOG)) {
@@ -143,14 +143,14 @@ async fn accept(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => return stream,
-            // No descriptor is free, or the client has closed already.
+            // No descriptor is available, or the client has disconnected.
             Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
         }
     }
 }
 
 async fn serve_connection(stream: TcpStream, page: Arc<Page>) {
-    // Without this option, a response in two segments waits for an acknowledgement. An error only makes it slower.
+    // On failure, an answer in two segments is delayed until an acknowledgement, but still sent.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
         let page = Arc::clone(&page);
@@ -159,7 +159,7 @@ async fn serve_connection(stream: TcpStream, page: Arc<Page>) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .serve_connection(TokioIo::new(stream), service);
-    // weir reports how a connection ends.
+    // weir reports the end of the connection.
     let _ = connection.await;
 }
 
@@ -173,7 +173,7 @@ struct Page {
 impl Page {
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let path = request.uri().path();
-        // Like a slow application whose health page is fast.
+        // The health page is fast even if the application is slow.
         if path != "/healthz" {
             tokio::time::sleep(self.pause).await;
         }
@@ -196,7 +196,7 @@ impl Page {
     }
 }
 
-/// This number of bytes: `0123456789012…`.
+/// This many bytes: `0123456789012…`.
 fn bytes(count: &str) -> Response<Full<Bytes>> {
     match count.parse() {
         Ok(count) if count <= BYTES_MAX => {
@@ -207,7 +207,7 @@ fn bytes(count: &str) -> Response<Full<Bytes>> {
     }
 }
 
-/// The head of the request as the member received it.
+/// The head of the request as received.
 fn head_of(request: &Request<Incoming>) -> String {
     let mut head = format!("{} {}\n", request.method(), request.uri());
     for (name, value) in request.headers() {

@@ -1,7 +1,7 @@
 //! `weir demo`: weir with its own members and clients.
 //!
-//! The main thread shows the view. [`parts::ControlPlane`] serves a configuration file exactly as `weir run` does.
-//! [`parts::Load`] contains the embedded members and the clients.
+//! The main thread shows the state. [`parts::ControlPlane`] serves a configuration file exactly like `weir run`;
+//! [`parts::Load`] runs the embedded members and the clients.
 
 mod configuration;
 mod journal;
@@ -33,13 +33,13 @@ use self::traffic::{Clients, Traffic};
 use crate::output;
 use crate::values::parse_duration;
 
-/// Exit status if the demo could not start or had to stop.
+/// Exit status if the demo could not start, or stopped because of an error.
 const EXIT_FAILED: u8 = 1;
 
-/// Default address of the virtual server.
+/// The default address of the virtual server.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8_080);
 
-/// Default address of the admin listener.
+/// The default address of the admin listener.
 const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9_900);
 
 /// Demonstrate weir with its own members and traffic
@@ -88,7 +88,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> ExitCode {
     let result = if arguments.config {
         match output::print(configuration::TEMPLATE) {
-            // The reader has stopped reading (`weir demo --config | head`).
+            // The reader has closed the pipe (`weir demo --config | head`).
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             result => result.map_err(|error| format!("cannot write the configuration: {error}")),
         }
@@ -104,7 +104,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// All parts of the running demo.
+/// The parts of the running demo.
 struct Demo {
     began: Instant,
     place: Place,
@@ -160,7 +160,7 @@ impl Demo {
         })
     }
 
-    /// Shows the demo until it ends, then prints a summary.
+    /// Shows the demo until it ends, stops all parts, and prints a summary.
     fn run(self, arguments: &Arguments) -> Result<(), String> {
         let mut reader = Reader::new(
             Arc::clone(&self.control_plane.observed),
@@ -174,7 +174,7 @@ impl Demo {
         let served = self.control_plane.end();
         let picture = reader.picture(uptime);
         self.load.end();
-        // If the output is gone, the demo has ended without a summary.
+        // If the reader or the terminal is gone, the summary is dropped.
         let _ = shown.and_then(|()| plain::write_summary(&mut io::stdout().lock(), &picture));
         served.map_err(|error| error.to_string())
     }
@@ -241,7 +241,7 @@ fn place_of(
     }
 }
 
-/// The address at which this host reaches a listener. A listener on all addresses is also on loopback.
+/// A local address for a listener: a listener on all addresses is reached on loopback.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

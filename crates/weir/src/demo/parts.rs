@@ -1,4 +1,4 @@
-//! The threads of the demo: the control plane of `weir run`, and the members with their clients.
+//! The threads of the demo: the control plane as in `weir run`, and the members with their clients.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,27 +19,27 @@ use weir_control::supervisor::{Error, Supervisor};
 use super::members::Member;
 use super::traffic::Clients;
 
-/// Clients start when all members have been probed, or after this time.
+/// Maximum wait for the first probes before clients begin.
 const PROBES_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Interval of checks whether all members have been probed.
+/// The interval between checks for first probes.
 const PROBES_POLL: Duration = Duration::from_millis(20);
 
-/// Time for the last requests of clients that must stop.
+/// Maximum time for the last requests when clients are stopped.
 pub const CLIENTS_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// The running control plane with the data plane.
+/// The running control plane with its data path.
 pub struct ControlPlane {
     thread: JoinHandle<Result<(), Error>>,
     drain: watch::Sender<bool>,
-    /// Whether a signal has come that ends the demo.
+    /// A signal has requested the end of the demo.
     signalled: Arc<AtomicBool>,
-    /// The control plane's state.
+    /// The state of the process.
     pub observed: Arc<Observed>,
 }
 
 impl ControlPlane {
-    /// Serves `file` in a new thread.
+    /// Serves `file` in its own thread.
     pub fn start(file: PathBuf, events: Events) -> Result<Self, Error> {
         let (drain, told) = watch::channel(false);
         let signalled = Arc::<AtomicBool>::default();
@@ -56,17 +56,17 @@ impl ControlPlane {
             .map_err(Error::System)?;
         match start.recv() {
             Ok(observed) => Ok(Self { thread, drain, signalled, observed }),
-            // The control plane ended before it served.
+            // The thread ended before it served.
             Err(_) => Err(join(thread).err().unwrap_or(Error::WorkersEnded)),
         }
     }
 
-    /// Whether a signal has come, or the control plane has ended.
+    /// Whether a signal has arrived, or serving has ended.
     pub fn is_ending(&self) -> bool {
         self.thread.is_finished() || self.signalled.load(Relaxed)
     }
 
-    /// Drains connections and ends the control plane.
+    /// Drains, and ends the thread.
     pub fn end(self) -> Result<(), Error> {
         self.drain.send_replace(true);
         join(self.thread)
@@ -97,10 +97,10 @@ impl EndSignals {
         }
     }
 
-    /// Waits until the main thread ends the demo (returns false) or a second signal comes (returns true). The first
-    /// signal is reported to the main thread.
+    /// Waits until the main thread requests the end (returns false), or a second signal arrives (returns true). The
+    /// first signal is only reported to the main thread.
     async fn or_told(&mut self, told: &mut watch::Receiver<bool>, signalled: &AtomicBool) -> bool {
-        // An error means that the main thread has ended.
+        // A channel error means that the main thread has ended.
         tokio::select! {
             _ = told.wait_for(|&told| told) => return false,
             () = self.recv() => {}
@@ -113,8 +113,8 @@ impl EndSignals {
     }
 }
 
-/// Serves until the main thread ends it. The first signal is reported to the main thread, so that the clients stop
-/// before. The second signal ends everything at once.
+/// Serves until the main thread requests the end. The first signal is reported to the main thread, so that clients stop
+/// first; a second signal ends everything at once.
 async fn serve(
     file: PathBuf,
     events: Events,
@@ -149,7 +149,7 @@ async fn serve(
     Ok(())
 }
 
-/// The members and their clients, in a new thread.
+/// The members and their clients, in their own thread.
 pub struct Load {
     thread: JoinHandle<()>,
     stop_clients: watch::Sender<bool>,
@@ -158,7 +158,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts the members. Clients start when the gate is opened.
+    /// Starts the members. Clients begin when the gate is opened.
     pub fn start(members: Vec<Member>, events: Events) -> io::Result<(Self, Gate)> {
         let (stop_clients, clients_end) = watch::channel(false);
         let (stop_members, mut members_end) = watch::channel(false);
@@ -183,14 +183,14 @@ impl Load {
         Ok((load, Gate(gate)))
     }
 
-    /// Ends the clients after their open requests.
+    /// Stops the clients after their current requests.
     pub fn stop_clients(&self) {
         self.stop_clients.send_replace(true);
-        // The drain ends clients that take too long.
+        // Clients that take too long are ended by the drain.
         let _ = self.clients_ended.recv_timeout(CLIENTS_TIMEOUT);
     }
 
-    /// Ends the members.
+    /// Stops the members.
     pub fn end(self) {
         self.stop_members.send_replace(true);
         // A panic has already been reported.
@@ -202,9 +202,9 @@ impl Load {
 pub struct Gate(tokio::sync::oneshot::Sender<(Clients, Arc<Observed>)>);
 
 impl Gate {
-    /// The clients start when all members have been probed.
+    /// Clients begin when all members have been probed.
     pub fn open(self, clients: Clients, observed: Arc<Observed>) {
-        // The thread lives until it receives the end.
+        // The thread runs until it is told to stop.
         let _ = self.0.send((clients, observed));
     }
 }
@@ -222,7 +222,7 @@ async fn run_clients(
             tokio::time::sleep(PROBES_POLL).await;
         }
     };
-    // The demo also starts with members that cannot be probed.
+    // After the timeout, clients begin even if members could not be probed.
     let _ = tokio::time::timeout(PROBES_TIMEOUT, probed).await;
     clients.run(end).await;
 }

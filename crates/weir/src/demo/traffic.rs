@@ -1,4 +1,4 @@
-//! The demo's own clients, with few connections, a low rate and an end.
+//! The demo's clients: few connections and a moderate rate, for a limited time.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 use weir_control::events::Events;
 
-/// Default of the requests per second.
+/// Default number of requests per second.
 pub const RATE_DEFAULT: u32 = 80;
-/// Maximum of the requests per second.
+/// Maximum number of requests per second.
 pub const RATE_MAX: u32 = 1_000;
 
-/// A forgotten demo must not use a core forever: its traffic ends after this time ...
+/// A forgotten demo must not use CPU time forever: its traffic ends after this time,
 const TIME_MAX: Duration = Duration::from_secs(3_600);
 
-/// ... or this many requests.
+/// or after this many requests.
 const REQUESTS_MAX: u64 = 1_000_000;
 
 /// Maximum number of connections.
@@ -34,10 +34,10 @@ const CONNECTIONS_MAX: u32 = 16;
 /// Requests per second per connection.
 const RATE_PER_CONNECTION: u32 = 5;
 
-/// Time limit of a request.
+/// Maximum time of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Pause before reconnecting after a failure.
+/// Pause before a connection is opened again after a failure.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
 
 /// The requested paths, used in turn.
@@ -46,31 +46,31 @@ const PATHS: [&str; 4] = ["/", "/headers", "/", "/bytes/2000"];
 /// Results of the clients.
 #[derive(Debug, Default)]
 pub struct Traffic {
-    /// Number of requests sent or tried.
+    /// Requests that were sent or attempted.
     pub requests: AtomicU64,
-    /// Number of complete responses with status 200.
+    /// Complete responses with status 200.
     pub answered: AtomicU64,
-    /// Number of other results.
+    /// Other requests.
     pub failed: AtomicU64,
-    /// Whether the user has paused the traffic.
+    /// The user has paused the traffic.
     pub paused: AtomicBool,
 }
 
 /// Clients of one virtual server.
 #[derive(Debug)]
 pub struct Clients {
-    /// The virtual server's address.
+    /// The address of the virtual server.
     pub server: SocketAddr,
-    /// Requests per second of all clients together.
+    /// Total requests per second.
     pub rate: u32,
-    /// Receives the failures.
+    /// Receives reports on failures.
     pub events: Events,
     /// The results.
     pub traffic: Arc<Traffic>,
 }
 
 impl Clients {
-    /// Sends requests until `end` is true or a limit is reached, and finishes open ones.
+    /// Sends requests until `end` is true or a limit is reached; current requests are finished.
     pub async fn run(self, end: watch::Receiver<bool>) {
         let clients = Arc::new(self);
         let count = (clients.rate / RATE_PER_CONNECTION).clamp(1, CONNECTIONS_MAX);
@@ -88,7 +88,7 @@ impl Clients {
         }
     }
 
-    /// One client with its connection: sends a request every `interval`, if the previous one has ended.
+    /// A client with one connection: a request per `interval`, after the previous one has ended.
     async fn run_connection(
         self: Arc<Self>,
         first: Instant,
@@ -145,7 +145,7 @@ impl Clients {
         let response = sender.send_request(request).await;
         let response = response.map_err(|error| text_of(&error))?;
         let status = response.status();
-        // The body is read to its end, to detect a truncated one.
+        // The whole body is read, so that a truncated one counts as a failure.
         let mut body = response.into_body();
         while let Some(frame) = body.frame().await {
             frame.map_err(|error| text_of(&error))?;
@@ -159,11 +159,11 @@ impl Clients {
     async fn connect(&self) -> Result<Connection, String> {
         let stream = TcpStream::connect(self.server).await;
         let stream = stream.map_err(|error| text_of(&error))?;
-        // Requests are one segment each. An error only makes them slower.
+        // On failure, requests are still sent, only later.
         let _ = stream.set_nodelay(true);
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| text_of(&error))?;
-        // Ends with the sender; the request gets the error.
+        // The connection ends with its sender; the request gets the error.
         tokio::spawn(async move {
             let _ = connection.await;
         });

@@ -1,6 +1,6 @@
-//! The live view on a screen of at least 80 x 24 characters; a lower screen shows less.
+//! The live view, for screens from 80 x 24 characters; lower screens show less.
 //!
-//! Nothing is expressed only by colour.
+//! Colours are never the only mark.
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -14,7 +14,7 @@ use super::picture::{
     Member, Picture, Place, bucket_label, clock, grouped, milliseconds, quantile_ms,
 };
 
-/// Minimum width. A smaller terminal shows a line about it.
+/// Minimum width; smaller terminals show a message.
 const WIDTH_MIN: u16 = 80;
 /// Minimum height.
 const HEIGHT_MIN: u16 = 14;
@@ -22,15 +22,15 @@ const HEIGHT_MIN: u16 = 14;
 /// Minimum width for the latency histogram.
 const WIDTH_OF_HISTOGRAM: u16 = 110;
 
-/// Minimum height of the upper boxes, with borders.
+/// Default height of the upper boxes, including borders.
 const TOP_HEIGHT: u16 = 6;
 /// Maximum height of the upper boxes.
 const TOP_HEIGHT_MAX: u16 = 16;
 
-/// One part in this number stays free above the curve's highest point.
+/// The curve's highest point leaves one part in this many free above it.
 const CURVE_HEADROOM: u64 = 4;
 
-/// Width of the box with the virtual server's numbers.
+/// Width of the box with the virtual server's figures.
 const NUMBERS_WIDTH: u16 = 42;
 
 /// Width of the histogram's box.
@@ -38,10 +38,10 @@ const HISTOGRAM_WIDTH: u16 = 36;
 /// Width of a bar in the histogram.
 const BAR_WIDTH: u64 = 16;
 
-/// Height of the box with the last events, with borders, if there is space.
+/// Height of the box with the latest events, including borders, if there is room.
 const EVENTS_HEIGHT: u16 = 5;
 
-/// Columns of a box's borders.
+/// Columns for the left and right border.
 const BORDERS: u16 = 2;
 
 /// The colours; none if they are not wanted.
@@ -111,7 +111,7 @@ pub fn render(frame: &mut Frame<'_>, place: &Place, picture: &Picture, palette: 
     }
 }
 
-/// The distribution of the lines below the header.
+/// The heights of the parts below the header.
 #[derive(Debug, PartialEq, Eq)]
 struct Heights {
     top: u16,
@@ -121,7 +121,7 @@ struct Heights {
 }
 
 impl Heights {
-    /// Members have the highest priority, then events, then suggestions. Curve and events get the rest.
+    /// Members have priority, then events, then suggestions; the curve and the events get the rest.
     fn of(height: u16, members: usize, tries: usize) -> Self {
         let mut left = height.saturating_sub(1 + TOP_HEIGHT);
         let mut take = |wanted: u16, min: u16| {
@@ -134,7 +134,7 @@ impl Heights {
         let some_events = take(EVENTS_HEIGHT, 3);
         let try_this = take(lines(tries) + 2, 3);
         let more_top = take(left_for_top(height).min(TOP_HEIGHT_MAX - TOP_HEIGHT), 0);
-        // If there are too few lines for a box of events, they extend the upper boxes.
+        // Lines that are not enough for a box of events go to the upper boxes.
         let (events, rest) = match some_events {
             0 => (0, left),
             some => (some + left, 0),
@@ -143,7 +143,7 @@ impl Heights {
     }
 }
 
-/// On screens with more than 24 lines, every second additional line goes to the curve.
+/// On a screen with more than 24 lines, every second additional line goes to the curve.
 fn left_for_top(height: u16) -> u16 {
     height.saturating_sub(24) / 2
 }
@@ -200,7 +200,7 @@ fn render_curve(frame: &mut Frame<'_>, area: Rect, picture: &Picture, palette: P
     let shown = &picture.rates[picture.rates.len().saturating_sub(width)..];
     let highest = shown.iter().max().copied().unwrap_or(0);
     let title = format!("Requests/s: {:.0}, highest {highest}", picture.rate);
-    // The newest second is always at the right end.
+    // The newest second is at the right end.
     let mut data = vec![0; width - shown.len()];
     data.extend_from_slice(shown);
     let curve = Sparkline::default()
@@ -257,7 +257,7 @@ fn render_numbers(frame: &mut Frame<'_>, area: Rect, picture: &Picture, palette:
     frame.render_widget(numbers, area);
 }
 
-/// The name of a number, padded to the column's width.
+/// A label, padded to the width of its column.
 fn name(text: &str) -> String {
     format!(" {text:<11}")
 }
@@ -285,7 +285,7 @@ fn render_histogram(
     frame.render_widget(histogram, area);
 }
 
-/// The buckets from the first to the last non-empty one. If there are too many, the slowest ones.
+/// The buckets between the first and the last non-empty one; only the slowest ones if there are too many.
 fn shown_buckets(latency: &HistogramTotals, rows: usize) -> std::ops::Range<usize> {
     let filled = |&index: &usize| latency.buckets[index] > 0;
     let mut all = 0..latency.buckets.len();
@@ -297,7 +297,7 @@ fn shown_buckets(latency: &HistogramTotals, rows: usize) -> std::ops::Range<usiz
     }
 }
 
-/// The coloured column.
+/// The name of the coloured column.
 const STATE: &str = "state";
 
 const MEMBER_COLUMNS: [(&str, Constraint, Alignment); 9] = [
@@ -351,7 +351,7 @@ fn member_row(member: &Member, palette: Palette) -> Row<'static> {
     }))
 }
 
-/// The state's word, with a symbol that also distinguishes it without colour.
+/// The word for a state, with a symbol of distinct shape.
 fn state_text(state: MemberState) -> String {
     let sign = match state {
         MemberState::Up => '●',
@@ -390,7 +390,7 @@ fn render_tries(frame: &mut Frame<'_>, area: Rect, place: &Place, palette: Palet
     let longest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
     let whats = longest(&mut tries.iter().map(|(what, _)| what.chars().count()));
     let whys = longest(&mut tries.iter().map(|(_, why)| why.chars().count()));
-    // Two columns if both have space; otherwise each remark follows its command.
+    // Two columns if they fit; otherwise each remark follows its command.
     let room = usize::from(area.width.saturating_sub(BORDERS));
     let width = if 1 + whats + 2 + whys <= room { whats } else { 0 };
     let lines: Vec<Line<'_>> = tries
@@ -406,7 +406,7 @@ fn render_tries(frame: &mut Frame<'_>, area: Rect, place: &Place, palette: Palet
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-/// Suggestions for the user and their effects; only the first ones if there is little space.
+/// Suggested commands and their effects; only the first ones if there is little room.
 pub fn tries(place: &Place) -> Vec<(String, &'static str)> {
     let Place { server_url, admin_url, file, command, process_id, .. } = place;
     vec![

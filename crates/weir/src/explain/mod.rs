@@ -1,4 +1,4 @@
-//! `weir explain`: why a request goes where it goes.
+//! `weir explain`: explains how a request would be processed.
 
 mod text;
 

@@ -1,4 +1,4 @@
-//! Recorded requests from the log, to be judged again.
+//! Recorded requests in the log, to be judged again.
 
 use weir_waf::inspection::BodyLength;
 
@@ -6,7 +6,7 @@ use super::log::{Recorded, bytes};
 use super::request::Trial;
 
 impl Recorded {
-    /// The recorded request; `None` if the line has none.
+    /// The recorded request; `None`: the line contains none.
     pub fn trial(&self) -> Option<Trial> {
         let head = bytes(&self.head);
         let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.trim_ascii_end());
@@ -32,7 +32,7 @@ impl Recorded {
     }
 }
 
-/// The body's length according to the fields. In HTTP/2, a body may have no field about its length.
+/// The length of the body according to the fields. HTTP/2 permits a body without Content-Length.
 fn length(headers: &[(Vec<u8>, Vec<u8>)], body: &[u8]) -> BodyLength {
     let value = |wanted: &str| {
         let found = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted.as_bytes()));

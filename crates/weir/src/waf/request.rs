@@ -1,4 +1,4 @@
-//! A request for testing rules, parsed as in the data plane.
+//! A request for tests of rules, parsed as in the data path.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use weir_waf::inspection::BodyLength;
 
 use super::wire;
 
-/// How heads are parsed.
+/// Settings for parsing heads.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading {
-    /// Maximum sizes.
+    /// Limits on the size of a head.
     pub head: HeadLimits,
     /// The form of paths.
     pub target: TargetForm,
@@ -29,18 +29,18 @@ impl Default for Reading {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Trial {
     pub method: Vec<u8>,
-    /// The target as received.
+    /// The received target.
     pub received_target: Vec<u8>,
-    /// The target for the member.
+    /// The target as the member receives it.
     pub target: Vec<u8>,
     pub protocol: Vec<u8>,
     pub headers: Vec<(Vec<u8>, Vec<u8>)>,
     pub body: Vec<u8>,
-    /// The body's length according to its framing.
+    /// The length of the body according to its framing.
     pub length: BodyLength,
 }
 
-/// Parts of a request from the command line.
+/// The parts of a request on the command line.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Asked<'a> {
     pub url: &'a str,
@@ -91,7 +91,7 @@ impl Trial {
         Self::of_bytes(text.as_bytes(), reading)
     }
 
-    /// A request from a file in HTTP/1 format. Lines of its head may end with LF or CR LF.
+    /// Parses a file in HTTP/1 format, with CR LF or LF in its head.
     pub fn of_file(path: &Path, reading: Reading) -> Result<Self, String> {
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         Self::of_bytes(&bytes, reading).map_err(|reason| format!("{}: {reason}", path.display()))
@@ -102,7 +102,7 @@ impl Trial {
         let mut head = RequestHead::new();
         match parse_request(&input, &reading.head, reading.target, &mut head) {
             Ok(Parsed::Complete { length }) if length == input.len() => {}
-            // The file begins with an empty line, or has no line at all.
+            // The file is empty, or begins with an empty line.
             Ok(_) => return Err("it does not begin with a request line".into()),
             Err(error) => {
                 return Err(format!(
@@ -133,7 +133,7 @@ impl Trial {
     }
 }
 
-/// Splits a URL into host and target.
+/// The host and target of a URL.
 fn parts(url: &str) -> Result<(&str, String), String> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.split('#').next().unwrap_or_default();
@@ -149,7 +149,7 @@ fn parts(url: &str) -> Result<(&str, String), String> {
     Ok((host, encoded(&target)))
 }
 
-/// Percent-encodes the bytes that browsers always encode.
+/// Percent-encodes the bytes that browsers never send raw.
 fn encoded(target: &str) -> String {
     let escaped = |byte: u8| match byte {
         b'"' | b'<' | b'>' | 0x80.. => format!("%{byte:02X}"),
@@ -158,7 +158,7 @@ fn encoded(target: &str) -> String {
     target.bytes().map(escaped).collect()
 }
 
-/// The fields of a head. Adds Host if the authority is elsewhere.
+/// The fields of a head. Host comes from the target in absolute form or from `:authority`, if they contain it.
 fn fields(head: &RequestHead, input: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     // Fields named in Connection are not forwarded.
     let is_seen = |field: &&Field| field.id != FieldId::Other || field.forward;
@@ -173,7 +173,7 @@ fn fields(head: &RequestHead, input: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     fields
 }
 
-/// The version of HTTP as rules see it.
+/// The version in the format of rules.
 pub fn protocol(version: Version) -> &'static [u8] {
     match version {
         Version::Http10 => b"HTTP/1.0",

@@ -1,4 +1,4 @@
-//! The response to a request, from a file.
+//! A response from a file.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Reads a response in HTTP/1 format. Without Content-Length, the body extends to the file's end.
+    /// Parses a file in HTTP/1 format. Without Content-Length, the body extends to the end of the file.
     pub fn of_file(path: &Path, method: &[u8]) -> Result<Self, String> {
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         Self::of_bytes(&bytes, method).map_err(|reason| format!("{}: {reason}", path.display()))

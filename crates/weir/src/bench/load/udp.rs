@@ -1,4 +1,4 @@
-//! A load of UDP queries, built from the same arguments.
+//! A load of UDP queries, with the same arguments.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The first of these options that was given.
+    /// The first given option of these.
     pub fn given(&self) -> Option<&'static str> {
         let given = [
             (self.query_size.is_some(), "--query-size"),
@@ -43,7 +43,7 @@ pub fn is_udp(url: &str) -> bool {
     url.starts_with(SCHEME)
 }
 
-/// Builds the plan. Rejects options that do not apply to queries.
+/// The plan. Refuses options that have no meaning for queries.
 pub fn plan_of(arguments: &Arguments) -> Result<UdpPlan, String> {
     if let Some(option) = of_http(arguments) {
         return Err(format!("{option} is for http:// and https:// only, not for udp:// addresses"));
@@ -73,7 +73,7 @@ pub fn plan_of(arguments: &Arguments) -> Result<UdpPlan, String> {
     })
 }
 
-/// The first given option that applies only to HTTP.
+/// The first given option that is only for HTTP.
 fn of_http(arguments: &Arguments) -> Option<&'static str> {
     let given = [
         (arguments.method != "GET", "--method"),

@@ -16,16 +16,16 @@ pub fn score(severity: &str) -> i64 {
     }
 }
 
-/// The variables of a finding that exclusions can name. These are only variables of the rule's first link, because an
-/// exclusion for another link would remove the whole rule.
+/// The variables that exclusions can name: only those of the rule's first link, because an exclusion for another link
+/// would disable the whole rule.
 pub fn variables(found: &Found) -> Vec<&str> {
     let Some(first) = found.values.first().map(|value| collection(&value.variable)) else {
         return Vec::new();
     };
     let is_first = |value: &&Value| collection(&value.variable) == first;
     let mut values: Vec<&Value> = found.values.iter().filter(is_first).collect();
-    // The first link of a chain may match everything (all names of headers), and a later link selects. The message then
-    // names the selected value.
+    // The first link of a chain may read all values (for example all header names), and a later link selects one. The
+    // rule's message then names the selected one.
     let is_chain = values.len() < found.values.len();
     if is_chain && values.iter().any(|value| is_told(found, value)) {
         values.retain(|value| is_told(found, value));
@@ -60,7 +60,7 @@ fn is_told(found: &Found, value: &Value) -> bool {
     has_word(&found.message) || has_word(&found.data)
 }
 
-/// Whether a rule can name the variable without quotes.
+/// Whether a variable needs no quotes in a rule.
 fn is_name(variable: &str) -> bool {
     let is_derived = variable.starts_with("TX") || variable.starts_with("MATCHED_VAR");
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:[]@".contains(&byte);

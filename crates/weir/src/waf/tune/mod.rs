@@ -78,12 +78,11 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Maximum number of times that logs are read for exclusions.
+/// Maximum number of times that the logs are read.
 const ROUNDS_MAX: usize = 8;
 
-/// The rules and the summary. Logs are read several times, because findings that an exclusion removes must not make
-/// other findings of the same request suspicious. The effect of the exclusions is known only when all of them are
-/// known.
+/// The rules, and the summary. Logs are read several times: a finding that an exclusion removes must not make other
+/// findings of the same request suspicious, and the effect can be computed only from all exclusions.
 fn propose(arguments: &Arguments) -> Result<(String, String), String> {
     let wanted = Wanted { requests: arguments.min, clients: arguments.clients as usize };
     let mut exclusions = Exclusions::default();

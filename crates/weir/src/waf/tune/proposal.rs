@@ -1,4 +1,4 @@
-//! Proposals: a path in which a rule matches often enough, or a folder with several such paths.
+//! Proposals: paths on which a rule matched often enough, or a folder with several of them.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use super::group::Group;
 use super::places::Place;
 use crate::waf::log::{Found, Line};
 
-/// Maximum number of paths of one folder that are excluded individually. With more, the folder is excluded.
+/// Maximum number of paths in one folder that are excluded one by one; with more, the folder is excluded.
 const PATHS_MAX: usize = 4;
-/// Number of paths above which all paths are excluded.
+/// All paths are excluded only if a rule matched on more paths than this.
 const PATHS_OF_ALL_MAX: usize = 16;
 
-/// Variables that contain the path. For these only single paths are excluded, because scanners request many missing
-/// paths.
+/// Variables that are the path or contain it: only single paths are excluded for these, because scanners request many
+/// paths that do not exist.
 const PATHS: [&str; 5] =
     ["REQUEST_FILENAME", "REQUEST_BASENAME", "REQUEST_URI", "REQUEST_URI_RAW", "REQUEST_LINE"];
 
-/// The exclusions that follow from the evidence.
+/// The exclusions that the logs justify.
 pub fn exclusions(evidence: &Evidence, wanted: Wanted) -> Exclusions {
     let (mut all, mut suspicious) = (Vec::new(), 0);
     for ((rule, variable), places) in &evidence.groups {
@@ -40,16 +40,16 @@ pub fn exclusions(evidence: &Evidence, wanted: Wanted) -> Exclusions {
     Exclusions::new(all, suspicious)
 }
 
-/// The contents of a folder: the selected places, and those below the threshold.
+/// The contents of one folder: selected paths, and those below the threshold.
 #[derive(Debug, Default)]
 struct Folder {
     chosen: Vec<(Place, Group)>,
     rest: Group,
-    /// Number of paths below the threshold.
+    /// The number of paths in `rest`.
     rest_paths: usize,
 }
 
-/// The excluded places for one rule and variable, from the deepest folder upwards.
+/// The excluded paths of one rule and variable, from the deepest folder upwards.
 fn chosen(
     places: BTreeMap<Place, Group>,
     wanted: Wanted,
@@ -97,17 +97,17 @@ fn chosen(
     all
 }
 
-/// The estimated effect of exclusions, according to scores.
+/// The effect of exclusions, computed from scores.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Effect {
-    /// Number of requests that rules block, or would block.
+    /// Requests that rules block or would block.
     pub blocked: u64,
-    /// Number of these requests that would pass.
+    /// The number of these that would pass.
     pub pass: u64,
 }
 
 impl Effect {
-    /// Adds a line.
+    /// Counts a line.
     pub fn add(&mut self, line: &Line, exclusions: &Exclusions) {
         let is_blocked = matches!(line.outcome.as_str(), "blocked" | "detected");
         if !is_blocked || line.rule == 0 {
