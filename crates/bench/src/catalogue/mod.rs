@@ -106,7 +106,7 @@ pub struct Goal {
     pub figure: Figure,
     /// The setting; 0 if the test varies nothing.
     pub at: f64,
-    /// What is compared with the bound.
+    /// The quantity that is compared with the bound.
     pub measure: Measure,
     /// The bound: a minimum if higher is better, otherwise a maximum.
     pub bound: f64,
