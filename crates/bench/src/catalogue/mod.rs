@@ -93,7 +93,7 @@ pub struct Test {
     pub picture: Picture,
     /// The figures, the most important first. Each gets a chart.
     pub figures: &'static [Figure],
-    /// The figures that decide between products.
+    /// The figures by which products are judged.
     pub judged: &'static [Figure],
     /// Goals for weir.
     pub goals: &'static [Goal],
