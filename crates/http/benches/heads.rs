@@ -138,7 +138,7 @@ fn main() {
     if let [case, count] = arguments.as_slice() {
         return run(case, count.parse().expect("COUNT is a number"));
     }
-    // `cargo bench` says so; under `cargo test` one round shows that it works.
+    // `cargo bench` passes this argument. Under `cargo test`, one round only shows that it works.
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let (rounds, count) = if is_bench { (9, 200_000) } else { (1, 1) };
     for case in CASES {

@@ -1,4 +1,4 @@
-//! Runs one stage: the request through all phases, with an answer as CRS's backend gives it.
+//! Runs one stage: the request through all phases, with the response of CRS's backend.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub fn run(view: &Arc<View>, stage: &Stage) -> Result<(), String> {
         method: &sent.method,
         received_target: &sent.target,
         target: &sent.target,
-        // A request line without a version is one of HTTP/0.9.
+        // A request line without a version means HTTP/0.9.
         protocol: if sent.protocol.is_empty() { b"HTTP/0.9" } else { &sent.protocol },
         headers: &headers,
         body: BodyLength::Known(sent.body.len() as u64),

@@ -331,7 +331,7 @@ fn bodies_of_any_type_of_text_are_judged() {
     }
 }
 
-/// Some servers take every kind of multipart for a form.
+/// Some servers read every kind of multipart as a form.
 #[test]
 fn multipart_of_any_kind_is_judged() {
     let view = view(&crate::builtin(), &[]);

@@ -76,7 +76,7 @@ fn candidates() -> Vec<Candidate> {
             attacks_min: 94.0,
             ordinary_max: 8.0,
         });
-        // Short of 97: single steps of traversal with overlong UTF-8, which no rule of CRS describes.
+        // Less than 97%: no rule of CRS matches single steps of traversal with overlong UTF-8.
         all.push(Candidate {
             name: "CRS 4, level 2",
             rules: crs,
@@ -91,7 +91,7 @@ fn candidates() -> Vec<Candidate> {
 #[test]
 fn attacks_are_found() {
     let Some(categories) = corpus::read() else { return };
-    // A sample differs from the whole by chance.
+    // A sample differs randomly from the whole.
     let tolerance = if cfg!(debug_assertions) { 1.5 } else { 0.0 };
     for candidate in candidates() {
         let view = send::view(&candidate.rules, &[("blocking_paranoia_level", candidate.level)]);
@@ -142,7 +142,7 @@ fn ordinary_requests_pass() {
     }
 }
 
-/// The beginning of a value, in one line.
+/// The beginning of a value, as one line.
 fn shown(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(value);
     text.escape_debug().take(100).collect()

@@ -5,7 +5,7 @@ use crate::figures::{Share, denied, run_all};
 use crate::ftw::{self, Stage};
 use crate::send::{Sent, view};
 
-/// Families of rules that look for attacks, by the beginnings of their numbers.
+/// Families of rules that detect attacks, by prefix of the rule id.
 const FAMILIES: [&str; 9] = ["930", "931", "932", "933", "934", "941", "942", "943", "944"];
 
 fn sent(stage: &Stage) -> Sent {

@@ -2,10 +2,10 @@
 
 use weir_waf::coding::{Coding, Inflater, codings};
 
-/// A bound that small inputs reach.
+/// A limit small enough for small inputs to reach.
 const INFLATED_BYTES_MAX: u64 = 1 << 16;
 
-/// A byte for the codings, one for the cut, and the body.
+/// The input has a byte for the codings, one for the cut, and the body.
 pub fn check(input: &[u8]) {
     let [choice, cut, body @ ..] = input else { return };
     let names = ["gzip", "deflate", "br", "zstd", "gzip, br", "zstd, gzip", "br, deflate"];

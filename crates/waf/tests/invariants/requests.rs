@@ -10,7 +10,7 @@ use weir_waf::plan::{Settings, View};
 
 use super::rules;
 
-/// Bytes that are looked at for one small request.
+/// Maximum number of inspected bytes for a small request.
 const WORK_BYTES_MAX: u64 = 8 << 20;
 
 /// A request as the checks take one: where the body is cut, target, two header fields and a body, a line each but for
@@ -18,7 +18,7 @@ const WORK_BYTES_MAX: u64 = 8 << 20;
 pub const REQUEST: &[u8] =
     b"\x03/a%2fb?x=select+1&y=%3Cscript\nfoo: bar\nCookie: a=foo; b\nx=1&z=%00foo";
 
-/// Rules of all kinds that a request may meet.
+/// Rules of all kinds.
 pub const RULES: &str = r#"
 SecDefaultAction "phase:1,log,auditlog,pass"
 SecDefaultAction "phase:2,log,auditlog,deny"
@@ -57,7 +57,7 @@ struct Outcome {
     matches: Vec<Match>,
 }
 
-/// A request through the fixed rules: by both views and with the body in one piece or two it comes to the same.
+/// Judges a request by the fixed rules: both views, and the body in one or two pieces, must have the same outcome.
 pub fn check(input: &[u8]) {
     check_with([&VIEWS[0], &VIEWS[1]], input);
 }

@@ -1,4 +1,4 @@
-//! The same case through the engine, in both of its forms, and through the interpreter.
+//! Runs a case in the engine, in both of its forms, and in the interpreter.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
@@ -29,7 +29,7 @@ pub struct Outcome {
     pub numbers: Vec<(String, i64)>,
 }
 
-/// A message and its answer.
+/// A request and its response.
 pub struct Exchange<'a> {
     pub method: &'a [u8],
     pub target: &'a [u8],
@@ -73,7 +73,7 @@ pub fn by_engine(
     outcome(inspection, exchange, names)
 }
 
-/// The same, where every text of the head was learned before.
+/// The same after the engine has learned every text of the head.
 pub fn by_engine_that_knows(
     view: &Arc<View>,
     mode: Mode,
@@ -111,7 +111,7 @@ fn outcome(mut inspection: Inspection, exchange: &Exchange<'_>, names: &[String]
     }
 }
 
-/// The phases up to a verdict.
+/// Runs the phases until a verdict.
 fn through(inspection: &mut Inspection, exchange: &Exchange<'_>) -> Verdict {
     let verdict = inspection.request_headers();
     if verdict != Verdict::Pass {
@@ -175,7 +175,7 @@ pub enum Comparison {
     Different(String),
 }
 
-/// Compares the three, in both modes.
+/// Compares the three outcomes, in both modes.
 pub fn compare(case: &Case) -> Comparison {
     let text = case.rules();
     let compiled = match RuleSet::compile(&[FILE.to_owned()], &mut InMemory(&text)) {
@@ -201,7 +201,7 @@ pub fn compare(case: &Case) -> Comparison {
     Comparison::Same(counts)
 }
 
-/// Compares for one request. How many rules held.
+/// Compares the outcomes for one request. Returns the number of matching rules.
 fn of_request(
     case: &Case,
     sent: &Sent,

@@ -7,7 +7,7 @@ pub mod answer;
 pub mod data;
 pub mod ftw;
 
-/// How CRS's own tests are set up.
+/// The settings of CRS's own tests.
 pub const SETTINGS: [(&str, &str); 10] = [
     ("blocking_paranoia_level", "4"),
     ("detection_paranoia_level", "4"),

@@ -1,4 +1,4 @@
-//! Requests of programs: APIs, uploads, beacons, log-in of third parties, assets.
+//! Requests of programs: APIs, uploads, beacons, third-party logins and assets.
 
 use weir_testing::Random;
 

@@ -17,13 +17,13 @@ use self::file::Recorded;
 use crate::figures::Share;
 use crate::send::{Judged, judge, view};
 
-/// Fewest requests that figures stand on.
+/// Minimum number of requests for meaningful figures.
 const REQUESTS_MIN: usize = 2_000;
 
-/// Applications whose users send code to be run: an administrator of a database sends SQL.
+/// Applications whose users send code to be executed: a database administrator sends SQL.
 const CONSOLES: [&str; 1] = ["phpmyadmin"];
 
-/// The requests of each application, by its name.
+/// Requests by name of the application.
 type Requests = BTreeMap<String, Vec<Recorded>>;
 
 fn folder() -> PathBuf {
@@ -44,12 +44,12 @@ fn requests(folder: &Path) -> Requests {
         .collect()
 }
 
-/// Requests without code of programs.
+/// Requests without program code.
 fn ordinary() -> Requests {
     requests(&folder())
 }
 
-/// Requests that carry code: posts, tickets and pages of wikis about programs.
+/// Requests with code: posts, tickets and wiki pages about programs.
 fn with_code() -> Requests {
     requests(&folder().join("code"))
 }
@@ -60,7 +60,7 @@ struct Denied {
     share: Share,
     /// The reasons, and the number of requests for each.
     by: BTreeMap<String, usize>,
-    /// The beginnings of some that were.
+    /// Causes and beginnings of denied requests.
     examples: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ fn measure<'a>(
     denied
 }
 
-/// The rules that scored, the check, or the limit.
+/// The causes of a denial: the rules that scored, the check or the limit.
 fn causes(judged: &Judged) -> BTreeSet<String> {
     match &judged.verdict {
         Verdict::Refused { check, .. } => BTreeSet::from([check.name().to_owned()]),
@@ -144,10 +144,10 @@ fn recorded_requests_pass_the_built_in_rules() {
 
 #[test]
 fn recorded_requests_pass_the_checks() {
-    // Rules score, and deny nothing.
+    // The rules score, but do not deny.
     let lenient = view(&crate::builtin(), &[("inbound_anomaly_score_threshold", "1000000")]);
     let mut checks = Checks::default();
-    // As `checks: { methods: … }` says before calendars and shared folders.
+    // The methods that `checks: { methods: … }` recommends for calendars and shared folders.
     let dav = ["PROPFIND", "PROPPATCH", "REPORT", "MKCOL", "MKCALENDAR", "MOVE", "COPY"];
     checks.policy.methods.extend(dav.map(Into::into));
     let options = Options { checks: Some(Arc::new(checks)), ..rules_only() };
@@ -184,7 +184,7 @@ fn crs_denies_some_recorded_requests() {
     }
 }
 
-/// CRS 4, with the exceptions for an application if there are any.
+/// CRS 4, with the exclusions for an application, if there are any.
 fn crs_with_exceptions(application: &str) -> Option<Arc<RuleSet>> {
     let mut paths = crate::data::paths()?;
     let exceptions = folder().join("exceptions").join(format!("{application}.conf"));

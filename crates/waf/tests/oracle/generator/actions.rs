@@ -97,7 +97,7 @@ fn new_value(random: &mut Random) -> String {
     }
 }
 
-/// A change for this request. `ids`: numbers that rules may have.
+/// A `ctl` action. `ids` are possible numbers of rules.
 pub fn control(random: &mut Random, ids: std::ops::Range<u64>) -> String {
     let id = |random: &mut Random| ids.start + random.below((ids.end - ids.start) as usize) as u64;
     match random.below(12) {

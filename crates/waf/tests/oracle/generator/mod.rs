@@ -13,10 +13,10 @@ pub use rules::{Directive, Link, WORD_FILE, WORD_FILE_TEXT};
 
 use weir_testing::Random;
 
-/// Requests for one rule file.
+/// Number of requests per rule file.
 const REQUESTS: usize = 5;
 
-/// Rules, settings, and requests for them.
+/// Rules, settings and requests.
 #[derive(Debug, Clone)]
 pub struct Case {
     pub settings: Vec<(String, String)>,
@@ -53,7 +53,7 @@ fn settings(random: &mut Random) -> Vec<(String, String)> {
     settings
 }
 
-/// One of several.
+/// A random element.
 fn one<'a, T: ?Sized>(random: &mut Random, of: &[&'a T]) -> &'a T {
     of[random.below(of.len())]
 }

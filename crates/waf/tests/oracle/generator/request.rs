@@ -35,7 +35,7 @@ pub enum Kind {
     Xml,
     Multipart,
     Text,
-    /// JSON that ends too early.
+    /// Truncated JSON.
     Broken,
 }
 

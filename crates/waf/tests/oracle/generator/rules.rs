@@ -6,10 +6,10 @@ use weir_testing::Random;
 
 use super::{actions, one, operators, targets};
 
-/// The file of words that rules name.
+/// The file of words for rules.
 pub const WORD_FILE: &str = "words.data";
 pub const WORD_FILE_TEXT: &str = "# words\nfoobar\nselect\n\nunion\nab\n";
-/// Numbers of rules begin here.
+/// The first rule id.
 const FIRST_ID: u64 = 100;
 
 /// A directive.
@@ -20,7 +20,7 @@ pub enum Directive {
     Rule(Vec<Link>),
 }
 
-/// A rule of a chain; without targets, `SecAction`.
+/// A rule of a chain; without targets, a `SecAction`.
 #[derive(Debug, Clone)]
 pub struct Link {
     pub targets: Vec<String>,
@@ -81,9 +81,9 @@ struct Writer {
     directives: Vec<Directive>,
     id: u64,
     label: usize,
-    /// Labels that rules skip to, and that stand nowhere yet.
+    /// Labels that rules skip to and that are not placed yet.
     open: Vec<String>,
-    /// Targets and transformations of rules so far.
+    /// Targets and transformations of earlier rules.
     looks: Vec<(Vec<String>, Vec<String>)>,
 }
 
@@ -176,7 +176,7 @@ impl Writer {
         self.single(Vec::new(), "", list.into());
     }
 
-    /// Members of `TX` that it does not name: they come in no order, so it has nothing that would show one.
+    /// A rule on unnamed members of `TX`. They have no order, so the rule has nothing that depends on their order.
     fn unordered(&mut self, random: &mut Random) {
         let mut list = self.first_actions(random);
         list.extend(["pass", "t:none", "msg:'plain'"].map(str::to_owned));
@@ -253,7 +253,7 @@ impl Writer {
             list.push(actions::set_variable(random));
         }
         if random.percent(15) {
-            // Rules before it, and more of those behind it.
+            // Some earlier rules, and more of the later ones.
             let near = self.id.saturating_sub(2)..self.id + 6;
             list.push(actions::control(random, near));
         }
@@ -265,7 +265,7 @@ impl Writer {
         self.directives.push(Directive::Rule(vec![link]));
     }
 
-    /// A change of rules before it.
+    /// A change of earlier rules.
     fn update(&mut self, random: &mut Random) {
         let id = FIRST_ID + random.below(15) as u64;
         let target = if random.percent(70) {

@@ -65,7 +65,7 @@ pub fn targets(random: &mut Random, is_chained: bool) -> Vec<String> {
                 &["MATCHED_VARS", "MATCHED_VAR", "MATCHED_VARS_NAMES", "MATCHED_VAR_NAME"],
             )
             .to_owned(),
-            // Twice the same.
+            // The same target twice.
             18 if before.is_some() => before.expect("one before"),
             _ => "ARGS".to_owned(),
         });

@@ -48,7 +48,7 @@ impl Machine<'_> {
         };
     }
 
-    /// The number that a written variable holds, 0 without one.
+    /// The number in a written variable; 0 without one.
     pub fn number(&self, collection: Variable, name: &[u8]) -> i64 {
         let kept = self.written.get(&collection).and_then(|kept| kept.get(name));
         kept.map_or(0, |value| number(value))

@@ -1,4 +1,4 @@
-//! One request through all rules.
+//! Evaluates all rules for one request.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,10 +11,10 @@ use super::program::{Item, Program, Whole};
 /// Maximum number of bytes per value in a message.
 const TOLD_BYTES_MAX: usize = 512;
 const TOLD_VALUES_MAX: usize = 32;
-/// Severity of a request in which nothing was found.
+/// Severity of a request without findings.
 const NO_SEVERITY: u8 = 255;
 
-/// A value that is looked at.
+/// An inspected value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
     pub variable: V,
@@ -36,7 +36,7 @@ impl Found {
     }
 }
 
-/// A rule that held.
+/// A rule that matched.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Held {
     pub id: u64,
@@ -51,7 +51,7 @@ pub struct Machine<'a> {
     pub(super) program: &'a Program,
     pub(super) message: Message,
     pub(super) written: HashMap<V, BTreeMap<Vec<u8>, Vec<u8>>>,
-    /// Names that `SecAction` does not set.
+    /// Names that `SecAction` must not set.
     pub(super) fixed: BTreeSet<Vec<u8>>,
     /// The values that the current rule has matched.
     pub(super) matched: Vec<Found>,
@@ -127,7 +127,7 @@ impl<'a> Machine<'a> {
     /// Evaluates the rules of a phase.
     pub fn phase(&mut self, phase: Phase) -> Verdict {
         let program = self.program;
-        // The request could not be judged in a phase before.
+        // The request could not be judged in an earlier phase.
         if self.is_unreadable {
             return Verdict::Exceeded(Limit::Pattern);
         }
@@ -182,7 +182,7 @@ impl<'a> Machine<'a> {
         is_allowed || self.engine == Toggle::Off
     }
 
-    /// Whether a rule holds, and all that are chained to it.
+    /// Whether a rule and all its chained rules match.
     fn holds(&mut self, whole: &Whole) -> bool {
         self.matched.clear();
         whole.links.iter().all(|link| self.link_holds(whole, link))
@@ -271,7 +271,7 @@ impl<'a> Machine<'a> {
             }
         };
         match self.engine {
-            // All has been answered.
+            // The whole response has been sent.
             _ if whole.phase == Phase::Logging => return Disrupted::No,
             Toggle::Off => return Disrupted::No,
             Toggle::On if self.mode == Mode::Block => return Disrupted::With(verdict),

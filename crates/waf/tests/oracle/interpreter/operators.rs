@@ -1,4 +1,4 @@
-//! Operators as the reference manual has them.
+//! Operators as the reference manual describes them.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use super::machine::Machine;
 use super::number;
 use super::program::{Whole, Words};
 
-/// Groups that a capture keeps.
+/// Maximum number of captured groups.
 const GROUPS_MAX: usize = 10;
 
 /// The texts that a capture keeps.
@@ -74,7 +74,7 @@ impl Machine<'_> {
 
     fn rx(&mut self, pattern: &Pattern, value: &[u8]) -> Option<Captured> {
         let Some(groups) = pattern.groups(value, GROUPS_MAX) else {
-            // It takes too many steps.
+            // The match takes too many steps.
             self.is_unreadable = true;
             return None;
         };
@@ -87,7 +87,7 @@ impl Machine<'_> {
     }
 }
 
-/// The word that ends first, as an automaton finds it that reads byte by byte; the longest of those that end there.
+/// The word that ends first, as a byte-wise automaton finds it; of several words that end there, the longest.
 fn pm(words: &Words, value: &[u8]) -> Option<Captured> {
     let found = |end| Some((end, words.at_end_of(&value[..end])?.len()));
     let (end, length) = (1..=value.len()).find_map(found)?;

@@ -1,4 +1,4 @@
-//! The values that a target takes.
+//! The values of a target.
 
 use weir_waf::seclang::{Control, Rule, Selector, Target, TargetKind, Variable as V};
 
@@ -74,7 +74,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether the rule itself, or a `ctl` before it, leaves a value out.
+    /// Whether the rule itself or an earlier `ctl` excludes a value.
     fn is_left_out(&self, whole: &Whole, link: &Rule, found: &Found) -> bool {
         let has = |target: &Target| {
             target.variable == found.variable
@@ -98,7 +98,7 @@ impl Machine<'_> {
             })
     }
 
-    /// Whether a `ctl` before it has removed a rule.
+    /// Whether an earlier `ctl` has removed a rule.
     pub fn is_removed(&self, whole: &Whole) -> bool {
         self.controls.iter().any(|control| match control {
             Control::RemoveById(ids) => ids.has(whole.id),
