@@ -37,6 +37,8 @@ pub struct Reloads {
 struct Reports {
     /// The number of reads of the file, without the first one.
     begun: u64,
+    /// The number of the latest request.
+    asked: u64,
     kept: VecDeque<Report>,
     last_failure: Option<Failure>,
 }
@@ -93,7 +95,10 @@ impl Reloads {
 
     /// Requests a reload. Returns its number: the file is read after this call.
     pub fn ask(&self) -> u64 {
-        let number = self.reports().begun + 1;
+        let mut reports = self.reports();
+        let number = reports.begun + 1;
+        reports.asked = number;
+        drop(reports);
         self.asked.notify_one();
         number
     }
@@ -105,20 +110,7 @@ impl Reloads {
 
     /// Records that a read of the file begins.
     pub fn begin(&self) {
-        let mut reports = self.reports();
-        reports.begun += 1;
-        let report = Report {
-            number: reports.begun,
-            state: State::Reading,
-            reason: None,
-            diagnostics: String::new(),
-            changes: Vec::new(),
-            changes_untold: 0,
-        };
-        reports.kept.push_back(report);
-        if reports.kept.len() > REPORTS_MAX {
-            reports.kept.pop_front();
-        }
+        self.reports().begin();
     }
 
     /// Records that the new configuration waits for first probes. A configuration that was waiting is dropped.
@@ -156,7 +148,11 @@ impl Reloads {
 
     /// Records that open reloads fail because weir ends.
     pub fn abandon(&self) {
-        for report in &mut self.reports().kept {
+        let mut reports = self.reports();
+        if reports.asked > reports.begun {
+            reports.begin();
+        }
+        for report in &mut reports.kept {
             if matches!(report.state, State::Reading | State::Waiting) {
                 report.state = State::Refused;
                 report.reason = Some("weir ends".to_owned());
@@ -173,18 +169,8 @@ impl Reloads {
     pub fn report(&self, number: u64) -> Option<Report> {
         let reports = self.reports();
         let kept = reports.kept.iter().find(|report| report.number == number).cloned();
-        // The reload is requested and about to begin.
-        let is_next = number == reports.begun + 1;
-        kept.or_else(|| {
-            is_next.then(|| Report {
-                number,
-                state: State::Reading,
-                reason: None,
-                diagnostics: String::new(),
-                changes: Vec::new(),
-                changes_untold: 0,
-            })
-        })
+        let is_about_to_begin = number == reports.begun + 1 && number == reports.asked;
+        kept.or_else(|| is_about_to_begin.then(|| Report::reading(number)))
     }
 
     /// The last refused reload.
@@ -193,7 +179,28 @@ impl Reloads {
     }
 }
 
+impl Report {
+    fn reading(number: u64) -> Self {
+        Self {
+            number,
+            state: State::Reading,
+            reason: None,
+            diagnostics: String::new(),
+            changes: Vec::new(),
+            changes_untold: 0,
+        }
+    }
+}
+
 impl Reports {
+    fn begin(&mut self) {
+        self.begun += 1;
+        self.kept.push_back(Report::reading(self.begun));
+        if self.kept.len() > REPORTS_MAX {
+            self.kept.pop_front();
+        }
+    }
+
     /// Moves the latest report in state `from` to state `to`.
     fn advance(&mut self, from: State, to: State) -> Option<&mut Report> {
         let report = self.kept.iter_mut().rev().find(|report| report.state == from)?;
@@ -209,6 +216,7 @@ mod tests {
     #[test]
     fn each_reload_has_its_report() {
         let reloads = Reloads::default();
+        assert!(reloads.report(1).is_none(), "nobody has asked");
         let first = reloads.ask();
         assert_eq!(reloads.report(first).map(|it| it.state), Some(State::Reading));
         assert!(reloads.report(first + 1).is_none());
@@ -232,6 +240,9 @@ mod tests {
             reloads.begin();
         }
         assert!(reloads.report(second).is_none());
+        let last = reloads.ask();
         reloads.abandon();
+        let report = reloads.report(last).expect("a report");
+        assert_eq!((report.state, report.reason.as_deref()), (State::Refused, Some("weir ends")));
     }
 }

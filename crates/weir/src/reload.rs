@@ -94,11 +94,21 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 fn reload(arguments: &Arguments) -> Result<ExitCode, Error> {
     let client = arguments.connection.client()?;
-    let asked: Asked = client.read(&client.post("/v1/reload", &serde_json::json!({}))?)?;
+    let ask = || client.read::<Asked>(&client.post("/v1/reload", &serde_json::json!({}))?);
+    let mut asked = ask()?;
+    let mut has_asked_again = false;
     let began = Instant::now();
     let mut told_at = began;
     loop {
-        let document = client.get(&format!("/v1/reloads/{}", asked.number))?;
+        let document = match client.get(&format!("/v1/reloads/{}", asked.number)) {
+            // An upgrade has replaced the process that was asked. The new one may have read an older file.
+            Err(Error::Refused { status: 404, .. }) if !has_asked_again => {
+                has_asked_again = true;
+                asked = ask()?;
+                continue;
+            }
+            answered => answered?,
+        };
         let report: Report = client.read(&document)?;
         let is_over = matches!(report.state, State::InForce | State::Refused);
         let is_late = arguments.wait.is_some_and(|wait| began.elapsed() >= wait);

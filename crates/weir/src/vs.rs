@@ -50,7 +50,9 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
     if arguments.json {
         return match &arguments.name {
             None => Ok(String::from_utf8_lossy(&client.list("/v1/virtual-servers")?).into_owned()),
-            Some(name) => one(&client, name),
+            Some(name) => {
+                one(&client, name).or_else(|error| without_resource(&client, name, error))
+            }
         };
     }
     // One document, so that pools and virtual servers are consistent.
@@ -67,6 +69,23 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
 fn one(client: &Client, name: &str) -> Result<String, Error> {
     let document = client.get(&format!("/v1/virtual-servers/{}", segment(name)))?;
     Ok(String::from_utf8_lossy(&document).into_owned())
+}
+
+/// The document of a virtual server that has no resource of its own: a disabled one, or one of the packet path alone.
+/// Returns `error` if there is none.
+fn without_resource(client: &Client, name: &str, error: Error) -> Result<String, Error> {
+    if !matches!(error, Error::Refused { status: 404, .. }) {
+        return Err(error);
+    }
+    let status: serde_json::Value = client.read(&client.get("/v1/status")?)?;
+    document_of(&status, name).ok_or(error)
+}
+
+fn document_of(status: &serde_json::Value, name: &str) -> Option<String> {
+    let lists = ["/disabled_virtual_servers", "/packet_path/virtual_servers"];
+    let lists = lists.iter().filter_map(|list| status.pointer(list)?.as_array());
+    let found = lists.flatten().find(|server| server["name"] == name)?;
+    Some(format!("{found}\n"))
 }
 
 /// One row per virtual server.
@@ -145,6 +164,19 @@ fn detail(status: &Status, name: &str, paint: Paint) -> String {
 mod tests {
     use super::*;
     use crate::status::tests::status;
+
+    #[test]
+    fn disabled_virtual_servers_and_those_of_the_packet_path_have_a_document() {
+        let status = serde_json::json!({
+            "disabled_virtual_servers": [{ "name": "old", "listen": ["0.0.0.0:81"] }],
+            "packet_path": { "virtual_servers": [{ "name": "fast" }] },
+        });
+        let of = |name| document_of(&status, name);
+        assert_eq!(of("old").unwrap(), "{\"name\":\"old\",\"listen\":[\"0.0.0.0:81\"]}\n");
+        assert_eq!(of("fast").unwrap(), "{\"name\":\"fast\"}\n");
+        assert_eq!(of("other"), None);
+        assert_eq!(document_of(&serde_json::json!({ "packet_path": null }), "old"), None);
+    }
 
     #[test]
     fn a_row_per_virtual_server() {

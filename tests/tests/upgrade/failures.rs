@@ -83,7 +83,7 @@ fn an_address_that_is_taken() {
 
 /// A weir with an upgrade in progress, whose new process waits for the first probe of its member; and the new process
 /// id.
-fn with_a_new_process(gate: &Member) -> (Line, u32) {
+pub(super) fn with_a_new_process(gate: &Member) -> (Line, u32) {
     let setup = Setup::new(&[]).member(&gate.address().to_string());
     let mut line = Line::start(&setup.clone().admin_socket());
     let pid = begin(&mut line, setup, gate, |line| line.proxy.process().signal(Signal::USR2));

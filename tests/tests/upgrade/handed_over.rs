@@ -1,7 +1,7 @@
 //! The hand-over: listeners of all kinds for any number of workers, secrets, states of members.
 
 use std::os::unix::net::UnixStream;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use weir_tests::temp::TempDir;
 use weir_tests::tls;
 
 use crate::Line;
+use crate::failures::with_a_new_process;
 
 #[test]
 fn listeners_are_shared_by_any_number_of_workers() {
@@ -142,6 +143,26 @@ fn the_process_before_is_shown_until_it_has_ended() {
     weir_tests::eventually("the process before has ended", weir_tests::STEP_TIMEOUT, || {
         line.status()["draining_process"].is_null()
     });
+}
+
+#[test]
+fn a_reload_during_an_upgrade_is_done_by_the_new_process() {
+    let (gate, open) = Member::gated("hello");
+    let (mut line, new) = with_a_new_process(&gate);
+    let reload = Command::new(weir_binary())
+        .args(["reload", "--admin", &line.proxy.admin_address()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("weir reload runs");
+    weir_tests::eventually("the old process is asked", weir_tests::STEP_TIMEOUT, || {
+        line.proxy.process().output().contains("\"path\":\"/v1/reload\"")
+    });
+    open.store(true, Ordering::Release);
+    let reload = reload.wait_with_output().expect("weir reload ends");
+    assert!(reload.status.success(), "{reload:?}");
+    assert_eq!(line.serving(), new);
+    assert_eq!(line.status()["configuration"]["reloads"], 1);
 }
 
 #[test]
