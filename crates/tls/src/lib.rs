@@ -8,11 +8,13 @@
 #![forbid(unsafe_code)]
 
 pub mod certificate;
+pub mod challenges;
 pub mod client;
 pub mod client_hello;
 mod der;
 mod error;
 pub mod identity;
+pub mod managed;
 pub mod names;
 pub mod ocsp;
 mod open;
