@@ -2,6 +2,7 @@
 //!
 //! Durations are milliseconds and sizes bytes; both carry their unit in the name.
 
+mod acme;
 mod admin;
 mod authentication;
 mod datagram_probe;
@@ -38,12 +39,15 @@ use weir_core::time_zone::TimeZone;
 use weir_http::flaws::Flaws;
 use weir_http::path::TargetForm;
 use weir_tls::ClientConfig;
+use weir_tls::challenges::Challenges;
 use weir_tls::identity::Identity;
+use weir_tls::managed::{Credential, Managed};
 use weir_tls::server::Offer;
 
 use crate::diagnostic::Position;
 
 pub use crate::secret::Secret;
+pub use acme::{Acme, Challenge as AcmeChallenge, ExternalAccount, KeyKind};
 pub use admin::{AdminSettings, AdminTls, AdminUser, Role};
 pub use authentication::{FetchedKeys, KeysUrl};
 pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
@@ -107,6 +111,10 @@ pub struct Snapshot {
     pub state_dir: PathBuf,
     /// The key of inserted cookies whose persistence names none; the control plane keeps it in `state_dir`.
     pub own_keys: Option<Arc<Keys>>,
+    /// Certificates by ACME; `None`: there are none.
+    pub acme: Option<Arc<Acme>>,
+    /// Pending challenges of ACME; the control plane provides them where there is [`Self::acme`].
+    pub challenges: Option<Arc<Challenges>>,
 }
 
 /// How often a request may be handed from one virtual server to another.
@@ -299,11 +307,26 @@ pub struct ServerTls {
     /// A digest of the accepted client certificates, including those for names: sessions end when it changes.
     pub lets_in: Vec<u8>,
     /// All certificates, those of the virtual server first.
-    pub identities: Vec<Arc<Identity>>,
+    pub credentials: Vec<Credential>,
     /// For the handshake.
     pub handshake_timeout_ms: u64,
     /// At a time, over all workers.
     pub handshakes_max: Option<u32>,
+}
+
+impl ServerTls {
+    /// The certificates that clients are shown now, in the same order.
+    pub fn shown(&self) -> impl Iterator<Item = Arc<Identity>> {
+        self.credentials.iter().filter_map(Credential::current)
+    }
+
+    /// The places of certificates that are obtained by ACME.
+    pub fn managed(&self) -> impl Iterator<Item = &Arc<Managed>> {
+        self.credentials.iter().filter_map(|credential| match credential {
+            Credential::Managed(managed) => Some(managed),
+            Credential::Fixed(_) => None,
+        })
+    }
 }
 
 /// TLS settings for some server names.

@@ -123,7 +123,7 @@ fn a_folder_of_certificates() {
     let loaded = load(&tls, "");
     assert_eq!(findings(&loaded), [""; 0]);
     let snapshot = loaded.config.expect("sound").snapshot(&weir_config::Resolutions::new());
-    let identities = &snapshot.virtual_servers[0].tls.as_ref().expect("tls").identities;
+    let identities: Vec<_> = snapshot.shown().collect();
     let subjects: Vec<&str> = identities.iter().map(|it| &*it.subject).collect();
     assert_eq!(subjects, ["CN=shop.example", "CN=shop.example", "CN=partner.example"]);
     let stapled: Vec<bool> = identities.iter().map(|it| it.staple.is_some()).collect();

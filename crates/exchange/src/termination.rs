@@ -41,6 +41,8 @@ pub enum Termination {
     QueueTimeout,
     /// It was above a limit on its rate.
     RateLimit,
+    /// It verified a challenge of a certificate authority, and was answered.
+    Challenge,
     /// A policy answered it, or ended its connection.
     Policy,
     /// A policy made something of it that cannot be sent.
@@ -63,7 +65,7 @@ pub enum Termination {
 
 impl Termination {
     /// Each of them, in the order of the documents.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Complete,
         Self::ClientAbort,
         Self::ClientTimeout,
@@ -83,6 +85,7 @@ impl Termination {
         Self::ConnectionLimit,
         Self::QueueTimeout,
         Self::RateLimit,
+        Self::Challenge,
         Self::Policy,
         Self::PolicyFailed,
         Self::Waf,
@@ -117,6 +120,7 @@ impl Termination {
             Self::ConnectionLimit => "connection_limit",
             Self::QueueTimeout => "queue_timeout",
             Self::RateLimit => "rate_limit",
+            Self::Challenge => "challenge",
             Self::Policy => "policy",
             Self::PolicyFailed => "policy_failed",
             Self::Waf => "waf",

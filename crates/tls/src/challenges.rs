@@ -139,7 +139,8 @@ impl ResolvesServerCert for Always {
 
 fn handshake_config(certificate: CertifiedKey) -> Result<Arc<ServerConfig>, rustls::Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let builder =
+        ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     let resolver = Arc::new(Always(Arc::new(certificate)));
     let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
     config.alpn_protocols = vec![ACME_TLS.to_vec()];

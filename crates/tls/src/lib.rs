@@ -33,7 +33,9 @@ pub use protection::OVERHEAD_BYTES_MAX;
 pub use protocol::Protocol;
 pub use record::PLAINTEXT_BYTES_MAX;
 pub use rustls::pki_types::{CertificateDer, ServerName};
-pub use rustls::{ClientConfig, KeyLog, ProtocolVersion, ServerConfig, SupportedCipherSuite};
+pub use rustls::{
+    ClientConfig, KeyLog, ProtocolVersion, ServerConfig, SignatureAlgorithm, SupportedCipherSuite,
+};
 pub use sealed::Sealed;
 pub use session::{Established, Session};
 pub use step::Step;

@@ -3,6 +3,7 @@
 //! Doc comments here are the text of the reference in `docs/configuration.md` and of the JSON
 //! Schema. What a section alone cannot know (does the pool exist?) is checked in `validate`.
 
+pub(crate) mod acme;
 pub(crate) mod admin;
 pub(crate) mod authentication;
 mod balance;
@@ -89,6 +90,8 @@ section! {
     File at "" {
         /// The admin listeners: the API, metrics and users.
         optional admin: admin::Admin;
+        /// Certificates from an authority, by ACME.
+        optional acme: acme::Acme;
         /// Threads and draining.
         optional data_plane: DataPlane;
         /// First probes of members at a start or reload.
@@ -113,7 +116,7 @@ section! {
         default time_zone: ZoneChoice = ZoneChoice::default();
         /// Authentication settings, by name.
         optional authentication: Named<authentication::Authentication>;
-        /// The folder for data that must survive a restart: the key of inserted cookies, and the [overlay](operating.md#change-the-configuration-while-weir-serves).
+        /// The folder for data that must survive a restart: the key of inserted cookies, certificates by [ACME](#acme), and the [overlay](operating.md#change-the-configuration-while-weir-serves).
         default state_dir: FilePath = FilePath(default_state_dir());
         /// Further files of the configuration: paths of files, or of directories, of which all files `*.yaml` are read, in the order of their names. An included file cannot include others. See [several files](#several-files).
         optional include: OneOrMany<Spanned<FilePath>>;

@@ -1,5 +1,6 @@
 //! From the raw types to the valid model: checks across sections.
 
+mod acme;
 mod admin;
 mod authentication;
 mod certificate_folder;
@@ -60,6 +61,7 @@ use crate::raw;
 use crate::scalar::Whole;
 use crate::snapshot::{
     AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Persistence, Pool, Snapshot,
+    VirtualServer,
 };
 
 /// Checks everything that is there, also when the decoder has reported errors: a user wants all of
@@ -80,7 +82,7 @@ pub(crate) fn validate(
     let known = Authentications::new(authentication, directory, (&mut slots, names.0), context);
     let mut compiler = compiler(&data_sets, (slots, known), names, (file, directory));
     let profiles = Profiles::of(file);
-    let mut tls = tls::TlsProfiles::new(profiles.tls, directory);
+    let mut tls = tls::TlsProfiles::new(profiles.tls, directory).with_acme(file);
     let (models, members): (Vec<Option<Pool>>, Vec<Vec<ConfiguredMember>>) =
         pools.iter().map(|item| pool::pool(item, &mut compiler, &mut tls, context)).unzip();
     compiler.know_members(members.iter().flatten());
@@ -100,6 +102,7 @@ pub(crate) fn validate(
     let admin = file.admin.as_ref().map(|admin| servers.admin(&admin.value, context));
     let (virtual_servers, disabled) = servers.all(file, &mut followed, context);
     let (packets, zone) = (servers.packets(file, context), time_zone::read(file, context));
+    let acme = acme::settings(file, directory, context);
     let (log, used) = (log::settings(file, directory, context), servers.used());
     let mut pools_used = used.pools.clone();
     let Policies { policies_used, persistence: found, path_forms, .. } = followed;
@@ -114,12 +117,14 @@ pub(crate) fn validate(
     warn_of_unused("persistence", persistence, &compiler.persistence_used, context);
     path_texts::warn(&compiler.notes.path_conditions, &path_forms, context);
     warn_of_unused("authentication", authentication, &authentication::used(&compiler), context);
+    let virtual_servers: Vec<VirtualServer> = virtual_servers.into_iter().collect::<Option<_>>()?;
+    acme::warn(acme.as_deref(), file.acme.as_ref().map(|it| it.span), &virtual_servers, context);
     let template = Snapshot {
         admin: admin.unwrap_or_default(),
         data_plane: data_plane(file),
         first_probes: first_probes(file),
         log,
-        virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
+        virtual_servers,
         disabled,
         packets: packets?,
         pools: models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<_>>()?,
@@ -134,6 +139,8 @@ pub(crate) fn validate(
         time_zone: Arc::new(zone?),
         state_dir: directory.join(&file.state_dir.0),
         own_keys: None,
+        acme,
+        challenges: None,
     };
     Some(Config { template, members, parts: Parts::default() })
 }

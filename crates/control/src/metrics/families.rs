@@ -38,10 +38,10 @@ impl ServerView {
         let servers = table.virtual_servers.iter().zip(&table.snapshot.virtual_servers);
         servers
             .map(|(server, configured)| {
-                let identities = configured.tls.iter().flat_map(|tls| &tls.identities);
-                let staples = identities.clone().filter_map(|identity| identity.staple.as_ref());
+                let shown: Vec<_> = configured.tls.iter().flat_map(|tls| tls.shown()).collect();
+                let staples = shown.iter().filter_map(|identity| identity.staple.as_ref());
                 let ocsp = staples.map(|staple| staple.until_unix_s().unwrap_or(0)).min();
-                let expiry = identities.map(|identity| identity.not_after_unix_s).min();
+                let expiry = shown.iter().map(|identity| identity.not_after_unix_s).min();
                 Self {
                     name: Arc::clone(&server.name),
                     totals: server.counters.totals(),

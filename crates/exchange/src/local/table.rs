@@ -7,12 +7,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_config::snapshot::{
-    AccessFormat, GivenFormat, HAND_OVERS_MAX, HttpSettings, ListenPoint, Snapshot, Waf,
+    AccessFormat, AcmeChallenge, GivenFormat, HAND_OVERS_MAX, HttpSettings, ListenPoint, Service,
+    Snapshot, VirtualServer, Waf,
 };
 use weir_core::expression::Fields;
 use weir_http::h1::HeadLimits;
 use weir_http::h2 as http2;
 use weir_http::message::RequestHead;
+use weir_tls::challenges::Challenges;
 
 use crate::local::client_tls::ClientTls;
 use crate::local::cookies::CookieKeeper;
@@ -46,6 +48,10 @@ pub struct LocalServer {
     pub edits_responses: bool,
     /// It forwards requests as they came: no setting of it looks at them, or changes them or their responses.
     pub is_plain: bool,
+    /// The same but for [`Self::challenges`].
+    pub is_plain_else: bool,
+    /// Challenges of certificate authorities that it answers; `None`: none ever.
+    pub challenges: Option<Arc<Challenges>>,
     /// It relays whole connections.
     pub is_tcp: bool,
     /// Limits and timeouts.
@@ -183,11 +189,15 @@ impl Servers<'_> {
         let edits_responses =
             server.server_timing || server.compression.is_some() || cookies.is_some();
         let traffic = Traffic::of(table, (index, is_target), pools, fields).map(Box::new);
+        let is_plain = !edits_responses && traffic.is_none() && server.waf.is_none();
+        let challenges = challenges(snapshot, server);
         LocalServer {
             live: Arc::clone(&table.virtual_servers[index]),
             counters: table.virtual_servers[index].counters.own(*worker),
             edits_responses,
-            is_plain: !edits_responses && traffic.is_none() && server.waf.is_none(),
+            is_plain: is_plain && challenges.is_none(),
+            is_plain_else: is_plain,
+            challenges,
             is_tcp: server.service.is_tcp(),
             http: server.http,
             limits,
@@ -203,6 +213,15 @@ impl Servers<'_> {
             snapshot: Arc::clone(snapshot),
         }
     }
+}
+
+/// The challenges that a virtual server answers: an authority asks without TLS.
+fn challenges(snapshot: &Snapshot, server: &VirtualServer) -> Option<Arc<Challenges>> {
+    let acme = snapshot.acme.as_ref()?;
+    let is_asked = acme.challenge == AcmeChallenge::Http01
+        && server.tls.is_none()
+        && matches!(server.service, Service::Http);
+    snapshot.challenges.as_ref().filter(|_| is_asked).map(Arc::clone)
 }
 
 impl LocalTable {

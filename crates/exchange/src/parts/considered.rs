@@ -33,6 +33,8 @@ pub enum Ending {
     },
     /// With 503: too many passwords wait to be checked.
     Overloaded,
+    /// With the text of a challenge: see [`weir_tls::challenges`].
+    Challenge,
     /// With 421: its connection's handshake was for another name.
     Misdirected,
     /// The connection closes.
