@@ -2,7 +2,7 @@
 //!
 //! One thread with a single-threaded tokio runtime ([`supervisor`]) probes the members
 //! ([`monitors`]), keeps the addresses of host names fresh ([`names`]) and OCSP responses ([`ocsp`]) and
-//! keys of tokens ([`token_keys`]), answers on the admin listener
+//! keys of tokens ([`token_keys`]), gets certificates ([`acme`]), answers on the admin listener
 //! ([`admin`]), and activates new configurations: files that are read again, and versions of the [`overlay`]. Separate threads write the request logs
 //! ([`logs`]) and weir's own events ([`events`]), because a write to a full pipe blocks.
 //!
@@ -10,6 +10,7 @@
 //! it only through its handle and its live table; workers report over bounded channels, and drop reports when these are full.
 #![forbid(unsafe_code)]
 
+pub mod acme;
 pub mod admin;
 mod asking;
 pub mod events;

@@ -35,6 +35,8 @@ pub struct Observed {
     flows: RwLock<Option<crate::packets::Flows>>,
     /// Results of OCSP requests.
     pub ocsp: Arc<crate::ocsp::Counters>,
+    /// Certificates by ACME.
+    pub acme: crate::acme::board::Board,
     /// Results of fetching token keys.
     pub token_keys: Arc<crate::token_keys::Counters>,
     /// Requested reloads.
@@ -88,7 +90,11 @@ impl Observed {
         workers: Arc<PerWorker<WorkerCounters>>,
         logs: LogsView,
         monitors: Board,
-        (ocsp, token_keys): (Arc<crate::ocsp::Counters>, Arc<crate::token_keys::Counters>),
+        (ocsp, token_keys, acme): (
+            Arc<crate::ocsp::Counters>,
+            Arc<crate::token_keys::Counters>,
+            crate::acme::board::Board,
+        ),
         packets: crate::packets::Board,
         (files, changes): (Arc<Files>, Arc<Changes>),
     ) -> Self {
@@ -105,6 +111,7 @@ impl Observed {
             packets,
             flows: RwLock::new(None),
             ocsp,
+            acme,
             token_keys,
             reloads,
             changes,

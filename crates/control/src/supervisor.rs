@@ -26,6 +26,7 @@ use weir_dataplane::outside;
 use weir_dataplane::reports::Event;
 use weir_exchange::shared::live::LiveTable;
 
+use crate::acme::{Acme, AcmeError};
 use crate::admin::Admin;
 use crate::events::Events;
 use crate::key_log::KeyLog;
@@ -85,6 +86,8 @@ pub enum Error {
     Overlay(JournalError),
     /// The key of persistence cookies cannot be had.
     OwnKeys(OwnKeysError),
+    /// Certificates by ACME cannot be kept.
+    Acme(AcmeError),
     /// A log cannot be opened.
     Log(LogError),
     /// The file for the secrets of TLS sessions cannot be opened.
@@ -112,6 +115,7 @@ impl fmt::Display for Error {
             }
             Self::Overlay(error) => error.fmt(formatter),
             Self::OwnKeys(error) => error.fmt(formatter),
+            Self::Acme(error) => error.fmt(formatter),
             Self::Log(error) => error.fmt(formatter),
             Self::KeyLog(path, error) => {
                 let (path, error) = (path.display(), io_error_text(error));
@@ -230,6 +234,7 @@ pub struct Supervisor {
     monitors: Monitors,
     names: Names,
     ocsp: Ocsp,
+    acme: Acme,
     token_keys: TokenKeys,
     packets: PacketPlane,
     logs: Logs,
@@ -271,6 +276,8 @@ impl Supervisor {
         let names = first_names(&configuration, name_servers, &events).await;
         let mut snapshot = configuration.config.snapshot(&names.resolutions());
         own_keys::provide(&mut snapshot).map_err(Error::OwnKeys)?;
+        let acme = Acme::new(events.clone());
+        acme.provide(&mut snapshot).map_err(Error::Acme)?;
         heritage.provide_keys(&mut snapshot);
         key_log.iter().for_each(|key_log| key_log.listen_to(&mut snapshot));
         let mut packets = PacketPlane::new(events.clone());
@@ -300,7 +307,7 @@ impl Supervisor {
             Arc::clone(data_plane.counters()),
             logs.view(),
             monitors.board(),
-            (ocsp.counters(), token_keys.counters()),
+            (ocsp.counters(), token_keys.counters(), acme.board()),
             packets.board(),
             (Arc::clone(&configuration.files), changes),
         ));
@@ -317,6 +324,7 @@ impl Supervisor {
             monitors,
             names,
             ocsp,
+            acme,
             token_keys,
             packets,
             logs,
@@ -414,6 +422,7 @@ impl Supervisor {
                     tokio::time::sleep(NAMES_SETTLE).await;
                     self.apply_names();
                 }
+                () = self.acme.arrived() => self.ocsp.apply(&self.table.snapshot),
                 _ = alive.tick() => self.look_after_workers()?,
                 () = self.manager.due() => service::look_for_stuck(self),
             }
@@ -439,6 +448,7 @@ impl Supervisor {
             return false;
         }
         snapshot.own_keys = newest.own_keys.clone();
+        snapshot.challenges = newest.challenges.clone();
         if let Err(error) = self.prepare_next(snapshot, None) {
             // Cannot happen: no listener is new.
             self.events.error("names", format_args!("changed, but: {error}"));
@@ -450,6 +460,7 @@ impl Supervisor {
     pub fn drain(&mut self) {
         self.reading = None;
         self.abandon_next();
+        self.acme.stop();
         self.observed.reloads.abandon();
         self.observed.changes.close();
         let timeout_ms = self.table.snapshot.data_plane.drain_timeout_ms;

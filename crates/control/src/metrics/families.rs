@@ -13,6 +13,7 @@ use weir_exchange::shared::live::{LiveMember, LiveTable};
 
 use super::Kind::{Counter, Gauge, Histogram};
 use super::{Description, Family, Kind, Samples};
+use crate::acme::board::State;
 use crate::member_state::{MemberState, administrative_state, is_in_service};
 use crate::monitors::{Board, MonitorReport};
 use crate::observed::Observed;
@@ -637,6 +638,19 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
         |observed, to| {
             to.labelled("result", "success", observed.ocsp.succeeded.load(Relaxed));
             to.labelled("result", "failure", observed.ocsp.failed.load(Relaxed));
+        };
+    "weir_acme_orders_total" Counter + "result"
+        "Orders for certificates by ACME: a certificate came (result success), or none (failure)."
+        |observed, to| {
+            to.labelled("result", "success", observed.acme.counters.succeeded.load(Relaxed));
+            to.labelled("result", "failure", observed.acme.counters.failed.load(Relaxed));
+        };
+    "weir_acme_certificates" Gauge + "state"
+        "Certificates by ACME by state: ready, ordering, failing (the last order failed), or waiting (for another order)."
+        |observed, to| {
+            for state in State::ALL {
+                to.labelled("state", state.as_str(), observed.acme.count(state) as u64);
+            }
         };
     "weir_token_key_fetches_total" Counter + "result"
         "Fetches of token keys: success or failure."
