@@ -15,6 +15,8 @@ use std::sync::Arc;
 use arc_swap::{ArcSwapOption, Guard};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
@@ -86,9 +88,12 @@ impl Challenges {
     pub fn add_handshake(
         self: &Arc<Self>,
         name: &str,
-        certificate: CertifiedKey,
+        certificate: CertificateDer<'static>,
+        key: PrivateKeyDer<'static>,
     ) -> Result<Answered, rustls::Error> {
-        let config = handshake_config(certificate)?;
+        // An identity would refuse it: its critical extension is unknown to those that verify chains.
+        let certified = CertifiedKey::new(vec![certificate], any_supported_type(&key)?);
+        let config = handshake_config(certified)?;
         let name: Arc<str> = name.into();
         self.change(|pending| {
             pending.handshakes.insert(Arc::clone(&name), Arc::clone(&config));

@@ -7,6 +7,7 @@ use rcgen::{
     CertificateParams, CustomExtension, DistinguishedName, DnType, KeyPair, RsaKeySize,
     SignatureAlgorithm,
 };
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use weir_config::snapshot::KeyKind;
 use weir_tls::identity::{Identity, IdentityError, read_certificates, read_key};
 
@@ -66,12 +67,19 @@ pub fn stand_in(names: &[String], now: SystemTime) -> Result<Identity, String> {
     identity(&chain, &key).map_err(|error| error.to_string())
 }
 
-/// The certificate that answers a challenge by a handshake (RFC 8737 section 3).
-pub fn challenge(name: &str, digest: &[u8; 32], now: SystemTime) -> Result<Identity, String> {
+/// The certificate that answers a challenge by a handshake (RFC 8737 section 3), and its key.
+pub fn challenge(
+    name: &str,
+    digest: &[u8; 32],
+    now: SystemTime,
+) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), String> {
     let extension = CustomExtension::new_acme_identifier(digest);
     let made = self_signed(&[name.to_owned()], now, "weir: ACME challenge", Some(extension));
     let (chain, key) = made.map_err(|error| error.to_string())?;
-    identity(&chain, &key).map_err(|error| error.to_string())
+    let certificate = read_certificates(chain.as_bytes()).map_err(|error| error.to_string())?;
+    let key = read_key(key.as_bytes()).map_err(|error| error.to_string())?;
+    let certificate = certificate.into_iter().next().ok_or("there is none")?;
+    Ok((certificate, key))
 }
 
 fn self_signed(
@@ -122,11 +130,14 @@ mod tests {
 
     #[test]
     fn a_challenge_has_its_digest() {
-        let identity = challenge("shop.example", &[7; 32], SystemTime::now()).expect("one");
+        let (certificate, _) = challenge("shop.example", &[7; 32], SystemTime::now()).expect("one");
         // The identifier of the extension, critical, and the digest in its octet strings.
         let oid = [6, 8, 0x2b, 6, 1, 5, 5, 7, 1, 31, 1, 1, 0xff, 4, 34, 4, 32, 7, 7];
-        let der = &identity.certified.cert[0];
-        assert!(der.windows(oid.len()).any(|window| window == oid), "no acmeIdentifier");
-        assert_eq!(identity.names, ["shop.example"]);
+        assert!(certificate.windows(oid.len()).any(|window| window == oid), "no acmeIdentifier");
+        let names = weir_tls::certificate::details(&certificate).names;
+        assert_eq!(
+            names,
+            [(weir_tls::certificate::AlternativeName::Dns, "shop.example".to_owned())]
+        );
     }
 }

@@ -308,8 +308,8 @@ impl Orders {
                 let digest = proof.digest();
                 let digest = <&[u8; 32]>::try_from(digest.as_ref()).map_err(Failed::at_last)?;
                 let made = keys::challenge(&name, digest, SystemTime::now());
-                let certified = (*made.map_err(Failed::on_the_way)?.certified).clone();
-                let added = self.challenges.add_handshake(&name, certified);
+                let (certificate, key) = made.map_err(Failed::on_the_way)?;
+                let added = self.challenges.add_handshake(&name, certificate, key);
                 added.map_err(Failed::on_the_way)?
             }
         };

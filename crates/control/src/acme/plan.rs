@@ -71,14 +71,14 @@ impl Basis {
 /// When a certificate is renewed, in seconds since 1970. `spread` is a number of the certificate: the same place in the
 /// window however often it is asked for.
 pub fn renewal(lifetime: Lifetime, window: Option<Window>, spread: u32) -> (i64, Basis) {
-    // A window behind the end of the certificate would let it expire.
-    let usable = window
-        .filter(|it| it.start_unix_s <= it.end_unix_s && it.end_unix_s < lifetime.until_unix_s);
+    let seconds = lifetime.seconds();
+    // Not so late that the certificate expires on the way, whatever the authority says.
+    let latest = lifetime.until_unix_s.saturating_sub(seconds / SPREAD_PART);
+    let usable = window.filter(|it| it.start_unix_s <= it.end_unix_s && it.start_unix_s < latest);
     if let Some(window) = usable {
-        let width_s = window.end_unix_s - window.start_unix_s;
+        let width_s = window.end_unix_s.min(latest) - window.start_unix_s;
         return (window.start_unix_s + part(width_s, spread), Basis::Authority);
     }
-    let seconds = lifetime.seconds();
     let at = lifetime.from_unix_s + seconds / 3 * 2 - part(seconds / SPREAD_PART, spread);
     (at, Basis::Lifetime)
 }
@@ -131,8 +131,21 @@ mod tests {
                 (71 * DAY_S, authority),
             ),
             (lifetime(0, 90 * DAY_S), window(-5, -5), HALF, (-5, authority)),
+            // One that ends with the certificate, or behind it, is used up to a twentieth of the lifetime before that.
+            (
+                lifetime(0, 20 * DAY_S),
+                window(17 * DAY_S, 20 * DAY_S),
+                HALF,
+                (18 * DAY_S, authority),
+            ),
+            (
+                lifetime(0, 20 * DAY_S),
+                window(17 * DAY_S, 90 * DAY_S),
+                HALF,
+                (18 * DAY_S, authority),
+            ),
             // Windows that cannot be meant.
-            (lifetime(0, 90 * DAY_S), window(80 * DAY_S, 91 * DAY_S), 0, (60 * DAY_S, own)),
+            (lifetime(0, 90 * DAY_S), window(89 * DAY_S, 91 * DAY_S), 0, (60 * DAY_S, own)),
             (lifetime(0, 90 * DAY_S), window(72 * DAY_S, 70 * DAY_S), 0, (60 * DAY_S, own)),
             // A certificate that was never valid is due.
             (lifetime(10, 0), None, HALF, (10, own)),
