@@ -90,14 +90,14 @@ section! {
     File at "" {
         /// The admin listeners: the API, metrics and users.
         optional admin: admin::Admin;
-        /// Certificates from an authority, by ACME.
-        optional acme: acme::Acme;
         /// Threads and draining.
         optional data_plane: DataPlane;
         /// First probes of members at a start or reload.
         optional first_probes: FirstProbes;
         /// Logs.
         optional log: Log;
+        /// Certificates from an authority, by ACME.
+        optional acme: acme::Acme;
         /// Settings with a name, for use in several places.
         optional profiles: Profiles;
         /// Packet forwarding for virtual servers of `type: fast_l4`.

@@ -109,8 +109,7 @@ fn names(
         }
     }
     if acme.value.is_empty() {
-        context.error_help(acme.span, "`acme` has no names", "write `acme: [ shop.example ]`");
-        return None;
+        return None; // Reported when it was decoded, as any item that is wrong.
     }
     if names.len() > NAMES_MAX {
         let message =
