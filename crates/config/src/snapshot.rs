@@ -39,7 +39,6 @@ use weir_core::time_zone::TimeZone;
 use weir_http::flaws::Flaws;
 use weir_http::path::TargetForm;
 use weir_tls::ClientConfig;
-use weir_tls::challenges::Challenges;
 use weir_tls::identity::Identity;
 use weir_tls::managed::{Credential, Managed};
 use weir_tls::server::Offer;
@@ -47,7 +46,7 @@ use weir_tls::server::Offer;
 use crate::diagnostic::Position;
 
 pub use crate::secret::Secret;
-pub use acme::{Acme, Challenge as AcmeChallenge, ExternalAccount, KeyKind};
+pub use acme::{Acme, Challenge as AcmeChallenge, ExternalAccount, Issuing, KeyKind};
 pub use admin::{AdminSettings, AdminTls, AdminUser, Role};
 pub use authentication::{FetchedKeys, KeysUrl};
 pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
@@ -112,9 +111,7 @@ pub struct Snapshot {
     /// The key of inserted cookies whose persistence names none; the control plane keeps it in `state_dir`.
     pub own_keys: Option<Arc<Keys>>,
     /// Certificates by ACME; `None`: there are none.
-    pub acme: Option<Arc<Acme>>,
-    /// Pending challenges of ACME; the control plane provides them where there is [`Self::acme`].
-    pub challenges: Option<Arc<Challenges>>,
+    pub acme: Option<Issuing>,
 }
 
 /// How often a request may be handed from one virtual server to another.

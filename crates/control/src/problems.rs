@@ -60,7 +60,7 @@ const CERTIFICATES_MAX: usize = 3;
 
 /// Certificates by ACME whose last order has failed.
 fn certificates(observed: &Observed) -> Vec<String> {
-    let failing = observed.acme.failing();
+    let failing = observed.obtained.acme.failing();
     let told = failing.iter().take(CERTIFICATES_MAX).map(|(names, reason)| {
         let name = names.first().map_or("", String::as_str);
         format!("the certificate for {name} cannot be had: {reason}")

@@ -481,7 +481,7 @@ pub(crate) fn virtual_server(
             rates: observed.rates.of(Way::Sockets, &live.name, &Counts::of_sockets(&totals)),
             datagrams: configured.service.sessions().map(|_| Datagrams::of(&totals)),
             waf: configured.waf.as_ref().map(|waf| WafStatus::of(waf, &totals)),
-            certificates: certificates::of(configured, &observed.acme),
+            certificates: certificates::of(configured, &observed.obtained.acme),
         },
         request_duration: Latency::of(&totals.request_duration),
     }

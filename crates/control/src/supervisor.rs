@@ -33,7 +33,7 @@ use crate::key_log::KeyLog;
 use crate::logs::{LogError, Logs};
 use crate::monitors::Monitors;
 use crate::names::{NameServers, Names};
-use crate::observed::Observed;
+use crate::observed::{Observed, Obtained};
 use crate::ocsp::Ocsp;
 use crate::overlay::changes::Changes;
 use crate::overlay::journal::JournalError;
@@ -275,10 +275,7 @@ impl Supervisor {
         let (configuration, changes) = first(file, &events).await?;
         let names = first_names(&configuration, name_servers, &events).await;
         let mut snapshot = configuration.config.snapshot(&names.resolutions());
-        own_keys::provide(&mut snapshot).map_err(Error::OwnKeys)?;
-        let acme = Acme::new(events.clone());
-        acme.provide(&mut snapshot).map_err(Error::Acme)?;
-        heritage.provide_keys(&mut snapshot);
+        let acme = provide(&mut snapshot, &heritage, &events)?;
         key_log.iter().for_each(|key_log| key_log.listen_to(&mut snapshot));
         let mut packets = PacketPlane::new(events.clone());
         heritage.have_packets_left(&snapshot).await;
@@ -307,7 +304,7 @@ impl Supervisor {
             Arc::clone(data_plane.counters()),
             logs.view(),
             monitors.board(),
-            (ocsp.counters(), token_keys.counters(), acme.board()),
+            Obtained::of(&ocsp, &token_keys, &acme),
             packets.board(),
             (Arc::clone(&configuration.files), changes),
         ));
@@ -448,7 +445,7 @@ impl Supervisor {
             return false;
         }
         snapshot.own_keys = newest.own_keys.clone();
-        snapshot.challenges = newest.challenges.clone();
+        snapshot.acme = newest.acme.clone();
         if let Err(error) = self.prepare_next(snapshot, None) {
             // Cannot happen: no listener is new.
             self.events.error("names", format_args!("changed, but: {error}"));
@@ -622,6 +619,15 @@ async fn first(file: &Path, events: &Events) -> Result<(Arc<Configuration>, Arc<
     let Some(configuration) = configuration else { return Err(unsound(diagnostics)) };
     events.report(&diagnostics);
     Ok((Arc::new(configuration), Arc::new(changes)))
+}
+
+/// Gives the first snapshot keys and certificates.
+fn provide(snapshot: &mut Snapshot, heritage: &Heritage, events: &Events) -> Result<Acme, Error> {
+    own_keys::provide(snapshot).map_err(Error::OwnKeys)?;
+    heritage.provide_keys(snapshot);
+    let acme = Acme::new(events.clone());
+    acme.provide(snapshot).map_err(Error::Acme)?;
+    Ok(acme)
 }
 
 /// Resolves the names of the first configuration.

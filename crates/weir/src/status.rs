@@ -511,6 +511,12 @@ virtual server shop
                 server["certificates"] = serde_json::json!([
                     { "names": ["shop.example", "a.example", "b.example", "c.example"], "subject": "CN=shop",
                       "not_after": "2026-12-01T00:00:00.000Z", "days_left": 4 },
+                    { "names": ["acme.example"], "subject": "", "not_after": "2027-02-01T00:00:00.000Z", "days_left": 66,
+                      "acme": { "authority": "ca.example", "state": "failing", "renews_at": "2027-01-01T00:00:00.000Z",
+                                "failures": 2, "reason": "no such name (dns)", "next_try": "2026-11-27T04:00:00.000Z" } },
+                    { "names": ["fine.example"], "subject": "", "not_after": "2026-12-02T00:00:00.000Z", "days_left": 5,
+                      "acme": { "authority": "ca.example", "state": "ready", "renews_at": "2026-11-30T00:00:00.000Z",
+                                "failures": 0, "reason": null, "next_try": null } },
                     { "names": [], "subject": "CN=old", "not_after": "2020-01-01T00:00:00.000Z", "days_left": -2000 },
                 ]);
                 status["pools"][0]["members_in_service"] = 0.into();
@@ -523,6 +529,9 @@ virtual server shop
             "! connections  12 open of at most 12; 1,204 accepted, 7 refused\n",
             "! certificate  shop.example, a.example, b.example and 1 more: 4 days left, until 2026-12-01\n",
             "! certificate  CN=old: expired on 2020-01-01\n",
+            "! certificate  acme.example: 66 days left, until 2027-02-01; from ca.example, renewed on 2027-01-01; \
+             the order failed 2 times: no such name (dns); next try at 2026-11-27T04:00:00.000Z\n",
+            "  certificate  fine.example: 5 days left, until 2026-12-02; from ca.example, renewed on 2026-11-30\n",
             "! pools        web (no member in service), spare\n",
         ] {
             assert!(text.contains(expected), "{expected:?} in {text}");

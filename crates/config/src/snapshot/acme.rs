@@ -1,11 +1,21 @@
 //! `acme:` of the file.
 
 use weir_tls::CertificateDer;
+use weir_tls::challenges::Challenges;
 use weir_tls::identity::Identity;
 use weir_tls::managed::Managed;
 
 use super::{Arc, KeysUrl, Snapshot};
 use crate::secret::Secret;
+
+/// Certificates by ACME.
+#[derive(Debug, Clone)]
+pub struct Issuing {
+    /// The authority.
+    pub authority: Arc<Acme>,
+    /// Pending challenges; the control plane provides them.
+    pub challenges: Option<Arc<Challenges>>,
+}
 
 /// The authority that issues certificates, and how they are asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]

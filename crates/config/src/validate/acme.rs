@@ -183,13 +183,7 @@ fn external_account(
 }
 
 /// Warns of a section that has no effect, and of one whose authority finds nobody.
-pub(super) fn warn(
-    acme: Option<&Acme>,
-    span: Option<Span>,
-    servers: &[VirtualServer],
-    context: &mut Context,
-) {
-    let (Some(acme), Some(span)) = (acme, span) else { return };
+pub(super) fn warn(acme: &Acme, span: Span, servers: &[VirtualServer], context: &mut Context) {
     let has_managed = |server: &VirtualServer| {
         server.tls.as_ref().is_some_and(|tls| tls.managed().next().is_some())
     };

@@ -60,17 +60,27 @@ use crate::parts::Parts;
 use crate::raw;
 use crate::scalar::Whole;
 use crate::snapshot::{
-    AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Persistence, Pool, Snapshot,
-    VirtualServer,
+    AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Issuing, Persistence, Pool, Snapshot,
 };
 
-/// Checks everything that is there, also when the decoder has reported errors: a user wants all of
-/// them at once. The answer is `None` when there is any error, of either step.
-pub(crate) fn validate(
+/// Checks a whole file, as [`validate`] does, and its authority for certificates by ACME.
+pub(crate) fn configuration(
     file: &raw::File,
     directory: &Path,
     context: &mut Context,
 ) -> Option<Config> {
+    let acme = acme::settings(file, directory, context);
+    let mut config = validate(file, directory, context)?;
+    if let (Some(section), Some(acme)) = (&file.acme, &acme) {
+        acme::warn(acme, section.span, &config.template.virtual_servers, context);
+    }
+    config.template.acme = acme.map(|authority| Issuing { authority, challenges: None });
+    Some(config)
+}
+
+/// Checks everything that is there, also when the decoder has reported errors: a user wants all of
+/// them at once. The answer is `None` when there is any error, of either step.
+fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option<Config> {
     let pools = named(file.pools.as_ref().map(|pools| &pools.value));
     let data_sets = named(file.data_sets.as_ref().map(|sets| &sets.value));
     let data_sets = data_sets::data_sets(data_sets, directory, context);
@@ -102,11 +112,10 @@ pub(crate) fn validate(
     let admin = file.admin.as_ref().map(|admin| servers.admin(&admin.value, context));
     let (virtual_servers, disabled) = servers.all(file, &mut followed, context);
     let (packets, zone) = (servers.packets(file, context), time_zone::read(file, context));
-    let acme = acme::settings(file, directory, context);
     let (log, used) = (log::settings(file, directory, context), servers.used());
-    let mut pools_used = used.pools.clone();
     let Policies { policies_used, persistence: found, path_forms, .. } = followed;
-    pools_used.extend(compiler.pools_used.iter().copied().chain(compiler.slots.pools()));
+    let of_rules = compiler.pools_used.iter().copied().chain(compiler.slots.pools());
+    let pools_used = used.pools.iter().copied().chain(of_rules).collect();
     // Beside errors these would be noise: unused objects are often a consequence of the error.
     if context.has_errors() {
         return None;
@@ -117,14 +126,12 @@ pub(crate) fn validate(
     warn_of_unused("persistence", persistence, &compiler.persistence_used, context);
     path_texts::warn(&compiler.notes.path_conditions, &path_forms, context);
     warn_of_unused("authentication", authentication, &authentication::used(&compiler), context);
-    let virtual_servers: Vec<VirtualServer> = virtual_servers.into_iter().collect::<Option<_>>()?;
-    acme::warn(acme.as_deref(), file.acme.as_ref().map(|it| it.span), &virtual_servers, context);
     let template = Snapshot {
         admin: admin.unwrap_or_default(),
         data_plane: data_plane(file),
         first_probes: first_probes(file),
         log,
-        virtual_servers,
+        virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
         disabled,
         packets: packets?,
         pools: models.into_iter().map(|pool| pool.map(Arc::new)).collect::<Option<_>>()?,
@@ -139,8 +146,7 @@ pub(crate) fn validate(
         time_zone: Arc::new(zone?),
         state_dir: directory.join(&file.state_dir.0),
         own_keys: None,
-        acme,
-        challenges: None,
+        acme: None,
     };
     Some(Config { template, members, parts: Parts::default() })
 }

@@ -131,11 +131,12 @@ impl Acme {
 
     /// Gives a snapshot the challenges, and each place the best certificate that is known.
     pub fn provide(&self, snapshot: &mut Snapshot) -> Result<(), AcmeError> {
-        let Some(settings) = snapshot.acme.clone() else { return Ok(()) };
+        let Some(acme) = &mut snapshot.acme else { return Ok(()) };
+        acme.challenges = Some(Arc::clone(&self.challenges));
+        let settings = Arc::clone(&acme.authority);
         let store = Store::of(&snapshot.state_dir, &settings.directory);
         let folder = |error| AcmeError::Folder(store.folder().to_owned(), error);
         store.prepare().map_err(folder)?;
-        snapshot.challenges = Some(Arc::clone(&self.challenges));
         for place in snapshot.managed() {
             let identity = self.known(place, &store, &settings)?;
             place.set(fitted(&identity, place.fetches_ocsp()));
@@ -177,10 +178,8 @@ impl Acme {
 
     /// Follows this snapshot, which is in force. `is_reload`: its files were read again, so what has failed is tried again.
     pub fn apply(&mut self, snapshot: &Snapshot, is_reload: bool) {
-        let Some(settings) = &snapshot.acme else {
-            self.stop();
-            return;
-        };
+        let Some(acme) = &snapshot.acme else { return self.stop() };
+        let settings = &acme.authority;
         let is_same = |running: &Running| {
             running.settings == *settings && running.state_dir == snapshot.state_dir
         };

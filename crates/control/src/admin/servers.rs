@@ -169,7 +169,7 @@ type FoundCertificate<'a> = (Option<&'a str>, usize, Arc<Identity>, Option<Repor
 
 fn certificates(ask: &Ask) -> Handled {
     let table = ask.context.observed.table();
-    let (snapshot, board) = (&table.snapshot, &ask.context.observed.acme);
+    let (snapshot, board) = (&table.snapshot, &ask.context.observed.obtained.acme);
     let of_admin = snapshot.admin.tls.iter().flat_map(|tls| &tls.identities).enumerate();
     let of_admin = of_admin.map(|(number, identity)| (None, number, Arc::clone(identity), None));
     let of_servers = snapshot.virtual_servers.iter().flat_map(|server| {

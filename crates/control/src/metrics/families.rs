@@ -636,27 +636,27 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_ocsp_fetches_total" Counter + "result"
         "Requests to OCSP responders: a valid response (result success), or none (failure)."
         |observed, to| {
-            to.labelled("result", "success", observed.ocsp.succeeded.load(Relaxed));
-            to.labelled("result", "failure", observed.ocsp.failed.load(Relaxed));
+            to.labelled("result", "success", observed.obtained.ocsp.succeeded.load(Relaxed));
+            to.labelled("result", "failure", observed.obtained.ocsp.failed.load(Relaxed));
         };
     "weir_acme_orders_total" Counter + "result"
         "Orders for certificates by ACME: a certificate came (result success), or none (failure)."
         |observed, to| {
-            to.labelled("result", "success", observed.acme.counters.succeeded.load(Relaxed));
-            to.labelled("result", "failure", observed.acme.counters.failed.load(Relaxed));
+            to.labelled("result", "success", observed.obtained.acme.counters.succeeded.load(Relaxed));
+            to.labelled("result", "failure", observed.obtained.acme.counters.failed.load(Relaxed));
         };
     "weir_acme_certificates" Gauge + "state"
         "Certificates by ACME by state: ready, ordering, failing (the last order failed), or waiting (for another order)."
         |observed, to| {
             for state in State::ALL {
-                to.labelled("state", state.as_str(), observed.acme.count(state) as u64);
+                to.labelled("state", state.as_str(), observed.obtained.acme.count(state) as u64);
             }
         };
     "weir_token_key_fetches_total" Counter + "result"
         "Fetches of token keys: success or failure."
         |observed, to| {
-            to.labelled("result", "success", observed.token_keys.succeeded.load(Relaxed));
-            to.labelled("result", "failure", observed.token_keys.failed.load(Relaxed));
+            to.labelled("result", "success", observed.obtained.token_keys.succeeded.load(Relaxed));
+            to.labelled("result", "failure", observed.obtained.token_keys.failed.load(Relaxed));
         };
     "weir_config_reloads_total" Counter + "result"
         "Reloads that took effect (result success) or were refused (result failure)."

@@ -218,10 +218,10 @@ impl Servers<'_> {
 /// The challenges that a virtual server answers: an authority asks without TLS.
 fn challenges(snapshot: &Snapshot, server: &VirtualServer) -> Option<Arc<Challenges>> {
     let acme = snapshot.acme.as_ref()?;
-    let is_asked = acme.challenge == AcmeChallenge::Http01
+    let is_asked = acme.authority.challenge == AcmeChallenge::Http01
         && server.tls.is_none()
         && matches!(server.service, Service::Http);
-    snapshot.challenges.as_ref().filter(|_| is_asked).map(Arc::clone)
+    acme.challenges.as_ref().filter(|_| is_asked).map(Arc::clone)
 }
 
 impl LocalTable {
@@ -331,6 +331,36 @@ mod tests {
         assert!(a.other(d.index).is_none() && c.other(a.index).is_none());
         // Sections that apply to a request are examined there; others forward requests unchanged.
         assert!(c.traffic.is_some() && d.traffic.is_none());
+    }
+
+    #[test]
+    fn only_a_server_without_tls_answers_challenges_and_only_of_http_01() {
+        let answers = |challenge: &str, servers: &str, is_provided: bool| {
+            let text = format!(
+                "acme: {{ agree_to_terms: true, challenge: {challenge} }}\n\
+                 virtual_servers:\n  {servers}\n  t: {{ listen: 127.0.0.1:443, pool: p, \
+                 tls: {{ certificates: [ {{ acme: [ shop.example ] }} ] }} }}\n\
+                 pools: {{ p: {{ members: [ 127.0.0.1:9001 ] }} }}\n"
+            );
+            let mut snapshot = Arc::unwrap_or_clone(snapshot(&text));
+            if let Some(acme) = snapshot.acme.as_mut().filter(|_| is_provided) {
+                acme.challenges = Some(Arc::default());
+            }
+            let live = LiveTable::build(Arc::new(snapshot), None, 1, &Outside::known());
+            let table = LocalTable::new(&live, None, 0);
+            let of = |name: &str| {
+                let server = table.server(name).expect("it is there");
+                assert_eq!(server.is_plain, server.is_plain_else && server.challenges.is_none());
+                server.challenges.is_some()
+            };
+            (of("a"), of("t"))
+        };
+        let http = "a: { listen: 127.0.0.1:80, pool: p }";
+        let tcp = "a: { listen: 127.0.0.1:80, type: tcp, pool: p }";
+        assert_eq!(answers("http-01", http, true), (true, false));
+        assert_eq!(answers("http-01", http, false), (false, false));
+        assert_eq!(answers("tls-alpn-01", http, true), (false, false));
+        assert_eq!(answers("http-01", tcp, true), (false, false));
     }
 
     #[test]
