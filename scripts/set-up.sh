@@ -64,6 +64,16 @@ install_packages() {
     fi
 }
 
+# need_go_program PATH@VERSION: builds a program of Go where there is none of its name.
+need_go_program() {
+    local name=${1%%@*}
+    name=${name##*/}
+    is_there "$name" && return
+    need_commands go:golang-go
+    step "building $name"
+    GOBIN=/usr/local/bin quietly go install "$1"
+}
+
 rust_is_new_enough() {
     local version
     version=$(cargo --version 2>/dev/null) || return 1

@@ -105,8 +105,9 @@ impl Files {
         let mut config = None;
         if let Some(root) = root {
             let file = raw::File::decode(&root, &mut context).map(raw::File::with_nobody);
-            config = file
-                .and_then(|file| validate::validate(&file, &self.texts.directory, &mut context));
+            config = file.and_then(|file| {
+                validate::configuration(&file, &self.texts.directory, &mut context)
+            });
             if let Some(config) = &mut config {
                 config.parts = Parts::of(&root);
             }

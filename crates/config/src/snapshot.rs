@@ -2,6 +2,7 @@
 //!
 //! Durations are milliseconds and sizes bytes; both carry their unit in the name.
 
+mod acme;
 mod admin;
 mod authentication;
 mod datagram_probe;
@@ -39,11 +40,13 @@ use weir_http::flaws::Flaws;
 use weir_http::path::TargetForm;
 use weir_tls::ClientConfig;
 use weir_tls::identity::Identity;
+use weir_tls::managed::{Credential, Managed};
 use weir_tls::server::Offer;
 
 use crate::diagnostic::Position;
 
 pub use crate::secret::Secret;
+pub use acme::{Acme, Challenge as AcmeChallenge, ExternalAccount, Issuing, KeyKind};
 pub use admin::{AdminSettings, AdminTls, AdminUser, Role};
 pub use authentication::{FetchedKeys, KeysUrl};
 pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
@@ -107,6 +110,8 @@ pub struct Snapshot {
     pub state_dir: PathBuf,
     /// The key of inserted cookies whose persistence names no key; the control plane stores it in `state_dir`.
     pub own_keys: Option<Arc<Keys>>,
+    /// Certificates by ACME; `None`: there are none.
+    pub acme: Option<Issuing>,
 }
 
 /// How often a request may be handed from one virtual server to another.
@@ -300,11 +305,26 @@ pub struct ServerTls {
     /// changes.
     pub lets_in: Vec<u8>,
     /// All certificates; those of the virtual server first.
-    pub identities: Vec<Arc<Identity>>,
+    pub credentials: Vec<Credential>,
     /// The timeout of the handshake.
     pub handshake_timeout_ms: u64,
     /// Maximum number of concurrent handshakes on all workers.
     pub handshakes_max: Option<u32>,
+}
+
+impl ServerTls {
+    /// The certificates that clients are shown now, in the same order.
+    pub fn shown(&self) -> impl Iterator<Item = Arc<Identity>> {
+        self.credentials.iter().filter_map(Credential::current)
+    }
+
+    /// The places of certificates that are obtained by ACME.
+    pub fn managed(&self) -> impl Iterator<Item = &Arc<Managed>> {
+        self.credentials.iter().filter_map(|credential| match credential {
+            Credential::Managed(managed) => Some(managed),
+            Credential::Fixed(_) => None,
+        })
+    }
 }
 
 /// TLS settings for some server names.

@@ -123,7 +123,7 @@ fn a_folder_of_certificates() {
     let loaded = load(&tls, "");
     assert_eq!(findings(&loaded), [""; 0]);
     let snapshot = loaded.config.expect("sound").snapshot(&weir_config::Resolutions::new());
-    let identities = &snapshot.virtual_servers[0].tls.as_ref().expect("tls").identities;
+    let identities: Vec<_> = snapshot.shown().collect();
     let subjects: Vec<&str> = identities.iter().map(|it| &*it.subject).collect();
     assert_eq!(subjects, ["CN=shop.example", "CN=shop.example", "CN=partner.example"]);
     let stapled: Vec<bool> = identities.iter().map(|it| it.staple.is_some()).collect();
@@ -262,4 +262,143 @@ fn profiles_are_used_by_name() {
         findings(&unused),
         ["2:20 the TLS profile `strong` is never used -> use it in a virtual server, or remove it",]
     );
+}
+
+/// Findings of a file with the section `acme`, and these virtual servers, one per line.
+#[track_caller]
+fn check_acme(section: &str, servers: &[&str], expected: &[&str]) {
+    let name = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/test.yaml");
+    let servers: String = servers.iter().map(|server| format!("  {server}\n")).collect();
+    let pools = "pools: { p: { members: [ 127.0.0.1:9001 ] } }";
+    let text = format!("{section}\n{pools}\nvirtual_servers:\n{servers}");
+    assert_eq!(findings(&parse(name, &text)), expected, "{text}");
+}
+
+const ACME: &str = "acme: { agree_to_terms: true }";
+const PLAIN: &str = "plain: { listen: \"127.0.0.1:80\", pool: p }";
+
+/// A virtual server with these certificates.
+fn secure(certificates: &str) -> String {
+    format!(
+        "s: {{ listen: \"127.0.0.1:443\", pool: p, tls: {{ certificates: [ {certificates} ] }} }}"
+    )
+}
+
+#[test]
+fn certificates_by_acme() {
+    let with = |certificates: &str, expected: &[&str]| {
+        check_acme(ACME, &[PLAIN, &secure(certificates)], expected);
+    };
+    with("{ acme: [ shop.example, www.shop.example ] }", &[]);
+    with("{ acme: [ Shop.Example. ], ocsp: fetch }", &[]);
+    with("{ acme: [ shop.example ], cert: tls/shop-ec.crt, key: tls/shop-ec.key }", &[]);
+    with("{ acme: [ a.example ] }, { cert: tls/shop-ec.crt, key: tls/shop-ec.key }", &[]);
+    with(
+        "{ acme: [] }",
+        &[
+            "5:73 `virtual_servers.s.tls.certificates[0].acme` is empty; it needs at least one item -> -",
+        ],
+    );
+    with(
+        "{ acme: [ a.example, \"*.a.example\" ] }",
+        &[
+            "5:86 `*.a.example`: an authority issues wildcards by the challenge dns-01 alone, which weir does not offer \
+           -> list the names, or use `cert` and `key` with files of another ACME client",
+        ],
+    );
+    with(
+        "{ acme: [ a.example, a.example ] }",
+        &["5:86 `a.example` is here twice -> remove one of them"],
+    );
+    with(
+        "{ acme: [ a.example ], cert: tls/shop-ec.crt }",
+        &[
+            "5:73 beside `acme`, `cert` and `key` are needed both, or neither -> add the other, or remove it",
+        ],
+    );
+    with(
+        "{ acme: [ a.example ], ocsp: tls/shop-ec.ocsp }",
+        &[
+            "5:94 a file's OCSP response cannot be for certificates to come -> write `ocsp: fetch`, or remove it",
+        ],
+    );
+    let many: Vec<String> = (0..101).map(|number| format!("a{number}.example")).collect();
+    with(
+        &format!("{{ acme: [ {} ] }}", many.join(", ")),
+        &[
+            "5:73 a certificate has at most 100 names, and here are 101 -> divide them among several certificates",
+        ],
+    );
+}
+
+#[test]
+fn an_authority_for_acme() {
+    let secure = secure("{ acme: [ shop.example ] }");
+    let with = |section: &str, expected: &[&str]| {
+        check_acme(section, &[PLAIN, &secure], expected);
+    };
+    with(
+        "acme: { agree_to_terms: true, external_account: { id: a, key_file: tls/account.key } }",
+        &[],
+    );
+    with(
+        "acme: { agree_to_terms: true, ca: tls/root.crt, challenge: tls-alpn-01, key: rsa-4096 }",
+        &[],
+    );
+    with(
+        "acme: { email: a@b }",
+        &["1:7 `acme` lacks `agree_to_terms` -> add `agree_to_terms:` with `true` or `false`"],
+    );
+    with(
+        "acme: { agree_to_terms: false }",
+        &[
+            "1:25 without your agreement to its terms of service, an authority issues no certificates -> read them (their \
+           URL is in the authority's directory), and write `agree_to_terms: true`",
+        ],
+    );
+    with(
+        "acme: { agree_to_terms: true, directory: \"http://ca.example/\" }",
+        &[
+            "1:42 `acme.directory`: without TLS anybody could pose as the authority -> write `https://…`, and `ca: FILE` \
+           for an authority of your own",
+        ],
+    );
+    with(
+        "acme: { agree_to_terms: true, external_account: { id: a, key_file: tls/shop-ec.key } }",
+        &[
+            "1:68 tls/shop-ec.key is no key in base64url -> put the HMAC key there as the authority shows it",
+        ],
+    );
+    with(
+        "acme: { agree_to_terms: true, challenge: dns-01 }",
+        &[
+            "1:42 `dns-01` is not supported yet -> remove `dns-01`: this version of weir cannot do it",
+        ],
+    );
+    check_acme(
+        "",
+        &[PLAIN, &secure],
+        &[
+            "5:73 `acme` without the section of this name: weir knows no authority -> add `acme: { email: YOU@EXAMPLE, \
+           agree_to_terms: true }` at the top of the file",
+        ],
+    );
+}
+
+#[test]
+fn an_authority_that_finds_nobody() {
+    let secure = secure("{ acme: [ shop.example ] }");
+    let elsewhere = secure.replace(":443", ":8443");
+    let http = "1:7 `challenge: http-01`: the authority connects to port 80, and no virtual server without `tls` listens \
+                there -> listen on port 80, or forward it to such a virtual server";
+    let tls = "1:7 `challenge: tls-alpn-01`: the authority connects to port 443, and no virtual server with a certificate \
+               by `acme` listens there -> listen on port 443, or forward it to such a virtual server";
+    check_acme(ACME, &[&secure], &[http]);
+    check_acme(ACME, &[&PLAIN.replace(":80", ":8080"), &secure], &[http]);
+    let alpn = "acme: { agree_to_terms: true, challenge: tls-alpn-01 }";
+    check_acme(alpn, &[&secure], &[]);
+    check_acme(alpn, &[PLAIN, &elsewhere], &[tls]);
+    let unused = "1:7 no virtual server has a certificate by `acme` -> write `certificates: [ { acme: [ shop.example ] } ]` \
+                  in its `tls`, or remove the section";
+    check_acme(ACME, &[PLAIN], &[unused]);
 }

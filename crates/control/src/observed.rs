@@ -8,14 +8,17 @@ use weir_config::snapshot::Snapshot;
 use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 
+use crate::acme::Acme;
 use crate::admin::shared::Shared;
 use crate::log_writer::AllLogCounters;
 use crate::logs::LogsView;
 use crate::monitors::Board;
+use crate::ocsp::Ocsp;
 use crate::overlay::changes::Changes;
 use crate::rates::Rates;
 use crate::reloads::Reloads;
 use crate::time::unix_ms;
+use crate::token_keys::TokenKeys;
 use crate::upgrade::reports::Upgrades;
 
 /// Everything that the admin listener shows. Reading it does not slow down the data path.
@@ -33,10 +36,8 @@ pub struct Observed {
     pub packets: crate::packets::Board,
     /// Access to flows; `None`: there is no packet path.
     flows: RwLock<Option<crate::packets::Flows>>,
-    /// Results of OCSP requests.
-    pub ocsp: Arc<crate::ocsp::Counters>,
-    /// Results of fetching token keys.
-    pub token_keys: Arc<crate::token_keys::Counters>,
+    /// Results of asking others.
+    pub obtained: Obtained,
     /// Requested reloads.
     pub reloads: Reloads,
     /// Transactions, and the versions of the overlay.
@@ -59,6 +60,24 @@ pub struct Observed {
     last_panic: RwLock<Option<WorkerPanic>>,
     /// State of the admin listeners.
     pub admin: Shared,
+}
+
+/// Results of asking others, off the data path.
+#[derive(Debug, Default)]
+pub struct Obtained {
+    /// OCSP responses.
+    pub ocsp: Arc<crate::ocsp::Counters>,
+    /// Token keys.
+    pub token_keys: Arc<crate::token_keys::Counters>,
+    /// Certificates by ACME.
+    pub acme: crate::acme::board::Board,
+}
+
+impl Obtained {
+    /// Those of the parts that ask.
+    pub fn of(ocsp: &Ocsp, token_keys: &TokenKeys, acme: &Acme) -> Self {
+        Self { ocsp: ocsp.counters(), token_keys: token_keys.counters(), acme: acme.board() }
+    }
 }
 
 /// A configuration that waits for the first probes of its members.
@@ -88,7 +107,7 @@ impl Observed {
         workers: Arc<PerWorker<WorkerCounters>>,
         logs: LogsView,
         monitors: Board,
-        (ocsp, token_keys): (Arc<crate::ocsp::Counters>, Arc<crate::token_keys::Counters>),
+        obtained: Obtained,
         packets: crate::packets::Board,
         (files, changes): (Arc<Files>, Arc<Changes>),
     ) -> Self {
@@ -104,8 +123,7 @@ impl Observed {
             monitors,
             packets,
             flows: RwLock::new(None),
-            ocsp,
-            token_keys,
+            obtained,
             reloads,
             changes,
             upgrades: Upgrades::default(),

@@ -91,9 +91,8 @@ impl Ocsp {
 
     /// Begins to fetch responses for the certificates of this snapshot. Attaches known responses at once.
     pub fn apply(&mut self, snapshot: &Snapshot) {
-        let mut wanted: BTreeMap<Vec<u8>, Vec<&Arc<Identity>>> = BTreeMap::new();
-        let identities = snapshot.virtual_servers.iter().filter_map(|server| server.tls.as_ref());
-        for identity in identities.flat_map(|tls| &tls.identities).filter(|it| it.fetches_ocsp) {
+        let mut wanted: BTreeMap<Vec<u8>, Vec<Arc<Identity>>> = BTreeMap::new();
+        for identity in snapshot.shown().filter(|it| it.fetches_ocsp) {
             if let Some(certificate) = identity.certified.cert.first() {
                 wanted.entry(certificate.to_vec()).or_default().push(identity);
             }
@@ -108,7 +107,7 @@ impl Ocsp {
                 continue;
             }
             let shared = Arc::new(Mutex::new(Shared { staples, last: None }));
-            let identity = Arc::clone(identities[0]);
+            let identity = Arc::clone(&identities[0]);
             let fetching = Fetching {
                 identity,
                 shared: Arc::clone(&shared),

@@ -34,6 +34,7 @@ pub fn problems(observed: &Observed) -> Vec<String> {
     if !observed.reloads.last_succeeded.load(Relaxed) {
         problems.push(refused(observed));
     }
+    problems.extend(certificates(observed));
     if let Some(failed) = observed.upgrades.last().filter(|it| it.state == State::Failed) {
         let reason = failed.reason.unwrap_or_default();
         let time = failed.time;
@@ -52,6 +53,23 @@ pub fn problems(observed: &Observed) -> Vec<String> {
         problems.push(format!("{} lost", Counted(lost, "audit log line")));
     }
     problems
+}
+
+/// Most certificates that are told of one by one.
+const CERTIFICATES_MAX: usize = 3;
+
+/// Certificates by ACME whose last order has failed.
+fn certificates(observed: &Observed) -> Vec<String> {
+    let failing = observed.obtained.acme.failing();
+    let told = failing.iter().take(CERTIFICATES_MAX).map(|(names, reason)| {
+        let name = names.first().map_or("", String::as_str);
+        format!("the certificate for {name} cannot be had: {reason}")
+    });
+    let mut told: Vec<String> = told.collect();
+    if let Some(more) = failing.len().checked_sub(CERTIFICATES_MAX).filter(|more| *more > 0) {
+        told.push(format!("{} cannot be had either", Counted(more as u64, "certificate")));
+    }
+    told
 }
 
 /// The last reload was refused.

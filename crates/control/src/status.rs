@@ -19,7 +19,7 @@ use crate::member_state::{MemberState, administrative_state, is_in_service};
 use crate::monitors::{Board, MonitorReport, UnknownMembers};
 use crate::observed::{Observed, Waiting, shown_gauge};
 use crate::problems::problems;
-use crate::rates::{Counts, Rate, Rates, Way};
+use crate::rates::{Counts, Rate, Way};
 use crate::reloads::Failure;
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
 use crate::upgrade::reports::Report;
@@ -27,7 +27,7 @@ use crate::upgrade::reports::Report;
 mod certificates;
 mod packets;
 
-pub(crate) use certificates::{CertificateStatus, status as certificate};
+pub(crate) use certificates::{CertificateStatus, report_of, status as certificate};
 pub(crate) use packets::{PacketPathStatus, packet_path};
 
 /// The whole document.
@@ -336,7 +336,7 @@ impl Status {
         let table = observed.table();
         Self {
             process: process(observed),
-            virtual_servers: virtual_servers(&table, &observed.rates),
+            virtual_servers: virtual_servers(&table, observed),
             disabled_virtual_servers: disabled(&table),
             packet_path: packet_path(&table, observed),
             pools: pools(&table, &observed.monitors),
@@ -422,11 +422,11 @@ fn disabled(table: &LiveTable) -> Vec<DisabledStatus> {
     .collect()
 }
 
-fn virtual_servers(table: &LiveTable, rates: &Rates) -> Vec<VirtualServerStatus> {
+fn virtual_servers(table: &LiveTable, observed: &Observed) -> Vec<VirtualServerStatus> {
     let live = table.virtual_servers.iter();
     (0..)
         .zip(live)
-        .map(|(index, live)| virtual_server(&table.snapshot, index, live, rates))
+        .map(|(index, live)| virtual_server(&table.snapshot, index, live, observed))
         .collect()
 }
 
@@ -435,7 +435,7 @@ pub(crate) fn virtual_server(
     snapshot: &Snapshot,
     index: usize,
     live: &LiveVirtualServer,
-    rates: &Rates,
+    observed: &Observed,
 ) -> VirtualServerStatus {
     let configured = &snapshot.virtual_servers[index];
     let totals = live.counters.totals();
@@ -491,10 +491,10 @@ pub(crate) fn virtual_server(
                 .collect(),
             bytes_received: totals.bytes_received,
             bytes_sent: totals.bytes_sent,
-            rates: rates.of(Way::Sockets, &live.name, &Counts::of_sockets(&totals)),
+            rates: observed.rates.of(Way::Sockets, &live.name, &Counts::of_sockets(&totals)),
             datagrams: configured.service.sessions().map(|_| Datagrams::of(&totals)),
             waf: configured.waf.as_ref().map(|waf| WafStatus::of(waf, &totals)),
-            certificates: certificates::of(configured),
+            certificates: certificates::of(configured, &observed.obtained.acme),
         },
         request_duration: Latency::of(&totals.request_duration),
     }

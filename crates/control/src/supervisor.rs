@@ -26,13 +26,14 @@ use weir_dataplane::outside;
 use weir_dataplane::reports::Event;
 use weir_exchange::shared::live::LiveTable;
 
+use crate::acme::{Acme, AcmeError};
 use crate::admin::Admin;
 use crate::events::Events;
 use crate::key_log::KeyLog;
 use crate::logs::{LogError, Logs};
 use crate::monitors::Monitors;
 use crate::names::{NameServers, Names};
-use crate::observed::Observed;
+use crate::observed::{Observed, Obtained};
 use crate::ocsp::Ocsp;
 use crate::overlay::changes::Changes;
 use crate::overlay::journal::JournalError;
@@ -85,6 +86,8 @@ pub enum Error {
     Overlay(JournalError),
     /// The key of persistence cookies cannot be read or created.
     OwnKeys(OwnKeysError),
+    /// Certificates by ACME cannot be kept.
+    Acme(AcmeError),
     /// A log cannot be opened.
     Log(LogError),
     /// The file for the secrets of TLS sessions cannot be opened.
@@ -112,6 +115,7 @@ impl fmt::Display for Error {
             }
             Self::Overlay(error) => error.fmt(formatter),
             Self::OwnKeys(error) => error.fmt(formatter),
+            Self::Acme(error) => error.fmt(formatter),
             Self::Log(error) => error.fmt(formatter),
             Self::KeyLog(path, error) => {
                 let (path, error) = (path.display(), io_error_text(error));
@@ -230,6 +234,7 @@ pub struct Supervisor {
     monitors: Monitors,
     names: Names,
     ocsp: Ocsp,
+    acme: Acme,
     token_keys: TokenKeys,
     packets: PacketPlane,
     logs: Logs,
@@ -270,8 +275,7 @@ impl Supervisor {
         let (configuration, changes) = first(file, &events, &heritage).await?;
         let names = first_names(&configuration, name_servers, &events).await;
         let mut snapshot = configuration.config.snapshot(&names.resolutions());
-        own_keys::provide(&mut snapshot).map_err(Error::OwnKeys)?;
-        heritage.provide_keys(&mut snapshot);
+        let acme = provide(&mut snapshot, &heritage, &events)?;
         key_log.iter().for_each(|key_log| key_log.listen_to(&mut snapshot));
         let mut packets = PacketPlane::new(events.clone());
         heritage.have_packets_left(&snapshot).await;
@@ -300,7 +304,7 @@ impl Supervisor {
             Arc::clone(data_plane.counters()),
             logs.view(),
             monitors.board(),
-            (ocsp.counters(), token_keys.counters()),
+            Obtained::of(&ocsp, &token_keys, &acme),
             packets.board(),
             (Arc::clone(&configuration.files), changes),
         ));
@@ -317,6 +321,7 @@ impl Supervisor {
             monitors,
             names,
             ocsp,
+            acme,
             token_keys,
             packets,
             logs,
@@ -414,6 +419,7 @@ impl Supervisor {
                     tokio::time::sleep(NAMES_SETTLE).await;
                     self.apply_names();
                 }
+                () = self.acme.arrived() => self.ocsp.apply(&self.table.snapshot),
                 _ = alive.tick() => self.look_after_workers()?,
                 () = self.manager.due() => service::look_for_stuck(self),
             }
@@ -439,6 +445,7 @@ impl Supervisor {
             return false;
         }
         snapshot.own_keys = newest.own_keys.clone();
+        snapshot.acme = newest.acme.clone();
         if let Err(error) = self.prepare_next(snapshot, None) {
             // Impossible: there are no new listeners.
             self.events.error("names", format_args!("changed, but: {error}"));
@@ -450,6 +457,7 @@ impl Supervisor {
     pub fn drain(&mut self) {
         self.reading = None;
         self.abandon_next();
+        self.acme.stop();
         self.observed.reloads.abandon();
         self.observed.changes.close();
         let timeout_ms = self.table.snapshot.data_plane.drain_timeout_ms;
@@ -621,6 +629,15 @@ async fn first(
     let Some(configuration) = configuration else { return Err(unsound(diagnostics)) };
     events.report(&diagnostics);
     Ok((Arc::new(configuration), Arc::new(changes)))
+}
+
+/// Gives the first snapshot keys and certificates.
+fn provide(snapshot: &mut Snapshot, heritage: &Heritage, events: &Events) -> Result<Acme, Error> {
+    own_keys::provide(snapshot).map_err(Error::OwnKeys)?;
+    heritage.provide_keys(snapshot);
+    let acme = Acme::new(events.clone());
+    acme.provide(snapshot).map_err(Error::Acme)?;
+    Ok(acme)
 }
 
 /// Resolves the names of the first configuration.

@@ -41,6 +41,8 @@ pub enum Termination {
     QueueTimeout,
     /// The request exceeded a rate limit.
     RateLimit,
+    /// The request verified a challenge of a certificate authority, and was answered.
+    Challenge,
     /// A policy answered the request or ended its connection.
     Policy,
     /// A policy changed the request or the response so that it cannot be sent.
@@ -63,7 +65,7 @@ pub enum Termination {
 
 impl Termination {
     /// All reasons, in the order of the documentation.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Complete,
         Self::ClientAbort,
         Self::ClientTimeout,
@@ -83,6 +85,7 @@ impl Termination {
         Self::ConnectionLimit,
         Self::QueueTimeout,
         Self::RateLimit,
+        Self::Challenge,
         Self::Policy,
         Self::PolicyFailed,
         Self::Waf,
@@ -117,6 +120,7 @@ impl Termination {
             Self::ConnectionLimit => "connection_limit",
             Self::QueueTimeout => "queue_timeout",
             Self::RateLimit => "rate_limit",
+            Self::Challenge => "challenge",
             Self::Policy => "policy",
             Self::PolicyFailed => "policy_failed",
             Self::Waf => "waf",

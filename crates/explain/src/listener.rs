@@ -100,8 +100,8 @@ fn narrow(
     }
     if candidates.len() > 1 {
         let is_for = |server: &VirtualServer| {
-            let identities = server.tls.iter().flat_map(|tls| &tls.identities);
-            identities.into_iter().any(|it| is_for(&it.names, &url.host))
+            let credentials = server.tls.iter().flat_map(|tls| &tls.credentials);
+            credentials.into_iter().any(|it| is_for(it.names(), &url.host))
         };
         if candidates.iter().any(|(_, server)| is_for(server)) {
             candidates.retain(|(_, server)| is_for(server));
@@ -152,13 +152,13 @@ fn is_for(names: &[String], host: &str) -> bool {
 pub fn tls(live: &LiveTable, index: usize, server_name: &str) -> Option<Tls> {
     let acceptor = &live.tls.get(index)?.as_ref()?.acceptor;
     let shown = acceptor.certificate_for(server_name);
-    let identities = &live.snapshot.virtual_servers[index].tls.as_ref()?.identities;
+    let settings = live.snapshot.virtual_servers[index].tls.as_ref()?;
     let certificate = shown.and_then(|shown| {
         let is_it = |der: &Arc<_>| Arc::ptr_eq(der, &shown);
-        let same = |it: &&Arc<weir_tls::identity::Identity>| {
+        let same = |it: &Arc<weir_tls::identity::Identity>| {
             is_it(&it.certified) || it.certified.cert.first() == shown.cert.first()
         };
-        let identity = identities.iter().find(same)?;
+        let identity = settings.shown().find(same)?;
         Some(Certificate {
             subject: identity.subject.clone(),
             names: identity.names.clone(),

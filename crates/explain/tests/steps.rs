@@ -142,8 +142,7 @@ fn the_certificate_is_that_of_the_name() {
         let tls = it.listener.tls.expect("it has TLS");
         (tls.server_name, tls.certificate.expect("a certificate"))
     };
-    let names =
-        live.snapshot.virtual_servers[0].tls.as_ref().expect("TLS").identities[0].names.clone();
+    let names = live.snapshot.shown().next().expect("TLS").names.clone();
     let own = names.iter().find(|name| !name.starts_with('*')).expect("a name");
     let (name, certificate_of_own) = certificate(&format!("https://{own}/"));
     assert_eq!((&name, certificate_of_own.is_default), (own, false));

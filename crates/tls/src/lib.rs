@@ -8,11 +8,13 @@
 #![forbid(unsafe_code)]
 
 pub mod certificate;
+pub mod challenges;
 pub mod client;
 pub mod client_hello;
 mod der;
 mod error;
 pub mod identity;
+pub mod managed;
 pub mod names;
 pub mod ocsp;
 mod open;
@@ -31,7 +33,9 @@ pub use protection::OVERHEAD_BYTES_MAX;
 pub use protocol::Protocol;
 pub use record::PLAINTEXT_BYTES_MAX;
 pub use rustls::pki_types::{CertificateDer, ServerName};
-pub use rustls::{ClientConfig, KeyLog, ProtocolVersion, ServerConfig, SupportedCipherSuite};
+pub use rustls::{
+    ClientConfig, KeyLog, ProtocolVersion, ServerConfig, SignatureAlgorithm, SupportedCipherSuite,
+};
 pub use sealed::Sealed;
 pub use session::{Established, Session};
 pub use step::Step;

@@ -17,11 +17,12 @@ use rustls::{
     SupportedProtocolVersion, version,
 };
 
+use crate::challenges::Challenges;
 use crate::client_hello::{ClientHello, NameForm};
 use crate::error::Alert;
 use crate::identity::Identity;
+use crate::managed::{Credential, certified};
 use crate::names::Names;
-use crate::ocsp::Staple;
 use crate::session_cache::SessionCache;
 use crate::tickets::TicketKeys;
 
@@ -204,58 +205,47 @@ pub struct Certificates {
 #[derive(Debug, Default, Clone)]
 struct Choices {
     /// All certificates in the order of the configuration.
-    all: Vec<Shown>,
-}
-
-/// A certificate, and its OCSP response if that changes.
-#[derive(Debug, Clone)]
-struct Shown {
-    certified: Arc<CertifiedKey>,
-    staple: Option<Arc<Staple>>,
-}
-
-impl Shown {
-    fn now(&self) -> Arc<CertifiedKey> {
-        match &self.staple {
-            Some(staple) => staple.certified(),
-            None => Arc::clone(&self.certified),
-        }
-    }
+    all: Vec<Credential>,
 }
 
 impl Choices {
     /// Adds one, unless there is one that signs alike.
-    fn add(&mut self, identity: &Identity) {
-        let algorithm = identity.algorithm;
-        if !self.all.iter().any(|other| other.certified.key.algorithm() == algorithm) {
-            let certified = Arc::clone(&identity.certified);
-            self.all.push(Shown { certified, staple: identity.staple.clone() });
+    fn add(&mut self, credential: &Credential) {
+        let algorithm = credential.algorithm();
+        if !self.all.iter().any(|other| other.algorithm() == algorithm) {
+            self.all.push(credential.clone());
         }
     }
 
     /// One that the client can verify: ECDSA and Ed25519 before RSA, which costs ten times as much to sign.
-    fn pick(&self, schemes: &[SignatureScheme]) -> Option<&Shown> {
-        let fits = |it: &&Shown| it.certified.key.choose_scheme(schemes).is_some();
-        let is_cheap = |it: &&Shown| it.certified.key.algorithm() != SignatureAlgorithm::RSA;
-        let cheap = self.all.iter().filter(is_cheap).find(fits);
-        cheap.or_else(|| self.all.iter().find(fits))
+    fn pick(&self, schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        let is_cheap = |it: &&Credential| it.algorithm() != SignatureAlgorithm::RSA;
+        let cheap = self.all.iter().filter(is_cheap);
+        let cheap = cheap.filter_map(|it| fitting(it, schemes)).next();
+        cheap.or_else(|| self.all.iter().find_map(|it| fitting(it, schemes)))
     }
+}
+
+/// What a handshake sends of a certificate, if the client can verify its signatures.
+fn fitting(credential: &Credential, schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+    let fits = |it: &Identity| it.certified.key.choose_scheme(schemes).is_some();
+    credential.with_certified(|it| fits(it).then(|| certified(it))).flatten()
 }
 
 impl Certificates {
     /// A table of these; the first is for clients whose name is not there, unless `is_strict`.
-    pub fn new(identities: &[Arc<Identity>], is_strict: bool) -> Self {
+    pub fn new(credentials: &[Credential], is_strict: bool) -> Self {
         let mut certificates = Self { is_strict, ..Self::default() };
-        for identity in identities {
-            for name in &identity.names {
-                certificates.by_name.entry(name, Choices::default).add(identity);
+        for credential in credentials {
+            for name in credential.names() {
+                certificates.by_name.entry(name, Choices::default).add(credential);
             }
         }
         // Followed by certificates for the same name with other signature algorithms.
-        if let Some(first) = identities.first() {
+        if let Some((first, others)) = credentials.split_first() {
             certificates.default.add(first);
-            for other in &identities[1..] {
-                if other.names == first.names {
+            for other in others {
+                if other.names() == first.names() {
                     certificates.default.add(other);
                 }
             }
@@ -285,7 +275,7 @@ impl Certificates {
             None if self.is_strict => return None,
             None => &self.default,
         };
-        choices.pick(schemes).map(Shown::now)
+        choices.pick(schemes)
     }
 }
 
@@ -301,6 +291,8 @@ impl ResolvesServerCert for Certificates {
 pub struct Acceptor {
     default: Offer,
     by_name: Names<Offer>,
+    /// `None`: no certificate is obtained by handshakes.
+    challenges: Option<Arc<Challenges>>,
 }
 
 /// Settings for clients, with their certificates.
@@ -323,7 +315,12 @@ impl Offer {
 impl Acceptor {
     /// One that treats all clients alike.
     pub fn new(default: Offer) -> Self {
-        Self { default, by_name: Names::new() }
+        Self { default, by_name: Names::new(), challenges: None }
+    }
+
+    /// It also answers these challenges.
+    pub fn answer(&mut self, challenges: &Arc<Challenges>) {
+        self.challenges = Some(Arc::clone(challenges));
     }
 
     /// Adds another offer for clients that request this name.
@@ -332,13 +329,17 @@ impl Acceptor {
     }
 
     /// The settings for a client with this ClientHello, or the alert that refuses it.
-    pub fn choose(&self, hello: &ClientHello) -> Result<&Arc<ServerConfig>, Alert> {
+    pub fn choose(&self, hello: &ClientHello) -> Result<Arc<ServerConfig>, Alert> {
+        let challenge = self.challenges.as_ref().and_then(|it| it.handshake(hello));
+        if let Some(config) = challenge {
+            return Ok(config);
+        }
         let offer = self.of(&hello.server_name);
         // Where a certificate is missing, rustls speaks of denied access; of a name that it does not take, of an
         // illegal parameter.
         let is_known =
             hello.name_form != NameForm::Odd && offer.certificates.are_for(&hello.server_name);
-        if is_known { Ok(&offer.config) } else { Err(Alert::UnrecognizedName) }
+        if is_known { Ok(Arc::clone(&offer.config)) } else { Err(Alert::UnrecognizedName) }
     }
 
     /// The certificate for a client that supports all signature algorithms and requests this name, in lower case

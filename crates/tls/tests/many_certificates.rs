@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use rustls::pki_types::PrivateKeyDer;
 use weir_tls::identity::Identity;
+use weir_tls::managed::Credential;
 use weir_tls::names::Names;
 use weir_tls::server::Certificates;
 
@@ -24,6 +25,10 @@ fn identities(count: usize) -> Vec<Arc<Identity>> {
         .collect()
 }
 
+fn credentials(identities: Vec<Arc<Identity>>) -> Vec<Credential> {
+    identities.into_iter().map(Credential::Fixed).collect()
+}
+
 /// Resident memory of this process.
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -34,7 +39,7 @@ fn resident_bytes() -> u64 {
 #[test]
 fn every_name_is_in_the_table() {
     let identities = identities(20);
-    let certificates = Certificates::new(&identities, false);
+    let certificates = Certificates::new(&credentials(identities), false);
     assert_eq!(certificates.len(), 40);
 }
 
@@ -46,7 +51,7 @@ fn what_many_certificates_cost() {
         let before = resident_bytes();
         let all = identities(count);
         let begun = Instant::now();
-        let certificates = Certificates::new(&all, false);
+        let certificates = Certificates::new(&credentials(all.clone()), false);
         let made = begun.elapsed();
         let bytes = resident_bytes().saturating_sub(before) / count as u64;
         // The look alone, without the handshake that it is part of.

@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::admin::client::Error;
 use crate::admin::model::{
-    Certificate, Datagrams, Disabled, PacketServer, Pool, Rates, Status, VirtualServer,
+    Acme, Certificate, Datagrams, Disabled, PacketServer, Pool, Rates, Status, VirtualServer,
 };
 use crate::admin::text::{
     Paint, Tone, amount, bytes_amount, counted, grouped, latency, printable, span,
@@ -230,7 +230,7 @@ const DAYS_MIN: i64 = 30;
 
 /// The names of a certificate and its remaining days.
 fn shown_certificate(certificate: &Certificate) -> (Tone, String) {
-    let Certificate { names, subject, not_after, days_left } = certificate;
+    let Certificate { names, subject, not_after, days_left, acme } = certificate;
     let mut text = names.iter().take(NAMES_SHOWN_MAX).cloned().collect::<Vec<_>>().join(", ");
     if names.len() > NAMES_SHOWN_MAX {
         text += &format!(" and {} more", names.len() - NAMES_SHOWN_MAX);
@@ -238,14 +238,42 @@ fn shown_certificate(certificate: &Certificate) -> (Tone, String) {
     if names.is_empty() {
         text.clone_from(subject);
     }
-    let day = not_after.split('T').next().unwrap_or_default();
+    let day = day_of(not_after);
     text += &match days_left {
         ..0 => format!(": expired on {day}"),
         0 => format!(": less than a day left, until {day}"),
         1 => format!(": 1 day left, until {day}"),
         days => format!(": {days} days left, until {day}"),
     };
-    (if *days_left < DAYS_MIN { Tone::Wrong } else { Tone::Plain }, text)
+    let Some(acme) = acme else {
+        return (if *days_left < DAYS_MIN { Tone::Wrong } else { Tone::Plain }, text);
+    };
+    text += &shown_renewal(acme);
+    // The authority says how long a certificate is good: only one that cannot be renewed is a problem.
+    let is_wrong = acme.failures > 0 || acme.renews_at.is_none() || *days_left < 0;
+    (if is_wrong { Tone::Wrong } else { Tone::Plain }, text)
+}
+
+/// The renewal of a certificate by ACME.
+fn shown_renewal(acme: &Acme) -> String {
+    let Acme { authority, state, renews_at, failures, reason, next_try } = acme;
+    let mut text = match renews_at {
+        Some(at) => format!("; from {authority}, renewed on {}", day_of(at)),
+        None => format!("; stands in until {authority} has issued one ({state})"),
+    };
+    if let (Some(reason), 1..) = (reason, failures) {
+        let times = if *failures == 1 { "once".into() } else { format!("{failures} times") };
+        text += &format!("; the order failed {times}: {reason}");
+        if let Some(at) = next_try {
+            text += &format!("; next try at {at}");
+        }
+    }
+    text
+}
+
+/// The day of a time.
+fn day_of(time: &str) -> &str {
+    time.split('T').next().unwrap_or_default()
 }
 
 /// The pools of a virtual server. A pool without available members is marked; the tone is that of the server's own
@@ -516,6 +544,12 @@ virtual server shop
                 server["certificates"] = serde_json::json!([
                     { "names": ["shop.example", "a.example", "b.example", "c.example"], "subject": "CN=shop",
                       "not_after": "2026-12-01T00:00:00.000Z", "days_left": 4 },
+                    { "names": ["acme.example"], "subject": "", "not_after": "2027-02-01T00:00:00.000Z", "days_left": 66,
+                      "acme": { "authority": "ca.example", "state": "failing", "renews_at": "2027-01-01T00:00:00.000Z",
+                                "failures": 2, "reason": "no such name (dns)", "next_try": "2026-11-27T04:00:00.000Z" } },
+                    { "names": ["fine.example"], "subject": "", "not_after": "2026-12-02T00:00:00.000Z", "days_left": 5,
+                      "acme": { "authority": "ca.example", "state": "ready", "renews_at": "2026-11-30T00:00:00.000Z",
+                                "failures": 0, "reason": null, "next_try": null } },
                     { "names": [], "subject": "CN=old", "not_after": "2020-01-01T00:00:00.000Z", "days_left": -2000 },
                 ]);
                 status["pools"][0]["members_in_service"] = 0.into();
@@ -528,6 +562,9 @@ virtual server shop
             "! connections  12 open of at most 12; 1,204 accepted, 7 refused\n",
             "! certificate  shop.example, a.example, b.example and 1 more: 4 days left, until 2026-12-01\n",
             "! certificate  CN=old: expired on 2020-01-01\n",
+            "! certificate  acme.example: 66 days left, until 2027-02-01; from ca.example, renewed on 2027-01-01; \
+             the order failed 2 times: no such name (dns); next try at 2026-11-27T04:00:00.000Z\n",
+            "  certificate  fine.example: 5 days left, until 2026-12-02; from ca.example, renewed on 2026-11-30\n",
             "! pools        web (no member in service), spare\n",
         ] {
             assert!(text.contains(expected), "{expected:?} in {text}");

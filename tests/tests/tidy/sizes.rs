@@ -25,7 +25,6 @@ const FUNCTIONS: Bound = Bound {
     max: 70,
     beyond: &[
         ("crates/bench/src/report/markdown.rs section", 76),
-        ("crates/config/src/validate/mod.rs validate", 73),
         ("crates/dataplane/src/worker/client/accepting.rs Worker::accept_client", 83),
         ("crates/dataplane/src/worker/client/http1.rs Worker::client_input", 94),
         ("crates/dataplane/src/worker/client/http2.rs Worker::http2_timer", 74),

@@ -3,6 +3,7 @@
 //! Doc comments here are the text of the reference in `docs/configuration.md` and of the JSON
 //! Schema. What a section alone cannot know (does the pool exist?) is checked in `validate`.
 
+pub(crate) mod acme;
 pub(crate) mod admin;
 pub(crate) mod authentication;
 mod balance;
@@ -95,6 +96,8 @@ section! {
         optional first_probes: FirstProbes;
         /// Logs.
         optional log: Log;
+        /// Certificates from an authority, by ACME.
+        optional acme: acme::Acme;
         /// Settings with a name, for use in several places.
         optional profiles: Profiles;
         /// Packet forwarding for virtual servers of `type: fast_l4`.
@@ -113,7 +116,7 @@ section! {
         default time_zone: ZoneChoice = ZoneChoice::default();
         /// Authentication settings, by name.
         optional authentication: Named<authentication::Authentication>;
-        /// The folder for data that must survive a restart: the key of inserted cookies, and the [overlay](operating.md#change-the-configuration-while-weir-serves).
+        /// The folder for data that must survive a restart: the key of inserted cookies, certificates by [ACME](#acme), and the [overlay](operating.md#change-the-configuration-while-weir-serves).
         default state_dir: FilePath = FilePath(default_state_dir());
         /// Further files of the configuration: paths of files, or of directories, of which all files `*.yaml` are read, in the order of their names. An included file cannot include others. See [several files](#several-files).
         optional include: OneOrMany<Spanned<FilePath>>;

@@ -48,9 +48,11 @@ section! {
     /// A certificate and its key.
     Certificate at "virtual_servers.NAME.tls.certificates" {
         /// The certificate and its chain, in PEM, without the root.
-        required cert: FilePath;
+        either cert: FilePath = "acme";
         /// Its private key, in PEM and unencrypted. It may be in the same file.
-        required key: FilePath;
+        either key: FilePath = "acme";
+        /// Host names: weir gets a certificate for them from the authority of [`acme`](#acme), and renews it. With `cert` and `key`, clients get that certificate until there is one.
+        optional acme: Vec<crate::decode::Spanned<ServerName>>;
         /// The OCSP response, sent with the certificate while it is valid. A file in DER; or `fetch`: weir asks the responder named in the certificate, and asks again after half of the response's lifetime. Default: none.
         optional ocsp: OcspSource;
     }

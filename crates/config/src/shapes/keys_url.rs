@@ -35,7 +35,7 @@ impl Shown for KeysUrl {
     }
 }
 
-fn parse(text: &str) -> Result<snapshot::KeysUrl, Invalid> {
+pub(super) fn parse(text: &str) -> Result<snapshot::KeysUrl, Invalid> {
     let (is_secure, rest) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
         (Some(rest), _) => (true, rest),
         (None, Some(rest)) => (false, rest),

@@ -1,5 +1,6 @@
 //! Values that can be written in more than one way, or have a form of their own.
 
+mod acme;
 mod checks;
 mod files;
 mod http;
@@ -23,6 +24,7 @@ use crate::decode::{
 use crate::scalar::{Text, Whole, whole};
 use crate::tree::{Node, NodeValue};
 
+pub(crate) use acme::{Directory, Mailbox};
 pub(crate) use checks::CheckActions;
 pub(crate) use files::{FilePath, Items, OcspSource};
 pub(crate) use http::{

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::server::Servers;
+use super::tls::refuse_acme;
 use crate::decode::{Context, NamedItem, Section as _, Spanned};
 use crate::profile::ProfileOr;
 use crate::raw::admin::{Admin, AdminRole, AdminTls as RawTls, AdminUser as RawUser};
@@ -46,6 +47,9 @@ impl Servers<'_> {
 
     fn admin_tls(&mut self, raw: &Spanned<RawTls>, context: &mut Context) -> Option<AdminTls> {
         let certificates = raw.certificates.iter().flat_map(|all| all.iter());
+        for certificate in certificates.clone() {
+            refuse_acme(&certificate.value, "the admin listeners show no", context)?;
+        }
         for ocsp in certificates.filter_map(|certificate| certificate.value.ocsp.as_ref()) {
             if ocsp.value == OcspSource::Fetch {
                 let message = "the admin listener fetches no OCSP responses";
@@ -62,7 +66,8 @@ impl Servers<'_> {
         let value = ProfileOr::Inline(Box::new(tls));
         let choice = Spanned { value, span: raw.span, given: true };
         let made = self.tls.of(&choice, &[b"http/1.1"], context)?;
-        Some(AdminTls { config: made.default.config, identities: made.identities })
+        let identities = made.shown().collect();
+        Some(AdminTls { config: made.default.config, identities })
     }
 }
 

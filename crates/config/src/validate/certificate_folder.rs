@@ -63,7 +63,7 @@ pub(super) fn certificates(
             span: folder.span,
             given: true,
         });
-        Some(Certificate { cert: Some(file(name)), key: Some(file(key)), ocsp })
+        Some(Certificate { cert: Some(file(name)), key: Some(file(key)), acme: None, ocsp })
     });
     let found: Vec<Certificate> = found.collect();
     if found.is_empty() {

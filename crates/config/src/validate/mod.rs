@@ -1,5 +1,6 @@
 //! From the raw types to the valid model: checks across sections.
 
+mod acme;
 mod admin;
 mod authentication;
 mod certificate_folder;
@@ -59,16 +60,27 @@ use crate::parts::Parts;
 use crate::raw;
 use crate::scalar::Whole;
 use crate::snapshot::{
-    AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Persistence, Pool, Snapshot,
+    AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Issuing, Persistence, Pool, Snapshot,
 };
 
-/// Validates all decoded parts, even after errors of the decoder, so that a user gets all errors at once. Returns
-/// `None` if either step has reported an error.
-pub(crate) fn validate(
+/// Checks a whole file, as [`validate`] does, and its authority for certificates by ACME.
+pub(crate) fn configuration(
     file: &raw::File,
     directory: &Path,
     context: &mut Context,
 ) -> Option<Config> {
+    let acme = acme::settings(file, directory, context);
+    let mut config = validate(file, directory, context)?;
+    if let (Some(section), Some(acme)) = (&file.acme, &acme) {
+        acme::warn(acme, section.span, &config.template.virtual_servers, context);
+    }
+    config.template.acme = acme.map(|authority| Issuing { authority, challenges: None });
+    Some(config)
+}
+
+/// Validates all decoded parts, even after errors of the decoder, so that a user gets all errors at once. Returns
+/// `None` if either step has reported an error.
+fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option<Config> {
     let pools = named(file.pools.as_ref().map(|pools| &pools.value));
     let data_sets = named(file.data_sets.as_ref().map(|sets| &sets.value));
     let data_sets = data_sets::data_sets(data_sets, directory, context);
@@ -80,7 +92,7 @@ pub(crate) fn validate(
     let known = Authentications::new(authentication, directory, (&mut slots, names.0), context);
     let mut compiler = compiler(&data_sets, (slots, known), names, (file, directory));
     let profiles = Profiles::of(file);
-    let mut tls = tls::TlsProfiles::new(profiles.tls, directory);
+    let mut tls = tls::TlsProfiles::new(profiles.tls, directory).with_acme(file);
     let (models, members): (Vec<Option<Pool>>, Vec<Vec<ConfiguredMember>>) =
         pools.iter().map(|item| pool::pool(item, &mut compiler, &mut tls, context)).unzip();
     compiler.know_members(members.iter().flatten());
@@ -101,9 +113,9 @@ pub(crate) fn validate(
     let (virtual_servers, disabled) = servers.all(file, &mut followed, context);
     let (packets, zone) = (servers.packets(file, context), time_zone::read(file, context));
     let (log, used) = (log::settings(file, directory, context), servers.used());
-    let mut pools_used = used.pools.clone();
     let Policies { policies_used, persistence: found, path_forms, .. } = followed;
-    pools_used.extend(compiler.pools_used.iter().copied().chain(compiler.slots.pools()));
+    let of_rules = compiler.pools_used.iter().copied().chain(compiler.slots.pools());
+    let pools_used = used.pools.iter().copied().chain(of_rules).collect();
     // Beside errors these would be noise: unused objects are often a consequence of the error.
     if context.has_errors() {
         return None;
@@ -134,6 +146,7 @@ pub(crate) fn validate(
         time_zone: Arc::new(zone?),
         state_dir: directory.join(&file.state_dir.0),
         own_keys: None,
+        acme: None,
     };
     Some(Config { template, members, parts: Parts::default() })
 }

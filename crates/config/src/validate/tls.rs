@@ -11,25 +11,27 @@ use weir_tls::client::{ClientSettings, client_config};
 use weir_tls::identity::{
     Identity, read_authorities, read_certificates, read_key, read_revocations,
 };
+use weir_tls::managed::Credential;
 use weir_tls::ocsp::{Staple, Validity, must_be_stapled, responder_url, verify};
 use weir_tls::server::{
     Certificates, ClientCertificates, GROUPS, Offer, SUITES, Settings, Trust, Version,
     server_config,
 };
 
+use super::acme::AcmeCertificates;
 use super::certificate_folder;
 use super::files::{KEYS_BYTES_MAX, read};
 use super::names::{by_name, find};
 use crate::decode::{Context, NamedItem, Spanned};
 use crate::profile::ProfileOr;
-use crate::raw::tls as raw;
+use crate::raw::{File, tls as raw};
 use crate::scalar::Name;
 use crate::shapes::{FilePath, OcspSource};
 use crate::snapshot::{NameTls, PoolTls, ServerTls, SessionsOf};
 use crate::tree::Span;
 
 /// Largest file with certificates, a key or revocation lists.
-const PEM_BYTES_MAX: u64 = 16 << 20;
+pub(super) const PEM_BYTES_MAX: u64 = 16 << 20;
 /// A certificate that expires within this many days causes a warning.
 const EXPIRY_WARNING_DAYS: i64 = 30;
 const DAY_S: i64 = 24 * 60 * 60;
@@ -42,6 +44,7 @@ pub(super) struct TlsProfiles<'a> {
     directory: &'a Path,
     /// By the paths of certificate, key and OCSP response. `None`: unsound, which was reported.
     identities: HashMap<[String; 3], Option<Arc<Identity>>>,
+    acme: AcmeCertificates,
     now_unix_s: i64,
     /// The system's trusted authorities, once they were needed.
     system: Option<Vec<CertificateDer<'static>>>,
@@ -56,9 +59,15 @@ impl<'a> TlsProfiles<'a> {
             used: HashSet::new(),
             directory,
             identities: HashMap::new(),
+            acme: AcmeCertificates::default(),
             now_unix_s: i64::try_from(now).unwrap_or(i64::MAX),
             system: None,
         }
+    }
+
+    /// With the authority of the file.
+    pub fn with_acme(self, file: &File) -> Self {
+        Self { acme: AcmeCertificates::new(file), ..self }
     }
 
     /// The TLS of a virtual server whose clients may agree on one of `protocols` (ALPN), the first by
@@ -98,18 +107,18 @@ impl<'a> TlsProfiles<'a> {
             context.error_help(raw.early_data.span, message, "remove it");
             return None;
         }
-        let identities = self.certificates(raw, context)?;
-        if identities.is_empty() {
+        let credentials = self.certificates(raw, context)?;
+        if credentials.is_empty() {
             let help = "add `certificates: [ { cert: FILE, key: FILE } ]`";
             context.error_help(span, "`tls` has no certificate to show", help);
             return None;
         }
-        let certificates = Arc::new(Certificates::new(&identities, raw.strict_sni.value));
+        let certificates = Arc::new(Certificates::new(&credentials, raw.strict_sni.value));
         let settings = self.settings(raw, protocols, context)?;
         let default = self.join(&settings, Arc::clone(&certificates), span, context)?;
         let mut lets_in = settings.client_certificates.digest().to_vec();
         let mut names = Vec::new();
-        let mut all = identities;
+        let mut all = credentials;
         for item in raw.by_name.iter().flat_map(|items| items.iter()) {
             let found = self.for_names(&item.value, &certificates, protocols, context)?;
             all.extend(found.1);
@@ -121,7 +130,7 @@ impl<'a> TlsProfiles<'a> {
             names,
             sessions: self.sessions(raw, context)?,
             lets_in,
-            identities: all,
+            credentials: all,
             handshake_timeout_ms: raw.handshake_timeout.0,
             handshakes_max: raw.handshakes_max.as_ref().map(|max| max.value.0),
         })
@@ -134,7 +143,7 @@ impl<'a> TlsProfiles<'a> {
         certificates: &Arc<Certificates>,
         protocols: &[&[u8]],
         context: &mut Context,
-    ) -> Option<(NameTls, Vec<Arc<Identity>>, [u8; 32])> {
+    ) -> Option<(NameTls, Vec<Credential>, [u8; 32])> {
         let profile = raw.profile.as_ref()?;
         let raw_tls = self.profile(profile, context)?;
         if raw_tls.by_name.is_some() {
@@ -320,6 +329,7 @@ impl<'a> TlsProfiles<'a> {
                     context.error_help(ocsp.span, message, "remove `ocsp`");
                     return None;
                 }
+                refuse_acme(&certificate.value, "a member is not shown", context)?;
                 Some(self.certificate(&certificate.value, context)?)
             }
         };
@@ -366,19 +376,40 @@ impl<'a> TlsProfiles<'a> {
     }
 
     /// All certificates of a section.
-    fn certificates(
-        &mut self,
-        raw: &raw::Tls,
-        context: &mut Context,
-    ) -> Option<Vec<Arc<Identity>>> {
+    fn certificates(&mut self, raw: &raw::Tls, context: &mut Context) -> Option<Vec<Credential>> {
         let items = raw.certificates.iter().flat_map(|items| items.iter());
-        let mut found: Vec<Option<Arc<Identity>>> =
-            items.map(|item| self.certificate(&item.value, context)).collect();
+        let mut found: Vec<Option<Credential>> =
+            items.map(|item| self.credential(item, context)).collect();
         if let Some(folder) = &raw.certificate_folder {
             let items = certificate_folder::certificates(folder, self.directory, context)?;
-            found.extend(items.iter().map(|item| self.certificate(item, context)));
+            let fixed = items.iter().map(|item| self.certificate(item, context));
+            found.extend(fixed.map(|identity| identity.map(Credential::Fixed)));
         }
         found.into_iter().collect()
+    }
+
+    /// A certificate of files, or of an authority.
+    fn credential(
+        &mut self,
+        raw: &Spanned<raw::Certificate>,
+        context: &mut Context,
+    ) -> Option<Credential> {
+        let Some(acme) = &raw.value.acme else {
+            return self.certificate(&raw.value, context).map(Credential::Fixed);
+        };
+        let given = match (&raw.value.cert, &raw.value.key) {
+            (None, None) => None,
+            (Some(cert), Some(_)) => {
+                let plain = raw::Certificate { ocsp: None, ..raw.value.clone() };
+                Some((shown(cert), self.certificate(&plain, context)?))
+            }
+            _ => {
+                let message = "beside `acme`, `cert` and `key` are needed both, or neither";
+                context.error_help(acme.span, message, "add the other, or remove it");
+                return None;
+            }
+        };
+        self.acme.managed(&raw.value, given, context).map(Credential::Managed)
     }
 
     fn certificate(
@@ -514,6 +545,14 @@ impl<'a> TlsProfiles<'a> {
         let message = format!("{}: the certificate or its chain {message}", shown(cert));
         context.warning_help(cert.span, message, "renew it; a reload takes the new one");
     }
+}
+
+/// Refuses a certificate of an authority where none can be.
+pub(super) fn refuse_acme(raw: &raw::Certificate, why: &str, context: &mut Context) -> Option<()> {
+    let Some(acme) = &raw.acme else { return Some(()) };
+    let message = format!("`acme`: {why} certificates by ACME");
+    context.error_help(acme.span, message, "write `cert: FILE, key: FILE`");
+    None
 }
 
 fn shown(file: &Spanned<FilePath>) -> String {

@@ -15,6 +15,7 @@ use super::page::{PAGE, Page};
 use super::pools::clip;
 use super::problem::Problem;
 use super::route::{Handled, Route};
+use crate::acme::board::Report;
 use crate::status::{self, CertificateStatus, PacketPathStatus, VirtualServerStatus};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -62,7 +63,7 @@ fn list(ask: &Ask) -> Handled {
         &ask.query,
         all,
         |(_, live)| live.name.to_string(),
-        |(index, live)| status::virtual_server(&table.snapshot, index, live, &observed.rates),
+        |(index, live)| status::virtual_server(&table.snapshot, index, live, observed),
     )?;
     Answer::json(&page)
 }
@@ -75,7 +76,7 @@ fn one(ask: &Ask) -> Handled {
         let known = table.virtual_servers.iter().map(|live| &*live.name);
         Problem::unknown(format!("there is no virtual server `{}`", clip(name)), name, known)
     })?;
-    Answer::json(&status::virtual_server(&table.snapshot, index, live, &observed.rates))
+    Answer::json(&status::virtual_server(&table.snapshot, index, live, observed))
 }
 
 /// A policy.
@@ -163,23 +164,29 @@ struct ShownCertificate {
     certificate: CertificateStatus,
 }
 
+/// Who shows it, its number there, it, and the state of its renewal.
+type FoundCertificate<'a> = (Option<&'a str>, usize, Arc<Identity>, Option<Report>);
+
 fn certificates(ask: &Ask) -> Handled {
     let table = ask.context.observed.table();
-    let snapshot = &table.snapshot;
+    let (snapshot, board) = (&table.snapshot, &ask.context.observed.obtained.acme);
     let of_admin = snapshot.admin.tls.iter().flat_map(|tls| &tls.identities).enumerate();
-    let of_admin = of_admin.map(|(number, identity)| (None, number, identity));
+    let of_admin = of_admin.map(|(number, identity)| (None, number, Arc::clone(identity), None));
     let of_servers = snapshot.virtual_servers.iter().flat_map(|server| {
-        let identities = server.tls.iter().flat_map(|tls| &tls.identities).enumerate();
-        identities.map(|(number, identity)| (Some(&*server.name), number, identity))
+        let credentials = server.tls.iter().flat_map(|tls| &tls.credentials).enumerate();
+        let shown = credentials.filter_map(|(number, it)| Some((number, it.current()?, it)));
+        shown.map(|(number, identity, it)| {
+            (Some(&*server.name), number, identity, status::report_of(it, board))
+        })
     });
-    let id = |(server, number, _): &(Option<&str>, usize, &Arc<Identity>)| match server {
+    let id = |(server, number, ..): &FoundCertificate<'_>| match server {
         Some(server) => format!("virtual server {server} {number}"),
         None => format!("admin {number}"),
     };
     let page = Page::of(&ask.query, of_admin.chain(of_servers), id, |found| ShownCertificate {
         id: id(&found),
         virtual_server: found.0.map(str::to_owned),
-        certificate: status::certificate(found.2),
+        certificate: status::certificate(&found.2, found.3),
     })?;
     Answer::json(&page)
 }

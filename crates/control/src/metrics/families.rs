@@ -13,6 +13,7 @@ use weir_exchange::shared::live::{LiveMember, LiveTable};
 
 use super::Kind::{Counter, Gauge, Histogram};
 use super::{Description, Family, Kind, Samples};
+use crate::acme::board::State;
 use crate::member_state::{MemberState, administrative_state, is_in_service};
 use crate::monitors::{Board, MonitorReport};
 use crate::observed::Observed;
@@ -38,10 +39,10 @@ impl ServerView {
         let servers = table.virtual_servers.iter().zip(&table.snapshot.virtual_servers);
         servers
             .map(|(server, configured)| {
-                let identities = configured.tls.iter().flat_map(|tls| &tls.identities);
-                let staples = identities.clone().filter_map(|identity| identity.staple.as_ref());
+                let shown: Vec<_> = configured.tls.iter().flat_map(|tls| tls.shown()).collect();
+                let staples = shown.iter().filter_map(|identity| identity.staple.as_ref());
                 let ocsp = staples.map(|staple| staple.until_unix_s().unwrap_or(0)).min();
-                let expiry = identities.map(|identity| identity.not_after_unix_s).min();
+                let expiry = shown.iter().map(|identity| identity.not_after_unix_s).min();
                 Self {
                     name: Arc::clone(&server.name),
                     totals: server.counters.totals(),
@@ -635,14 +636,27 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_ocsp_fetches_total" Counter + "result"
         "Requests to OCSP responders: a valid response (result success), or none (failure)."
         |observed, to| {
-            to.labelled("result", "success", observed.ocsp.succeeded.load(Relaxed));
-            to.labelled("result", "failure", observed.ocsp.failed.load(Relaxed));
+            to.labelled("result", "success", observed.obtained.ocsp.succeeded.load(Relaxed));
+            to.labelled("result", "failure", observed.obtained.ocsp.failed.load(Relaxed));
+        };
+    "weir_acme_orders_total" Counter + "result"
+        "Orders for certificates by ACME: a certificate came (result success), or none (failure)."
+        |observed, to| {
+            to.labelled("result", "success", observed.obtained.acme.counters.succeeded.load(Relaxed));
+            to.labelled("result", "failure", observed.obtained.acme.counters.failed.load(Relaxed));
+        };
+    "weir_acme_certificates" Gauge + "state"
+        "Certificates by ACME by state: ready, ordering, failing (the last order failed), or waiting (for another order)."
+        |observed, to| {
+            for state in State::ALL {
+                to.labelled("state", state.as_str(), observed.obtained.acme.count(state) as u64);
+            }
         };
     "weir_token_key_fetches_total" Counter + "result"
         "Fetches of token keys: success or failure."
         |observed, to| {
-            to.labelled("result", "success", observed.token_keys.succeeded.load(Relaxed));
-            to.labelled("result", "failure", observed.token_keys.failed.load(Relaxed));
+            to.labelled("result", "success", observed.obtained.token_keys.succeeded.load(Relaxed));
+            to.labelled("result", "failure", observed.obtained.token_keys.failed.load(Relaxed));
         };
     "weir_config_reloads_total" Counter + "result"
         "Reloads that took effect (result success) or were refused (result failure)."

@@ -29,7 +29,7 @@ impl TlsClients {
         Self::default()
     }
 
-    #[cfg(test)]
+    /// Clients that trust these authorities.
     pub fn with_roots(roots: RootCertStore) -> Self {
         Self { roots: Some(roots), ..Self::default() }
     }

@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use weir_config::snapshot::VirtualServer;
 use weir_tls::identity::Identity;
+use weir_tls::managed::Credential;
 
+use crate::acme::board::{Board, Report};
+use crate::acme::plan::Basis;
 use crate::time::{rfc3339, unix_ms};
 
 const DAY_S: i64 = 86_400;
@@ -20,23 +23,73 @@ pub struct CertificateStatus {
     not_after: String,
     /// Whole days until then; negative: it is over.
     days_left: i64,
+    /// Its renewal, if it comes from an authority by ACME.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    acme: Option<AcmeStatus>,
+}
+
+/// The renewal of a certificate by ACME.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Acme")]
+pub struct AcmeStatus {
+    /// The host of the authority.
+    authority: String,
+    /// `ready`, `ordering`, `failing`, `waiting`.
+    state: &'static str,
+    /// When it is renewed; `null`: the authority has not issued one yet.
+    renews_at: Option<String>,
+    /// Why then: `authority` (its window, RFC 9773) or `lifetime` (two thirds of that).
+    renews_by: Option<&'static str>,
+    /// Orders in a row that have failed.
+    failures: u32,
+    /// Why the last one has failed.
+    reason: Option<String>,
+    /// The earliest time of the next order, if one is due.
+    next_try: Option<String>,
+}
+
+impl From<Report> for AcmeStatus {
+    fn from(report: Report) -> Self {
+        let (renews_at, renews_by) = report.renewal.unzip();
+        Self {
+            authority: report.authority,
+            state: report.state.as_str(),
+            renews_at: renews_at.map(date),
+            renews_by: renews_by.map(Basis::as_str),
+            failures: report.failures,
+            reason: report.reason,
+            next_try: report.next_try_unix_s.map(date),
+        }
+    }
+}
+
+fn date(unix_s: i64) -> String {
+    rfc3339(u64::try_from(unix_s).unwrap_or(0).saturating_mul(1_000))
 }
 
 /// The certificates of a virtual server.
-pub fn of(server: &VirtualServer) -> Vec<CertificateStatus> {
-    let identities = server.tls.iter().flat_map(|tls| &tls.identities);
-    identities.map(|identity| status(identity)).collect()
+pub fn of(server: &VirtualServer, board: &Board) -> Vec<CertificateStatus> {
+    let credentials = server.tls.iter().flat_map(|tls| &tls.credentials);
+    let shown = credentials.filter_map(|it| Some(status(&*it.current()?, report_of(it, board))));
+    shown.collect()
+}
+
+/// The state of the renewal of a certificate, if weir renews it.
+pub fn report_of(credential: &Credential, board: &Board) -> Option<Report> {
+    match credential {
+        Credential::Fixed(_) => None,
+        Credential::Managed(managed) => board.report(managed.names()),
+    }
 }
 
 /// A certificate now.
-pub fn status(identity: &Identity) -> CertificateStatus {
-    let now_ms = unix_ms();
-    let not_after_s = identity.not_after_unix_s;
-    let now_s = i64::try_from(now_ms / 1_000).unwrap_or(i64::MAX);
+pub fn status(identity: &Identity, report: Option<Report>) -> CertificateStatus {
+    let now_s = i64::try_from(unix_ms() / 1_000).unwrap_or(i64::MAX);
     CertificateStatus {
         names: identity.names.clone(),
         subject: identity.subject.clone(),
-        not_after: rfc3339(u64::try_from(not_after_s).unwrap_or(0).saturating_mul(1_000)),
-        days_left: not_after_s.saturating_sub(now_s).div_euclid(DAY_S),
+        not_after: date(identity.not_after_unix_s),
+        days_left: identity.not_after_unix_s.saturating_sub(now_s).div_euclid(DAY_S),
+        acme: report.map(AcmeStatus::from),
     }
 }

@@ -297,6 +297,8 @@ impl Supervisor {
         let configuration = next.configuration.take();
         let is_other = configuration.is_some();
         self.configuration = configuration.unwrap_or_else(|| Arc::clone(&before_it));
+        let is_reload = !Arc::ptr_eq(&self.configuration.files, &before_it.files);
+        self.acme.apply(&self.table.snapshot, is_reload);
         self.next = (!awaited.is_empty()).then_some(next);
         self.show_waiting();
         let was_starting = self.observed.starting.swap(false, Relaxed);

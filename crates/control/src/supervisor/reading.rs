@@ -275,6 +275,7 @@ fn bound(configuration: &Configuration, at: &mut Supervisor) -> Result<Snapshot,
     let mut snapshot = configuration.config.snapshot(&at.names.resolutions());
     Logs::check(&snapshot.log, &at.table.snapshot.log).map_err(|it| it.to_string())?;
     own_keys::provide(&mut snapshot).map_err(|it| it.to_string())?;
+    at.acme.provide(&mut snapshot).map_err(|it| it.to_string())?;
     at.upgrading.provide_keys(&mut snapshot);
     at.data_plane.prepare(&snapshot).map_err(|it| it.to_string())?;
     Ok(snapshot)

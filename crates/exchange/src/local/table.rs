@@ -7,12 +7,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_config::snapshot::{
-    AccessFormat, GivenFormat, HAND_OVERS_MAX, HttpSettings, ListenPoint, Snapshot, Waf,
+    AccessFormat, AcmeChallenge, GivenFormat, HAND_OVERS_MAX, HttpSettings, ListenPoint, Service,
+    Snapshot, VirtualServer, Waf,
 };
 use weir_core::expression::Fields;
 use weir_http::h1::HeadLimits;
 use weir_http::h2 as http2;
 use weir_http::message::RequestHead;
+use weir_tls::challenges::Challenges;
 
 use crate::local::client_tls::ClientTls;
 use crate::local::cookies::CookieKeeper;
@@ -46,6 +48,10 @@ pub struct LocalServer {
     pub edits_responses: bool,
     /// Whether it forwards requests unchanged: no setting reads or changes requests or responses.
     pub is_plain: bool,
+    /// The same but for [`Self::challenges`].
+    pub is_plain_else: bool,
+    /// Challenges of certificate authorities that it answers; `None`: none ever.
+    pub challenges: Option<Arc<Challenges>>,
     /// Whether it relays whole connections.
     pub is_tcp: bool,
     /// Limits and timeouts.
@@ -183,11 +189,15 @@ impl Servers<'_> {
         let edits_responses =
             server.server_timing || server.compression.is_some() || cookies.is_some();
         let traffic = Traffic::of(table, (index, is_target), pools, fields).map(Box::new);
+        let is_plain = !edits_responses && traffic.is_none() && server.waf.is_none();
+        let challenges = challenges(snapshot, server);
         LocalServer {
             live: Arc::clone(&table.virtual_servers[index]),
             counters: table.virtual_servers[index].counters.own(*worker),
             edits_responses,
-            is_plain: !edits_responses && traffic.is_none() && server.waf.is_none(),
+            is_plain: is_plain && challenges.is_none(),
+            is_plain_else: is_plain,
+            challenges,
             is_tcp: server.service.is_tcp(),
             http: server.http,
             limits,
@@ -203,6 +213,15 @@ impl Servers<'_> {
             snapshot: Arc::clone(snapshot),
         }
     }
+}
+
+/// The challenges that a virtual server answers: an authority asks without TLS.
+fn challenges(snapshot: &Snapshot, server: &VirtualServer) -> Option<Arc<Challenges>> {
+    let acme = snapshot.acme.as_ref()?;
+    let is_asked = acme.authority.challenge == AcmeChallenge::Http01
+        && server.tls.is_none()
+        && matches!(server.service, Service::Http);
+    acme.challenges.as_ref().filter(|_| is_asked).map(Arc::clone)
 }
 
 impl LocalTable {
@@ -312,6 +331,36 @@ mod tests {
         assert!(a.other(d.index).is_none() && c.other(a.index).is_none());
         // Only virtual servers with settings that concern requests get `Traffic`.
         assert!(c.traffic.is_some() && d.traffic.is_none());
+    }
+
+    #[test]
+    fn only_a_server_without_tls_answers_challenges_and_only_of_http_01() {
+        let answers = |challenge: &str, servers: &str, is_provided: bool| {
+            let text = format!(
+                "acme: {{ agree_to_terms: true, challenge: {challenge} }}\n\
+                 virtual_servers:\n  {servers}\n  t: {{ listen: 127.0.0.1:443, pool: p, \
+                 tls: {{ certificates: [ {{ acme: [ shop.example ] }} ] }} }}\n\
+                 pools: {{ p: {{ members: [ 127.0.0.1:9001 ] }} }}\n"
+            );
+            let mut snapshot = Arc::unwrap_or_clone(snapshot(&text));
+            if let Some(acme) = snapshot.acme.as_mut().filter(|_| is_provided) {
+                acme.challenges = Some(Arc::default());
+            }
+            let live = LiveTable::build(Arc::new(snapshot), None, 1, &Outside::known());
+            let table = LocalTable::new(&live, None, 0);
+            let of = |name: &str| {
+                let server = table.server(name).expect("it is there");
+                assert_eq!(server.is_plain, server.is_plain_else && server.challenges.is_none());
+                server.challenges.is_some()
+            };
+            (of("a"), of("t"))
+        };
+        let http = "a: { listen: 127.0.0.1:80, pool: p }";
+        let tcp = "a: { listen: 127.0.0.1:80, type: tcp, pool: p }";
+        assert_eq!(answers("http-01", http, true), (true, false));
+        assert_eq!(answers("http-01", http, false), (false, false));
+        assert_eq!(answers("tls-alpn-01", http, true), (false, false));
+        assert_eq!(answers("http-01", tcp, true), (false, false));
     }
 
     #[test]

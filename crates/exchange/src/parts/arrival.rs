@@ -62,6 +62,14 @@ impl Arrival<'_> {
             && !self.head.announces_trailers
     }
 
+    /// Whether it is plain where challenges of certificate authorities may be pending, and not asked for one.
+    pub fn is_plain_else(&self) -> bool {
+        self.server.is_plain_else
+            && !self.is_early
+            && !self.is_misdirected
+            && !self.head.announces_trailers
+    }
+
     /// The connection's peer.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.from.as_ref()?.peer

@@ -33,6 +33,8 @@ pub enum Ending {
     },
     /// With 503: the queue of password checks is full.
     Overloaded,
+    /// With the text of a challenge: see [`weir_tls::challenges`].
+    Challenge,
     /// With 421: the connection's handshake was for another name.
     Misdirected,
     /// The connection closes.

@@ -460,7 +460,8 @@ fn tls(snapshot: &Snapshot, previous: Option<&LiveTable>) -> Vec<Option<Arc<Live
     let of = |server: &VirtualServer| {
         let settings = server.tls.as_deref()?;
         let old = old.get(&*server.name).copied();
-        Some(Arc::new(LiveTls::build(&server.name, settings, old)))
+        let challenges = snapshot.acme.as_ref().and_then(|acme| acme.challenges.as_ref());
+        Some(Arc::new(LiveTls::build(&server.name, settings, challenges, old)))
     };
     snapshot.virtual_servers.iter().map(of).collect()
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use weir_config::snapshot::{ServerTls, SessionsOf};
+use weir_tls::challenges::Challenges;
 use weir_tls::server::{Acceptor, Sessions};
 use weir_tls::session_cache::SessionCache;
 use weir_tls::tickets::{OwnSecrets, TicketKeys};
@@ -23,8 +24,14 @@ pub struct LiveTls {
 
 impl LiveTls {
     /// The acceptor for `settings`. Own tickets and remembered sessions continue if `previous` has the same kind and
-    /// accepts the same client certificates: clients do not notice a changed certificate.
-    pub fn build(name: &str, settings: &ServerTls, previous: Option<&Self>) -> Self {
+    /// accepts the same client certificates: clients do not notice a changed certificate. `challenges`: answered where there
+    /// are certificates by ACME.
+    pub fn build(
+        name: &str,
+        settings: &ServerTls,
+        challenges: Option<&Arc<Challenges>>,
+        previous: Option<&Self>,
+    ) -> Self {
         let kept = previous.filter(|previous| {
             previous.of == settings.sessions && *previous.lets_in == *settings.lets_in
         });
@@ -40,6 +47,9 @@ impl LiveTls {
         for special in &settings.names {
             let offer = special.offer.with_sessions(&sessions);
             special.names.iter().for_each(|name| acceptor.add(name, &offer));
+        }
+        if let (Some(challenges), Some(_)) = (challenges, settings.managed().next()) {
+            acceptor.answer(challenges);
         }
         let handshakes = previous.map(|previous| Arc::clone(&previous.handshakes));
         Self {

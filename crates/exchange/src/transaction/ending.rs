@@ -274,6 +274,11 @@ impl Exchange {
             Ending::Blocked => inspect::end_blocked(self, at),
             Ending::Failed => self.respond(at, 500, Termination::PolicyFailed),
             Ending::Closed => self.end_unanswered(at, Termination::RateLimit, false),
+            Ending::Challenge => {
+                with_answer(self, decision, |exchange, (status, fields, body)| {
+                    exchange.respond_with(at, status, Termination::Challenge, fields, body);
+                });
+            }
             Ending::Policy => match &decision.end {
                 Some(End::Answer { .. }) => {
                     with_answer(self, decision, |exchange, (status, fields, body)| {

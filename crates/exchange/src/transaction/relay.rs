@@ -61,7 +61,11 @@ impl Cut {
             Ending::Closed | Ending::Limited { .. } => {
                 Self { why: Termination::RateLimit, must_reset: false }
             }
-            Ending::Failed | Ending::Blocked | Ending::Misdirected | Ending::Overloaded => {
+            Ending::Failed
+            | Ending::Blocked
+            | Ending::Challenge
+            | Ending::Misdirected
+            | Ending::Overloaded => {
                 debug_assert!(false, "there is no request of which this could be said");
                 Self { why: Termination::PolicyFailed, must_reset: true }
             }

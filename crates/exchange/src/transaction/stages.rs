@@ -3,6 +3,7 @@
 //!
 //! | stage | possible results |
 //! |---|---|
+//! | challenges of certificate authorities ([`challenge`]) | a response |
 //! | limits and policies ([`consider`]) | a response; a delay; another pool; edits; a persistent member; a hand-over |
 //! | coding ([`compress::note_codings`]) | the compression that the client accepts |
 //! | sealed cookies ([`CookieKeeper::open`](crate::local::cookies::CookieKeeper::open)) | the original values of the application |
@@ -43,7 +44,7 @@ use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase, is_judged_whole};
 use crate::transaction::policy::consider;
 use crate::transaction::{
-    Transaction, authorisation, compress, early_data, inspect, login, mirror, trailers,
+    Transaction, authorisation, challenge, compress, early_data, inspect, login, mirror, trailers,
 };
 
 /// The edits of a plain request.
@@ -106,6 +107,15 @@ impl Exchange {
             return begin_plainly(at, transactions, arrival, begun);
         }
         let mut decision = at.tools().decision.take().unwrap_or_default();
+        if arrival.server.challenges.is_some() {
+            if challenge::answers(arrival, &mut decision) {
+                return begin_challenge(at, transactions, arrival, begun, decision);
+            }
+            if arrival.is_plain_else() {
+                at.tools().decision = Some(decision);
+                return begin_plainly(at, transactions, arrival, begun);
+            }
+        }
         match find_route(at, arrival, &mut decision, None) {
             Found::Route(route) => begin_on(at, transactions, arrival, begun, (decision, route)),
             Found::HandedOver(over) => {
@@ -227,6 +237,20 @@ fn begin_plainly(
     let route = Route::to(Rc::clone(&server.pool));
     place(at, transactions, arrival, (registration, route), Staged::plain(request));
     Verdict { decision: None, ending: None, not_before_us: 0, is_handed_over: false }
+}
+
+/// Begins an exchange that verifies a challenge: no limit and no policy sees it.
+#[cold]
+#[inline(never)]
+fn begin_challenge(
+    at: &mut impl Edge,
+    transactions: &mut Arena<OfExchange, Transaction>,
+    arrival: &Arrival<'_>,
+    begun: (Registration, Vec<u8>),
+    decision: Box<Decision>,
+) -> Verdict {
+    let verdict = begin_plainly(at, transactions, arrival, begun);
+    Verdict { decision: Some(decision), ending: Some(Ending::Challenge), ..verdict }
 }
 
 /// Begins an exchange with a route. For a request that was handed over, the function is inlined a second time.

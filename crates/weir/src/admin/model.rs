@@ -167,6 +167,19 @@ pub struct Certificate {
     pub subject: String,
     pub not_after: String,
     pub days_left: i64,
+    /// Its renewal, if it comes from an authority by ACME.
+    pub acme: Option<Acme>,
+}
+
+/// The renewal of a certificate by ACME.
+#[derive(Debug, Deserialize)]
+pub struct Acme {
+    pub authority: String,
+    pub state: String,
+    pub renews_at: Option<String>,
+    pub failures: u32,
+    pub reason: Option<String>,
+    pub next_try: Option<String>,
 }
 
 /// Datagrams of a virtual server.

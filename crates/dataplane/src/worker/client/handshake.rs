@@ -10,6 +10,7 @@ use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::local::table::LocalServer;
 use weir_exchange::termination::Termination;
 use weir_http::message::RequestHead;
+use weir_tls::challenges::ACME_TLS;
 use weir_tls::client_hello::{Peek, peek};
 use weir_tls::{Alert, Established, Session};
 
@@ -72,7 +73,7 @@ impl Worker {
                 return false;
             }
             // An error here means an impossible configuration; the connection ends.
-            Some(Ok(config)) => Session::server(config).ok(),
+            Some(Ok(config)) => Session::server(&config).ok(),
             // A reload has removed TLS from the virtual server before the client's ClientHello.
             None => None,
         };
@@ -108,6 +109,10 @@ impl Worker {
         drop(place);
         client.tls = Some(Rc::new(ClientTls::new(&name, established, lets_in)));
         client.stage = Stage::Idle;
+        if established.alpn.as_deref() == Some(ACME_TLS) {
+            // The handshake was all that the authority wanted (RFC 8737 section 3).
+            return self.desk(io).leave(key, true);
+        }
         if client.server.is_tcp {
             return self.relay_secured(io, key, &name);
         }

@@ -1,0 +1,135 @@
+//! Requests to an authority: one connection each, over TLS, within bounds of time and size.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, USER_AGENT};
+use hyper::{Request, Response};
+use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
+use tokio::net::TcpStream;
+use tokio_rustls::rustls::RootCertStore;
+use weir_config::snapshot::Acme;
+use weir_dataplane::error_text::io_error_text;
+
+use crate::asking::{self, AskError};
+use crate::probe::TlsClients;
+
+/// The time for a request, with its connection.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of an answer: a chain of certificates is the longest.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// Connections to an authority.
+#[derive(Debug, Clone)]
+pub struct Authority {
+    tls: Arc<TlsClients>,
+    /// How long the authority wants to be left alone.
+    retry_after: Arc<Mutex<Option<Duration>>>,
+}
+
+impl Authority {
+    /// As the settings have it.
+    pub fn new(settings: &Acme) -> Result<Self, String> {
+        let tls = match &settings.authorities {
+            None => TlsClients::new(),
+            Some(authorities) => {
+                let mut roots = RootCertStore::empty();
+                for authority in authorities {
+                    let added = roots.add(authority.clone());
+                    added.map_err(|error| format!("`acme.ca` cannot be used: {error}"))?;
+                }
+                TlsClients::with_roots(roots)
+            }
+        };
+        Ok(Self { tls: Arc::new(tls), retry_after: Arc::default() })
+    }
+
+    /// How long it wants to be left alone, if it has said so since the last call.
+    pub fn take_retry_after(&self) -> Option<Duration> {
+        self.retry_after.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    async fn send(&self, request: Request<BodyWrapper<Bytes>>) -> Result<BytesResponse, String> {
+        let uri = request.uri().clone();
+        let refused = || format!("the authority names a URL that is not https://: {uri}");
+        let authority = uri.authority().filter(|_| uri.scheme_str() == Some("https"));
+        let authority = authority.ok_or_else(refused)?;
+        let (host, port) = (authority.host(), authority.port_u16().unwrap_or(443));
+        let address = (host.trim_matches(['[', ']']), port);
+        let exchange = async {
+            let stream = TcpStream::connect(address).await;
+            let no_connection =
+                |error| format!("no connection to {authority}: {}", io_error_text(&error));
+            let stream = stream.map_err(no_connection)?;
+            let secured = self.tls.connect(Box::new(stream), host, true, &[b"http/1.1"]).await;
+            let secured = secured.map_err(|failure| format!("{authority}: {failure}"))?;
+            let request = prepared(request, authority.as_str())?;
+            let answer = asking::exchange(secured, request, ANSWER_BYTES_MAX).await;
+            answer.map_err(|error| match error {
+                AskError::Http(error) => format!("{authority} does not answer in HTTP: {error}"),
+                AskError::Status(status) => format!("{authority} answers {status}"),
+                AskError::TooLong => {
+                    format!("the answer of {authority} is longer than {ANSWER_BYTES_MAX} bytes")
+                }
+            })
+        };
+        let timed_out = |_| format!("{authority} did not answer in {REQUEST_TIMEOUT:?}");
+        let answer = tokio::time::timeout(REQUEST_TIMEOUT, exchange).await.map_err(timed_out)??;
+        self.note(&answer);
+        let status = answer.status();
+        if (status.is_client_error() || status.is_server_error()) && !is_problem(&answer) {
+            return Err(format!("{authority} answers {status} without a reason"));
+        }
+        Ok(BytesResponse::from(answer.map(Full::new)))
+    }
+
+    fn note(&self, answer: &Response<Bytes>) {
+        if !(answer.status().is_client_error() || answer.status().is_server_error()) {
+            return;
+        }
+        let value = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        if let Some(seconds) = value.and_then(|value| value.trim().parse().ok()) {
+            *self.retry_after.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(Duration::from_secs(seconds));
+        }
+    }
+}
+
+/// The request as it is sent: with a path alone, and for one connection.
+fn prepared(
+    request: Request<BodyWrapper<Bytes>>,
+    authority: &str,
+) -> Result<Request<BodyWrapper<Bytes>>, String> {
+    let (mut parts, body) = request.into_parts();
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    parts.uri = path.parse().map_err(|_| "a URL of the authority has no path".to_owned())?;
+    let host = HeaderValue::from_str(authority);
+    let host = host.map_err(|_| "a URL of the authority has no host".to_owned())?;
+    let user_agent = concat!("weir/", env!("CARGO_PKG_VERSION"), " instant-acme");
+    parts.headers.insert(HOST, host);
+    parts.headers.insert(USER_AGENT, HeaderValue::from_static(user_agent));
+    parts.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    Ok(Request::from_parts(parts, body))
+}
+
+/// Whether an answer says what is wrong (RFC 7807).
+fn is_problem(answer: &Response<Bytes>) -> bool {
+    let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("application/problem+json"))
+}
+
+impl HttpClient for Authority {
+    fn request(
+        &self,
+        request: Request<BodyWrapper<Bytes>>,
+    ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
+        let authority = self.clone();
+        Box::pin(
+            async move { authority.send(request).await.map_err(|why| Error::Other(why.into())) },
+        )
+    }
+}

@@ -1,0 +1,291 @@
+//! Certificates by ACME (RFC 8555): ordered, renewed, kept in `state_dir`, and put in use without a reload.
+//!
+//! [`Acme::provide`] gives a snapshot the certificates that are known, before it is in force; [`Acme::apply`] follows the one
+//! in force: a task per set of names ([`task`]) orders ([`order`]) when the plan ([`plan`]) says so. Nothing is ordered for a
+//! snapshot that is not in force, nor by a process that drains.
+//!
+//! | before the authority's certificate is there | clients get |
+//! |---|---|
+//! | `cert` and `key` beside `acme` | that certificate |
+//! | a kept one has some of the names | that one |
+//! | otherwise | a self-signed one |
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinHandle;
+use weir_config::snapshot::{Acme as Settings, Snapshot};
+use weir_dataplane::error_text::io_error_text;
+use weir_tls::challenges::Challenges;
+use weir_tls::identity::Identity;
+use weir_tls::managed::Managed;
+
+use board::{Board, sorted};
+use client::Authority;
+use lock::OrderLock;
+use order::Orders;
+use store::Store;
+use task::{Certificate, Common, Shared, fitted};
+
+use crate::events::Events;
+use crate::time::unix_ms;
+
+pub mod board;
+mod client;
+mod keys;
+mod lock;
+mod order;
+pub mod plan;
+mod store;
+mod task;
+
+/// Orders under way at a time.
+const ORDERS_AT_ONCE: usize = 4;
+
+/// Why certificates by ACME are not to be had.
+#[derive(Debug)]
+pub enum AcmeError {
+    /// Nothing can be kept.
+    Folder(PathBuf, io::Error),
+    /// weir could not make a certificate of its own.
+    StandIn(String),
+}
+
+impl fmt::Display for AcmeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(path, error) => {
+                let (path, why) = (path.display(), io_error_text(error));
+                write!(
+                    f,
+                    "certificates by ACME cannot be kept in {path}: {why}; set `state_dir` to a directory \
+                     that weir may write to"
+                )
+            }
+            Self::StandIn(why) => write!(f, "no self-signed certificate can be made: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for AcmeError {}
+
+/// The certificates of the configuration in force.
+#[derive(Debug)]
+pub struct Acme {
+    events: Events,
+    challenges: Arc<Challenges>,
+    board: Board,
+    arrived: Arc<Notify>,
+    running: Option<Running>,
+}
+
+/// Tasks at one authority.
+struct Running {
+    settings: Arc<Settings>,
+    state_dir: PathBuf,
+    common: Arc<Common>,
+    /// By the sorted names.
+    tasks: BTreeMap<Vec<String>, Task>,
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("names", &self.tasks.keys()).finish_non_exhaustive()
+    }
+}
+
+/// A running task; it ends when this is dropped.
+struct Task {
+    shared: Arc<Shared>,
+    handle: JoinHandle<()>,
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.handle.abort();
+    }
+}
+
+impl Acme {
+    /// None yet.
+    pub fn new(events: Events) -> Self {
+        Self {
+            events,
+            challenges: Arc::default(),
+            board: Board::default(),
+            arrived: Arc::default(),
+            running: None,
+        }
+    }
+
+    /// The state of all certificates.
+    pub fn board(&self) -> Board {
+        self.board.clone()
+    }
+
+    /// Gives a snapshot the challenges, and each place the best certificate that is known.
+    pub fn provide(&self, snapshot: &mut Snapshot) -> Result<(), AcmeError> {
+        let Some(acme) = &mut snapshot.acme else { return Ok(()) };
+        acme.challenges = Some(Arc::clone(&self.challenges));
+        let settings = Arc::clone(&acme.authority);
+        let store = Store::of(&snapshot.state_dir, &settings.directory);
+        let folder = |error| AcmeError::Folder(store.folder().to_owned(), error);
+        store.prepare().map_err(folder)?;
+        for place in snapshot.managed() {
+            let identity = self.known(place, &store, &settings)?;
+            place.set(fitted(&identity, place.fetches_ocsp()));
+        }
+        Ok(())
+    }
+
+    /// The best certificate for a place: one that has not expired before one that has.
+    fn known(
+        &self,
+        place: &Managed,
+        store: &Store,
+        settings: &Settings,
+    ) -> Result<Arc<Identity>, AcmeError> {
+        let names = sorted(place.names());
+        let now = now_unix_s();
+        let is_good = |it: &Arc<Identity>| it.not_after_unix_s > now;
+        let task = self.running.as_ref().and_then(|running| running.tasks.get(&names));
+        let used = task.and_then(|task| task.shared.current());
+        let kept = || match store.certificate(&names, settings.key) {
+            Ok(kept) => kept.map(|kept| Arc::new(kept.identity)),
+            Err(error) => {
+                let folder = store.folder().display();
+                let what = format_args!("in {folder} cannot be used: {error}");
+                self.events.warning(format_args!("certificate for {}", names.join(", ")), what);
+                None
+            }
+        };
+        let own = used.filter(is_good).or_else(kept);
+        let given = place.given().cloned();
+        let nearest = || store.nearest(place.names(), now).map(Arc::new);
+        let good = own.clone().filter(is_good).or_else(|| given.clone().filter(is_good));
+        if let Some(found) = good.or_else(nearest).or(own).or(given) {
+            return Ok(found);
+        }
+        let made = keys::stand_in(place.names(), SystemTime::now());
+        made.map(Arc::new).map_err(AcmeError::StandIn)
+    }
+
+    /// Follows this snapshot, which is in force. `is_reload`: its files were read again, so what has failed is tried again.
+    pub fn apply(&mut self, snapshot: &Snapshot, is_reload: bool) {
+        let Some(acme) = &snapshot.acme else { return self.stop() };
+        let settings = &acme.authority;
+        let is_same = |running: &Running| {
+            running.settings == *settings && running.state_dir == snapshot.state_dir
+        };
+        if !self.running.as_ref().is_some_and(is_same) {
+            self.stop();
+            self.running = self.begin(settings, snapshot);
+        }
+        let Some(running) = &mut self.running else { return };
+        let mut wanted: BTreeMap<Vec<String>, Vec<Arc<Managed>>> = BTreeMap::new();
+        for place in snapshot.managed() {
+            let places = wanted.entry(sorted(place.names())).or_default();
+            if !places.iter().any(|known| Arc::ptr_eq(known, place)) {
+                places.push(Arc::clone(place));
+            }
+        }
+        running.tasks.retain(|names, _| {
+            let stays = wanted.contains_key(names);
+            if !stays {
+                self.board.forget(names);
+            }
+            stays
+        });
+        for (sorted, places) in wanted {
+            let Some(task) = running.tasks.get(&sorted) else {
+                let task = running.task(sorted.clone(), places);
+                running.tasks.insert(sorted, task);
+                continue;
+            };
+            task.shared.show_in(places);
+            if is_reload {
+                task.shared.hurry.notify_one();
+            }
+        }
+    }
+
+    /// What tasks at an authority share; `None`: they cannot begin, which was reported.
+    fn begin(&self, settings: &Arc<Settings>, snapshot: &Snapshot) -> Option<Running> {
+        let store = Store::of(&snapshot.state_dir, &settings.directory);
+        let refused = |reason: &dyn fmt::Display| {
+            self.events.error("certificates by ACME", format_args!("are not ordered: {reason}"));
+        };
+        let lock = match store.prepare() {
+            Ok(file) => Arc::new(OrderLock::new(file)),
+            Err(error) => {
+                refused(&AcmeError::Folder(store.folder().to_owned(), error));
+                return None;
+            }
+        };
+        let authority = Authority::new(settings).map_err(|reason| refused(&reason)).ok()?;
+        let orders = Orders {
+            settings: Arc::clone(settings),
+            store,
+            authority,
+            challenges: Arc::clone(&self.challenges),
+        };
+        let common = Common {
+            orders,
+            gate: Semaphore::new(ORDERS_AT_ONCE),
+            lock,
+            board: self.board.clone(),
+            events: self.events.clone(),
+            arrived: Arc::clone(&self.arrived),
+        };
+        Some(Running {
+            settings: Arc::clone(settings),
+            state_dir: snapshot.state_dir.clone(),
+            common: Arc::new(common),
+            tasks: BTreeMap::new(),
+        })
+    }
+
+    /// Orders nothing from now on, and lets another process order. Certificates stay in use.
+    pub fn stop(&mut self) {
+        let Some(running) = self.running.take() else { return };
+        running.tasks.keys().for_each(|names| self.board.forget(names));
+    }
+
+    /// Returns when a certificate has come.
+    pub async fn arrived(&self) {
+        self.arrived.notified().await;
+    }
+}
+
+impl Running {
+    fn task(&self, sorted: Vec<String>, places: Vec<Arc<Managed>>) -> Task {
+        let store = &self.common.orders.store;
+        // What cannot be read was reported when it was to be provided.
+        let kept = store.certificate(&sorted, self.settings.key).ok().flatten();
+        let is_due = kept.as_ref().is_some_and(|kept| !kept.is_of_kind);
+        let shared = Arc::new(Shared::new(kept.map(|kept| Arc::new(kept.identity))));
+        let names = places.first().map_or_else(Vec::new, |place| place.names().to_vec());
+        shared.show_in(places);
+        let (common, own) = (Arc::clone(&self.common), Arc::clone(&shared));
+        let certificate = Certificate { names, sorted, common, shared: own, is_due };
+        Task { shared, handle: tokio::spawn(certificate.run()) }
+    }
+}
+
+/// Seconds since 1970.
+fn now_unix_s() -> i64 {
+    i64::try_from(unix_ms() / 1_000).unwrap_or(i64::MAX)
+}
+
+/// A number of a certificate, by which its renewal is spread.
+fn spread(identity: &Identity) -> u32 {
+    let der = identity.certified.cert.first().map_or(&[][..], |certificate| certificate);
+    let found = digest(&SHA256, der);
+    found.as_ref().first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))
+}

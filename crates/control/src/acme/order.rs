@@ -1,0 +1,400 @@
+//! An order for a certificate: from the account over proofs to the chain (RFC 8555 section 7.4).
+//!
+//! An order that the authority has taken is kept with its key before anything is proved. So a process that ends on the way,
+//! or hands over to another, does not order twice.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use data_encoding::BASE64URL_NOPAD;
+use instant_acme::{
+    Account, AccountCredentials, AuthorizationHandle, AuthorizationStatus, CertificateIdentifier,
+    ChallengeType, Error, ExternalAccountKey, Identifier, NewAccount, NewOrder, Order, OrderStatus,
+    Problem, RetryPolicy,
+};
+use serde::{Deserialize, Serialize};
+use weir_config::snapshot::{Acme, AcmeChallenge};
+use weir_tls::CertificateDer;
+use weir_tls::challenges::{Answered, Challenges};
+
+use super::client::Authority;
+use super::keys;
+use super::plan::Window;
+use super::store::{PendingOrder, Progress, Store};
+
+/// How often an order is looked at: at once, then after longer and longer pauses.
+const POLLS: RetryPolicy = RetryPolicy::new()
+    .initial_delay(Duration::from_millis(500))
+    .backoff(1.5)
+    .timeout(Duration::from_secs(120));
+/// Bytes of a reason: authorities repeat what they got.
+const REASON_BYTES_MAX: usize = 600;
+const PROBLEM: &str = "urn:ietf:params:acme:error:";
+
+/// What orders at one authority share.
+pub struct Orders {
+    /// The settings.
+    pub settings: Arc<Acme>,
+    /// Its files.
+    pub store: Store,
+    /// Connections to it.
+    pub authority: Authority,
+    /// Where workers look for answers.
+    pub challenges: Arc<Challenges>,
+}
+
+/// A certificate that has come, in PEM.
+pub struct Issued {
+    /// It and its chain.
+    pub chain: String,
+    /// Its key.
+    pub key: String,
+}
+
+/// Why there is no certificate.
+#[derive(Debug)]
+pub struct Failed {
+    /// The reason, for people.
+    pub reason: String,
+    /// The order is over: another one is needed.
+    pub is_final: bool,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl Failed {
+    fn on_the_way(reason: impl fmt::Display) -> Self {
+        Self { reason: clip(reason.to_string()), is_final: false }
+    }
+
+    fn at_last(reason: impl fmt::Display) -> Self {
+        Self { reason: clip(reason.to_string()), is_final: true }
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Api(problem) => Self::at_last(told(&problem)),
+            Error::Timeout(_) => Self::on_the_way("the authority has not decided in time"),
+            Error::Json(error) => {
+                Self::on_the_way(format_args!("an answer that ACME does not have: {error}"))
+            }
+            other => Self::on_the_way(other),
+        }
+    }
+}
+
+/// The account as it is kept.
+#[derive(Serialize, Deserialize)]
+struct KeptAccount {
+    credentials: AccountCredentials,
+    email: Option<String>,
+}
+
+impl Orders {
+    /// Gets a certificate. `keep` is called when the authority has taken the order. `replaced`: the certificate in use.
+    pub async fn obtain(
+        &self,
+        names: &[String],
+        progress: &mut Progress,
+        replaced: Option<&CertificateDer<'static>>,
+    ) -> Result<Issued, Failed> {
+        let account = self.account().await?;
+        let (mut order, key) = match self.pending(&account, progress).await {
+            Some(found) => found,
+            None => self.begin(&account, names, progress, replaced).await?,
+        };
+        if order.state().status == OrderStatus::Pending {
+            self.prove(&mut order).await?;
+        }
+        if order.state().status == OrderStatus::Ready {
+            let request = keys::request(names, &key).map_err(Failed::at_last)?;
+            order.finalize_csr(&request).await?;
+        }
+        let chain = order.poll_certificate(&POLLS).await?;
+        Ok(Issued { chain, key })
+    }
+
+    /// The window in which the authority wants this certificate to be renewed, and when to ask again; `None`: it has no
+    /// windows, or there is no account yet.
+    pub async fn window(
+        &self,
+        certificate: &CertificateDer<'static>,
+    ) -> Result<Option<(Window, Duration)>, Failed> {
+        let Some(kept) = self.kept_account()? else { return Ok(None) };
+        let Ok(id) = CertificateIdentifier::try_from(certificate) else { return Ok(None) };
+        let account = self.restored(kept.credentials).await?;
+        match account.renewal_info(&id).await {
+            Ok((info, pause)) => {
+                let window = Window {
+                    start_unix_s: info.suggested_window.start.unix_timestamp(),
+                    end_unix_s: info.suggested_window.end.unix_timestamp(),
+                };
+                Ok(Some((window, pause)))
+            }
+            Err(Error::Unsupported(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn kept_account(&self) -> Result<Option<KeptAccount>, Failed> {
+        self.store.account().map_err(Failed::on_the_way)
+    }
+
+    async fn restored(&self, credentials: AccountCredentials) -> Result<Account, Failed> {
+        let builder = Account::builder_with_http(Box::new(self.authority.clone()));
+        Ok(builder.from_credentials(credentials).await?)
+    }
+
+    /// The account: the one that is kept, or a new one.
+    async fn account(&self) -> Result<Account, Failed> {
+        let email = &self.settings.email;
+        let contact = email.as_ref().map(|email| format!("mailto:{email}"));
+        let contact: Vec<&str> = contact.iter().map(String::as_str).collect();
+        let Some(kept) = self.kept_account()? else { return self.new_account(&contact).await };
+        let stored = serde_json::to_value(&kept.credentials).map_err(Failed::on_the_way)?;
+        let account = self.restored(kept.credentials).await?;
+        if kept.email == *email {
+            return Ok(account);
+        }
+        account.update_contacts(&contact).await.map_err(|error| self.unknown_account(error))?;
+        let credentials = serde_json::from_value(stored).map_err(Failed::on_the_way)?;
+        self.keep_account(credentials)?;
+        Ok(account)
+    }
+
+    async fn new_account(&self, contact: &[&str]) -> Result<Account, Failed> {
+        let external = match &self.settings.external {
+            None => None,
+            Some(external) => {
+                let key = BASE64URL_NOPAD.decode(external.key.expose().as_bytes());
+                let key = key.map_err(|_| {
+                    Failed::at_last("the key of `acme.external_account` is not base64url")
+                })?;
+                Some(ExternalAccountKey::new(external.id.clone(), &key))
+            }
+        };
+        let builder = Account::builder_with_http(Box::new(self.authority.clone()));
+        let wanted =
+            NewAccount { contact, terms_of_service_agreed: true, only_return_existing: false };
+        let directory = self.settings.directory.to_string();
+        let (account, credentials) = builder.create(&wanted, directory, external.as_ref()).await?;
+        self.keep_account(credentials)?;
+        Ok(account)
+    }
+
+    fn keep_account(&self, credentials: AccountCredentials) -> Result<(), Failed> {
+        let kept = KeptAccount { credentials, email: self.settings.email.clone() };
+        let written = self.store.keep_account(&kept);
+        written.map_err(|error| {
+            Failed::on_the_way(format_args!("the account cannot be kept: {error}"))
+        })
+    }
+
+    /// Forgets an account that the authority does not know: the next try makes another.
+    fn unknown_account(&self, error: Error) -> Failed {
+        let is_unknown =
+            matches!(&error, Error::Api(problem) if is(problem, "accountDoesNotExist"));
+        let mut failed = Failed::from(error);
+        if is_unknown && let Err(error) = self.store.forget_account() {
+            failed.reason = format!("{}; and its file cannot be removed: {error}", failed.reason);
+        }
+        failed
+    }
+
+    /// The order that is under way, if the authority still has it.
+    async fn pending(&self, account: &Account, progress: &Progress) -> Option<(Order, String)> {
+        let PendingOrder { url, key_pem } = progress.order.clone()?;
+        let mut order = account.order(url).await.ok()?;
+        (order.state().status != OrderStatus::Invalid).then_some((order, key_pem))
+    }
+
+    async fn begin(
+        &self,
+        account: &Account,
+        names: &[String],
+        progress: &mut Progress,
+        replaced: Option<&CertificateDer<'static>>,
+    ) -> Result<(Order, String), Failed> {
+        let kind = self.settings.key;
+        let key = tokio::task::spawn_blocking(move || keys::generate(kind)).await;
+        let key = key.map_err(Failed::on_the_way)?.map_err(Failed::on_the_way)?;
+        let identifiers: Vec<Identifier> =
+            names.iter().map(|name| Identifier::Dns(name.clone())).collect();
+        let wanted = || {
+            let wanted = NewOrder::new(&identifiers);
+            match &self.settings.profile {
+                Some(profile) => wanted.profile(profile),
+                None => wanted,
+            }
+        };
+        let replaced = replaced.and_then(|it| CertificateIdentifier::try_from(it).ok());
+        let order = match replaced {
+            None => account.new_order(&wanted()).await,
+            // An authority that does not take the hint takes the order without it.
+            Some(id) => match account.new_order(&wanted().replaces(id)).await {
+                Ok(order) => Ok(order),
+                Err(Error::Api(problem)) if is(&problem, "rateLimited") => Err(Error::Api(problem)),
+                Err(_) => account.new_order(&wanted()).await,
+            },
+        };
+        let order = order.map_err(|error| self.unknown_account(error))?;
+        progress.order = Some(PendingOrder { url: order.url().to_owned(), key_pem: key.clone() });
+        self.keep_progress(names, progress)?;
+        Ok((order, key))
+    }
+
+    /// Keeps what is known of the orders for these names.
+    pub fn keep_progress(&self, names: &[String], progress: &Progress) -> Result<(), Failed> {
+        let kept = self.store.keep_progress(&super::board::sorted(names), progress);
+        kept.map_err(|error| {
+            let folder = self.store.folder().display();
+            Failed::on_the_way(format_args!("the order cannot be kept in {folder}: {error}"))
+        })
+    }
+
+    /// Proves that weir serves the names of an order.
+    async fn prove(&self, order: &mut Order) -> Result<(), Failed> {
+        let mut answered: Vec<Answered> = Vec::new();
+        let mut authorizations = order.authorizations();
+        while let Some(authorization) = authorizations.next().await {
+            let mut authorization = authorization?;
+            match authorization.status {
+                AuthorizationStatus::Valid => continue,
+                AuthorizationStatus::Pending => {}
+                status => {
+                    let name = authorization.identifier().to_string();
+                    return Err(Failed::at_last(format_args!("{name} is {status:?}")));
+                }
+            }
+            answered.push(self.answer(&mut authorization).await?);
+        }
+        let judged = order.poll_ready(&POLLS).await;
+        drop(answered);
+        match judged {
+            Ok(OrderStatus::Invalid) | Err(Error::Api(_)) => {
+                let fallback = judged.err().map(Failed::from);
+                Err(refusals(order).await.or(fallback).unwrap_or_else(|| {
+                    Failed::at_last("the authority refuses the order, and does not say why")
+                }))
+            }
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Answers the challenge for a name, and tells the authority to look.
+    async fn answer<'a>(&self, of: &'a mut AuthorizationHandle<'a>) -> Result<Answered, Failed> {
+        let name = of.identifier().to_string();
+        let kind = match self.settings.challenge {
+            AcmeChallenge::Http01 => ChallengeType::Http01,
+            AcmeChallenge::TlsAlpn01 => ChallengeType::TlsAlpn01,
+        };
+        let Some(mut challenge) = of.challenge(kind) else {
+            let kind = self.settings.challenge.as_str();
+            let what = format_args!("the authority does not offer {kind} for {name}");
+            return Err(Failed::at_last(what));
+        };
+        let proof = challenge.key_authorization();
+        let answered = match self.settings.challenge {
+            AcmeChallenge::Http01 => self.challenges.add_text(&challenge.token, proof.as_str()),
+            AcmeChallenge::TlsAlpn01 => {
+                let digest = proof.digest();
+                let digest = <&[u8; 32]>::try_from(digest.as_ref()).map_err(Failed::at_last)?;
+                let made = keys::challenge(&name, digest, SystemTime::now());
+                let (certificate, key) = made.map_err(Failed::on_the_way)?;
+                let added = self.challenges.add_handshake(&name, certificate, key);
+                added.map_err(Failed::on_the_way)?
+            }
+        };
+        challenge.set_ready().await?;
+        Ok(answered)
+    }
+}
+
+/// What the authority found wrong with the proofs of an order.
+async fn refusals(order: &mut Order) -> Option<Failed> {
+    let mut told_of = Vec::new();
+    let mut authorizations = order.authorizations();
+    while let Some(Ok(mut authorization)) = authorizations.next().await {
+        if authorization.refresh().await.is_err() {
+            continue;
+        }
+        let name = authorization.identifier().to_string();
+        let problems = authorization.challenges.iter().filter_map(|it| it.error.as_ref());
+        told_of.extend(problems.map(|problem| format!("{name}: {}", told(problem))));
+    }
+    (!told_of.is_empty()).then(|| Failed::at_last(told_of.join("; ")))
+}
+
+/// Whether a problem is of this type.
+fn is(problem: &Problem, kind: &str) -> bool {
+    problem.r#type.as_deref().and_then(|it| it.strip_prefix(PROBLEM)) == Some(kind)
+}
+
+/// A problem in one line.
+fn told(problem: &Problem) -> String {
+    let kind = problem.r#type.as_deref().unwrap_or("no type");
+    let kind = kind.strip_prefix(PROBLEM).unwrap_or(kind);
+    let mut text = match &problem.detail {
+        Some(detail) => format!("{detail} ({kind})"),
+        None => kind.to_owned(),
+    };
+    for sub in &problem.subproblems {
+        if let Some(detail) = &sub.detail {
+            text += &format!("; {detail}");
+        }
+    }
+    text
+}
+
+/// A reason without control characters, and not too long: it comes from outside.
+fn clip(reason: String) -> String {
+    let plain = |it: char| if it.is_control() { ' ' } else { it };
+    let mut reason: String = reason.chars().map(plain).collect();
+    if reason.len() > REASON_BYTES_MAX {
+        let end = (0..=REASON_BYTES_MAX).rev().find(|end| reason.is_char_boundary(*end));
+        reason.truncate(end.unwrap_or(0));
+        reason.push('…');
+    }
+    reason
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(text: &str) -> Problem {
+        serde_json::from_str(text).expect("a problem")
+    }
+
+    #[test]
+    fn problems_in_one_line() {
+        for (given, expected) in [
+            (
+                r#"{"type":"urn:ietf:params:acme:error:dns","detail":"no such name"}"#,
+                "no such name (dns)",
+            ),
+            (r#"{"type":"urn:ietf:params:acme:error:rateLimited"}"#, "rateLimited"),
+            (r#"{"detail":"why"}"#, "why (no type)"),
+            (r#"{"type":"about:blank","detail":"why"}"#, "why (about:blank)"),
+        ] {
+            assert_eq!(told(&problem(given)), expected);
+        }
+        let limited = problem(r#"{"type":"urn:ietf:params:acme:error:rateLimited"}"#);
+        assert!(is(&limited, "rateLimited") && !is(&limited, "dns"));
+    }
+
+    #[test]
+    fn reasons_are_short_and_plain() {
+        assert_eq!(clip("a\nb\u{1b}[0m".into()), "a b [0m");
+        let long = clip("é".repeat(1_000));
+        assert!(long.len() <= REASON_BYTES_MAX + '…'.len_utf8() && long.ends_with("é…"), "{long}");
+    }
+}

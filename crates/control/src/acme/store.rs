@@ -1,0 +1,321 @@
+//! The files of certificates by ACME, in `state_dir`: written whole, for the owner's eyes only.
+//!
+//! | file below `state_dir/acme` | contents |
+//! |---|---|
+//! | `lock` | empty; the process that orders has locked it |
+//! | `AUTHORITY/account.json` | the account at an authority, with its key |
+//! | `AUTHORITY/NAME-HASH.pem` | a private key, its certificate and chain |
+//! | `AUTHORITY/NAME-HASH.json` | the order under way with its key, failures, and when the next order may be |
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use aws_lc_rs::digest::{SHA256, digest};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use weir_config::file::{self, ReadError};
+use weir_config::snapshot::KeysUrl;
+use weir_tls::identity::Identity;
+
+use super::keys;
+
+const FOLDER: &str = "acme";
+const LOCK: &str = "lock";
+const ACCOUNT: &str = "account.json";
+/// A larger file is none of these.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Characters of a name in the name of a file.
+const NAME_BYTES_MAX: usize = 64;
+/// Bytes of a hash in the name of a file.
+const HASH_BYTES: usize = 8;
+/// Most certificates that are looked through for one that may stand in.
+const KEPT_MAX: usize = 10_000;
+
+/// What is known of the orders for a set of names.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Progress {
+    /// Orders in a row that have not succeeded, one under way included.
+    pub failures: u32,
+    /// Why the last one has failed.
+    pub reason: Option<String>,
+    /// When the last one began, in seconds since 1970.
+    pub last_order_unix_s: i64,
+    /// The earliest time of the next one.
+    pub not_before_unix_s: i64,
+    /// The one under way.
+    pub order: Option<PendingOrder>,
+}
+
+/// An order that the authority has taken.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct PendingOrder {
+    /// Where it is.
+    pub url: String,
+    /// The private key of its certificate, in PEM.
+    pub key_pem: String,
+}
+
+impl std::fmt::Debug for PendingOrder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PendingOrder").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// A certificate that is kept, and its key.
+#[derive(Debug)]
+pub struct Kept {
+    /// Both, joined.
+    pub identity: Identity,
+    /// Whether the key is of the kind that was asked about.
+    pub is_of_kind: bool,
+}
+
+/// The files of one authority.
+#[derive(Debug, Clone)]
+pub struct Store {
+    root: PathBuf,
+    folder: PathBuf,
+}
+
+impl Store {
+    /// Those of the authority with this directory.
+    pub fn of(state_dir: &Path, directory: &KeysUrl) -> Self {
+        let root = state_dir.join(FOLDER);
+        let name = format!("{}-{}", clip(&directory.host), hash(&[directory.to_string()]));
+        Self { folder: root.join(name), root }
+    }
+
+    /// Where they are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Makes the folders, and the file for the lock.
+    pub fn prepare(&self) -> io::Result<File> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(self.root.join(LOCK))
+    }
+
+    /// The certificate for these sorted names.
+    pub fn certificate(
+        &self,
+        names: &[String],
+        kind: weir_config::snapshot::KeyKind,
+    ) -> io::Result<Option<Kept>> {
+        let Some(text) = read(&self.path(names, "pem"))? else { return Ok(None) };
+        let identity = keys::identity(&text, &text).map_err(io::Error::other)?;
+        Ok(Some(Kept { identity, is_of_kind: keys::is_of_kind(&text, kind) }))
+    }
+
+    /// The kept certificate that has the most of these names, of those the one that is valid longest.
+    pub fn nearest(&self, names: &[String], now_unix_s: i64) -> Option<Identity> {
+        let entries = fs::read_dir(&self.folder).ok()?.take(KEPT_MAX);
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let of_pem = paths.filter(|path| path.extension().is_some_and(|it| it == "pem"));
+        let identities = of_pem.filter_map(|path| {
+            let text = read(&path).ok()??;
+            keys::identity(&text, &text).ok()
+        });
+        let common =
+            |identity: &Identity| identity.names.iter().filter(|name| names.contains(name)).count();
+        identities
+            .filter(|it| common(it) > 0 && it.not_after_unix_s > now_unix_s)
+            .max_by_key(|it| (common(it), it.not_after_unix_s))
+    }
+
+    /// Keeps a certificate with its chain and key, in place of the one before.
+    pub fn keep_certificate(&self, names: &[String], key: &str, chain: &str) -> io::Result<()> {
+        let text = format!("{}\n{}", key.trim_end(), chain.trim_start());
+        self.write(&self.path(names, "pem"), text.as_bytes())
+    }
+
+    /// What is known of the orders for these sorted names.
+    pub fn progress(&self, names: &[String]) -> io::Result<Progress> {
+        Ok(self.json(&self.path(names, "json"))?.unwrap_or_default())
+    }
+
+    /// Keeps what is known of orders.
+    pub fn keep_progress(&self, names: &[String], progress: &Progress) -> io::Result<()> {
+        self.write_json(&self.path(names, "json"), progress)
+    }
+
+    /// The account.
+    pub fn account<T: DeserializeOwned>(&self) -> io::Result<Option<T>> {
+        self.json(&self.folder.join(ACCOUNT))
+    }
+
+    /// Keeps the account.
+    pub fn keep_account(&self, account: &impl Serialize) -> io::Result<()> {
+        self.write_json(&self.folder.join(ACCOUNT), account)
+    }
+
+    /// Forgets the account: the authority does not know it any more.
+    pub fn forget_account(&self) -> io::Result<()> {
+        fs::remove_file(self.folder.join(ACCOUNT))
+    }
+
+    fn path(&self, names: &[String], extension: &str) -> PathBuf {
+        let first = names.first().map_or("", String::as_str);
+        self.folder.join(format!("{}-{}.{extension}", clip(first), hash(names)))
+    }
+
+    fn json<T: DeserializeOwned>(&self, path: &Path) -> io::Result<Option<T>> {
+        let Some(text) = read(path)? else { return Ok(None) };
+        let value = serde_json::from_str(&text);
+        value.map(Some).map_err(|error| {
+            io::Error::other(format!("{} is damaged: {error}; remove it", path.display()))
+        })
+    }
+
+    fn write_json(&self, path: &Path, value: &impl Serialize) -> io::Result<()> {
+        self.write(path, &serde_json::to_vec(value).map_err(io::Error::other)?)
+    }
+
+    /// Writes a file whole or not at all.
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.new", std::process::id()));
+        let temporary = path.with_file_name(name);
+        // One that a process of the same number left behind.
+        let _ = fs::remove_file(&temporary);
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)?;
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+/// The text of a file; `None`: it is not there.
+fn read(path: &Path) -> io::Result<Option<String>> {
+    let bytes = match file::read(path, FILE_BYTES_MAX) {
+        Ok(bytes) => bytes,
+        Err(ReadError::Open(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(ReadError::Open(error) | ReadError::Read(error)) => return Err(error),
+        Err(other) => return Err(io::Error::other(other)),
+    };
+    String::from_utf8(bytes).map(Some).map_err(|_| io::Error::other("it is not text"))
+}
+
+/// A name as part of a file's name: host names have no other characters than these.
+fn clip(name: &str) -> String {
+    let is_plain = |it: &char| it.is_ascii_alphanumeric() || matches!(it, '.' | '-' | '_');
+    let clipped: String = name.chars().filter(is_plain).take(NAME_BYTES_MAX).collect();
+    clipped.trim_start_matches('.').to_owned()
+}
+
+fn hash(texts: &[String]) -> String {
+    let found = digest(&SHA256, texts.join("\n").as_bytes());
+    found.as_ref()[..HASH_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use weir_config::snapshot::KeyKind;
+
+    use super::*;
+
+    fn directory(path: &str) -> KeysUrl {
+        KeysUrl {
+            is_secure: true,
+            authority: "ca.example".into(),
+            host: "ca.example".into(),
+            port: 443,
+            path: path.into(),
+        }
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn certificate(of: &[&str]) -> (String, String) {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let params = rcgen::CertificateParams::new(names(of)).expect("names");
+        let certificate = params.self_signed(&key).expect("a certificate");
+        (key.serialize_pem(), certificate.pem())
+    }
+
+    #[test]
+    fn files_are_kept_whole_and_for_the_owner() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::of(&folder.path().join("state"), &directory("/dir"));
+        store.prepare().expect("it can be made");
+        let own = names(&["shop.example", "www.shop.example"]);
+        assert!(store.certificate(&own, KeyKind::EcdsaP256).expect("none").is_none());
+        let (key, chain) = certificate(&["shop.example", "www.shop.example"]);
+        store.keep_certificate(&own, &key, &chain).expect("kept");
+        let progress = Progress { failures: 3, reason: Some("no".into()), ..Progress::default() };
+        store.keep_progress(&own, &progress).expect("kept");
+        store.keep_account(&serde_json::json!({ "key": 1 })).expect("kept");
+        let kept = store.certificate(&own, KeyKind::EcdsaP256).expect("read").expect("there");
+        assert_eq!((kept.identity.names, kept.is_of_kind), (own.clone(), true));
+        let kept = store.certificate(&own, KeyKind::Rsa2048).expect("read").expect("there");
+        assert!(!kept.is_of_kind);
+        assert_eq!(store.progress(&own).expect("read"), progress);
+        let files: Vec<_> = fs::read_dir(store.folder()).expect("a folder").flatten().collect();
+        assert_eq!(files.len(), 3, "nothing temporary is left: {files:?}");
+        for file in files {
+            let mode = file.metadata().expect("a file").permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{file:?}");
+        }
+        let mode = fs::metadata(store.folder()).expect("a folder").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        store.forget_account().expect("gone");
+        assert!(store.account::<serde_json::Value>().expect("none").is_none());
+    }
+
+    #[test]
+    fn authorities_and_sets_of_names_are_apart() {
+        let folder = Path::new("/state");
+        let (one, other) =
+            (Store::of(folder, &directory("/a")), Store::of(folder, &directory("/b")));
+        assert_ne!(one.folder, other.folder);
+        let path = |of: &[&str]| one.path(&names(of), "pem");
+        assert_ne!(path(&["a.example"]), path(&["a.example", "b.example"]));
+        assert_ne!(path(&["a.example", "b"]), path(&["a.example", "c"]));
+        assert!(path(&[&"x".repeat(300)]).file_name().expect("a name").len() < 100);
+    }
+
+    #[test]
+    fn the_nearest_has_the_most_names() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::of(folder.path(), &directory("/dir"));
+        store.prepare().expect("it can be made");
+        for of in [&["a.example"][..], &["a.example", "b.example"], &["other.example"]] {
+            let (key, chain) = certificate(of);
+            store.keep_certificate(&names(of), &key, &chain).expect("kept");
+        }
+        fs::write(store.folder().join("broken.pem"), "no certificate").expect("a file");
+        let nearest = |of: &[&str]| store.nearest(&names(of), 0).map(|it| it.names);
+        let both = names(&["a.example", "b.example"]);
+        assert_eq!(nearest(&["a.example", "b.example", "c.example"]), Some(both.clone()));
+        assert_eq!(nearest(&["b.example"]), Some(both));
+        assert_eq!(nearest(&["c.example"]), None);
+        assert!(store.nearest(&names(&["a.example"]), i64::MAX).is_none(), "all are over");
+    }
+
+    #[test]
+    fn damaged_files_are_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::of(folder.path(), &directory("/dir"));
+        store.prepare().expect("it can be made");
+        let own = names(&["a.example"]);
+        fs::write(store.path(&own, "json"), "{").expect("a file");
+        let error = store.progress(&own).expect_err("damaged").to_string();
+        assert!(error.contains("is damaged") && error.contains("remove it"), "{error}");
+        fs::write(store.path(&own, "pem"), "no certificate").expect("a file");
+        assert!(store.certificate(&own, KeyKind::EcdsaP256).is_err());
+    }
+}

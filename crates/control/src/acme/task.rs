@@ -1,0 +1,377 @@
+//! The certificate for one set of names: ordered when it is due, kept, and shown from then on.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, Semaphore};
+use weir_tls::identity::Identity;
+use weir_tls::managed::Managed;
+use weir_tls::ocsp::{Staple, responder_url};
+
+use super::board::{Board, Report, State};
+use super::lock::OrderLock;
+use super::order::{Failed, Issued, Orders};
+use super::plan::{self, Lifetime, WINDOW_PAUSES, WINDOW_RETRY, Window};
+use super::store::Progress;
+use super::{now_unix_s, spread};
+use crate::events::Events;
+use crate::time::rfc3339;
+
+/// Longest time of an order: after that it is tried again.
+const ORDER_TIME_MAX: Duration = Duration::from_secs(10 * 60);
+/// Longest sleep: the clock may be set, and the host may have slept.
+const SLEEP_MAX: Duration = Duration::from_secs(60 * 60);
+/// How often it is looked whether another process still orders.
+const LOCK_POLL: Duration = Duration::from_millis(500);
+
+/// What all sets of names share.
+pub struct Common {
+    /// Orders at the authority.
+    pub orders: Orders,
+    /// Limits orders under way.
+    pub gate: Semaphore,
+    /// Held by the process that orders.
+    pub lock: Arc<OrderLock>,
+    /// Reports.
+    pub board: Board,
+    /// Log lines.
+    pub events: Events,
+    /// Told of each certificate that has come.
+    pub arrived: Arc<Notify>,
+}
+
+/// What the task and the configuration in force share.
+#[derive(Debug, Default)]
+pub struct Shared {
+    places: Mutex<Places>,
+    /// A reload asks for another try.
+    pub hurry: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Places {
+    all: Vec<Arc<Managed>>,
+    current: Option<Arc<Identity>>,
+}
+
+impl Shared {
+    /// Begins with a kept certificate of the authority, if there is one.
+    pub fn new(current: Option<Arc<Identity>>) -> Self {
+        let places = Mutex::new(Places { all: Vec::new(), current });
+        Self { places, hurry: Notify::new() }
+    }
+
+    /// The certificate of the authority.
+    pub fn current(&self) -> Option<Arc<Identity>> {
+        self.lock().current.clone()
+    }
+
+    /// The certificate is shown in these places from now on.
+    pub fn show_in(&self, places: Vec<Arc<Managed>>) {
+        let mut own = self.lock();
+        own.all = places;
+        if let Some(current) = &own.current {
+            own.all.iter().for_each(|place| place.set(fitted(current, place.fetches_ocsp())));
+        }
+    }
+
+    /// Shows another certificate.
+    fn set(&self, identity: &Arc<Identity>) {
+        let mut own = self.lock();
+        own.current = Some(Arc::clone(identity));
+        own.all.iter().for_each(|place| place.set(fitted(identity, place.fetches_ocsp())));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A certificate with a place for its OCSP response, where such are fetched.
+pub fn fitted(identity: &Arc<Identity>, fetches_ocsp: bool) -> Arc<Identity> {
+    let [certificate, _issuer, ..] = &identity.certified.cert[..] else {
+        return Arc::clone(identity);
+    };
+    let has_responder = responder_url(certificate).is_some_and(|url| url.starts_with("http://"));
+    if !fetches_ocsp || !has_responder || identity.fetches_ocsp {
+        return Arc::clone(identity);
+    }
+    let mut fitted = (**identity).clone();
+    fitted.staple = Some(Arc::new(Staple::new(&fitted.certified)));
+    fitted.fetches_ocsp = true;
+    Arc::new(fitted)
+}
+
+/// The work for one set of names.
+pub struct Certificate {
+    /// In the order of the configuration.
+    pub names: Vec<String>,
+    /// The same, sorted.
+    pub sorted: Vec<String>,
+    /// What all sets share.
+    pub common: Arc<Common>,
+    /// The places where it is shown.
+    pub shared: Arc<Shared>,
+    /// The certificate that is there must be replaced: it has another kind of key.
+    pub is_due: bool,
+}
+
+/// The authority's window, and when it is asked for again.
+#[derive(Default)]
+struct Asked {
+    window: Option<Window>,
+    next_unix_s: i64,
+}
+
+impl Certificate {
+    /// Runs for good.
+    pub async fn run(mut self) {
+        let mut progress = match self.common.orders.store.progress(&self.sorted) {
+            Ok(progress) => progress,
+            Err(error) => {
+                self.common.events.warning(self.subject(), format_args!("{error}"));
+                Progress::default()
+            }
+        };
+        let mut asked = Asked::default();
+        loop {
+            let now = now_unix_s();
+            if self.shared.current().is_some() && now >= asked.next_unix_s {
+                self.ask_window(&mut asked).await;
+            }
+            let at = self.order_at(&progress, asked.window);
+            if at <= now {
+                self.order(&mut progress).await;
+                asked = Asked::default();
+                continue;
+            }
+            let state = if progress.failures > 0 { State::Failing } else { State::Ready };
+            self.report(state, &progress, asked.window);
+            let wake = match self.shared.current() {
+                Some(_) => at.min(asked.next_unix_s),
+                None => at,
+            };
+            let pause = u64::try_from(wake.saturating_sub(now_unix_s())).unwrap_or(0).max(1);
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_secs(pause).min(SLEEP_MAX)) => {}
+                () = self.shared.hurry.notified() => {
+                    let not_before = progress.not_before_unix_s;
+                    progress.not_before_unix_s = plan::by_hand(not_before, progress.last_order_unix_s);
+                    asked.next_unix_s = 0;
+                }
+            }
+        }
+    }
+
+    fn subject(&self) -> String {
+        format!("certificate for {}", shown(&self.names))
+    }
+
+    /// The time of the next order.
+    fn order_at(&self, progress: &Progress, window: Option<Window>) -> i64 {
+        // One that the authority has taken already costs nothing to look at.
+        let not_before = if progress.order.is_some() && progress.reason.is_none() {
+            0
+        } else {
+            progress.not_before_unix_s
+        };
+        let due = self.renewal(window).map_or(0, |(at, _)| at);
+        let due = if self.is_due || progress.order.is_some() { 0 } else { due };
+        due.max(not_before)
+    }
+
+    fn renewal(&self, window: Option<Window>) -> Option<(i64, plan::Basis)> {
+        let current = self.shared.current()?;
+        Some(plan::renewal(lifetime(&current), window, spread(&current)))
+    }
+
+    async fn ask_window(&self, asked: &mut Asked) {
+        let Some(current) = self.shared.current() else { return };
+        let Some(certificate) = current.certified.cert.first() else { return };
+        let pause = match self.common.orders.window(certificate).await {
+            Ok(Some((window, pause))) => {
+                asked.window = Some(window);
+                pause.clamp(*WINDOW_PAUSES.start(), *WINDOW_PAUSES.end())
+            }
+            Ok(None) => {
+                asked.window = None;
+                *WINDOW_PAUSES.end()
+            }
+            // The last window stays; without one, the lifetime decides.
+            Err(_) => WINDOW_RETRY,
+        };
+        let pause = i64::try_from(pause.as_secs()).unwrap_or(i64::MAX);
+        asked.next_unix_s = now_unix_s().saturating_add(pause);
+    }
+
+    /// Orders, and shows what comes.
+    async fn order(&mut self, progress: &mut Progress) {
+        let common = Arc::clone(&self.common);
+        self.report(State::Waiting, progress, None);
+        let Ok(_permit) = common.gate.acquire().await else { return };
+        while !common.lock.is_held() {
+            tokio::time::sleep(LOCK_POLL).await;
+        }
+        // The process before may have got it in the meantime, and what it knows of the order.
+        if let Ok(known) = common.orders.store.progress(&self.sorted) {
+            *progress = known;
+        }
+        if self.take_kept() {
+            return;
+        }
+        self.report(State::Ordering, progress, None);
+        let result = match self.begin(progress) {
+            Ok(()) => self.obtain(progress).await,
+            Err(failed) => Err(failed),
+        };
+        match result.and_then(|issued| self.take(&issued)) {
+            Ok(identity) => self.succeed(progress, &identity),
+            Err(failed) => self.fail(progress, &failed),
+        }
+    }
+
+    /// Notes the order before it is made: a process that ends on the way does not begin again at once, and again.
+    fn begin(&self, progress: &mut Progress) -> Result<(), Failed> {
+        progress.failures = progress.failures.saturating_add(1);
+        progress.last_order_unix_s = now_unix_s();
+        progress.not_before_unix_s = later(plan::pause(progress.failures, None));
+        progress.reason = None;
+        self.common.orders.keep_progress(&self.sorted, progress)
+    }
+
+    async fn obtain(&self, progress: &mut Progress) -> Result<Issued, Failed> {
+        let current = self.shared.current();
+        let replaced = current.as_ref().and_then(|it| it.certified.cert.first());
+        let obtained = self.common.orders.obtain(&self.names, progress, replaced);
+        let timed_out = |_| Failed {
+            reason: format!("the order was not done in {ORDER_TIME_MAX:?}"),
+            is_final: false,
+        };
+        tokio::time::timeout(ORDER_TIME_MAX, obtained).await.map_err(timed_out)?
+    }
+
+    /// Keeps and shows a certificate that has come.
+    fn take(&mut self, issued: &Issued) -> Result<Arc<Identity>, Failed> {
+        let unusable = |reason: String| Failed { reason, is_final: true };
+        let identity = super::keys::identity(&issued.chain, &issued.key)
+            .map_err(|error| unusable(format!("the certificate cannot be used: {error}")))?;
+        if let Some(name) = self.names.iter().find(|name| !identity.names.contains(name)) {
+            return Err(unusable(format!("the certificate is not for {name}")));
+        }
+        if identity.not_after_unix_s <= now_unix_s() {
+            return Err(unusable("the certificate has expired: look at this host's clock".into()));
+        }
+        let store = &self.common.orders.store;
+        let kept = store.keep_certificate(&self.sorted, &issued.key, &issued.chain);
+        if let Err(error) = kept {
+            // It is used all the same: a restart would order again.
+            let folder = store.folder().display();
+            let what = format_args!("cannot be kept in {folder}: {error}");
+            self.common.events.error(self.subject(), what);
+        }
+        let identity = Arc::new(identity);
+        self.shared.set(&identity);
+        self.is_due = false;
+        self.common.arrived.notify_one();
+        Ok(identity)
+    }
+
+    /// Takes a certificate that another process has got. Whether there is one that is not due.
+    fn take_kept(&mut self) -> bool {
+        let orders = &self.common.orders;
+        let Ok(Some(kept)) = orders.store.certificate(&self.sorted, orders.settings.key) else {
+            return false;
+        };
+        let is_known = self
+            .shared
+            .current()
+            .is_some_and(|it| it.certified.cert.first() == kept.identity.certified.cert.first());
+        let lifetime = lifetime(&kept.identity);
+        let (renewal, _) = plan::renewal(lifetime, None, spread(&kept.identity));
+        if is_known || !kept.is_of_kind || renewal <= now_unix_s() {
+            return false;
+        }
+        self.shared.set(&Arc::new(kept.identity));
+        self.is_due = false;
+        self.common.arrived.notify_one();
+        true
+    }
+
+    fn succeed(&self, progress: &mut Progress, identity: &Identity) {
+        self.common.board.counters.succeeded.fetch_add(1, Relaxed);
+        let not_before_unix_s = plan::after_success(now_unix_s(), lifetime(identity));
+        let last_order_unix_s = progress.last_order_unix_s;
+        *progress = Progress { last_order_unix_s, not_before_unix_s, ..Progress::default() };
+        self.keep(progress);
+        let authority = &self.common.orders.settings.directory.host;
+        let until = date(identity.not_after_unix_s);
+        let what = format_args!("has come from {authority} and is in use; valid until {until}");
+        self.common.events.info(self.subject(), what);
+    }
+
+    fn fail(&self, progress: &mut Progress, failed: &Failed) {
+        self.common.board.counters.failed.fetch_add(1, Relaxed);
+        let asked = self.common.orders.authority.take_retry_after();
+        progress.not_before_unix_s = later(plan::pause(progress.failures.max(1), asked));
+        progress.reason = Some(failed.reason.clone());
+        if failed.is_final {
+            progress.order = None;
+        }
+        self.keep(progress);
+        let meanwhile = match self.shared.current() {
+            Some(current) => {
+                format!("the one in use stays, valid until {}", date(current.not_after_unix_s))
+            }
+            None => "clients get another certificate meanwhile".to_owned(),
+        };
+        let next = date(progress.not_before_unix_s);
+        let what = format_args!("cannot be had: {failed}; {meanwhile}; next try at {next}");
+        self.common.events.warning(self.subject(), what);
+    }
+
+    fn keep(&self, progress: &Progress) {
+        if let Err(failed) = self.common.orders.keep_progress(&self.sorted, progress) {
+            self.common.events.error(self.subject(), failed);
+        }
+    }
+
+    fn report(&self, state: State, progress: &Progress, window: Option<Window>) {
+        let is_ready = state == State::Ready;
+        let report = Report {
+            authority: self.common.orders.settings.directory.host.clone(),
+            state,
+            renewal: self.renewal(window),
+            failures: if state == State::Ordering {
+                progress.failures.saturating_sub(1)
+            } else {
+                progress.failures
+            },
+            reason: progress.reason.clone(),
+            next_try_unix_s: (!is_ready).then_some(progress.not_before_unix_s),
+        };
+        self.common.board.set(&self.sorted, report);
+    }
+}
+
+/// When a certificate is valid.
+pub fn lifetime(identity: &Identity) -> Lifetime {
+    Lifetime { from_unix_s: identity.not_before_unix_s, until_unix_s: identity.not_after_unix_s }
+}
+
+/// Names for a log line: the first, and how many more there are.
+fn shown(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first, others @ ..] => format!("{first} and {} more", others.len()),
+    }
+}
+
+fn later(pause: Duration) -> i64 {
+    now_unix_s().saturating_add(i64::try_from(pause.as_secs()).unwrap_or(i64::MAX))
+}
+
+fn date(unix_s: i64) -> String {
+    rfc3339(u64::try_from(unix_s).unwrap_or(0).saturating_mul(1_000))
+}

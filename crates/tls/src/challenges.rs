@@ -1,0 +1,159 @@
+//! Pending challenges of certificate authorities (ACME, RFC 8555): the answers that prove control of a name.
+//!
+//! The control plane adds a challenge before it tells the authority to look, and removes it afterwards. All workers read
+//! the same table, without a lock. While nothing is pending, a look is one load.
+//!
+//! | challenge | answer | source |
+//! |---|---|---|
+//! | `http-01` | a text, to a request for its token | RFC 8555 section 8.3 |
+//! | `tls-alpn-01` | a certificate, to a handshake for `acme-tls/1` and the name | RFC 8737 |
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::{ArcSwapOption, Guard};
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use crate::client_hello::ClientHello;
+
+/// The protocol of handshakes that verify a challenge (RFC 8737 section 6.2).
+pub const ACME_TLS: &[u8] = b"acme-tls/1";
+
+/// The path of requests that verify a challenge, up to the token (RFC 8555 section 8.3).
+pub const HTTP_PATH: &[u8] = b"/.well-known/acme-challenge/";
+
+/// The pending challenges.
+#[derive(Default)]
+pub struct Challenges {
+    /// `None`: there are none.
+    pending: ArcSwapOption<Pending>,
+}
+
+#[derive(Default, Clone)]
+struct Pending {
+    /// By token.
+    texts: HashMap<Arc<str>, Arc<str>>,
+    /// By name, in lower case.
+    handshakes: HashMap<Arc<str>, Arc<ServerConfig>>,
+}
+
+/// A challenge that is pending; it is answered until this is dropped.
+pub struct Answered {
+    challenges: Arc<Challenges>,
+    kind: Kind,
+}
+
+enum Kind {
+    Text(Arc<str>),
+    Handshake(Arc<str>),
+}
+
+impl Challenges {
+    /// The text for a request with this path.
+    pub fn text(&self, path: &[u8]) -> Option<Arc<str>> {
+        let pending = self.pending.load();
+        let token = path.strip_prefix(HTTP_PATH)?;
+        let token = std::str::from_utf8(token).ok()?;
+        pending.as_ref()?.texts.get(token).map(Arc::clone)
+    }
+
+    /// The settings for a handshake that verifies a challenge.
+    pub fn handshake(&self, hello: &ClientHello) -> Option<Arc<ServerConfig>> {
+        let pending: Guard<Option<Arc<Pending>>> = self.pending.load();
+        let pending = pending.as_ref()?;
+        let mut protocols = hello.protocols();
+        // The authority offers this protocol and no other (RFC 8737 section 3).
+        if protocols.next() != Some(ACME_TLS) || protocols.next().is_some() {
+            return None;
+        }
+        pending.handshakes.get(&*hello.server_name).map(Arc::clone)
+    }
+
+    /// Answers requests for this token from now on.
+    pub fn add_text(self: &Arc<Self>, token: &str, text: &str) -> Answered {
+        let (token, text): (Arc<str>, Arc<str>) = (token.into(), text.into());
+        self.change(|pending| {
+            pending.texts.insert(Arc::clone(&token), Arc::clone(&text));
+        });
+        Answered { challenges: Arc::clone(self), kind: Kind::Text(token) }
+    }
+
+    /// Answers handshakes for this name, in lower case, from now on.
+    pub fn add_handshake(
+        self: &Arc<Self>,
+        name: &str,
+        certificate: CertificateDer<'static>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Answered, rustls::Error> {
+        // An identity would refuse it: its critical extension is unknown to those that verify chains.
+        let certified = CertifiedKey::new(vec![certificate], any_supported_type(&key)?);
+        let config = handshake_config(certified)?;
+        let name: Arc<str> = name.into();
+        self.change(|pending| {
+            pending.handshakes.insert(Arc::clone(&name), Arc::clone(&config));
+        });
+        Ok(Answered { challenges: Arc::clone(self), kind: Kind::Handshake(name) })
+    }
+
+    fn change(&self, change: impl Fn(&mut Pending)) {
+        self.pending.rcu(|before| {
+            let mut pending = before.as_deref().cloned().unwrap_or_default();
+            change(&mut pending);
+            let is_empty = pending.texts.is_empty() && pending.handshakes.is_empty();
+            (!is_empty).then(|| Arc::new(pending))
+        });
+    }
+}
+
+impl Drop for Answered {
+    fn drop(&mut self) {
+        self.challenges.change(|pending| match &self.kind {
+            Kind::Text(token) => {
+                pending.texts.remove(token);
+            }
+            Kind::Handshake(name) => {
+                pending.handshakes.remove(name);
+            }
+        });
+    }
+}
+
+impl fmt::Debug for Challenges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pending = self.pending.load();
+        let pending = pending.as_ref().map(|it| (it.texts.len(), it.handshakes.len()));
+        f.debug_struct("Challenges").field("pending", &pending).finish()
+    }
+}
+
+/// Shows one certificate to everybody.
+#[derive(Debug)]
+struct Always(Arc<CertifiedKey>);
+
+impl ResolvesServerCert for Always {
+    fn resolve(&self, _: rustls::server::ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0))
+    }
+}
+
+fn handshake_config(certificate: CertifiedKey) -> Result<Arc<ServerConfig>, rustls::Error> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder =
+        ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let resolver = Arc::new(Always(Arc::new(certificate)));
+    let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
+    config.alpn_protocols = vec![ACME_TLS.to_vec()];
+    config.enable_secret_extraction = true;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(Arc::new(config))
+}
+
+#[cfg(test)]
+mod tests;
