@@ -5,6 +5,7 @@
 mod admin;
 mod authentication;
 mod datagram_probe;
+mod http_url;
 mod limit;
 mod listening;
 mod log_format;
@@ -18,6 +19,7 @@ mod request_id;
 mod service;
 mod service_probe;
 mod source;
+mod tracing;
 mod waf;
 
 use std::fmt;
@@ -45,8 +47,9 @@ use crate::diagnostic::Position;
 
 pub use crate::secret::Secret;
 pub use admin::{AdminSettings, AdminTls, AdminUser, Role};
-pub use authentication::{FetchedKeys, KeysUrl};
+pub use authentication::FetchedKeys;
 pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
+pub use http_url::HttpUrl;
 pub use limit::{Counted, Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
 pub use listening::{ListenPoint, Listening, ranges};
 pub use log_format::{GivenFormat, LogField, LogFormat, LogLine, LogPiece};
@@ -64,6 +67,7 @@ pub use service_probe::{
     LdapProbe, RadiusProbe, RadiusReply, RedisProbe, RedisRole, SmtpProbe, SqlProbe, SqlQuery,
 };
 pub use source::{Source, SourceAddresses};
+pub use tracing::{Exporting, Tracing};
 pub use waf::{Cookies, Record, Responses, Unjudged, Waf};
 
 /// Everything that one configuration file says, with defaults filled in and names resolved.
@@ -77,6 +81,8 @@ pub struct Snapshot {
     pub first_probes: FirstProbesSettings,
     /// Access log.
     pub log: LogSettings,
+    /// Where traces go; `None`: nowhere.
+    pub exporting: Option<Arc<Exporting>>,
     /// In the file's order; names are unique.
     pub virtual_servers: Vec<VirtualServer>,
     /// Disabled virtual servers.
@@ -224,6 +230,8 @@ pub struct VirtualServer {
     pub client_address: Arc<ClientAddress>,
     /// How requests are called toward members and clients; `None`: in logs alone.
     pub request_id: Option<RequestIdSettings>,
+    /// How requests are traced; `None`: they are not.
+    pub tracing: Option<Arc<Tracing>>,
     /// Pages in place of short answers.
     pub error_pages: Arc<ErrorPages>,
     /// Whether responses have their duration.

@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Limited};
-use hyper::Request;
 use hyper::body::{Body, Bytes};
+use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -36,6 +36,24 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let response = exchange(stream, request, body_bytes_max).await?;
+    match response.status() {
+        hyper::StatusCode::OK => Ok(response.into_body()),
+        status => Err(AskError::Status(status.as_u16())),
+    }
+}
+
+/// Sends a request; its answer. The body of one that is no success is not read.
+pub async fn exchange<B>(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    request: Request<B>,
+    body_bytes_max: usize,
+) -> Result<Response<Bytes>, AskError>
+where
+    B: Body + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
         .max_buf_size(HEAD_BYTES_MAX)
         .handshake(TokioIo::new(stream))
@@ -43,13 +61,15 @@ where
         .map_err(AskError::Http)?;
     let exchange = async {
         let response = sender.send_request(request).await.map_err(AskError::Http)?;
-        if response.status() != hyper::StatusCode::OK {
-            return Err(AskError::Status(response.status().as_u16()));
+        let (parts, body) = response.into_parts();
+        if !parts.status.is_success() {
+            return Ok(Response::from_parts(parts, Bytes::new()));
         }
-        let body = Limited::new(response.into_body(), body_bytes_max).collect().await;
-        body.map(|body| body.to_bytes()).map_err(|error| {
+        let body = Limited::new(body, body_bytes_max).collect().await;
+        let body = body.map(|body| body.to_bytes()).map_err(|error| {
             error.downcast().map_or(AskError::TooLong, |error| AskError::Http(*error))
-        })
+        });
+        Ok(Response::from_parts(parts, body?))
     };
     // The connection has to be driven while the exchange waits, and may end first.
     tokio::pin!(exchange, connection);

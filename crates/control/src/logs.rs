@@ -9,11 +9,13 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-use weir_config::snapshot::{LogSettings, LogTarget};
-use weir_dataplane::reports::LogBatch;
+use weir_config::snapshot::{LogSettings, LogTarget, Snapshot};
+use weir_dataplane::error_text::io_error_text;
+use weir_dataplane::reports::{LogBatch, SpanBatch};
 
 use crate::events::Events;
 use crate::log_writer::{AllLogCounters, LogWriter, OpenError, Way};
+use crate::span_export::{SpanCounters, SpanExport};
 
 /// The access log's name in events.
 const ACCESS: &str = "access log";
@@ -21,6 +23,8 @@ const ACCESS: &str = "access log";
 const WAF: &str = "WAF log";
 /// And that of the audit log.
 const AUDIT: &str = "audit log";
+/// And that of spans.
+const SPANS: &str = "traces";
 
 /// The writers of all logs.
 #[derive(Debug)]
@@ -28,6 +32,7 @@ pub struct Logs {
     access: LogWriter,
     waf: LogWriter,
     audit: LogWriter,
+    spans: SpanExport,
     events: Events,
 }
 
@@ -38,13 +43,21 @@ pub struct LogsView {
     pub counters: Arc<AllLogCounters>,
     /// Where lines of the audit log are handed over; `None`: nobody writes them.
     pub audit: Option<SyncSender<LogBatch>>,
+    /// Results of the export of spans.
+    pub spans: Arc<SpanCounters>,
 }
 
 /// One of the logs could not be opened.
 #[derive(Debug)]
 pub struct LogError {
     name: &'static str,
-    error: OpenError,
+    error: String,
+}
+
+impl LogError {
+    fn of(name: &'static str, error: &OpenError) -> Self {
+        Self { name, error: error.to_string() }
+    }
 }
 
 impl fmt::Display for LogError {
@@ -61,12 +74,14 @@ impl Logs {
         let counters: Arc<AllLogCounters> = Arc::default();
         let start = |name, way: &Way| {
             LogWriter::start(name, way, Arc::clone(&counters), events.clone())
-                .map_err(|error| LogError { name, error })
+                .map_err(|error| LogError::of(name, &error))
         };
         let access = start(ACCESS, &Way::To(settings.access_to.clone()))?;
         let waf = start(WAF, &way_of_waf(settings, &access))?;
         let audit = start(AUDIT, &way_of_audit(settings, &access, &waf))?;
-        Ok(Self { access, waf, audit, events })
+        let spans = SpanExport::start(None, events.clone())
+            .map_err(|error| LogError { name: SPANS, error: io_error_text(&error) })?;
+        Ok(Self { access, waf, audit, spans, events })
     }
 
     /// Where workers send the lines of the access log.
@@ -79,9 +94,15 @@ impl Logs {
         self.waf.sender()
     }
 
+    /// Where they send spans.
+    pub fn span_sender(&self) -> SyncSender<SpanBatch> {
+        self.spans.sender()
+    }
+
     /// The control plane's view of the logs.
     pub fn view(&self) -> LogsView {
-        LogsView { counters: self.access.counters(), audit: Some(self.audit.sender()) }
+        let (audit, spans) = (Some(self.audit.sender()), self.spans.counters());
+        LogsView { counters: self.access.counters(), audit, spans }
     }
 
     /// Checks that targets other than those of `before` can be opened now, so that a reload can refuse bad ones.
@@ -89,11 +110,17 @@ impl Logs {
         let open_before = [Some(&before.access_to), Some(&before.waf_to), before.audit_to.as_ref()];
         let check = |name, target: &LogTarget| match open_before.contains(&Some(target)) {
             true => Ok(()),
-            false => LogWriter::check(target).map_err(|error| LogError { name, error }),
+            false => LogWriter::check(target).map_err(|error| LogError::of(name, &error)),
         };
         check(ACCESS, &settings.access_to)?;
         check(WAF, &settings.waf_to)?;
         settings.audit_to.as_ref().map_or(Ok(()), |target| check(AUDIT, target))
+    }
+
+    /// From now on, lines and spans go where the configuration says; files are opened anew.
+    pub fn apply(&self, snapshot: &Snapshot) {
+        self.reopen(&snapshot.log);
+        self.spans.apply(snapshot.exporting.as_ref());
     }
 
     /// From now on, lines go where the settings say; files are opened anew.
@@ -106,11 +133,15 @@ impl Logs {
     /// Writes the waiting lines and ends, if that takes no longer than `timeout`; call it when the workers have ended.
     pub fn finish(self, timeout: Duration) {
         let deadline = Instant::now() + timeout;
+        let spans = self.spans.finish(deadline);
         // Each may yet hand lines to those after it.
         for (name, writer) in [(AUDIT, self.audit), (WAF, self.waf), (ACCESS, self.access)] {
             if !writer.finish(deadline.saturating_duration_since(Instant::now())) {
                 self.events.warning(name, "is not written to its end: its reader is too slow");
             }
+        }
+        if !spans.wait() {
+            self.events.warning(SPANS, "are not all sent: the collector is too slow");
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::monitors::Board;
 use crate::overlay::changes::Changes;
 use crate::rates::Rates;
 use crate::reloads::Reloads;
+use crate::span_export::SpanCounters;
 use crate::time::unix_ms;
 use crate::upgrade::reports::Upgrades;
 
@@ -27,6 +28,8 @@ pub struct Observed {
     pub workers: Arc<PerWorker<WorkerCounters>>,
     /// Counters of the log writers.
     pub logs: Arc<AllLogCounters>,
+    /// Results of the export of spans.
+    pub spans: Arc<SpanCounters>,
     /// Results of the monitors.
     pub monitors: Board,
     /// State of the packet path.
@@ -101,6 +104,7 @@ impl Observed {
             files: RwLock::new(files),
             workers,
             logs: logs.counters,
+            spans: logs.spans,
             monitors,
             packets,
             flows: RwLock::new(None),

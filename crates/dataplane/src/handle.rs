@@ -18,7 +18,8 @@ use crate::departed_listeners::DepartedListeners;
 use crate::error_text::io_error_text;
 use crate::inherited::{self, Inherited};
 use crate::password_threads;
-use crate::reports::{Event, LogBatch};
+use crate::reports::{Event, LogBatch, SpanBatch};
+use crate::spans::SpanLog;
 use crate::thread::{self, WorkerThread};
 use crate::waf_log::WafLog;
 use crate::worker::{Command, Setup};
@@ -32,6 +33,8 @@ pub struct Options {
     pub log: SyncSender<LogBatch>,
     /// The channel of the web application firewall's log; workers never wait for it.
     pub waf_log: SyncSender<LogBatch>,
+    /// Where they send spans.
+    pub spans: SyncSender<SpanBatch>,
     /// The channel of events; workers never wait for it.
     pub events: SyncSender<Event>,
     /// Listening sockets that are there already.
@@ -92,7 +95,7 @@ impl DataPlane {
     pub fn start(table: Arc<LiveTable>, options: Options) -> Result<Self, StartError> {
         raise_descriptor_limit();
         thread::note_panics();
-        let Options { workers, log, waf_log, events, inherited, policy_lines } = options;
+        let Options { workers, log, waf_log, spans, events, inherited, policy_lines } = options;
         let counters = Arc::new(PerWorker::new(workers));
         let mut data_plane = Self {
             workers: Vec::with_capacity(workers),
@@ -112,6 +115,7 @@ impl DataPlane {
                 counters: Arc::clone(&counters),
                 log: AccessLog::new(log.clone(), random_id()),
                 waf_log: WafLog::new(waf_log.clone()),
+                spans: SpanLog::new(spans.clone()),
                 events: events.clone(),
                 policy_lines: policy_lines.clone(),
                 commands,
@@ -386,9 +390,9 @@ mod tests {
             let (log, _) = sync_channel(1);
             let (events, receiver) = sync_channel(8);
             let policy_lines = events.clone();
-            let waf_log = log.clone();
+            let (waf_log, (spans, _)) = (log.clone(), sync_channel(1));
             let inherited = Inherited::default();
-            let options = Options { workers, log, waf_log, events, inherited, policy_lines };
+            let options = Options { workers, log, waf_log, spans, events, inherited, policy_lines };
             let mut data_plane = DataPlane::start(Arc::clone(&table), options).unwrap();
             data_plane.put_in_force(table);
             Self { directory, data_plane, events: receiver }

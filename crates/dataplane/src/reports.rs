@@ -17,14 +17,21 @@ pub enum Log {
 
 /// Finished lines of one log and one worker.
 #[derive(Debug)]
-pub struct LogBatch {
+pub struct LogBatch<L = Log> {
     /// The log.
-    pub log: Log,
+    pub log: L,
     /// Whole lines, each ended by a line feed.
     pub bytes: Vec<u8>,
     /// How many.
     pub lines: u32,
 }
+
+/// Spans of traces, in place of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spans;
+
+/// Spans of one worker. A line is the field `spans` of OTLP's `ScopeSpans`, with one span.
+pub type SpanBatch = LogBatch<Spans>;
 
 /// Something that a worker wants people to know.
 #[derive(Debug, Clone, PartialEq, Eq)]

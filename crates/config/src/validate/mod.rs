@@ -38,6 +38,7 @@ mod source;
 mod split;
 mod time_zone;
 mod tls;
+mod tracing;
 mod udp;
 mod unreachable;
 mod waf;
@@ -101,6 +102,7 @@ pub(crate) fn validate(
     let (virtual_servers, disabled) = servers.all(file, &mut followed, context);
     let (packets, zone) = (servers.packets(file, context), time_zone::read(file, context));
     let (log, used) = (log::settings(file, directory, context), servers.used());
+    let exporting = tracing::exporting(file, directory, context);
     let mut pools_used = used.pools.clone();
     let Policies { policies_used, persistence: found, path_forms, .. } = followed;
     pools_used.extend(compiler.pools_used.iter().copied().chain(compiler.slots.pools()));
@@ -119,6 +121,7 @@ pub(crate) fn validate(
         data_plane: data_plane(file),
         first_probes: first_probes(file),
         log,
+        exporting: exporting?.map(Arc::new),
         virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
         disabled,
         packets: packets?,

@@ -17,7 +17,7 @@ use super::relay::{self, TcpProfiles};
 use super::tls::TlsProfiles;
 use super::udp::{self, UdpProfiles};
 use super::waf::{self, WafProfiles};
-use super::{datagrams, files, hand_over, listening, path, secure_cookies};
+use super::{datagrams, files, hand_over, listening, path, secure_cookies, tracing};
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, if_given, or_absent};
@@ -249,6 +249,7 @@ impl<'a> Servers<'a> {
         let service = self.service(raw, named, reads, context);
         let client_address = client_address(raw, context);
         let request_id = if_given(raw.request_id.as_ref(), |raw| request_id(raw, context));
+        let traced = raw.tracing.as_ref().map(|it| Arc::new(tracing::of_server(it, raw)));
         let error_pages = error_pages(raw, policies.compiler.directory, context);
         warn_of_rules(raw, following, context);
         secure_cookies::warn(raw, persistence.flatten(), waf.as_ref(), policies, context);
@@ -268,6 +269,7 @@ impl<'a> Servers<'a> {
             persistence: persistence?,
             client_address: Arc::new(client_address?),
             request_id: request_id?,
+            tracing: traced,
             error_pages: Arc::new(error_pages?),
             server_timing: raw.server_timing.value,
         })

@@ -92,8 +92,7 @@ impl Worker {
             member.retired.set(true);
             self.desk(io).close_idle(&member);
         }
-        self.world.log.flush(&self.world.counted);
-        self.world.waf_log.flush(&self.world.counted);
+        self.world.flush_logs();
         self.world.log.set_format(next.access_format(), next.given_format());
         self.world.tools.notes_rules = self.world.log.notes_rules();
         let leave_by_ms = io.now_ms() + live.snapshot.data_plane.drain_timeout_ms;
@@ -271,8 +270,7 @@ impl Worker {
     fn stop(&mut self, io: &mut EventLoop) {
         self.close_clients(io, |_| true);
         self.udp.stop(io, &mut self.world);
-        self.world.log.flush(&self.world.counted);
-        self.world.waf_log.flush(&self.world.counted);
+        self.world.flush_logs();
         io.stop();
     }
 

@@ -14,6 +14,7 @@ use weir_exchange::parts::tools::Tools;
 use weir_exchange::parts::witness::Witness;
 use weir_exchange::termination::Termination;
 
+use crate::spans::Finished;
 use crate::worker::straight;
 use crate::worker::world::World;
 
@@ -169,6 +170,12 @@ impl Edge for Desk<'_> {
             Notice::Inspected(inspected) => {
                 world.live.waf_rules.count(inspected.inspection);
                 world.waf_log.write(inspected, clock, &world.counted);
+                world.has_side_lines = true;
+            }
+            Notice::Traced { ends, remembered, traced, record, why } => {
+                let finished = Finished { ends, remembered, traced, record, why };
+                world.spans.write(&finished, &world.tools.request_ids, clock, &world.counted);
+                world.has_side_lines = true;
             }
             notice => world.notices.tell(notice, clock.now_ms()),
         }

@@ -69,8 +69,8 @@ impl Notices {
                 }
                 return;
             }
-            // It has a log of its own.
-            Notice::Inspected(_) => return,
+            // They have logs of their own.
+            Notice::Inspected(_) | Notice::Traced { .. } => return,
             // This can happen with every request.
             Notice::Unsendable { .. } if !self.of_rewrites.is_due(now_ms) => return,
             Notice::Unsendable { server, why } => Event::Policy {

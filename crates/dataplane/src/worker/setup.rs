@@ -8,6 +8,7 @@ use weir_exchange::shared::live::LiveTable;
 
 use crate::access_log::AccessLog;
 use crate::reports::Event;
+use crate::spans::SpanLog;
 use crate::waf_log::WafLog;
 use crate::worker::command::Command;
 
@@ -23,6 +24,8 @@ pub struct Setup {
     pub log: AccessLog,
     /// The log of the web application firewall.
     pub waf_log: WafLog,
+    /// Spans of sampled requests.
+    pub spans: SpanLog,
     /// Where events go.
     pub events: SyncSender<Event>,
     /// Where the lines of policies go.

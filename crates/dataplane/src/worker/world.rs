@@ -18,6 +18,7 @@ use weir_http::h2::hpack::HeaderBlock;
 use weir_http::message::{Field, RequestHead, ResponseHead};
 
 use crate::access_log::AccessLog;
+use crate::spans::SpanLog;
 use crate::waf_log::WafLog;
 use crate::worker::command::Command;
 use crate::worker::notices::Notices;
@@ -82,6 +83,9 @@ pub struct World {
     pub counted: Own<WorkerCounters>,
     pub log: AccessLog,
     pub waf_log: WafLog,
+    pub spans: SpanLog,
+    /// The WAF log or the spans have something that is not handed over.
+    pub has_side_lines: bool,
     pub notices: Notices,
     /// When the first client has to go whose virtual server is in no table any more.
     pub leave_by_ms: Option<u64>,
@@ -106,7 +110,8 @@ pub struct StreamOf<'a> {
 impl World {
     /// Nothing is under way. What the control plane wants comes with it.
     pub fn new(setup: Setup) -> (Self, Receiver<Command>) {
-        let Setup { id, table, counters, mut log, waf_log, events, policy_lines, commands } = setup;
+        let Setup { id, table, counters, mut log, waf_log, spans, events, policy_lines, commands } =
+            setup;
         let local = LocalTable::new(&table, None, id);
         log.set_format(local.access_format(), local.given_format());
         let mut tools = Tools::new(
@@ -127,6 +132,8 @@ impl World {
             counters,
             log,
             waf_log,
+            spans,
+            has_side_lines: false,
             leave_by_ms: None,
             draining: None,
             wall: WallClock::default(),
@@ -162,6 +169,26 @@ impl World {
         let http2 = connection.http2.as_mut()?;
         let stream = http2.streams.get_mut(ends.attempt.member_stream?)?;
         Some(StreamOf { key, token: connection.token, frames: &mut http2.frames, stream })
+    }
+
+    /// Hands over what is old enough of the logs that few requests are in. Returns when to call again.
+    #[inline]
+    pub fn flush_side_logs_if_due(&mut self, now_ms: u64) -> Option<u64> {
+        if !self.has_side_lines {
+            return None;
+        }
+        let waf_due_ms = self.waf_log.flush_if_due(now_ms, &self.counted);
+        let spans_due_ms = self.spans.flush_if_due(now_ms, &self.counted);
+        let due_ms = waf_due_ms.into_iter().chain(spans_due_ms).min();
+        self.has_side_lines = due_ms.is_some();
+        due_ms
+    }
+
+    /// Hands over all that the logs have.
+    pub fn flush_logs(&mut self) {
+        self.log.flush(&self.counted);
+        self.waf_log.flush(&self.counted);
+        self.spans.flush(&self.counted);
     }
 
     /// Whether the process is stopping.

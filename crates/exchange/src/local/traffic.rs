@@ -140,6 +140,7 @@ impl Traffic {
             && address.forwarded == Forwarding::Off
             && !address.x_forwarded_proto
             && server.request_id.is_none()
+            && server.tracing.is_none()
             && !server.http.rewrite_location
             && !server.pools().any(has_more)
             // Which pool it is has to be found out then.

@@ -19,6 +19,7 @@ use crate::local::stickiness::{Kept, Stickiness};
 use crate::local::table::LocalServer;
 use crate::parts::errand::Mirrors;
 use crate::parts::identity::Identity;
+use crate::parts::traced::Traced;
 
 /// Spare ones that are kept for further requests.
 pub const SPARE_MAX: usize = 256;
@@ -38,6 +39,8 @@ pub struct Remembered {
     pub followed: Vec<u32>,
     /// The id from a trusted proxy; empty: it has a number.
     pub request_id: Box<[u8]>,
+    /// The trace that it belongs to.
+    pub traced: Option<Box<Traced>>,
     /// How the client is kept at its member.
     pub stickiness: Option<Stickiness>,
     /// The result of that; `None`: it got no response of a member.
@@ -170,6 +173,7 @@ impl Remembered {
         self.body_edits.clear();
         self.followed.clear();
         self.request_id = Box::default();
+        self.traced = None;
         self.stickiness = None;
         self.kept = None;
         self.other_tokens.clear();

@@ -16,6 +16,7 @@ use crate::parts::pace::Pace;
 use crate::parts::request::Request;
 use crate::termination::Termination;
 use crate::transaction::seeking::Found;
+use crate::transaction::tracing::tell_anew;
 
 /// A request is kept for sending it again as long as it is not larger than this.
 pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
@@ -141,10 +142,12 @@ impl Exchange {
         match self.phase {
             Phase::AwaitHead => {}
             Phase::Judge => {
+                self.ends.note_failed_attempt(at, reason, true);
                 self.ends.leave_member(at, Some(reason));
                 return self.respond(at, reason.status(), reason.termination());
             }
             Phase::Respond | Phase::Deliver { .. } => {
+                self.ends.note_failed_attempt(at, reason, true);
                 self.ends.leave_member(at, Some(reason));
                 return self.truncate(at, reason.termination());
             }
@@ -173,6 +176,7 @@ impl Exchange {
         if stale && repeat {
             return self.retry_stale(at, unsent);
         }
+        self.ends.note_failed_attempt(at, reason, !nothing_sent);
         let is_blamed = !stale && !is_counted;
         self.ends.leave_member(at, is_blamed.then_some(reason));
         if !repeat {
@@ -183,6 +187,9 @@ impl Exchange {
         }
         self.ends.account.retries += 1;
         self.ends.tries.pool.counters.retries.add(1);
+        if !nothing_sent {
+            tell_anew(self, at);
+        }
         if self.dispatch(at) {
             self.resend(at, &unsent);
         }
@@ -202,10 +209,12 @@ impl Exchange {
                 self.resend(at, &unsent);
             }
             Err(reason) => {
+                self.ends.note_failed_attempt(at, reason, true);
                 self.ends.leave_member(at, Some(reason));
                 if self.is_over() {
                     return;
                 }
+                tell_anew(self, at);
                 self.ends.tries.failure = Some(reason);
                 if !self.ends.tries.pool.may_retry(at.turn().now_ms()) {
                     return self.respond(at, reason.status(), reason.termination());

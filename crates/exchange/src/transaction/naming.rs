@@ -11,6 +11,7 @@ use crate::local::client_address::named;
 use crate::parts::arrival::Arrival;
 use crate::parts::remembered::Remembered;
 use crate::parts::tools::Tools;
+use crate::parts::traced::Traced;
 
 /// Bytes of an id that is taken.
 pub const TAKEN_BYTES_MAX: usize = 128;
@@ -22,6 +23,8 @@ pub struct Named {
     pub number: u64,
     /// The id from a trusted proxy; empty: it has a number, or no id.
     pub taken: Box<[u8]>,
+    /// The trace that it belongs to.
+    pub traced: Option<Box<Traced>>,
 }
 
 /// Gives a request its id, and tells its member and client if configured. A field that a rule has written stays.

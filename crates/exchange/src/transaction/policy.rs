@@ -30,7 +30,7 @@ use crate::transaction::handing::hand_over;
 use crate::transaction::learning::learn;
 use crate::transaction::login::ask;
 use crate::transaction::naming::{Named, name};
-use crate::transaction::rewrite;
+use crate::transaction::{rewrite, tracing};
 
 /// Decides about a request of a virtual server that does more than hand it on. `brought`: what it brings from others, which have
 /// handed it over.
@@ -76,10 +76,13 @@ pub fn consider(
         Verdict::HandedOver { to, .. } => Some(to),
         _ => None,
     };
-    let named = match &server.settings().request_id {
+    let mut named = match &server.settings().request_id {
         Some(settings) if to.is_none() => name(settings, arrival, decision, at.tools()),
         _ => Named::default(),
     };
+    if let (Some(settings), None) = (&server.settings().tracing, to) {
+        named.traced = Some(Box::new(tracing::begin(settings, arrival, decision, at.tools())));
+    }
     traffic.count(turn.worker, decision);
     tell_lines(at, decision);
     let (mut considered, stickiness) = carry_out(at, server, verdict);
@@ -98,7 +101,7 @@ pub fn consider(
             None => Course::Decided(Considered { ending: Some(Ending::Failed), ..considered }),
         };
     }
-    let kept = (named.taken, user, pending.unwrap_or_default(), around.known());
+    let kept = (named, user, pending.unwrap_or_default(), around.known());
     let of = (&facts, decision, brought.as_deref_mut());
     keep(at.tools(), arrival, traffic, of, (stickiness, &mut held), kept, &mut considered);
     at.tools().limit_places = held;
@@ -237,7 +240,7 @@ fn keep(
     traffic: &Traffic,
     (facts, decision, brought): (&Facts<'_>, &mut Decision, Option<&mut Brought>),
     (stickiness, held): (Option<Stickiness>, &mut Vec<LimitPlace>),
-    (taken, user, pending, known): (Box<[u8]>, &[u8], Pending, Known),
+    (named, user, pending, known): (Named, &[u8], Pending, Known),
     considered: &mut Considered,
 ) {
     let server = arrival.server;
@@ -250,7 +253,8 @@ fn keep(
     let is_asked_again = is_for_rules || learns;
     let is_remembered = stickiness.is_some()
         || has_rules_to_note
-        || !taken.is_empty()
+        || !named.taken.is_empty()
+        || named.traced.is_some()
         || !held.is_empty()
         || !user.is_empty()
         || is_unchecked
@@ -267,7 +271,8 @@ fn keep(
     let mut remembered = tools.take_remembered();
     remembered.take(decision, stickiness);
     remembered.is_secure = arrival.tls().is_some();
-    remembered.request_id = taken;
+    remembered.request_id = named.taken;
+    remembered.traced = named.traced;
     remembered.mirrors = mirrors;
     if has_rules_to_note {
         remembered.followed.extend_from_slice(&decision.followed);
@@ -345,6 +350,9 @@ impl Exchange {
         edits.clear();
         let mut remembered = self.ends.remembered.take()?;
         remembered.forget_what_is_for_the_unchecked();
+        if let (false, Some(traced)) = (input.is_empty(), &mut remembered.traced) {
+            traced.note_member_status(head.status);
+        }
         let mut answer = None;
         let server = Rc::clone(&self.ends.server);
         let member = self.ends.attempt.member();

@@ -92,6 +92,7 @@ impl Ends {
             match at.connect(self, member, need, false) {
                 Ok(()) => return Found::Member,
                 Err(reason) => {
+                    self.note_failed_attempt(at, reason, false);
                     self.leave_member(at, Some(reason));
                     self.tries.failure = Some(reason);
                     if reason == MemberFailure::NoSocket {
