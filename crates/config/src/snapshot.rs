@@ -81,8 +81,6 @@ pub struct Snapshot {
     pub first_probes: FirstProbesSettings,
     /// Access log.
     pub log: LogSettings,
-    /// Where traces go; `None`: nowhere.
-    pub exporting: Option<Arc<Exporting>>,
     /// In the file's order; names are unique.
     pub virtual_servers: Vec<VirtualServer>,
     /// Disabled virtual servers.
@@ -161,6 +159,8 @@ pub struct LogSettings {
     pub waf_to: LogTarget,
     /// Where the lines of the audit log go; `None`: to the events.
     pub audit_to: Option<LogTarget>,
+    /// Where spans go; `None`: nowhere.
+    pub spans_to: Option<Arc<Exporting>>,
 }
 
 /// Form of an access log line.

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-use weir_config::snapshot::{LogSettings, LogTarget, Snapshot};
+use weir_config::snapshot::{LogSettings, LogTarget};
 use weir_dataplane::error_text::io_error_text;
-use weir_dataplane::reports::{LogBatch, SpanBatch};
+use weir_dataplane::reports::{LogBatch, LogSenders};
 
 use crate::events::Events;
 use crate::log_writer::{AllLogCounters, LogWriter, OpenError, Way};
-use crate::span_export::{SpanCounters, SpanExport};
+use crate::span_export::SpanExport;
 
 /// The access log's name in events.
 const ACCESS: &str = "access log";
@@ -43,8 +43,6 @@ pub struct LogsView {
     pub counters: Arc<AllLogCounters>,
     /// Where lines of the audit log are handed over; `None`: nobody writes them.
     pub audit: Option<SyncSender<LogBatch>>,
-    /// Results of the export of spans.
-    pub spans: Arc<SpanCounters>,
 }
 
 /// One of the logs could not be opened.
@@ -79,30 +77,21 @@ impl Logs {
         let access = start(ACCESS, &Way::To(settings.access_to.clone()))?;
         let waf = start(WAF, &way_of_waf(settings, &access))?;
         let audit = start(AUDIT, &way_of_audit(settings, &access, &waf))?;
-        let spans = SpanExport::start(None, events.clone())
-            .map_err(|error| LogError { name: SPANS, error: io_error_text(&error) })?;
+        let spans =
+            SpanExport::start(settings.spans_to.clone(), Arc::clone(&counters), events.clone())
+                .map_err(|error| LogError { name: SPANS, error: io_error_text(&error) })?;
         Ok(Self { access, waf, audit, spans, events })
     }
 
-    /// Where workers send the lines of the access log.
-    pub fn access_sender(&self) -> SyncSender<LogBatch> {
-        self.access.sender()
-    }
-
-    /// Where they send those of the web application firewall's log, wherever that goes.
-    pub fn waf_sender(&self) -> SyncSender<LogBatch> {
-        self.waf.sender()
-    }
-
-    /// Where they send spans.
-    pub fn span_sender(&self) -> SyncSender<SpanBatch> {
-        self.spans.sender()
+    /// Where workers send their lines and spans, wherever those go.
+    pub fn senders(&self) -> LogSenders {
+        let (access, waf, spans) = (self.access.sender(), self.waf.sender(), self.spans.sender());
+        LogSenders { access, waf, spans }
     }
 
     /// The control plane's view of the logs.
     pub fn view(&self) -> LogsView {
-        let (audit, spans) = (Some(self.audit.sender()), self.spans.counters());
-        LogsView { counters: self.access.counters(), audit, spans }
+        LogsView { counters: self.access.counters(), audit: Some(self.audit.sender()) }
     }
 
     /// Checks that targets other than those of `before` can be opened now, so that a reload can refuse bad ones.
@@ -117,17 +106,12 @@ impl Logs {
         settings.audit_to.as_ref().map_or(Ok(()), |target| check(AUDIT, target))
     }
 
-    /// From now on, lines and spans go where the configuration says; files are opened anew.
-    pub fn apply(&self, snapshot: &Snapshot) {
-        self.reopen(&snapshot.log);
-        self.spans.apply(snapshot.exporting.as_ref());
-    }
-
-    /// From now on, lines go where the settings say; files are opened anew.
+    /// From now on, lines and spans go where the settings say; files are opened anew.
     pub fn reopen(&self, settings: &LogSettings) {
         self.access.reopen(Way::To(settings.access_to.clone()));
         self.waf.reopen(way_of_waf(settings, &self.access));
         self.audit.reopen(way_of_audit(settings, &self.access, &self.waf));
+        self.spans.apply(settings.spans_to.as_ref());
     }
 
     /// Writes the waiting lines and ends, if that takes no longer than `timeout`; call it when the workers have ended.
@@ -194,6 +178,7 @@ mod tests {
                 access_to,
                 waf_to,
                 audit_to: None,
+                spans_to: None,
             }
         }
 
@@ -213,7 +198,8 @@ mod tests {
 
     /// Sends a line to each log, and waits until both are written.
     fn write(logs: &Logs, number: u64) {
-        for (log, sender) in [(Log::Access, logs.access_sender()), (Log::Waf, logs.waf_sender())] {
+        let senders = logs.senders();
+        for (log, sender) in [(Log::Access, senders.access), (Log::Waf, senders.waf)] {
             let bytes = format!("{log:?} {number}\n").into_bytes();
             sender.send(LogBatch { log, bytes, lines: 1 }).unwrap();
         }
@@ -301,7 +287,7 @@ mod tests {
         let logs = Logs::start(&directory.settings("a", "a"), events).unwrap();
         for _ in 0..100 {
             let batch = LogBatch { log: Log::Waf, bytes: b"line\n".to_vec(), lines: 1 };
-            logs.waf_sender().send(batch).unwrap();
+            logs.senders().waf.send(batch).unwrap();
         }
         logs.finish(PATIENCE);
         assert_eq!(directory.lines("a").len(), 100);

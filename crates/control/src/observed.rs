@@ -15,7 +15,6 @@ use crate::monitors::Board;
 use crate::overlay::changes::Changes;
 use crate::rates::Rates;
 use crate::reloads::Reloads;
-use crate::span_export::SpanCounters;
 use crate::time::unix_ms;
 use crate::upgrade::reports::Upgrades;
 
@@ -28,8 +27,6 @@ pub struct Observed {
     pub workers: Arc<PerWorker<WorkerCounters>>,
     /// Counters of the log writers.
     pub logs: Arc<AllLogCounters>,
-    /// Results of the export of spans.
-    pub spans: Arc<SpanCounters>,
     /// Results of the monitors.
     pub monitors: Board,
     /// State of the packet path.
@@ -104,7 +101,6 @@ impl Observed {
             files: RwLock::new(files),
             workers,
             logs: logs.counters,
-            spans: logs.spans,
             monitors,
             packets,
             flows: RwLock::new(None),

@@ -52,7 +52,7 @@ pub fn problems(observed: &Observed) -> Vec<String> {
     if lost > 0 {
         problems.push(format!("{} lost", Counted(lost, "audit log line")));
     }
-    if let Some(Failing { url, reason }) = observed.spans.failing() {
+    if let Some(Failing { url, reason }) = observed.logs.spans.failing() {
         problems.push(format!("traces cannot be sent to {url}: {reason}"));
     }
     problems

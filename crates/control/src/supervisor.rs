@@ -282,12 +282,10 @@ impl Supervisor {
         let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, workers, &outside()));
         let (to_events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
-        logs.apply(&table.snapshot);
-        let (log, waf_log) = (logs.access_sender(), logs.waf_sender());
-        let spans = logs.span_sender();
         let inherited = heritage.give_to(&table);
+        let logs_to = logs.senders();
         let options =
-            Options { workers, log, waf_log, spans, events: to_events, inherited, policy_lines };
+            Options { workers, logs: logs_to, events: to_events, inherited, policy_lines };
         let mut data_plane =
             DataPlane::start(Arc::clone(&table), options).map_err(Error::DataPlane)?;
         let mut monitors = Monitors::new(events.clone());
@@ -372,7 +370,7 @@ impl Supervisor {
                 () = self.manager.due() => service::look_for_stuck(&mut self),
                 _ = signals.reload.recv() => {
                     // The log may have been rotated; the configuration does not matter any more.
-                    self.logs.apply(&self.table.snapshot);
+                    self.logs.reopen(&self.table.snapshot.log);
                     self.events.warning("configuration", "is not reloaded: weir drains");
                 }
                 () = Signals::end(&mut signals.terminate, &mut signals.interrupt) => {

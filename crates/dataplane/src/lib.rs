@@ -15,6 +15,7 @@ mod password_threads;
 pub mod protobuf;
 pub mod redaction;
 pub mod reports;
+mod side_logs;
 #[cfg(feature = "simulation")]
 pub mod simulation;
 mod spans;

@@ -1,6 +1,7 @@
 //! Reports of workers, over bounded channels. Workers never wait for them.
 
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 use weir_exchange::parts::failure::Blame;
 
@@ -32,6 +33,17 @@ pub struct Spans;
 
 /// Spans of one worker. A line is the field `spans` of OTLP's `ScopeSpans`, with one span.
 pub type SpanBatch = LogBatch<Spans>;
+
+/// Where workers send the lines of their logs, and spans; they never wait for it.
+#[derive(Debug, Clone)]
+pub struct LogSenders {
+    /// The access log.
+    pub access: SyncSender<LogBatch>,
+    /// The log of the web application firewall.
+    pub waf: SyncSender<LogBatch>,
+    /// Spans.
+    pub spans: SyncSender<SpanBatch>,
+}
 
 /// Something that a worker wants people to know.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,8 +16,7 @@ use weir_exchange::shared::live::{LiveMember, LiveTable};
 use crate::access_log::AccessLog;
 use crate::outside;
 use crate::reports::{Event, LogBatch, SpanBatch};
-use crate::spans::SpanLog;
-use crate::waf_log::WafLog;
+use crate::side_logs::SideLogs;
 use crate::worker::{Command, Setup, Worker};
 
 /// Batches of log lines, and events, that wait to be looked at.
@@ -56,8 +55,7 @@ impl SimulatedWorker {
             table: Arc::clone(&table),
             counters: Arc::clone(&counters),
             log: AccessLog::new(log_sender, u128::from_ne_bytes(random::bytes())),
-            waf_log: WafLog::new(waf_log_sender),
-            spans: SpanLog::new(span_sender),
+            side_logs: SideLogs::new(waf_log_sender, span_sender),
             events: event_sender,
             policy_lines: line_sender,
             commands,

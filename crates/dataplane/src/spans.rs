@@ -15,6 +15,7 @@ use weir_exchange::parts::request_ids::RequestIds;
 use weir_exchange::parts::traced::{Attempted, Kind, Record, Traced};
 use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::termination::Termination;
+use weir_exchange::transaction::tracing::attempted;
 use weir_http::message::Version;
 
 use crate::log_batch::Batcher;
@@ -99,14 +100,14 @@ impl SpanLog {
             });
             self.batch.end_line(&counters.spans_dropped);
         }
-        let last = ends.attempted(traced, clock.now_us(), None);
+        let last = attempted(ends, traced, clock.now_us(), None);
         let cut = last.as_ref().and_then(|_| cut_by(why));
         let attempts = record.attempts.iter().map(|it| (it, None));
         let attempts = attempts.chain(last.iter().map(|it| (it, cut)));
-        for (number, (attempted, cut)) in attempts.enumerate() {
+        for (number, (attempt, cut)) in attempts.enumerate() {
             let out = self.batch.line(clock.now_ms());
             Message::new(out).message(SPANS, |span| {
-                let attempt = (number as u64, attempted, cut);
+                let attempt = (number as u64, attempt, cut);
                 put_client_span(span, (traced, record), attempt, unix);
             });
             self.batch.end_line(&counters.spans_dropped);

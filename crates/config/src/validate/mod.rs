@@ -102,7 +102,6 @@ pub(crate) fn validate(
     let (virtual_servers, disabled) = servers.all(file, &mut followed, context);
     let (packets, zone) = (servers.packets(file, context), time_zone::read(file, context));
     let (log, used) = (log::settings(file, directory, context), servers.used());
-    let exporting = tracing::exporting(file, directory, context);
     let mut pools_used = used.pools.clone();
     let Policies { policies_used, persistence: found, path_forms, .. } = followed;
     pools_used.extend(compiler.pools_used.iter().copied().chain(compiler.slots.pools()));
@@ -121,7 +120,6 @@ pub(crate) fn validate(
         data_plane: data_plane(file),
         first_probes: first_probes(file),
         log,
-        exporting: exporting?.map(Arc::new),
         virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
         disabled,
         packets: packets?,

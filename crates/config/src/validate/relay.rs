@@ -246,12 +246,17 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
             ("forwarded", given(&address.forwarded)),
         ]);
     }
-    let limits = or_absent(limits.as_ref());
-    keys.extend([
+    keys.extend(keys_of_limits(&or_absent(limits.as_ref())));
+    keys
+}
+
+/// The limits that are about requests, and where they stand.
+fn keys_of_limits(limits: &raw::limit::Limits) -> Vec<(&'static str, Option<Span>)> {
+    let mut keys = vec![
         ("requests", there(&limits.requests)),
         ("requests_per_second", there(&limits.requests_per_second)),
         ("burst", there(&limits.burst)),
-    ]);
+    ];
     for limit in limits.per_key.iter().flat_map(|limits| limits.iter()) {
         keys.extend([
             ("key", there(&limit.key)),

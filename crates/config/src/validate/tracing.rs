@@ -18,15 +18,15 @@ use crate::tree::Span;
 /// Bytes of a file with fields.
 const HEADERS_BYTES_MAX: u64 = 16 << 10;
 
-/// Where traces go. The outer `None` comes after an error.
+/// Where traces go; `None`: nowhere, or there is an error.
 pub(super) fn exporting(
     file: &raw::File,
     directory: &Path,
     context: &mut Context,
-) -> Option<Option<Exporting>> {
+) -> Option<Exporting> {
     let Some(raw) = &file.exporting else {
         refuse_servers(file, context);
-        return Some(None);
+        return None;
     };
     // The decoder has reported the missing value.
     let otlp = raw.otlp.as_ref()?;
@@ -49,14 +49,14 @@ pub(super) fn exporting(
         let message = "fields with secrets go to the collector without TLS";
         context.warning_help(otlp.span, message, "write `https://` if the network is not trusted");
     }
-    Some(Some(Exporting {
+    Some(Exporting {
         url,
         tls,
         headers,
         service_name: raw.service_name.value.0.as_str().into(),
         timeout_ms: raw.timeout.value.0,
         interval_ms: raw.interval.value.0,
-    }))
+    })
 }
 
 /// Whether nobody on the way can read what is sent there.
@@ -75,16 +75,17 @@ fn refuse_servers(file: &raw::File, context: &mut Context) {
     }
 }
 
-/// Which requests of a virtual server are traced.
-pub(super) fn of_server(raw: &raw::tracing::Tracing, server: &raw::VirtualServer) -> Tracing {
+/// Which requests of a virtual server are traced; `None`: none.
+pub(super) fn of_server(server: &raw::VirtualServer) -> Option<Arc<Tracing>> {
+    let raw = server.tracing.as_ref()?;
     let address = or_absent(server.client_address.as_ref());
     let proxies = address.trust.as_ref();
     let trust = raw.trust.as_ref().or(proxies);
     let networks = trust.into_iter().flat_map(|trust| trust.iter());
-    Tracing {
+    Some(Arc::new(Tracing {
         sample: raw.sample.value.0,
         trust: AddressSet::new(networks.map(|network| network.value.0)),
-    }
+    }))
 }
 
 /// All further fields.
@@ -178,7 +179,7 @@ mod tests {
     fn the_defaults() {
         let snapshot =
             check("tracing: { otlp: \"http://a.example:4318\" }", "tracing: {}").unwrap();
-        let exporting = snapshot.exporting.as_deref().expect("it is given");
+        let exporting = snapshot.log.spans_to.as_deref().expect("it is given");
         assert_eq!(exporting.url.to_string(), "http://a.example:4318/v1/traces");
         assert_eq!((exporting.timeout_ms, exporting.interval_ms), (10_000, 2_000));
         assert_eq!(&*exporting.service_name, "weir");
@@ -187,7 +188,7 @@ mod tests {
         assert_eq!(tracing.sample, 1_000);
         assert!(tracing.trust.is_empty());
         let snapshot = check("", "").unwrap();
-        assert!(snapshot.exporting.is_none() && snapshot.virtual_servers[0].tracing.is_none());
+        assert!(snapshot.log.spans_to.is_none() && snapshot.virtual_servers[0].tracing.is_none());
     }
 
     #[test]
@@ -235,7 +236,7 @@ mod tests {
             check(&text, "")
         };
         let snapshot = with("Authorization: Bearer x:y\n\nx-b:2\n").unwrap();
-        let headers = &snapshot.exporting.as_ref().unwrap().headers;
+        let headers = &snapshot.log.spans_to.as_ref().unwrap().headers;
         let shown: Vec<_> = headers.iter().map(|(name, it)| (&**name, it.expose())).collect();
         assert_eq!(shown, [("x-tenant", "a"), ("authorization", "Bearer x:y"), ("x-b", "2")]);
         for content in ["hunter2\n", "a b: hunter2\n", "host: hunter2\n", "a: hunter2\u{7f}"] {

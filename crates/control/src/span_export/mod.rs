@@ -26,6 +26,7 @@ use weir_dataplane::reports::SpanBatch;
 
 use crate::asking::until_retry;
 use crate::events::Events;
+use crate::log_writer::AllLogCounters;
 use post::{Accepted, PostError, post};
 use request::Request;
 
@@ -92,36 +93,27 @@ struct Orders {
 pub struct SpanExport {
     batches: SyncSender<SpanBatch>,
     orders: watch::Sender<Orders>,
-    counters: Arc<SpanCounters>,
     thread: JoinHandle<()>,
 }
 
 impl SpanExport {
     /// Starts the thread.
-    pub fn start(exporting: Option<Arc<Exporting>>, events: Events) -> io::Result<Self> {
+    pub fn start(
+        exporting: Option<Arc<Exporting>>,
+        counters: Arc<AllLogCounters>,
+        events: Events,
+    ) -> io::Result<Self> {
         let (batches, waiting) = sync_channel(BATCHES_WAITING_MAX);
         let (orders, ordered) = watch::channel(Orders { exporting, until: None });
-        let counters: Arc<SpanCounters> = Arc::default();
-        let exporter = Exporter {
-            waiting,
-            orders: ordered,
-            counters: Arc::clone(&counters),
-            events,
-            runtime: None,
-        };
+        let exporter = Exporter { waiting, orders: ordered, counters, events, runtime: None };
         let builder = thread::Builder::new().name("weir-spans".into());
         let thread = builder.spawn(move || exporter.run())?;
-        Ok(Self { batches, orders, counters, thread })
+        Ok(Self { batches, orders, thread })
     }
 
     /// Where workers send their batches.
     pub fn sender(&self) -> SyncSender<SpanBatch> {
         self.batches.clone()
-    }
-
-    /// Results of the export.
-    pub fn counters(&self) -> Arc<SpanCounters> {
-        Arc::clone(&self.counters)
     }
 
     /// From now on, spans go there.
@@ -136,7 +128,7 @@ impl SpanExport {
     /// Sends the waiting spans and ends, if that takes no longer than `until`; call it when the workers have ended. The
     /// returned value waits for that.
     pub fn finish(self, until: Instant) -> Finishing {
-        let Self { batches, orders, thread, .. } = self;
+        let Self { batches, orders, thread } = self;
         orders.send_modify(|orders| orders.until = Some(until));
         drop(batches);
         Finishing { thread, until, _orders: orders }
@@ -169,7 +161,7 @@ impl Finishing {
 struct Exporter {
     waiting: Receiver<SpanBatch>,
     orders: watch::Receiver<Orders>,
-    counters: Arc<SpanCounters>,
+    counters: Arc<AllLogCounters>,
     events: Events,
     /// Made with the first request.
     runtime: Option<Runtime>,
@@ -216,12 +208,12 @@ impl Exporter {
             let Orders { exporting, until } = self.orders.borrow_and_update().clone();
             // Spans of a configuration before.
             let Some(exporting) = exporting else {
-                self.counters.failed.fetch_add(spans, Relaxed);
+                self.counters.spans.failed.fetch_add(spans, Relaxed);
                 return;
             };
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
-                self.counters.failed.fetch_add(spans, Relaxed);
+                self.counters.spans.failed.fetch_add(spans, Relaxed);
                 return;
             }
             let timeout = Duration::from_millis(exporting.timeout_ms);
@@ -233,13 +225,13 @@ impl Exporter {
             };
             self.note_failure(&exporting, failure.to_string());
             if !failure.may_pass() {
-                self.counters.refused.fetch_add(spans, Relaxed);
+                self.counters.spans.refused.fetch_add(spans, Relaxed);
                 return;
             }
             let own = until_retry(tries, RETRIES);
             let pause = failure.retry_after().map_or(own, |asked| asked.min(*RETRIES.end()));
             if tries >= TRIES_MAX || left.is_some_and(|left| left <= pause) {
-                self.counters.failed.fetch_add(spans, Relaxed);
+                self.counters.spans.failed.fetch_add(spans, Relaxed);
                 return;
             }
             self.pause(pause);
@@ -281,13 +273,13 @@ impl Exporter {
 
     fn note_accepted(&self, exporting: &Exporting, spans: u64, accepted: &Accepted) {
         let refused = accepted.refused.min(spans);
-        self.counters.exported.fetch_add(spans - refused, Relaxed);
-        self.counters.refused.fetch_add(refused, Relaxed);
+        self.counters.spans.exported.fetch_add(spans - refused, Relaxed);
+        self.counters.spans.refused.fetch_add(refused, Relaxed);
         if refused > 0 {
             let reason = format!("the collector refuses {refused} spans: {}", accepted.reason);
             return self.note_failure(exporting, reason);
         }
-        if self.counters.set_failing(None).is_some() {
+        if self.counters.spans.set_failing(None).is_some() {
             self.events.info(SUBJECT, format_args!("are sent to {} again", exporting.url));
         }
     }
@@ -295,7 +287,7 @@ impl Exporter {
     fn note_failure(&self, exporting: &Exporting, reason: String) {
         let url = exporting.url.to_string();
         let failing = Failing { url, reason };
-        let before = self.counters.set_failing(Some(failing.clone()));
+        let before = self.counters.spans.set_failing(Some(failing.clone()));
         if before.is_none_or(|before| before.url != failing.url) {
             let Failing { url, reason } = failing;
             self.events.warning(SUBJECT, format_args!("cannot be sent to {url}: {reason}"));

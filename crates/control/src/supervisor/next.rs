@@ -309,7 +309,7 @@ impl Supervisor {
             self.events.info("weir", format_args!("serves {summary}{unusable}"));
         }
         if is_other {
-            self.logs.apply(&self.table.snapshot);
+            self.logs.reopen(&self.table.snapshot.log);
             self.move_admins().await;
             self.tell_in_force(&before_it, &unusable);
         }

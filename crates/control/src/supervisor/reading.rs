@@ -90,7 +90,7 @@ impl Supervisor {
     /// Begins to read the files again.
     pub(super) fn begin_reading(&mut self) {
         // A log file that was rotated is let go even when the configuration is bad.
-        self.logs.apply(&self.table.snapshot);
+        self.logs.reopen(&self.table.snapshot.log);
         self.observed.reloads.begin();
         self.manager.begin_reload();
         let (file, events) = (self.file.clone(), self.events.clone());

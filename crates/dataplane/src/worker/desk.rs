@@ -169,13 +169,12 @@ impl Edge for Desk<'_> {
         match notice {
             Notice::Inspected(inspected) => {
                 world.live.waf_rules.count(inspected.inspection);
-                world.waf_log.write(inspected, clock, &world.counted);
-                world.has_side_lines = true;
+                world.side_logs.write_inspected(inspected, clock, &world.counted);
             }
             Notice::Traced { ends, remembered, traced, record, why } => {
                 let finished = Finished { ends, remembered, traced, record, why };
-                world.spans.write(&finished, &world.tools.request_ids, clock, &world.counted);
-                world.has_side_lines = true;
+                let (ids, counted) = (&world.tools.request_ids, &world.counted);
+                world.side_logs.write_spans(&finished, ids, clock, counted);
             }
             notice => world.notices.tell(notice, clock.now_ms()),
         }

@@ -424,7 +424,7 @@ impl Handler for Worker {
         let counters = &self.world.counted;
         counters.loop_turns.add(1);
         let mut due_ms = self.world.log.flush_if_due(io.now_ms(), counters);
-        let side_due_ms = self.world.flush_side_logs_if_due(io.now_ms());
+        let side_due_ms = self.world.side_logs.flush_if_due(io.now_ms(), counters);
         due_ms = sooner(sooner(due_ms, side_due_ms), udp_due_ms);
         if self.world.table.has_compression {
             self.world.note_turn_for_budget(io.clock().now_us());

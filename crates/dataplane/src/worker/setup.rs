@@ -8,8 +8,7 @@ use weir_exchange::shared::live::LiveTable;
 
 use crate::access_log::AccessLog;
 use crate::reports::Event;
-use crate::spans::SpanLog;
-use crate::waf_log::WafLog;
+use crate::side_logs::SideLogs;
 use crate::worker::command::Command;
 
 /// The parts of a worker.
@@ -22,10 +21,8 @@ pub struct Setup {
     pub counters: Arc<PerWorker<WorkerCounters>>,
     /// The access log.
     pub log: AccessLog,
-    /// The log of the web application firewall.
-    pub waf_log: WafLog,
-    /// Spans of sampled requests.
-    pub spans: SpanLog,
+    /// The log of the web application firewall, and spans.
+    pub side_logs: SideLogs,
     /// Where events go.
     pub events: SyncSender<Event>,
     /// Where the lines of policies go.

@@ -18,8 +18,7 @@ use weir_http::h2::hpack::HeaderBlock;
 use weir_http::message::{Field, RequestHead, ResponseHead};
 
 use crate::access_log::AccessLog;
-use crate::spans::SpanLog;
-use crate::waf_log::WafLog;
+use crate::side_logs::SideLogs;
 use crate::worker::command::Command;
 use crate::worker::notices::Notices;
 use crate::worker::setup::Setup;
@@ -82,10 +81,7 @@ pub struct World {
     /// Its own of those.
     pub counted: Own<WorkerCounters>,
     pub log: AccessLog,
-    pub waf_log: WafLog,
-    pub spans: SpanLog,
-    /// The WAF log or the spans have something that is not handed over.
-    pub has_side_lines: bool,
+    pub side_logs: SideLogs,
     pub notices: Notices,
     /// When the first client has to go whose virtual server is in no table any more.
     pub leave_by_ms: Option<u64>,
@@ -110,7 +106,7 @@ pub struct StreamOf<'a> {
 impl World {
     /// Nothing is under way. What the control plane wants comes with it.
     pub fn new(setup: Setup) -> (Self, Receiver<Command>) {
-        let Setup { id, table, counters, mut log, waf_log, spans, events, policy_lines, commands } =
+        let Setup { id, table, counters, mut log, side_logs, events, policy_lines, commands } =
             setup;
         let local = LocalTable::new(&table, None, id);
         log.set_format(local.access_format(), local.given_format());
@@ -131,9 +127,7 @@ impl World {
             counted: counters.own(id),
             counters,
             log,
-            waf_log,
-            spans,
-            has_side_lines: false,
+            side_logs,
             leave_by_ms: None,
             draining: None,
             wall: WallClock::default(),
@@ -169,26 +163,6 @@ impl World {
         let http2 = connection.http2.as_mut()?;
         let stream = http2.streams.get_mut(ends.attempt.member_stream?)?;
         Some(StreamOf { key, token: connection.token, frames: &mut http2.frames, stream })
-    }
-
-    /// Hands over what is old enough of the logs that few requests are in. Returns when to call again.
-    #[inline]
-    pub fn flush_side_logs_if_due(&mut self, now_ms: u64) -> Option<u64> {
-        if !self.has_side_lines {
-            return None;
-        }
-        let waf_due_ms = self.waf_log.flush_if_due(now_ms, &self.counted);
-        let spans_due_ms = self.spans.flush_if_due(now_ms, &self.counted);
-        let due_ms = waf_due_ms.into_iter().chain(spans_due_ms).min();
-        self.has_side_lines = due_ms.is_some();
-        due_ms
-    }
-
-    /// Hands over all that the logs have.
-    pub fn flush_logs(&mut self) {
-        self.log.flush(&self.counted);
-        self.waf_log.flush(&self.counted);
-        self.spans.flush(&self.counted);
     }
 
     /// Whether the process is stopping.

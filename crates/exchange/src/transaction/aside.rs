@@ -31,7 +31,7 @@ use crate::transaction::Transaction;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::mirror;
 use crate::transaction::sending::Passed;
-use crate::transaction::tracing::remember;
+use crate::transaction::tracing::{note_member_status, remember};
 
 /// A longer body of an answer is not kept.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -140,7 +140,7 @@ pub fn keep_head(exchange: &mut Exchange, (head, input): (&ResponseHead, &[u8]))
         reply.body = Some(Vec::new());
     }
     exchange.phase = Phase::Judge;
-    exchange.ends.note_member_status(head.status);
+    note_member_status(&mut exchange.ends, head.status);
     true
 }
 

@@ -16,7 +16,7 @@ use crate::parts::pace::Pace;
 use crate::parts::request::Request;
 use crate::termination::Termination;
 use crate::transaction::seeking::Found;
-use crate::transaction::tracing::tell_anew;
+use crate::transaction::tracing::{note_failed, tell_anew};
 
 /// A request is kept for sending it again as long as it is not larger than this.
 pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
@@ -142,12 +142,12 @@ impl Exchange {
         match self.phase {
             Phase::AwaitHead => {}
             Phase::Judge => {
-                self.ends.note_failed_attempt(at, reason, true);
+                note_failed(&mut self.ends, at, reason, true);
                 self.ends.leave_member(at, Some(reason));
                 return self.respond(at, reason.status(), reason.termination());
             }
             Phase::Respond | Phase::Deliver { .. } => {
-                self.ends.note_failed_attempt(at, reason, true);
+                note_failed(&mut self.ends, at, reason, true);
                 self.ends.leave_member(at, Some(reason));
                 return self.truncate(at, reason.termination());
             }
@@ -176,7 +176,7 @@ impl Exchange {
         if stale && repeat {
             return self.retry_stale(at, unsent);
         }
-        self.ends.note_failed_attempt(at, reason, !nothing_sent);
+        note_failed(&mut self.ends, at, reason, !nothing_sent);
         let is_blamed = !stale && !is_counted;
         self.ends.leave_member(at, is_blamed.then_some(reason));
         if !repeat {
@@ -209,7 +209,7 @@ impl Exchange {
                 self.resend(at, &unsent);
             }
             Err(reason) => {
-                self.ends.note_failed_attempt(at, reason, true);
+                note_failed(&mut self.ends, at, reason, true);
                 self.ends.leave_member(at, Some(reason));
                 if self.is_over() {
                     return;

@@ -29,8 +29,8 @@ use crate::transaction::exchange::Exchange;
 use crate::transaction::handing::hand_over;
 use crate::transaction::learning::learn;
 use crate::transaction::login::ask;
-use crate::transaction::naming::{Named, name};
-use crate::transaction::{rewrite, tracing};
+use crate::transaction::naming::{Named, identify};
+use crate::transaction::rewrite;
 
 /// Decides about a request of a virtual server that does more than hand it on. `brought`: what it brings from others, which have
 /// handed it over.
@@ -76,13 +76,10 @@ pub fn consider(
         Verdict::HandedOver { to, .. } => Some(to),
         _ => None,
     };
-    let mut named = match &server.settings().request_id {
-        Some(settings) if to.is_none() => name(settings, arrival, decision, at.tools()),
-        _ => Named::default(),
+    let named = match to {
+        None => identify(arrival, decision, at.tools()),
+        Some(_) => Named::default(),
     };
-    if let (Some(settings), None) = (&server.settings().tracing, to) {
-        named.traced = Some(Box::new(tracing::begin(settings, arrival, decision, at.tools())));
-    }
     traffic.count(turn.worker, decision);
     tell_lines(at, decision);
     let (mut considered, stickiness) = carry_out(at, server, verdict);
@@ -350,9 +347,6 @@ impl Exchange {
         edits.clear();
         let mut remembered = self.ends.remembered.take()?;
         remembered.forget_what_is_for_the_unchecked();
-        if let (false, Some(traced)) = (input.is_empty(), &mut remembered.traced) {
-            traced.note_member_status(head.status);
-        }
         let mut answer = None;
         let server = Rc::clone(&self.ends.server);
         let member = self.ends.attempt.member();

@@ -9,7 +9,7 @@ use crate::parts::parked::Parked;
 use crate::parts::tries::Lease;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::sending::is_all;
-use crate::transaction::tracing::tell_anew;
+use crate::transaction::tracing::{note_repeated, tell_anew};
 
 /// Asks another member in place of the one that has answered so, if its pool wants that, the request allows it, and another one has
 /// a place. Whether it does.
@@ -39,7 +39,7 @@ pub fn repeat(
     }
     exchange.ends.attempt.note_first_byte(clock.now_us());
     exchange.ends.note_response(at, head.status, head.status >= 500);
-    exchange.ends.note_repeated_attempt(at, head.status);
+    note_repeated(&mut exchange.ends, at, head.status);
     tell_anew(exchange, at);
     let is_kept = is_all(head.framing, body) && exchange.request.is_whole;
     at.release(&mut exchange.ends, if is_kept { Release::Keep } else { Release::Drop });

@@ -3,7 +3,7 @@
 //! | moment | done here |
 //! |---|---|
 //! | policies have decided | [`begin`]: the trace of a trusted client is continued, or a new one begins; `traceparent` for the member |
-//! | an attempt has failed, or is repeated by its status | [`Ends::note_failed_attempt`], [`Ends::note_repeated_attempt`]; [`tell_anew`] gives the next attempt a span of its own |
+//! | an attempt has failed, or is repeated by its status | [`note_failed`], [`note_repeated`]; [`tell_anew`] gives the next attempt a span of its own |
 //! | a request of weir's own is made | [`child`] |
 //! | it is over | [`report`] |
 //!
@@ -57,13 +57,6 @@ pub fn begin(
 }
 
 impl Traced {
-    /// The member of the current attempt has answered so.
-    pub fn note_member_status(&mut self, status: u16) {
-        if let Some(record) = &mut self.record {
-            record.member_status = status;
-        }
-    }
-
     /// Changes the head for a member.
     pub fn tell_member(&self, fields: &mut FieldEdits) {
         fields.set(NAME, |out| out.extend_from_slice(&self.told().value()));
@@ -157,77 +150,73 @@ pub fn remember(
     Some(remembered)
 }
 
-impl Ends {
-    fn record_mut(&mut self) -> Option<&mut Record> {
-        self.remembered.as_deref_mut()?.traced.as_deref_mut()?.record.as_deref_mut()
-    }
+fn record_mut(ends: &mut Ends) -> Option<&mut Record> {
+    ends.remembered.as_deref_mut()?.traced.as_deref_mut()?.record.as_deref_mut()
+}
 
-    /// The member of the current attempt has answered so.
-    pub fn note_member_status(&mut self, status: u16) {
-        if let Some(traced) = self.remembered.as_deref_mut().and_then(|it| it.traced.as_mut()) {
-            traced.note_member_status(status);
-        }
+/// The member of the current attempt has answered so.
+pub fn note_member_status(ends: &mut Ends, status: u16) {
+    if let Some(record) = record_mut(ends) {
+        record.member_status = status;
     }
+}
 
-    /// The current attempt has failed. `is_sent`: something of the request may have reached the member.
-    #[cold]
-    pub fn note_failed_attempt(
-        &mut self,
-        at: &mut impl Edge,
-        failure: MemberFailure,
-        is_sent: bool,
-    ) {
-        self.close_attempt(at, Some(failure), is_sent);
-    }
+/// The current attempt has failed. `is_sent`: something of the request may have reached the member.
+#[cold]
+pub fn note_failed(ends: &mut Ends, at: &mut impl Edge, failure: MemberFailure, is_sent: bool) {
+    close_attempt(ends, at, Some(failure), is_sent);
+}
 
-    /// The member's response is dropped, since another one is asked.
-    #[cold]
-    pub fn note_repeated_attempt(&mut self, at: &mut impl Edge, status: u16) {
-        self.note_member_status(status);
-        self.close_attempt(at, None, true);
-    }
+/// The member's response is dropped, since another one is asked.
+#[cold]
+pub fn note_repeated(ends: &mut Ends, at: &mut impl Edge, status: u16) {
+    note_member_status(ends, status);
+    close_attempt(ends, at, None, true);
+}
 
-    fn close_attempt(&mut self, at: &mut impl Edge, failure: Option<MemberFailure>, is_sent: bool) {
-        let Some(attempted) = self.open_attempt(at.turn().now_us(), failure) else { return };
-        // A member that got nothing of the request does not know this span: the next one may be told it.
-        let span_id = if is_sent { attempted.span_id } else { new_span_id(at.tools()) };
-        let closed = (self.attempt.try_us, self.tries.count);
-        if let Some(record) = self.record_mut() {
-            record.attempts.push(Attempted { span_id, ..attempted });
-            (record.member_status, record.closed) = (0, closed);
-        }
+fn close_attempt(
+    ends: &mut Ends,
+    at: &mut impl Edge,
+    failure: Option<MemberFailure>,
+    is_sent: bool,
+) {
+    let traced = ends.remembered.as_deref().and_then(|it| it.traced.as_deref());
+    let now_us = at.turn().now_us();
+    let Some(attempted) = traced.and_then(|traced| attempted(ends, traced, now_us, failure)) else {
+        return;
+    };
+    // A member that got nothing of the request does not know this span: the next one may be told it.
+    let span_id = if is_sent { attempted.span_id } else { new_span_id(at.tools()) };
+    let closed = (ends.attempt.try_us, ends.tries.count);
+    if let Some(record) = record_mut(ends) {
+        record.attempts.push(Attempted { span_id, ..attempted });
+        (record.member_status, record.closed) = (0, closed);
     }
+}
 
-    /// The current attempt, as it would be if it ended now; `None`: there is none, or it is not recorded.
-    pub fn open_attempt(&self, now_us: u64, failure: Option<MemberFailure>) -> Option<Attempted> {
-        let traced = self.remembered.as_deref()?.traced.as_deref()?;
-        self.attempted(traced, now_us, failure)
+/// The current attempt, as it would be if it ended now; `None`: there is none, or it is not recorded.
+pub fn attempted(
+    ends: &Ends,
+    traced: &Traced,
+    now_us: u64,
+    failure: Option<MemberFailure>,
+) -> Option<Attempted> {
+    let record = traced.record.as_deref()?;
+    let attempt = &ends.attempt;
+    if attempt.try_us == 0 || record.closed == (attempt.try_us, ends.tries.count) {
+        return None;
     }
-
-    /// As above, for a transaction whose trace is kept elsewhere.
-    pub fn attempted(
-        &self,
-        traced: &Traced,
-        now_us: u64,
-        failure: Option<MemberFailure>,
-    ) -> Option<Attempted> {
-        let record = traced.record.as_deref()?;
-        let attempt = &self.attempt;
-        if attempt.try_us == 0 || record.closed == (attempt.try_us, self.tries.count) {
-            return None;
-        }
-        Some(Attempted {
-            span_id: traced.told_id,
-            pool: Rc::clone(&self.tries.pool),
-            member: Rc::clone(self.account.last_member.as_ref()?),
-            begun_us: attempt.try_us,
-            connected_us: attempt.connected_us,
-            first_byte_us: attempt.first_byte_us,
-            ended_us: now_us,
-            status: record.member_status,
-            failure,
-        })
-    }
+    Some(Attempted {
+        span_id: traced.told_id,
+        pool: Rc::clone(&ends.tries.pool),
+        member: Rc::clone(ends.account.last_member.as_ref()?),
+        begun_us: attempt.try_us,
+        connected_us: attempt.connected_us,
+        first_byte_us: attempt.first_byte_us,
+        ended_us: now_us,
+        status: record.member_status,
+        failure,
+    })
 }
 
 /// The next attempt gets a span of its own: the head that its member gets says so.
