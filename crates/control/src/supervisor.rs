@@ -36,7 +36,7 @@ use crate::observed::Observed;
 use crate::ocsp::Ocsp;
 use crate::overlay::changes::Changes;
 use crate::overlay::journal::JournalError;
-use crate::overlay::judge::{Configuration, check};
+use crate::overlay::judge::{Configuration, check, take_back_overdue};
 use crate::own_keys::{self, OwnKeysError};
 use crate::packets::PacketPlane;
 use crate::service_manager::ServiceManager;
@@ -610,7 +610,7 @@ async fn first(
         let files = Arc::new(Files::read(&path));
         let changes = Changes::open(&files.state_dir())?;
         if may_write {
-            changes.take_back_overdue()?;
+            take_back_overdue(&changes)?;
         }
         let history = changes.history();
         Ok((check(&path, files, (history.overlay(), history.version())), changes))

@@ -88,25 +88,6 @@ impl Changes {
         Ok(Self::new(journal, history))
     }
 
-    /// Reverts a version whose time for a confirmation is over.
-    pub(crate) fn take_back_overdue(&self) -> Result<(), JournalError> {
-        let mut history = History::clone(&self.history());
-        let overdue = history.unconfirmed().filter(|it| it.until_unix_ms <= unix_ms());
-        let before = overdue.map(|it| it.version - 1);
-        let Some((before, overlay)) = before.and_then(|it| Some((it, history.overlay_after(it)?)))
-        else {
-            return Ok(());
-        };
-        let wanted = Wanted::RollBackTo(before);
-        let version = own_version(&history, &overlay, wanted, NOT_CONFIRMED);
-        // The version has the next number, so this cannot fail.
-        let _ = history.push(Arc::clone(&version));
-        let number = version.number;
-        self.store(&[Entry::Version(version)], history)?;
-        self.put_in_force(number);
-        Ok(())
-    }
-
     /// Checks a batch on top of the newest files. Reports refused requests.
     pub(crate) fn judge(
         &self,
@@ -170,6 +151,25 @@ impl Changes {
             _ => self.put_back_one_by_one(pending),
         }
     }
+}
+
+/// Reverts a version whose time for a confirmation is over.
+pub(crate) fn take_back_overdue(changes: &Changes) -> Result<(), JournalError> {
+    let mut history = History::clone(&changes.history());
+    let overdue = history.unconfirmed().filter(|it| it.until_unix_ms <= unix_ms());
+    let before = overdue.map(|it| it.version - 1);
+    let Some((before, overlay)) = before.and_then(|it| Some((it, history.overlay_after(it)?)))
+    else {
+        return Ok(());
+    };
+    let wanted = Wanted::RollBackTo(before);
+    let version = own_version(&history, &overlay, wanted, NOT_CONFIRMED);
+    // The version has the next number, so this cannot fail.
+    let _ = history.push(Arc::clone(&version));
+    let number = version.number;
+    changes.store(&[Entry::Version(version)], history)?;
+    changes.put_in_force(number);
+    Ok(())
 }
 
 impl Trial {

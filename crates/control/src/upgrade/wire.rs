@@ -233,9 +233,12 @@ impl Channel {
         Ok(Self(socket))
     }
 
-use super::process::Process;
+    /// The process that has created the pair.
+    pub fn maker(&self) -> Option<Process> {
+        Process::of(net::sockopt::socket_peercred(&self.0).ok()?.pid)
+    }
 
-/// Maximum size of a message.
+    /// Another descriptor of the same end.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self(self.0.try_clone()?))
     }
