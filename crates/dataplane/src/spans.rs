@@ -141,7 +141,7 @@ fn put_server_span(
         span.fixed32(span::FLAGS, u32::from(traced.flags) | FLAG_HAS_REMOTE);
     }
     put_method(span, &record.method);
-    put_target(span, record);
+    put_path_and_query(span, &record.target);
     put_text(span, "url.scheme", if record.is_secure { b"https" } else { b"http" });
     put_host(span, &record.host);
     put_text(span, "network.protocol.version", version(record.version).as_bytes());
@@ -264,15 +264,15 @@ fn put_method(span: &mut Message<'_>, method: &[u8]) {
 }
 
 /// Path and query, without secrets.
-fn put_target(span: &mut Message<'_>, record: &Record) {
+fn put_path_and_query(span: &mut Message<'_>, received: &[u8]) {
     // Of the absolute form, scheme and host are said elsewhere.
-    let target = match memchr::memmem::find(&record.target, b"://") {
-        Some(at) if !record.target.starts_with(b"/") => {
-            let rest = &record.target[at + 3..];
+    let target = match memchr::memmem::find(received, b"://") {
+        Some(at) if !received.starts_with(b"/") => {
+            let rest = &received[at + 3..];
             let path = rest.iter().position(|byte| matches!(byte, b'/' | b'?'));
             path.map_or(&b"/"[..], |path| &rest[path..])
         }
-        _ => &record.target,
+        _ => received,
     };
     let shown = redaction::target(target);
     let (path, query) = match shown.iter().position(|byte| *byte == b'?') {
