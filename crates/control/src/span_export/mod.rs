@@ -44,6 +44,8 @@ const RETRIES: RangeInclusive<Duration> = Duration::from_millis(500)..=Duration:
 const SUBJECT: &str = "traces";
 /// How often the end of the thread is looked for.
 const FINISH_INTERVAL: Duration = Duration::from_millis(5);
+/// The time that the thread may take to notice that its time is up.
+const FINISH_SLACK: Duration = Duration::from_millis(200);
 
 /// Results of the export.
 #[derive(Debug, Default)]
@@ -146,7 +148,7 @@ impl Finishing {
     /// Waits for the end. Returns whether it came in time.
     pub fn wait(self) -> bool {
         // The thread gives up by itself then.
-        let until = self.until + FINISH_INTERVAL * 4;
+        let until = self.until + FINISH_SLACK;
         while !self.thread.is_finished() {
             if Instant::now() >= until {
                 return false;
@@ -154,6 +156,17 @@ impl Finishing {
             thread::sleep(FINISH_INTERVAL);
         }
         self.thread.join().is_ok()
+    }
+}
+
+/// Returns when the process ends and its time for that is up.
+async fn time_is_up(orders: &mut watch::Receiver<Orders>) {
+    let ordered = orders.wait_for(|orders| orders.until.is_some()).await;
+    let until = ordered.ok().and_then(|orders| orders.until);
+    match until {
+        Some(until) => tokio::time::sleep_until(until.into()).await,
+        // Nobody gives orders any more.
+        None => std::future::pending().await,
     }
 }
 
@@ -244,11 +257,16 @@ impl Exporter {
         gathered: &SpanBatch,
         timeout: Duration,
     ) -> Result<Accepted, PostError> {
+        let mut orders = self.orders.clone();
         let runtime = self.runtime()?;
         let body = Request { service_name: &exporting.service_name }.encode(&gathered.bytes);
         runtime.block_on(async {
-            let posted = tokio::time::timeout(timeout, post(exporting, body)).await;
-            posted.unwrap_or(Err(PostError::TimedOut(timeout)))
+            let begun = Instant::now();
+            tokio::select! {
+                posted = post(exporting, body) => posted,
+                () = tokio::time::sleep(timeout) => Err(PostError::TimedOut(timeout)),
+                () = time_is_up(&mut orders) => Err(PostError::TimedOut(begun.elapsed())),
+            }
         })
     }
 
