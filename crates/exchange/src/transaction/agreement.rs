@@ -23,7 +23,7 @@ impl Exchange {
     ) {
         self.response_began(at, head.status, false);
         count_status!(self.ends.server.counters, head.status);
-        // The following bytes are no response.
+        // The following bytes are not a response.
         inspect::leave(self, at);
         note_member_status(&mut self.ends, head.status);
         let mut edits = std::mem::take(&mut at.tools().response_edits);

@@ -70,7 +70,7 @@ pub fn begin(
         request.is_whole = true;
         request.send();
     }
-    // It takes no interim responses.
+    // With HTTP/1.0, it gets no interim responses.
     request.version = Version::Http10;
     let remembered = remember(at.tools(), order.traced.take(), message);
     let turn = at.turn();
@@ -118,7 +118,7 @@ pub fn enter(exchange: &mut Exchange, at: &mut impl Edge) {
     }
 }
 
-/// Whether it is one.
+/// Whether the exchange is a request of weir's own.
 pub fn is_one(exchange: &Exchange) -> bool {
     matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Aside(_)))
 }
