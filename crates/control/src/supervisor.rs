@@ -282,8 +282,7 @@ impl Supervisor {
         let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, workers, &outside()));
         let (to_events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
-        let inherited = heritage.give_to(&table);
-        let logs_to = logs.senders();
+        let (logs_to, inherited) = (logs.senders(), heritage.give_to(&table));
         let options =
             Options { workers, logs: logs_to, events: to_events, inherited, policy_lines };
         let mut data_plane =
