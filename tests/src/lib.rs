@@ -13,6 +13,7 @@ pub mod load;
 pub mod member;
 pub mod namespaces;
 pub mod nginx;
+pub mod otlp;
 pub mod packages;
 pub mod pattern;
 pub mod ports;

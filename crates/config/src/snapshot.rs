@@ -6,6 +6,7 @@ mod acme;
 mod admin;
 mod authentication;
 mod datagram_probe;
+mod http_url;
 mod limit;
 mod listening;
 mod log_format;
@@ -19,6 +20,7 @@ mod request_id;
 mod service;
 mod service_probe;
 mod source;
+mod tracing;
 mod waf;
 
 use std::fmt;
@@ -48,8 +50,9 @@ use crate::diagnostic::Position;
 pub use crate::secret::Secret;
 pub use acme::{Acme, Challenge as AcmeChallenge, ExternalAccount, Issuing, KeyKind};
 pub use admin::{AdminSettings, AdminTls, AdminUser, Role};
-pub use authentication::{FetchedKeys, KeysUrl};
+pub use authentication::FetchedKeys;
 pub use datagram_probe::{DnsProbe, DnsRcode, DnsRecord, UdpProbe};
+pub use http_url::HttpUrl;
 pub use limit::{Counted, Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
 pub use listening::{ListenPoint, Listening, ranges};
 pub use log_format::{GivenFormat, LogField, LogFormat, LogLine, LogPiece};
@@ -67,6 +70,7 @@ pub use service_probe::{
     LdapProbe, RadiusProbe, RadiusReply, RedisProbe, RedisRole, SmtpProbe, SqlProbe, SqlQuery,
 };
 pub use source::{Source, SourceAddresses};
+pub use tracing::{Exporting, Tracing};
 pub use waf::{Cookies, Record, Responses, Unjudged, Waf};
 
 /// Everything that one configuration file says, with defaults filled in and names resolved.
@@ -160,6 +164,8 @@ pub struct LogSettings {
     pub waf_to: LogTarget,
     /// Where the lines of the audit log go; `None`: to the events.
     pub audit_to: Option<LogTarget>,
+    /// Where spans go; `None`: nowhere.
+    pub spans_to: Option<Arc<Exporting>>,
 }
 
 /// Form of an access log line.
@@ -229,6 +235,8 @@ pub struct VirtualServer {
     pub client_address: Arc<ClientAddress>,
     /// How requests are called toward members and clients; `None`: in logs alone.
     pub request_id: Option<RequestIdSettings>,
+    /// How requests are traced; `None`: they are not.
+    pub tracing: Option<Arc<Tracing>>,
     /// Pages in place of short answers.
     pub error_pages: Arc<ErrorPages>,
     /// Whether responses have their duration.

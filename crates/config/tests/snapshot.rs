@@ -85,6 +85,7 @@ fn defaults() {
         access_to: LogTarget::Stdout,
         waf_to: LogTarget::Stdout,
         audit_to: None,
+        spans_to: None,
     };
     assert_eq!(snapshot.log, log);
     let server = &snapshot.virtual_servers[0];

@@ -36,14 +36,14 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let answer = exchange(stream, request, body_bytes_max).await?;
-    match answer.status() {
-        StatusCode::OK => Ok(answer.into_body()),
+    let response = exchange(stream, request, body_bytes_max).await?;
+    match response.status() {
+        StatusCode::OK => Ok(response.into_body()),
         status => Err(AskError::Status(status.as_u16())),
     }
 }
 
-/// Sends a request; its answer, whatever its status is.
+/// Sends a request. Returns the response, whatever its status is. The body of an error that cannot be read is empty.
 pub async fn exchange<B>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     request: Request<B>,
@@ -62,11 +62,15 @@ where
     let exchange = async {
         let response = sender.send_request(request).await.map_err(AskError::Http)?;
         let (parts, body) = response.into_parts();
-        let body = Limited::new(body, body_bytes_max).collect().await;
-        let body = body.map_err(|error| {
-            error.downcast().map_or(AskError::TooLong, |error| AskError::Http(*error))
-        });
-        Ok(Response::from_parts(parts, body?.to_bytes()))
+        let body = match Limited::new(body, body_bytes_max).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(_) if !parts.status.is_success() => Bytes::new(),
+            Err(error) => {
+                let error = error.downcast();
+                return Err(error.map_or(AskError::TooLong, |error| AskError::Http(*error)));
+            }
+        };
+        Ok(Response::from_parts(parts, body))
     };
     // The connection must be polled while the exchange waits, and may end first.
     tokio::pin!(exchange, connection);

@@ -3,8 +3,8 @@
 //! One thread with a single-threaded tokio runtime ([`supervisor`]) probes the members ([`monitors`]), refreshes the
 //! addresses of host names ([`names`]), OCSP responses ([`ocsp`]) and keys of tokens ([`token_keys`]), gets certificates
 //! ([`acme`]), answers on the admin listener ([`admin`]), and activates new configurations: files that are read again,
-//! and versions of the [`overlay`]. Separate threads write the request logs ([`logs`]) and weir's own events ([`events`]), because a write
-//! to a full pipe blocks.
+//! and versions of the [`overlay`]. Separate threads write the request logs ([`logs`]) and weir's own events
+//! ([`events`]), because a write to a full pipe blocks, and send spans ([`span_export`]).
 //!
 //! **Architecture invariant:** the data path never waits for anything here. The control plane reaches it only through
 //! its handle and its live table; workers report over bounded channels, and drop reports when these are full.
@@ -33,6 +33,7 @@ mod random;
 mod rates;
 pub mod reloads;
 mod service_manager;
+mod span_export;
 pub mod status;
 pub mod supervisor;
 #[cfg(test)]

@@ -22,6 +22,7 @@ use weir_config::snapshot::LogTarget;
 use weir_dataplane::reports::{Log, LogBatch};
 
 use crate::events::Events;
+use crate::span_export::SpanCounters;
 use syslog::Sender;
 use weir_dataplane::error_text::io_error_text;
 
@@ -52,6 +53,8 @@ pub struct AllLogCounters {
     pub waf: LogCounters,
     /// Counters of the audit log.
     pub audit: LogCounters,
+    /// Results of the export of spans.
+    pub spans: SpanCounters,
 }
 
 impl AllLogCounters {

@@ -9,10 +9,12 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use weir_config::snapshot::{LogSettings, LogTarget};
-use weir_dataplane::reports::LogBatch;
+use weir_dataplane::error_text::io_error_text;
+use weir_dataplane::reports::{LogBatch, LogSenders};
 
 use crate::events::Events;
 use crate::log_writer::{AllLogCounters, LogWriter, OpenError, Way};
+use crate::span_export::SpanExport;
 
 /// The access log's name in events.
 const ACCESS: &str = "access log";
@@ -20,6 +22,8 @@ const ACCESS: &str = "access log";
 const WAF: &str = "WAF log";
 /// The subject of events about the audit log.
 const AUDIT: &str = "audit log";
+/// The subject of events about spans.
+const SPANS: &str = "traces";
 
 /// The writers of all logs.
 #[derive(Debug)]
@@ -27,6 +31,7 @@ pub struct Logs {
     access: LogWriter,
     waf: LogWriter,
     audit: LogWriter,
+    spans: SpanExport,
     events: Events,
 }
 
@@ -43,7 +48,13 @@ pub struct LogsView {
 #[derive(Debug)]
 pub struct LogError {
     name: &'static str,
-    error: OpenError,
+    error: String,
+}
+
+impl LogError {
+    fn of(name: &'static str, error: &OpenError) -> Self {
+        Self { name, error: error.to_string() }
+    }
 }
 
 impl fmt::Display for LogError {
@@ -60,22 +71,21 @@ impl Logs {
         let counters: Arc<AllLogCounters> = Arc::default();
         let start = |name, way: &Way| {
             LogWriter::start(name, way, Arc::clone(&counters), events.clone())
-                .map_err(|error| LogError { name, error })
+                .map_err(|error| LogError::of(name, &error))
         };
         let access = start(ACCESS, &Way::To(settings.access_to.clone()))?;
         let waf = start(WAF, &way_of_waf(settings, &access))?;
         let audit = start(AUDIT, &way_of_audit(settings, &access, &waf))?;
-        Ok(Self { access, waf, audit, events })
+        let spans =
+            SpanExport::start(settings.spans_to.clone(), Arc::clone(&counters), events.clone())
+                .map_err(|error| LogError { name: SPANS, error: io_error_text(&error) })?;
+        Ok(Self { access, waf, audit, spans, events })
     }
 
-    /// The channel for lines of the access log.
-    pub fn access_sender(&self) -> SyncSender<LogBatch> {
-        self.access.sender()
-    }
-
-    /// The channel for lines of the web application firewall's log, for any target.
-    pub fn waf_sender(&self) -> SyncSender<LogBatch> {
-        self.waf.sender()
+    /// Where workers send their lines and spans, wherever those go.
+    pub fn senders(&self) -> LogSenders {
+        let (access, waf, spans) = (self.access.sender(), self.waf.sender(), self.spans.sender());
+        LogSenders { access, waf, spans }
     }
 
     /// The control plane's view of the logs.
@@ -88,28 +98,33 @@ impl Logs {
         let open_before = [Some(&before.access_to), Some(&before.waf_to), before.audit_to.as_ref()];
         let check = |name, target: &LogTarget| match open_before.contains(&Some(target)) {
             true => Ok(()),
-            false => LogWriter::check(target).map_err(|error| LogError { name, error }),
+            false => LogWriter::check(target).map_err(|error| LogError::of(name, &error)),
         };
         check(ACCESS, &settings.access_to)?;
         check(WAF, &settings.waf_to)?;
         settings.audit_to.as_ref().map_or(Ok(()), |target| check(AUDIT, target))
     }
 
-    /// Applies new settings; files are opened again.
+    /// From now on, lines and spans go where the settings say; files are opened anew.
     pub fn reopen(&self, settings: &LogSettings) {
         self.access.reopen(Way::To(settings.access_to.clone()));
         self.waf.reopen(way_of_waf(settings, &self.access));
         self.audit.reopen(way_of_audit(settings, &self.access, &self.waf));
+        self.spans.apply(settings.spans_to.as_ref());
     }
 
     /// Writes the waiting lines and ends, at most within `timeout`. Call it after the workers have ended.
     pub fn finish(self, timeout: Duration) {
         let deadline = Instant::now() + timeout;
+        let spans = self.spans.finish(deadline);
         // Each writer may still send lines to the writers after it.
         for (name, writer) in [(AUDIT, self.audit), (WAF, self.waf), (ACCESS, self.access)] {
             if !writer.finish(deadline.saturating_duration_since(Instant::now())) {
                 self.events.warning(name, "is not written to its end: its reader is too slow");
             }
+        }
+        if !spans.wait() {
+            self.events.warning(SPANS, "are not all sent: the collector is too slow");
         }
     }
 }
@@ -162,6 +177,7 @@ mod tests {
                 access_to,
                 waf_to,
                 audit_to: None,
+                spans_to: None,
             }
         }
 
@@ -181,7 +197,8 @@ mod tests {
 
     /// Sends a line to each log, and waits until both are written.
     fn write(logs: &Logs, number: u64) {
-        for (log, sender) in [(Log::Access, logs.access_sender()), (Log::Waf, logs.waf_sender())] {
+        let senders = logs.senders();
+        for (log, sender) in [(Log::Access, senders.access), (Log::Waf, senders.waf)] {
             let bytes = format!("{log:?} {number}\n").into_bytes();
             sender.send(LogBatch { log, bytes, lines: 1 }).unwrap();
         }
@@ -269,7 +286,7 @@ mod tests {
         let logs = Logs::start(&directory.settings("a", "a"), events).unwrap();
         for _ in 0..100 {
             let batch = LogBatch { log: Log::Waf, bytes: b"line\n".to_vec(), lines: 1 };
-            logs.waf_sender().send(batch).unwrap();
+            logs.senders().waf.send(batch).unwrap();
         }
         logs.finish(PATIENCE);
         assert_eq!(directory.lines("a").len(), 100);

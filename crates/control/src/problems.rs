@@ -8,6 +8,7 @@ use weir_exchange::shared::counters::WorkerTotals;
 
 use crate::observed::{Observed, Waiting, WorkerPanic};
 use crate::reloads::Failure;
+use crate::span_export::Failing;
 use crate::time::{monotonic_ms, rfc3339};
 use crate::upgrade::reports::State;
 use crate::wording::{Pools, Seconds};
@@ -51,6 +52,9 @@ pub fn problems(observed: &Observed) -> Vec<String> {
     let lost = observed.admin.audit.dropped() + observed.logs.audit.lines_lost.load(Relaxed);
     if lost > 0 {
         problems.push(format!("{} lost", Counted(lost, "audit log line")));
+    }
+    if let Some(Failing { url, reason }) = observed.logs.spans.failing() {
+        problems.push(format!("traces cannot be sent to {url}: {reason}"));
     }
     problems
 }

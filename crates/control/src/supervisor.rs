@@ -286,9 +286,9 @@ impl Supervisor {
         let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, workers, &outside()));
         let (to_events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
-        let (log, waf_log) = (logs.access_sender(), logs.waf_sender());
-        let inherited = heritage.give_to(&table);
-        let options = Options { workers, log, waf_log, events: to_events, inherited, policy_lines };
+        let (logs_to, inherited) = (logs.senders(), heritage.give_to(&table));
+        let options =
+            Options { workers, logs: logs_to, events: to_events, inherited, policy_lines };
         let mut data_plane =
             DataPlane::start(Arc::clone(&table), options).map_err(Error::DataPlane)?;
         let mut monitors = Monitors::new(events.clone());

@@ -17,7 +17,7 @@ use hyper::body::Bytes;
 use hyper::header::{ACCEPT, CONNECTION, HOST, USER_AGENT};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
-use weir_config::snapshot::{FetchedKeys, KeysUrl, Snapshot};
+use weir_config::snapshot::{FetchedKeys, HttpUrl, Snapshot};
 use weir_core::jwt::{JWKS_BYTES_MAX, Keys, KeysError, TokenReader};
 use weir_dataplane::error_text::io_error_text;
 
@@ -38,7 +38,7 @@ pub struct TokenKeys {
     events: Events,
     counters: Arc<Counters>,
     tls: Arc<TlsClients>,
-    tasks: BTreeMap<KeysUrl, Task>,
+    tasks: BTreeMap<HttpUrl, Task>,
 }
 
 /// Results of fetches.
@@ -96,7 +96,7 @@ impl TokenKeys {
 
     /// Begins to fetch keys for this snapshot. Gives known keys to its verifiers at once.
     pub fn apply(&mut self, snapshot: &Snapshot) {
-        let mut wanted: BTreeMap<&KeysUrl, Vec<&FetchedKeys>> = BTreeMap::new();
+        let mut wanted: BTreeMap<&HttpUrl, Vec<&FetchedKeys>> = BTreeMap::new();
         for fetched in &snapshot.fetched_keys {
             wanted.entry(&fetched.url).or_default().push(fetched);
         }
@@ -127,7 +127,7 @@ impl TokenKeys {
 
 /// The work for one URL.
 struct Fetching {
-    url: KeysUrl,
+    url: HttpUrl,
     shared: Arc<Mutex<Shared>>,
     events: Events,
     counters: Arc<Counters>,
@@ -231,7 +231,7 @@ impl fmt::Display for FetchError {
     }
 }
 
-async fn get(url: &KeysUrl, tls: &TlsClients) -> Result<Bytes, FetchError> {
+async fn get(url: &HttpUrl, tls: &TlsClients) -> Result<Bytes, FetchError> {
     let connected = TcpStream::connect((url.host.as_str(), url.port)).await;
     let stream = connected.map_err(FetchError::Connect)?;
     if !url.is_secure {
@@ -242,7 +242,7 @@ async fn get(url: &KeysUrl, tls: &TlsClients) -> Result<Bytes, FetchError> {
 }
 
 async fn ask(
-    url: &KeysUrl,
+    url: &HttpUrl,
     stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 ) -> Result<Bytes, FetchError> {
     let request = hyper::Request::get(&url.path)

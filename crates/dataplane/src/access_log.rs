@@ -93,6 +93,8 @@ pub struct Decided<'a> {
     pub user: &'a [u8],
     /// The virtual server that received the request, if it passed the request to another one.
     pub entered_at: Option<&'a str>,
+    /// Its trace, and its span in that.
+    pub trace: Option<(u128, u64)>,
 }
 
 impl Decided<'_> {
@@ -303,6 +305,9 @@ fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64,
         RequestId::OfLog => put(out, format_args!("\"{of_log:032x}\"")),
         RequestId::Made(id) => put(out, format_args!("\"{id:032x}\"")),
         RequestId::Taken(id) => put_json_string(out, id),
+    }
+    if let Some((trace_id, span_id)) = entry.decided.trace {
+        put(out, format_args!(",\"trace_id\":\"{trace_id:032x}\",\"span_id\":\"{span_id:016x}\""));
     }
     let is_named = entry.request.starts_with(CLIENT_KEY);
     match entry.client {

@@ -18,9 +18,9 @@ use crate::departed_listeners::DepartedListeners;
 use crate::error_text::io_error_text;
 use crate::inherited::{self, Inherited};
 use crate::password_threads;
-use crate::reports::{Event, LogBatch};
+use crate::reports::{Event, LogSenders};
+use crate::side_logs::SideLogs;
 use crate::thread::{self, WorkerThread};
-use crate::waf_log::WafLog;
 use crate::worker::{Command, Setup};
 
 /// The inputs of the data path's start.
@@ -28,10 +28,8 @@ use crate::worker::{Command, Setup};
 pub struct Options {
     /// The number of threads; the table's counters must have the same number of slots.
     pub workers: usize,
-    /// The channel of access log batches; workers never wait for it.
-    pub log: SyncSender<LogBatch>,
-    /// The channel of the web application firewall's log; workers never wait for it.
-    pub waf_log: SyncSender<LogBatch>,
+    /// The channels of the logs.
+    pub logs: LogSenders,
     /// The channel of events; workers never wait for it.
     pub events: SyncSender<Event>,
     /// Listening sockets that are open already.
@@ -93,7 +91,7 @@ impl DataPlane {
     pub fn start(table: Arc<LiveTable>, options: Options) -> Result<Self, StartError> {
         raise_descriptor_limit();
         thread::note_panics();
-        let Options { workers, log, waf_log, events, inherited, policy_lines } = options;
+        let Options { workers, logs, events, inherited, policy_lines } = options;
         let counters = Arc::new(PerWorker::new(workers));
         let mut data_plane = Self {
             workers: Vec::with_capacity(workers),
@@ -111,8 +109,8 @@ impl DataPlane {
                 id,
                 table: Arc::clone(&table),
                 counters: Arc::clone(&counters),
-                log: AccessLog::new(log.clone(), random_id()),
-                waf_log: WafLog::new(waf_log.clone()),
+                log: AccessLog::new(logs.access.clone(), random_id()),
+                side_logs: SideLogs::new(logs.waf.clone(), logs.spans.clone()),
                 events: events.clone(),
                 policy_lines: policy_lines.clone(),
                 commands,
@@ -389,9 +387,10 @@ mod tests {
             let (log, _) = sync_channel(1);
             let (events, receiver) = sync_channel(8);
             let policy_lines = events.clone();
-            let waf_log = log.clone();
+            let (spans, _) = sync_channel(1);
+            let logs = LogSenders { waf: log.clone(), access: log, spans };
             let inherited = Inherited::default();
-            let options = Options { workers, log, waf_log, events, inherited, policy_lines };
+            let options = Options { workers, logs, events, inherited, policy_lines };
             let mut data_plane = DataPlane::start(Arc::clone(&table), options).unwrap();
             data_plane.put_in_force(table);
             Self { directory, data_plane, events: receiver }

@@ -12,10 +12,13 @@ mod json;
 mod log_batch;
 mod owners;
 mod password_threads;
+pub mod protobuf;
 pub mod redaction;
 pub mod reports;
+mod side_logs;
 #[cfg(feature = "simulation")]
 pub mod simulation;
+mod spans;
 mod thread;
 mod waf_log;
 mod worker;

@@ -14,15 +14,15 @@ const BATCH_BYTES: usize = 32 * 1024;
 const BATCH_MS: u64 = 100;
 
 /// Gathers the lines of one log.
-pub struct Batcher {
-    batch: LogBatch,
+pub struct Batcher<L = Log> {
+    batch: LogBatch<L>,
     since_ms: u64,
-    sender: SyncSender<LogBatch>,
+    sender: SyncSender<LogBatch<L>>,
 }
 
-impl Batcher {
+impl<L: Copy> Batcher<L> {
     /// Hands batches of this log to `sender`.
-    pub fn new(log: Log, sender: SyncSender<LogBatch>) -> Self {
+    pub fn new(log: L, sender: SyncSender<LogBatch<L>>) -> Self {
         Self { batch: LogBatch { log, bytes: Vec::new(), lines: 0 }, since_ms: 0, sender }
     }
 

@@ -1,6 +1,7 @@
 //! Reports of workers, over bounded channels. Workers never wait for them.
 
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 use weir_exchange::parts::failure::Blame;
 
@@ -17,13 +18,31 @@ pub enum Log {
 
 /// Finished lines of one log and one worker.
 #[derive(Debug)]
-pub struct LogBatch {
+pub struct LogBatch<L = Log> {
     /// The log.
-    pub log: Log,
+    pub log: L,
     /// Whole lines, each ended by a line feed.
     pub bytes: Vec<u8>,
     /// How many.
     pub lines: u32,
+}
+
+/// Spans of traces, in place of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spans;
+
+/// Spans of one worker. A line is the field `spans` of OTLP's `ScopeSpans`, with one span.
+pub type SpanBatch = LogBatch<Spans>;
+
+/// Where workers send the lines of their logs, and spans; they never wait for it.
+#[derive(Debug, Clone)]
+pub struct LogSenders {
+    /// The access log.
+    pub access: SyncSender<LogBatch>,
+    /// The log of the web application firewall.
+    pub waf: SyncSender<LogBatch>,
+    /// Spans.
+    pub spans: SyncSender<SpanBatch>,
 }
 
 /// An event that a worker reports.

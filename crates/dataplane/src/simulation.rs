@@ -15,8 +15,8 @@ use weir_exchange::shared::live::{LiveMember, LiveTable};
 
 use crate::access_log::AccessLog;
 use crate::outside;
-use crate::reports::{Event, LogBatch};
-use crate::waf_log::WafLog;
+use crate::reports::{Event, LogBatch, SpanBatch};
+use crate::side_logs::SideLogs;
 use crate::worker::{Command, Setup, Worker};
 
 /// Capacity of the channels for batches of log lines and for events.
@@ -32,6 +32,7 @@ pub struct SimulatedWorker {
     counters: Arc<PerWorker<WorkerCounters>>,
     log: Receiver<LogBatch>,
     waf_log: Receiver<LogBatch>,
+    _spans: Receiver<SpanBatch>,
     events: Receiver<Event>,
     policy_lines: Receiver<Event>,
     /// Held because a worker stops when its control plane is gone.
@@ -45,6 +46,7 @@ impl SimulatedWorker {
         let counters = Arc::new(PerWorker::new(1));
         let (log_sender, log) = sync_channel(REPORTS_MAX);
         let (waf_log_sender, waf_log) = sync_channel(REPORTS_MAX);
+        let (span_sender, spans) = sync_channel(REPORTS_MAX);
         let (event_sender, events) = sync_channel(REPORTS_MAX);
         let (line_sender, policy_lines) = sync_channel(REPORTS_MAX);
         let (command_sender, commands) = channel();
@@ -53,7 +55,7 @@ impl SimulatedWorker {
             table: Arc::clone(&table),
             counters: Arc::clone(&counters),
             log: AccessLog::new(log_sender, u128::from_ne_bytes(random::bytes())),
-            waf_log: WafLog::new(waf_log_sender),
+            side_logs: SideLogs::new(waf_log_sender, span_sender),
             events: event_sender,
             policy_lines: line_sender,
             commands,
@@ -67,6 +69,7 @@ impl SimulatedWorker {
             counters,
             log,
             waf_log,
+            _spans: spans,
             events,
             policy_lines,
             _commands: command_sender,

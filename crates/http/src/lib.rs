@@ -25,6 +25,7 @@ pub mod proxy_protocol;
 pub mod query;
 mod request_facts;
 mod target;
+pub mod trace_context;
 mod usual_names;
 
 pub use authority::is_authority;

@@ -125,6 +125,13 @@ fn mutated_forwarded_fields() {
 }
 
 #[test]
+fn mutated_trace_contexts() {
+    let value = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_vec();
+    let values = || vec![value.clone(), [&b"cc"[..], &value[2..], b"-more"].concat()];
+    for_mutants(10, often(values), invariants::trace_context::check);
+}
+
+#[test]
 fn mutated_proxy_headers() {
     for_mutants(6, often(cases::proxy_protocol::headers), invariants::proxy_protocol::check);
 }

@@ -22,6 +22,7 @@ pub(crate) mod request_id;
 pub(crate) mod source;
 pub(crate) mod tcp;
 pub(crate) mod tls;
+pub(crate) mod tracing;
 pub(crate) mod udp;
 pub(crate) mod waf;
 
@@ -98,6 +99,8 @@ section! {
         optional log: Log;
         /// Certificates from an authority, by ACME.
         optional acme: acme::Acme;
+        /// Where traces of requests go.
+        optional exporting as "tracing": tracing::Exporting;
         /// Settings with a name, for use in several places.
         optional profiles: Profiles;
         /// Packet forwarding for virtual servers of `type: fast_l4`.
@@ -257,6 +260,8 @@ section! {
         optional client_address: ClientAddress;
         /// An id of each request, for members, clients and logs: `{}` for the defaults. Default: only the logs have an id.
         optional request_id: request_id::RequestId;
+        /// Distributed tracing of requests (W3C Trace Context, OpenTelemetry): `{}` for the defaults. Needs `tracing` of the file. Default: requests are not traced, and `traceparent` stays unchanged.
+        optional tracing: tracing::Tracing;
         /// Pages that replace weir's own short responses, by status (`503`) or class (`5xx`). Default: none.
         optional error_pages: ByStatus<Page>;
         /// Whether responses have a `Server-Timing` field with their duration.

@@ -15,13 +15,13 @@ const MAILBOX_BYTES_MAX: usize = 254;
 
 /// The URL of an authority's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Directory(pub snapshot::KeysUrl);
+pub(crate) struct Directory(pub snapshot::HttpUrl);
 
 impl Default for Directory {
     fn default() -> Self {
         let (authority, path) = LETS_ENCRYPT["https://".len()..].split_at(28);
         debug_assert!(path.starts_with('/'), "the place of the path");
-        Self(snapshot::KeysUrl {
+        Self(snapshot::HttpUrl {
             is_secure: true,
             authority: authority.to_owned(),
             host: authority.to_owned(),

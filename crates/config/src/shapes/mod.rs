@@ -13,6 +13,7 @@ mod secret;
 mod tls;
 mod token_hash;
 mod tried;
+mod url;
 mod variables;
 mod zone;
 
@@ -28,8 +29,8 @@ pub(crate) use acme::{Directory, Mailbox};
 pub(crate) use checks::CheckActions;
 pub(crate) use files::{FilePath, Items, OcspSource};
 pub(crate) use http::{
-    AnyText, AutoOr, ByStatus, FieldName, FieldTexts, HeaderPatterns, HttpsRedirect, Pattern,
-    Rewrite, StatusCode, StatusMatch,
+    AnyText, AutoOr, ByField, ByStatus, FieldName, FieldTexts, HeaderPatterns, HttpsRedirect,
+    Pattern, Rewrite, StatusCode, StatusMatch,
 };
 pub(crate) use keys_url::KeysUrl;
 pub(crate) use log_path::LogPath;
@@ -40,6 +41,7 @@ pub(crate) use secret::SecretText;
 pub(crate) use tls::{CipherSuite, Curve, MemberName, ServerName, TlsVersion};
 pub(crate) use token_hash::TokenHash;
 pub(crate) use tried::Tried;
+pub(crate) use url::TracesUrl;
 pub(crate) use variables::TxTexts;
 pub(crate) use zone::ZoneChoice;
 

@@ -5,7 +5,7 @@ use weir_tls::challenges::Challenges;
 use weir_tls::identity::Identity;
 use weir_tls::managed::Managed;
 
-use super::{Arc, KeysUrl, Snapshot};
+use super::{Arc, HttpUrl, Snapshot};
 use crate::secret::Secret;
 
 /// Certificates by ACME.
@@ -21,7 +21,7 @@ pub struct Issuing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acme {
     /// The URL of its directory.
-    pub directory: KeysUrl,
+    pub directory: HttpUrl,
     /// The mailbox for its messages.
     pub email: Option<String>,
     /// Authorities for connections to it; `None`: those of the system.

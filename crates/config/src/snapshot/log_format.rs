@@ -12,6 +12,10 @@ pub enum LogField {
     TimeCombined,
     /// The request id.
     RequestId,
+    /// The trace of the request.
+    TraceId,
+    /// The span of the request.
+    SpanId,
     /// The client, with its port.
     Client,
     /// The client's IP address without its port.
@@ -86,6 +90,8 @@ impl LogField {
         ("time", Self::Time),
         ("time_combined", Self::TimeCombined),
         ("request_id", Self::RequestId),
+        ("trace_id", Self::TraceId),
+        ("span_id", Self::SpanId),
         ("client", Self::Client),
         ("client_ip", Self::ClientIp),
         ("peer", Self::Peer),

@@ -283,7 +283,7 @@ fn place(raw: &raw::Authentication, context: &mut Context) -> Option<TokenPlace>
 /// Where keys are.
 enum FoundKeys {
     File(Keys),
-    At(crate::snapshot::KeysUrl),
+    At(crate::snapshot::HttpUrl),
 }
 
 fn keys(

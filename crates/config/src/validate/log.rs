@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::log_format;
 use super::tls::TlsProfiles;
+use super::tracing;
 use crate::address::Endpoint;
 use crate::decode::{Context, Section as _, Spanned, or_absent};
 use crate::raw::log::SyslogTransport;
@@ -37,6 +38,7 @@ pub(super) fn settings(file: &raw::File, directory: &Path, context: &mut Context
         waf_to: waf_to.unwrap_or_else(|| access_to.clone()),
         access_to,
         audit_to,
+        spans_to: tracing::exporting(file, directory, context).map(Arc::new),
     }
 }
 

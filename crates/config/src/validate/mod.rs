@@ -39,6 +39,7 @@ mod source;
 mod split;
 mod time_zone;
 mod tls;
+mod tracing;
 mod udp;
 mod unreachable;
 mod waf;

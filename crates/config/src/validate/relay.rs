@@ -162,6 +162,7 @@ fn keys_of_sockets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)
         ("policies", there(&raw.policies)),
         ("connection_policies", there(&raw.connection_policies)),
         ("request_id", there(&raw.request_id)),
+        ("tracing", there(&raw.tracing)),
         ("authenticate", there(&raw.authenticate)),
         ("error_pages", there(&raw.error_pages)),
         ("server_timing", given(&raw.server_timing)),
@@ -220,6 +221,7 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
         persistence: _,
         client_address,
         request_id,
+        tracing,
         authenticate,
         error_pages,
         server_timing,
@@ -231,6 +233,7 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
         ("hsts", there(hsts)),
         ("https_redirect", given(https_redirect)),
         ("request_id", there(request_id)),
+        ("tracing", there(tracing)),
         ("authenticate", there(authenticate)),
         ("error_pages", there(error_pages)),
         ("server_timing", given(server_timing)),
@@ -243,12 +246,17 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
             ("forwarded", given(&address.forwarded)),
         ]);
     }
-    let limits = or_absent(limits.as_ref());
-    keys.extend([
+    keys.extend(keys_of_limits(&or_absent(limits.as_ref())));
+    keys
+}
+
+/// The limits that are about requests, and where they stand.
+fn keys_of_limits(limits: &raw::limit::Limits) -> Vec<(&'static str, Option<Span>)> {
+    let mut keys = vec![
         ("requests", there(&limits.requests)),
         ("requests_per_second", there(&limits.requests_per_second)),
         ("burst", there(&limits.burst)),
-    ]);
+    ];
     for limit in limits.per_key.iter().flat_map(|limits| limits.iter()) {
         keys.extend([
             ("key", there(&limit.key)),

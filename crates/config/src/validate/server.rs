@@ -17,7 +17,7 @@ use super::relay::{self, TcpProfiles};
 use super::tls::TlsProfiles;
 use super::udp::{self, UdpProfiles};
 use super::waf::{self, WafProfiles};
-use super::{datagrams, files, hand_over, listening, path, secure_cookies};
+use super::{datagrams, files, hand_over, listening, path, secure_cookies, tracing};
 use crate::address::Endpoint;
 use crate::config::ConfiguredMember;
 use crate::decode::{Context, NamedItem, Section as _, Spanned, if_given, or_absent};
@@ -248,7 +248,6 @@ impl<'a> Servers<'a> {
         let reads = self.reads(raw, &reached, (persistence.flatten(), following), policies);
         let service = self.service(raw, named, reads, context);
         let client_address = client_address(raw, context);
-        let request_id = if_given(raw.request_id.as_ref(), |raw| request_id(raw, context));
         let error_pages = error_pages(raw, policies.compiler.directory, context);
         warn_of_rules(raw, following, context);
         secure_cookies::warn(raw, persistence.flatten(), waf.as_ref(), policies, context);
@@ -267,7 +266,8 @@ impl<'a> Servers<'a> {
             connection_policies: connection_policies?,
             persistence: persistence?,
             client_address: Arc::new(client_address?),
-            request_id: request_id?,
+            request_id: if_given(raw.request_id.as_ref(), |raw| request_id(raw, context))?,
+            tracing: tracing::of_server(raw),
             error_pages: Arc::new(error_pages?),
             server_timing: raw.server_timing.value,
         })

@@ -16,7 +16,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use weir_config::file::{self, ReadError};
-use weir_config::snapshot::KeysUrl;
+use weir_config::snapshot::HttpUrl;
 use weir_tls::identity::Identity;
 
 use super::keys;
@@ -82,7 +82,7 @@ pub struct Store {
 
 impl Store {
     /// Those of the authority with this directory.
-    pub fn of(state_dir: &Path, directory: &KeysUrl) -> Self {
+    pub fn of(state_dir: &Path, directory: &HttpUrl) -> Self {
         let root = state_dir.join(FOLDER);
         let name = format!("{}-{}", clip(&directory.host), hash(&[directory.to_string()]));
         Self { folder: root.join(name), root }
@@ -226,8 +226,8 @@ mod tests {
 
     use super::*;
 
-    fn directory(path: &str) -> KeysUrl {
-        KeysUrl {
+    fn directory(path: &str) -> HttpUrl {
+        HttpUrl {
             is_secure: true,
             authority: "ca.example".into(),
             host: "ca.example".into(),

@@ -579,6 +579,16 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
             to.labelled("reason", "full", observed.admin.audit.dropped());
             to.labelled("reason", "write", observed.logs.audit.lines_lost.load(Relaxed));
         };
+    "weir_trace_spans_exported_total" Counter
+        "Spans that the collector of traces has taken."
+        |observed, to| to.value(observed.logs.spans.exported.load(Relaxed));
+    "weir_trace_spans_dropped_total" Counter + "reason"
+        "Spans lost because the exporter was too slow (reason full), the collector could not be reached (reason failed) or did not accept them (reason refused)."
+        |observed, to| {
+            to.labelled("reason", "full", observed.workers.totals().spans_dropped);
+            to.labelled("reason", "failed", observed.logs.spans.failed.load(Relaxed));
+            to.labelled("reason", "refused", observed.logs.spans.refused.load(Relaxed));
+        };
     "weir_socket_failures_total" Counter
         "Connections that this host could not accept or open, because descriptors, ports or memory were exhausted."
         |observed, to| to.value(observed.workers.totals().socket_failures);

@@ -228,6 +228,12 @@ impl Line<'_> {
                 RequestId::Made(id) => Value::Made(format!("{id:032x}").into_bytes()),
                 RequestId::Taken(id) => Value::Text(id),
             },
+            LogField::TraceId => {
+                Value::Made(format!("{:032x}", entry.decided.trace?.0).into_bytes())
+            }
+            LogField::SpanId => {
+                Value::Made(format!("{:016x}", entry.decided.trace?.1).into_bytes())
+            }
             LogField::Client | LogField::ClientIp | LogField::Peer => self.end(field)?,
             LogField::VirtualServer => Value::Text(entry.server.as_bytes()),
             LogField::EnteredAt => Value::Text(entry.decided.entered_at?.as_bytes()),

@@ -13,14 +13,14 @@ use super::desk::Desk;
 pub fn run(worker: &mut Worker, io: &mut EventLoop, errand: Errand) {
     match errand {
         Errand::Client(client) => worker.client_goes_on(io, client),
-        Errand::Begin(order) => begin(worker, io, &order),
+        Errand::Begin(mut order) => begin(worker, io, &mut order),
         Errand::Leave { aside, is_late } => {
             worker.with(io, aside, |it, at| aside::leave(it, at, is_late));
         }
     }
 }
 
-fn begin(worker: &mut Worker, io: &mut EventLoop, order: &Order) {
+fn begin(worker: &mut Worker, io: &mut EventLoop, order: &mut Order) {
     // The transaction that ordered it may have ended.
     if let Some(parent) = order.parent
         && !worker.with(io, parent, |it, _| authorisation::awaits_beginning(it))

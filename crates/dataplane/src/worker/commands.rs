@@ -93,7 +93,7 @@ impl Worker {
             self.desk(io).close_idle(&member);
         }
         self.world.log.flush(&self.world.counted);
-        self.world.waf_log.flush(&self.world.counted);
+        self.world.side_logs.flush(&self.world.counted);
         self.world.log.set_format(next.access_format(), next.given_format());
         self.world.tools.notes_rules = self.world.log.notes_rules();
         let leave_by_ms = io.now_ms() + live.snapshot.data_plane.drain_timeout_ms;
@@ -272,7 +272,7 @@ impl Worker {
         self.close_clients(io, |_| true);
         self.udp.stop(io, &mut self.world);
         self.world.log.flush(&self.world.counted);
-        self.world.waf_log.flush(&self.world.counted);
+        self.world.side_logs.flush(&self.world.counted);
         io.stop();
     }
 

@@ -14,6 +14,7 @@ use weir_exchange::parts::tools::Tools;
 use weir_exchange::parts::witness::Witness;
 use weir_exchange::termination::Termination;
 
+use crate::spans::Finished;
 use crate::worker::straight;
 use crate::worker::world::World;
 
@@ -168,7 +169,12 @@ impl Edge for Desk<'_> {
         match notice {
             Notice::Inspected(inspected) => {
                 world.live.waf_rules.count(inspected.inspection);
-                world.waf_log.write(inspected, clock, &world.counted);
+                world.side_logs.write_inspected(inspected, clock, &world.counted);
+            }
+            Notice::Traced { ends, remembered, traced, record, why } => {
+                let finished = Finished { ends, remembered, traced, record, why };
+                let (ids, counted) = (&world.tools.request_ids, &world.counted);
+                world.side_logs.write_spans(&finished, ids, clock, counted);
             }
             notice => world.notices.tell(notice, clock.now_ms()),
         }

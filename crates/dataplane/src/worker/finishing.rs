@@ -89,6 +89,9 @@ impl World {
                 rule_names: &ends.server.snapshot.rules,
                 persistence: remembered.and_then(|remembered| remembered.kept),
                 user: remembered.map_or(&[], Remembered::logged_user),
+                trace: remembered
+                    .and_then(|remembered| remembered.traced.as_deref())
+                    .map(|traced| (traced.trace_id, traced.span_id)),
                 entered_at: remembered
                     .and_then(|remembered| remembered.entered_at.as_ref())
                     .map(|server| &*server.live.name),

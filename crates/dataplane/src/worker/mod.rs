@@ -426,8 +426,8 @@ impl Handler for Worker {
         let counters = &self.world.counted;
         counters.loop_turns.add(1);
         let mut due_ms = self.world.log.flush_if_due(io.now_ms(), counters);
-        let waf_due_ms = self.world.waf_log.flush_if_due(io.now_ms(), counters);
-        due_ms = sooner(sooner(due_ms, waf_due_ms), udp_due_ms);
+        let side_due_ms = self.world.side_logs.flush_if_due(io.now_ms(), counters);
+        due_ms = sooner(sooner(due_ms, side_due_ms), udp_due_ms);
         if self.world.table.has_compression {
             self.world.note_turn_for_budget(io.clock().now_us());
         }

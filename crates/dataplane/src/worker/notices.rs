@@ -69,8 +69,8 @@ impl Notices {
                 }
                 return;
             }
-            // The web application firewall has its own log.
-            Notice::Inspected(_) => return,
+            // They have logs of their own.
+            Notice::Inspected(_) | Notice::Traced { .. } => return,
             // This could happen with every request, so it is rate-limited.
             Notice::Unsendable { .. } if !self.of_rewrites.is_due(now_ms) => return,
             Notice::Unsendable { server, why } => Event::Policy {

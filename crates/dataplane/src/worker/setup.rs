@@ -8,7 +8,7 @@ use weir_exchange::shared::live::LiveTable;
 
 use crate::access_log::AccessLog;
 use crate::reports::Event;
-use crate::waf_log::WafLog;
+use crate::side_logs::SideLogs;
 use crate::worker::command::Command;
 
 /// The inputs of a worker.
@@ -21,8 +21,8 @@ pub struct Setup {
     pub counters: Arc<PerWorker<WorkerCounters>>,
     /// The access log.
     pub log: AccessLog,
-    /// The log of the web application firewall.
-    pub waf_log: WafLog,
+    /// The log of the web application firewall, and spans.
+    pub side_logs: SideLogs,
     /// The channel for events.
     pub events: SyncSender<Event>,
     /// The channel for log lines of policies.

@@ -24,7 +24,7 @@ fn nothing_is_larger_than_today() {
     check::<MemberStream>(136);
     check::<Transaction>(480);
     check::<Exchange>(480);
-    check::<Remembered>(768);
+    check::<Remembered>(776);
 }
 
 #[track_caller]

@@ -18,7 +18,7 @@ use weir_http::h2::hpack::HeaderBlock;
 use weir_http::message::{Field, RequestHead, ResponseHead};
 
 use crate::access_log::AccessLog;
-use crate::waf_log::WafLog;
+use crate::side_logs::SideLogs;
 use crate::worker::command::Command;
 use crate::worker::notices::Notices;
 use crate::worker::setup::Setup;
@@ -81,7 +81,7 @@ pub struct World {
     /// The counters of this worker.
     pub counted: Own<WorkerCounters>,
     pub log: AccessLog,
-    pub waf_log: WafLog,
+    pub side_logs: SideLogs,
     pub notices: Notices,
     /// The earliest deadline of a client whose virtual server was removed.
     pub leave_by_ms: Option<u64>,
@@ -106,7 +106,8 @@ pub struct StreamOf<'a> {
 impl World {
     /// A world without connections, and the receiver for commands of the control plane.
     pub fn new(setup: Setup) -> (Self, Receiver<Command>) {
-        let Setup { id, table, counters, mut log, waf_log, events, policy_lines, commands } = setup;
+        let Setup { id, table, counters, mut log, side_logs, events, policy_lines, commands } =
+            setup;
         let local = LocalTable::new(&table, None, id);
         log.set_format(local.access_format(), local.given_format());
         let mut tools = Tools::new(
@@ -126,7 +127,7 @@ impl World {
             counted: counters.own(id),
             counters,
             log,
-            waf_log,
+            side_logs,
             leave_by_ms: None,
             draining: None,
             wall: WallClock::default(),

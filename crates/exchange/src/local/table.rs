@@ -382,6 +382,7 @@ mod tests {
             "compression: { brotli: off }",
             "server_timing: true",
             "request_id: {}",
+            "tracing: {}",
             "persistence: { type: source_address }",
             "limits: { requests_per_second: 20 }",
             "http: { rewrite_location: true }",

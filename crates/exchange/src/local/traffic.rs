@@ -141,6 +141,7 @@ impl Traffic {
             && address.forwarded == Forwarding::Off
             && !address.x_forwarded_proto
             && server.request_id.is_none()
+            && server.tracing.is_none()
             && !server.http.rewrite_location
             && !server.pools().any(has_more)
             // With several pools, the pool of a connection must be determined first.

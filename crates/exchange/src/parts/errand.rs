@@ -6,6 +6,7 @@ use std::rc::Rc;
 use crate::arena::{ClientKey, ExchangeKey};
 use crate::local::pool::{LocalPool, Preference};
 use crate::local::table::LocalServer;
+use crate::parts::traced::Traced;
 
 /// Work to do after the current call has returned.
 pub enum Errand {
@@ -36,6 +37,8 @@ pub struct Order {
     pub text: Vec<u8>,
     /// The body, regardless of the head; `None`: no body.
     pub body: Option<Vec<u8>>,
+    /// The trace that it belongs to.
+    pub traced: Option<Box<Traced>>,
 }
 
 /// The destinations of copies of a request.

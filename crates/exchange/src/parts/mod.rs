@@ -28,6 +28,7 @@ pub mod rewriting;
 pub mod scratch;
 pub mod stream_end;
 pub mod tools;
+pub mod traced;
 pub mod tries;
 pub mod websocket;
 pub mod witness;

@@ -1,8 +1,12 @@
 //! Messages of transactions for operators.
 
 use crate::local::pool::{LocalMember, LocalPool};
+use crate::parts::ends::Ends;
 use crate::parts::failure::Blame;
 use crate::parts::inspected::Inspected;
+use crate::parts::remembered::Remembered;
+use crate::parts::traced::{Record, Traced};
+use crate::termination::Termination;
 
 /// Messages of transactions for operators.
 pub enum Notice<'a> {
@@ -28,6 +32,19 @@ pub enum Notice<'a> {
     },
     /// A request was inspected, and the outcome must be logged.
     Inspected(&'a Inspected<'a>),
+    /// A transaction is over whose spans are recorded.
+    Traced {
+        /// Its connections.
+        ends: &'a Ends,
+        /// What was decided about it.
+        remembered: &'a Remembered,
+        /// Its trace.
+        traced: &'a Traced,
+        /// Its record.
+        record: &'a Record,
+        /// How it ended.
+        why: Termination,
+    },
     /// A WebSocket was requested, and the member does not support it.
     NoTunnel(&'a LocalMember),
 }

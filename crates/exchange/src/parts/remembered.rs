@@ -19,6 +19,7 @@ use crate::local::stickiness::{Kept, Stickiness};
 use crate::local::table::LocalServer;
 use crate::parts::errand::Mirrors;
 use crate::parts::identity::Identity;
+use crate::parts::traced::Traced;
 
 /// Maximum number of spare boxes.
 pub const SPARE_MAX: usize = 256;
@@ -38,6 +39,8 @@ pub struct Remembered {
     pub followed: Vec<u32>,
     /// The request id from a trusted proxy; empty: the request has a number.
     pub request_id: Box<[u8]>,
+    /// The trace that it belongs to.
+    pub traced: Option<Box<Traced>>,
     /// The persistence of the client.
     pub stickiness: Option<Stickiness>,
     /// The result of persistence; `None`: no member has responded.
@@ -170,6 +173,7 @@ impl Remembered {
         self.body_edits.clear();
         self.followed.clear();
         self.request_id = Box::default();
+        self.traced = None;
         self.stickiness = None;
         self.kept = None;
         self.other_tokens.clear();

@@ -156,6 +156,18 @@ impl Request {
         self.bytes.splice(place..place, added);
     }
 
+    /// Replaces a text in its head by one of the same length.
+    pub fn replace_in_head(&mut self, before: &[u8], after: &[u8]) {
+        debug_assert_eq!(before.len(), after.len(), "the head keeps its length");
+        let head_bytes = (self.head_bytes as usize).min(self.bytes.len());
+        let other = self.other.as_mut().map(|other| &mut other.lines[..]);
+        for head in [&mut self.bytes[..head_bytes]].into_iter().chain(other) {
+            if let Some(at) = memchr::memmem::find(head, before) {
+                head[at..at + after.len()].copy_from_slice(after);
+            }
+        }
+    }
+
     /// The head as lines; see [`LocalPool::forms`](crate::local::pool::LocalPool).
     pub fn lines(&self) -> Lines<'_> {
         let first = &self.bytes[..self.head_bytes as usize];

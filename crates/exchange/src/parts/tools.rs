@@ -103,8 +103,7 @@ impl Tools {
     }
 
     /// Takes back the data of a request, and its buffers.
-    pub fn give_remembered(&mut self, remembered: Option<Box<Remembered>>) {
-        let Some(mut remembered) = remembered else { return };
+    pub fn give_remembered(&mut self, mut remembered: Box<Remembered>) {
         let asks = remembered.identity.iter_mut().flat_map(|identity| identity.asks.drain(..));
         for Asking { progress, .. } in asks {
             if let Progress::Asked(Some(aside)) = progress {

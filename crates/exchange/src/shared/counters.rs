@@ -374,6 +374,8 @@ counters! {
         log_lines_dropped,
         /// Lines of the web application firewall's log that were dropped.
         waf_log_lines_dropped,
+        /// Spans that were dropped because the exporter could not take them in time.
+        spans_dropped,
         /// Lines of policies that did not reach the event log in time.
         policy_lines_dropped,
         /// Connections that this host could not accept or open: no descriptor, port or memory left.

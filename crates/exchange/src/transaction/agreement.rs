@@ -11,6 +11,7 @@ use crate::shared::counters::count_status;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::inspect;
 use crate::transaction::policy::keep_cookies;
+use crate::transaction::tracing::note_member_status;
 
 impl Exchange {
     /// The member agreed to change the protocol: the exchange becomes a tunnel.
@@ -24,6 +25,7 @@ impl Exchange {
         count_status!(self.ends.server.counters, head.status);
         // The following bytes are not a response.
         inspect::leave(self, at);
+        note_member_status(&mut self.ends, head.status);
         let mut edits = std::mem::take(&mut at.tools().response_edits);
         if let Some(mut answer) = self.edit_response(at, head, input, &mut edits) {
             // The member has begun to speak the other protocol: nothing takes the place of that.

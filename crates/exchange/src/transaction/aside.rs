@@ -31,6 +31,7 @@ use crate::transaction::Transaction;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::mirror;
 use crate::transaction::sending::Passed;
+use crate::transaction::tracing::{note_member_status, remember};
 
 /// A longer body of an answer is not kept.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -42,7 +43,7 @@ const LIMITS: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u1
 pub fn begin(
     at: &mut impl Edge,
     transactions: &mut Arena<OfExchange, Transaction>,
-    order: &Order,
+    order: &mut Order,
     buffer: Vec<u8>,
 ) -> Option<ExchangeKey> {
     let mut head = RequestHead::new();
@@ -58,6 +59,9 @@ pub fn begin(
         edits.fields.set(mirror::MIRRORED, |out| out.push(b'1'));
         edits.fields.remove(b"Expect");
     }
+    if let Some(traced) = &order.traced {
+        traced.tell_member(&mut edits.fields);
+    }
     let (message, forms) = ((&head, &*order.text), order.pool.forms);
     let mut request = Request::of(at.tools(), message, forms, &edits, buffer);
     if let Some(body) = body {
@@ -68,6 +72,7 @@ pub fn begin(
     }
     // With HTTP/1.0, it gets no interim responses.
     request.version = Version::Http10;
+    let remembered = remember(at.tools(), order.traced.take(), message);
     let turn = at.turn();
     order.pool.note_request(turn.now_ms());
     let key = transactions.next_key();
@@ -85,7 +90,7 @@ pub fn begin(
             parked: Parked::No,
             attempt: Attempt::default(),
             server: Rc::clone(&order.server),
-            remembered: None,
+            remembered,
             account: Account::begin(turn.now_us(), AccessFormat::Off, Vec::new()),
         },
         codings: None,
@@ -135,6 +140,7 @@ pub fn keep_head(exchange: &mut Exchange, (head, input): (&ResponseHead, &[u8]))
         reply.body = Some(Vec::new());
     }
     exchange.phase = Phase::Judge;
+    note_member_status(&mut exchange.ends, head.status);
     true
 }
 

@@ -20,8 +20,10 @@ use crate::parts::errand::{Errand, Order};
 use crate::parts::identity::{Asking, Progress};
 use crate::parts::parked::Parked;
 use crate::parts::remembered::Remembered;
+use crate::parts::traced::Kind;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::tracing::child;
 
 /// The interval at which a request that waits for a service checks the time. It also bounds the number of leftover
 /// timers.
@@ -72,12 +74,14 @@ pub fn holds(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
                 let (text, pool) = (std::mem::take(text), Rc::clone(&asking.pool));
                 let preference = asking.preference;
                 let server = Rc::clone(&server);
-                let order = Order { parent: Some(key), server, pool, preference, text, body: None };
                 asking.progress = Progress::Asked(None);
                 asking.begun_us = now_us;
                 let by_us = now_us + external.timeout_ms * 1_000;
                 asking.look_us = by_us.min(now_us + LOOK_US);
                 let look_us = asking.look_us;
+                let traced = child(&exchange.ends, at.tools(), Kind::Authorisation);
+                let (parent, body) = (Some(key), None);
+                let order = Order { parent, server, pool, preference, text, body, traced };
                 at.tools().errands.push(Errand::Begin(Box::new(order)));
                 at.delay(&exchange.ends, look_us);
                 return true;

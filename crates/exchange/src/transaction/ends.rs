@@ -9,6 +9,7 @@ use crate::parts::messages::{Message, Sending};
 use crate::parts::pieces::Pieces;
 use crate::parts::stream_end::StreamEnd;
 use crate::termination::Termination;
+use crate::transaction::tracing::report;
 
 impl Ends {
     /// Counts bytes of the response that were handed to the client connection.
@@ -131,7 +132,9 @@ impl Ends {
         }
         at.finish(self, why, stream_end);
         at.recycle(std::mem::take(&mut self.account.log_request));
-        let remembered = self.remembered.take();
-        at.tools().give_remembered(remembered);
+        if let Some(remembered) = self.remembered.take() {
+            report(self, at, &remembered, why);
+            at.tools().give_remembered(remembered);
+        }
     }
 }

@@ -15,6 +15,7 @@ use crate::parts::pace::Pace;
 use crate::parts::request::Request;
 use crate::termination::Termination;
 use crate::transaction::seeking::Found;
+use crate::transaction::tracing::{note_failed, tell_anew};
 
 /// A request of at most this many bytes is kept for a retry.
 pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
@@ -139,10 +140,12 @@ impl Exchange {
         match self.phase {
             Phase::AwaitHead => {}
             Phase::Judge => {
+                note_failed(&mut self.ends, at, reason, true);
                 self.ends.leave_member(at, Some(reason));
                 return self.respond(at, reason.status(), reason.termination());
             }
             Phase::Respond | Phase::Deliver { .. } => {
+                note_failed(&mut self.ends, at, reason, true);
                 self.ends.leave_member(at, Some(reason));
                 return self.truncate(at, reason.termination());
             }
@@ -171,6 +174,7 @@ impl Exchange {
         if stale && repeat {
             return self.retry_stale(at, unsent);
         }
+        note_failed(&mut self.ends, at, reason, !nothing_sent);
         let is_blamed = !stale && !is_counted;
         self.ends.leave_member(at, is_blamed.then_some(reason));
         if !repeat {
@@ -181,6 +185,9 @@ impl Exchange {
         }
         self.ends.account.retries += 1;
         self.ends.tries.pool.counters.retries.add(1);
+        if !nothing_sent {
+            tell_anew(self, at);
+        }
         if self.dispatch(at) {
             self.resend(at, &unsent);
         }
@@ -200,10 +207,12 @@ impl Exchange {
                 self.resend(at, &unsent);
             }
             Err(reason) => {
+                note_failed(&mut self.ends, at, reason, true);
                 self.ends.leave_member(at, Some(reason));
                 if self.is_over() {
                     return;
                 }
+                tell_anew(self, at);
                 self.ends.tries.failure = Some(reason);
                 if !self.ends.tries.pool.may_retry(at.turn().now_ms()) {
                     return self.respond(at, reason.status(), reason.termination());

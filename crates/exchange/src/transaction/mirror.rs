@@ -17,7 +17,9 @@ use crate::local::traffic::Traffic;
 use crate::parts::errand::{Errand, Mirrors, Order};
 use crate::parts::request::Request;
 use crate::parts::tools::Tools;
+use crate::parts::traced::Kind;
 use crate::transaction::exchange::Exchange;
+use crate::transaction::tracing::child;
 
 /// The field that marks a copy, with the value `1`.
 pub const MIRRORED: &[u8] = b"X-Mirrored";
@@ -66,8 +68,9 @@ pub fn send(exchange: &mut Exchange, at: &mut impl Edge) {
         };
         tools.mirrors_under_way += 1;
         let server = Rc::clone(&exchange.ends.server);
-        let order = Order { parent: None, server, pool, preference, text, body };
-        tools.errands.push(Errand::Begin(Box::new(order)));
+        let traced = child(&exchange.ends, at.tools(), Kind::Mirror);
+        let order = Order { parent: None, server, pool, preference, text, body, traced };
+        at.tools().errands.push(Errand::Begin(Box::new(order)));
     }
 }
 

@@ -31,6 +31,7 @@ pub mod rewrite;
 pub mod seeking;
 pub mod sending;
 pub mod stages;
+pub mod tracing;
 pub mod trailers;
 pub mod tunnel;
 

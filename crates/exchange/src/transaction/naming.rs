@@ -11,6 +11,8 @@ use crate::local::client_address::named;
 use crate::parts::arrival::Arrival;
 use crate::parts::remembered::Remembered;
 use crate::parts::tools::Tools;
+use crate::parts::traced::Traced;
+use crate::transaction::tracing;
 
 /// Bytes of an id that is taken.
 pub const TAKEN_BYTES_MAX: usize = 128;
@@ -22,10 +24,20 @@ pub struct Named {
     pub number: u64,
     /// The id from a trusted proxy; empty: it has a number, or no id.
     pub taken: Box<[u8]>,
+    /// The trace that it belongs to.
+    pub traced: Option<Box<Traced>>,
+}
+
+/// Gives a request its id and its trace, as far as its virtual server wants that.
+pub fn identify(arrival: &Arrival<'_>, decision: &mut Decision, tools: &mut Tools) -> Named {
+    let settings = arrival.server.settings();
+    let named = settings.request_id.as_ref().map(|it| name(it, arrival, decision, tools));
+    let traced = settings.tracing.as_ref().map(|it| tracing::begin(it, arrival, decision, tools));
+    Named { traced: traced.map(Box::new), ..named.unwrap_or_default() }
 }
 
 /// Gives a request its id, and tells its member and client if configured. A field that a rule has written stays.
-pub fn name(
+fn name(
     settings: &RequestIdSettings,
     arrival: &Arrival<'_>,
     decision: &mut Decision,

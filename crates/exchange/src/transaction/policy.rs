@@ -29,7 +29,7 @@ use crate::transaction::exchange::Exchange;
 use crate::transaction::handing::hand_over;
 use crate::transaction::learning::learn;
 use crate::transaction::login::ask;
-use crate::transaction::naming::{Named, name};
+use crate::transaction::naming::{Named, identify};
 use crate::transaction::rewrite;
 
 /// Decides about a request of a virtual server with settings that concern requests. `brought`: data from other virtual
@@ -76,9 +76,9 @@ pub fn consider(
         Verdict::HandedOver { to, .. } => Some(to),
         _ => None,
     };
-    let named = match &server.settings().request_id {
-        Some(settings) if to.is_none() => name(settings, arrival, decision, at.tools()),
-        _ => Named::default(),
+    let named = match to {
+        None => identify(arrival, decision, at.tools()),
+        Some(_) => Named::default(),
     };
     traffic.count(turn.worker, decision);
     tell_lines(at, decision);
@@ -98,7 +98,7 @@ pub fn consider(
             None => Course::Decided(Considered { ending: Some(Ending::Failed), ..considered }),
         };
     }
-    let kept = (named.taken, user, pending.unwrap_or_default(), around.known());
+    let kept = (named, user, pending.unwrap_or_default(), around.known());
     let of = (&facts, decision, brought.as_deref_mut());
     keep(at.tools(), arrival, traffic, of, (stickiness, &mut held), kept, &mut considered);
     at.tools().limit_places = held;
@@ -238,7 +238,7 @@ fn keep(
     traffic: &Traffic,
     (facts, decision, brought): (&Facts<'_>, &mut Decision, Option<&mut Brought>),
     (stickiness, held): (Option<Stickiness>, &mut Vec<LimitPlace>),
-    (taken, user, pending, known): (Box<[u8]>, &[u8], Pending, Known),
+    (named, user, pending, known): (Named, &[u8], Pending, Known),
     considered: &mut Considered,
 ) {
     let server = arrival.server;
@@ -251,7 +251,8 @@ fn keep(
     let is_asked_again = is_for_rules || learns;
     let is_remembered = stickiness.is_some()
         || has_rules_to_note
-        || !taken.is_empty()
+        || !named.taken.is_empty()
+        || named.traced.is_some()
         || !held.is_empty()
         || !user.is_empty()
         || is_unchecked
@@ -268,7 +269,8 @@ fn keep(
     let mut remembered = tools.take_remembered();
     remembered.take(decision, stickiness);
     remembered.is_secure = arrival.tls().is_some();
-    remembered.request_id = taken;
+    remembered.request_id = named.taken;
+    remembered.traced = named.traced;
     remembered.mirrors = mirrors;
     if has_rules_to_note {
         remembered.followed.extend_from_slice(&decision.followed);

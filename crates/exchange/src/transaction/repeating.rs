@@ -9,6 +9,7 @@ use crate::parts::parked::Parked;
 use crate::parts::tries::Lease;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::sending::is_all;
+use crate::transaction::tracing::{note_repeated, tell_anew};
 
 /// Retries on another member after this response, if the pool's settings, the request and the members permit it.
 /// Returns whether it does.
@@ -38,6 +39,8 @@ pub fn repeat(
     }
     exchange.ends.attempt.note_first_byte(clock.now_us());
     exchange.ends.note_response(at, head.status, head.status >= 500);
+    note_repeated(&mut exchange.ends, at, head.status);
+    tell_anew(exchange, at);
     let is_kept = is_all(head.framing, body) && exchange.request.is_whole;
     at.release(&mut exchange.ends, if is_kept { Release::Keep } else { Release::Drop });
     exchange.ends.leave_member(at, None);

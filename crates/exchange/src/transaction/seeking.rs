@@ -15,6 +15,7 @@ use crate::parts::request::Need;
 use crate::parts::tries::Lease;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
+use crate::transaction::tracing::note_failed;
 
 /// Minimum response time that is recorded for a failure when members are compared by response time.
 const FAILED_US_MIN: u64 = 100_000;
@@ -92,6 +93,7 @@ impl Ends {
             match at.connect(self, member, need, false) {
                 Ok(()) => return Found::Member,
                 Err(reason) => {
+                    note_failed(self, at, reason, false);
                     self.leave_member(at, Some(reason));
                     self.tries.failure = Some(reason);
                     if reason == MemberFailure::NoSocket {

@@ -17,6 +17,7 @@ use crate::transaction::ending::replace_response;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::policy::keep_cookies;
 use crate::transaction::rewrite;
+use crate::transaction::tracing::note_member_status;
 
 /// The result of forwarding a piece of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,6 +93,7 @@ pub fn begin_judged(
     if exchange.ends.remembered.is_none() && !exchange.ends.server.edits_responses {
         return exchange.begin_message(at, (head, input), &FieldEdits::NONE, framing);
     }
+    note_member_status(&mut exchange.ends, head.status);
     let mut edits = std::mem::take(&mut at.tools().response_edits);
     edits.clear();
     if exchange.ends.remembered.is_some()

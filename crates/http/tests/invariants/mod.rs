@@ -12,6 +12,7 @@ pub mod proxy_protocol;
 pub mod request;
 pub mod resolvers;
 pub mod response;
+pub mod trace_context;
 
 use weir_http::h1::HeadLimits;
 use weir_http::message::{Field, FieldId};

@@ -68,6 +68,7 @@ impl Servers<'_> {
             persistence,
             client_address: Arc::new(client_address),
             request_id: None,
+            tracing: None,
             error_pages: Arc::new(ErrorPages::default()),
             server_timing: false,
         };

@@ -1,0 +1,69 @@
+//! Logs that few requests are in: findings of the web application firewall, and spans.
+
+use std::sync::mpsc::SyncSender;
+
+use weir_core::clock::Clock;
+use weir_exchange::parts::inspected::Inspected;
+use weir_exchange::parts::request_ids::RequestIds;
+use weir_exchange::shared::counters::WorkerCounters;
+
+use crate::reports::{LogBatch, SpanBatch};
+use crate::spans::{Finished, SpanLog};
+use crate::waf_log::WafLog;
+
+/// Logs that few requests are in.
+pub struct SideLogs {
+    waf: WafLog,
+    spans: SpanLog,
+    /// One of them has something that is not handed over.
+    has_lines: bool,
+}
+
+impl SideLogs {
+    /// Logs that hand batches over there.
+    pub fn new(waf: SyncSender<LogBatch>, spans: SyncSender<SpanBatch>) -> Self {
+        Self { waf: WafLog::new(waf), spans: SpanLog::new(spans), has_lines: false }
+    }
+
+    /// Writes the line of a request that was inspected.
+    pub fn write_inspected(
+        &mut self,
+        inspected: &Inspected<'_>,
+        clock: Clock,
+        counters: &WorkerCounters,
+    ) {
+        self.waf.write(inspected, clock, counters);
+        self.has_lines = true;
+    }
+
+    /// Writes the spans of a transaction that is over.
+    pub fn write_spans(
+        &mut self,
+        finished: &Finished<'_>,
+        ids: &RequestIds,
+        clock: Clock,
+        counters: &WorkerCounters,
+    ) {
+        self.spans.write(finished, ids, clock, counters);
+        self.has_lines = true;
+    }
+
+    /// Hands over what is old enough. Returns when to call again.
+    #[inline]
+    pub fn flush_if_due(&mut self, now_ms: u64, counters: &WorkerCounters) -> Option<u64> {
+        if !self.has_lines {
+            return None;
+        }
+        let waf_due_ms = self.waf.flush_if_due(now_ms, counters);
+        let spans_due_ms = self.spans.flush_if_due(now_ms, counters);
+        let due_ms = waf_due_ms.into_iter().chain(spans_due_ms).min();
+        self.has_lines = due_ms.is_some();
+        due_ms
+    }
+
+    /// Hands over everything, or drops and counts it.
+    pub fn flush(&mut self, counters: &WorkerCounters) {
+        self.waf.flush(counters);
+        self.spans.flush(counters);
+    }
+}
