@@ -67,6 +67,7 @@ mod pools;
 mod problem;
 mod process;
 mod reload;
+mod requests;
 pub mod route;
 mod sampling;
 mod servers;
