@@ -1,7 +1,7 @@
 //! `/v1/status`: the current state of the process, as JSON for people and scripts.
 //!
-//! The numbers are those of `/metrics`, arranged by object, with the reason why a member is down, and with latency
-//! quantiles instead of buckets. Its parts are resources of their own.
+//! The numbers equal those of `/metrics`, arranged by object, with the reasons why members are down, and with latency
+//! quantiles instead of buckets. The parts are separate resources too.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -58,8 +58,10 @@ pub(crate) struct ProcessStatus {
     draining: bool,
     workers: usize,
     configuration: ConfigurationStatus,
-    /// The last upgrade: one that failed here, or the one by which this process came; `null` without one.
+    /// The last upgrade: a failed one, or the one that started this process; `null`: no upgrade.
     upgrade: Option<Report>,
+    /// The process id of the process that this one has replaced, while that drains.
+    draining_process: Option<u32>,
     log: LogStatus,
     socket_failures: u64,
     admin_connections_turned_away: u64,
@@ -74,6 +76,12 @@ pub(crate) struct ProcessStatus {
 struct ConfigurationStatus {
     /// Tables activated so far: by the start, reloads and changes of names' addresses.
     generation: u64,
+    /// The newest version of the overlay; 0: there is none.
+    version: u64,
+    /// The version of the overlay that is in force; a newer one may wait for first probes.
+    version_in_force: u64,
+    /// A version that is taken back unless it is confirmed.
+    unconfirmed_version: Option<u64>,
     in_force_since: String,
     last_reload_successful: bool,
     reloads: u64,
@@ -94,7 +102,7 @@ struct WaitingStatus {
 #[derive(Debug, Serialize, JsonSchema)]
 struct WaitingPool {
     name: String,
-    /// Those whose first probes have not answered.
+    /// Members without a result of their first probes.
     members: Vec<String>,
 }
 
@@ -263,7 +271,7 @@ struct Datagrams {
     sent: u64,
     /// From clients without a session: above a limit, or no member.
     refused: u64,
-    /// At `amplification_max`.
+    /// Answers dropped because of `amplification_max`.
     answers_dropped: u64,
 }
 
@@ -342,6 +350,7 @@ pub(crate) fn process(observed: &Observed) -> ProcessStatus {
     let workers = observed.workers.totals();
     let now = unix_ms();
     let reloads = &observed.reloads;
+    let history = observed.changes.history();
     ProcessStatus {
         version: env!("CARGO_PKG_VERSION"),
         pid: std::process::id(),
@@ -353,6 +362,9 @@ pub(crate) fn process(observed: &Observed) -> ProcessStatus {
         workers: table.workers(),
         configuration: ConfigurationStatus {
             generation: table.generation,
+            version: history.version(),
+            version_in_force: observed.changes.in_force(),
+            unconfirmed_version: history.unconfirmed().map(|it| it.version),
             in_force_since: rfc3339(reloads.last_success_unix_ms.load(Relaxed)),
             last_reload_successful: reloads.last_succeeded.load(Relaxed),
             reloads: reloads.succeeded.load(Relaxed),
@@ -361,6 +373,7 @@ pub(crate) fn process(observed: &Observed) -> ProcessStatus {
             waiting: observed.waiting().map(|waiting| WaitingStatus::of(&waiting, observed)),
         },
         upgrade: observed.upgrades.last(),
+        draining_process: observed.upgrades.draining(),
         log: LogStatus {
             lines: observed.logs.access.lines_written.load(Relaxed),
             lines_dropped: workers.log_lines_dropped,
@@ -487,8 +500,8 @@ pub(crate) fn virtual_server(
     }
 }
 
-/// The pools that requests of a virtual server can come to, also by others that it hands them to. The first is the one that has its own
-/// key; the order of the others is that of the file.
+/// The pools that requests of a virtual server can reach, including those of virtual servers that get its requests. The
+/// first is the pool with a key of its own in the answer; the others are in the order of the file.
 fn pools_in_order(snapshot: &Snapshot, index: usize) -> Vec<usize> {
     let mut servers = vec![index];
     let mut pools = Vec::new();

@@ -1,4 +1,4 @@
-//! `weir member`: takes a member out of service while weir runs, and puts it back.
+//! `weir member`: takes a member out of service at run time, and puts it back.
 
 use std::process::ExitCode;
 use std::thread;
@@ -16,17 +16,17 @@ use crate::values::parse_duration;
 
 const COMMAND: &str = "weir member";
 
-/// Exit status when requests are still under way at the end of `--wait`.
+/// Exit status if requests are open at the end of `--wait`.
 const EXIT_UNDER_WAY: u8 = 4;
 
 /// The interval of checks while waiting for a member.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// From one line of progress to the next.
+/// The interval between lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Checks in a row that must find no open request: the second one sees a request that a worker was just giving to the
-/// member.
+/// Number of successive checks that must find no open request. The second check finds a request that a worker was just
+/// dispatching.
 const IDLE_LOOKS: u32 = 2;
 
 /// Take a member out of service while weir runs, or put it back
@@ -47,8 +47,8 @@ const IDLE_LOOKS: u32 = 2;
 #[command(override_usage = "weir member [OPTIONS] [POOL] <ADDRESS> <ACTION>")]
 pub struct Arguments {
     /// The pool (default: all pools), the member's address as shown by `weir pool POOL`, and an action: drain (only
-    /// clients with persistence get new requests), disable (no new requests), enable (overrides the configuration), reset
-    /// (back to the configuration)
+    /// clients with persistence get new requests), disable (no new requests), enable (overrides the configuration),
+    /// reset (back to the configuration)
     #[arg(value_name = "POOL ADDRESS ACTION", num_args = 2..=3, required = true,
           value_parser = NonEmptyStringValueParser::new())]
     words: Vec<String>,
@@ -80,7 +80,7 @@ enum Action {
 }
 
 impl Action {
-    /// The word of the admin listener.
+    /// The word for the admin listener.
     fn state(self) -> &'static str {
         match self {
             Self::Drain => "drain",
@@ -158,7 +158,7 @@ fn state_of(path: &str) -> String {
     format!("{path}/state")
 }
 
-/// The result: `web/10.0.0.11:80 is drained: it gets nothing new; 3 requests under way`.
+/// The result, such as `web/10.0.0.11:80 is drained: it gets nothing new; 3 requests under way`.
 fn done_text(changed: &Changed) -> String {
     let Changed { pool, member, before, changed, .. } = changed;
     let was = match (changed, before == &member.administrative) {
@@ -188,28 +188,28 @@ fn source(member: &Member) -> &'static str {
     }
 }
 
-/// A warning about the consequences of taking a member out.
+/// A warning about the consequences of the change.
 fn warning(changed: &Changed) -> Option<String> {
     let pool = &changed.pool;
     let nobody_left = changed.members_in_service == 0 && !changed.member.is_enabled();
     nobody_left.then(|| format!("no member of pool {pool} takes new requests now: clients get 503"))
 }
 
-/// How waiting for a member ended.
+/// The end of a wait for a member.
 #[derive(Debug, PartialEq, Eq)]
 enum Waited {
-    /// Nothing is under way, after this time.
+    /// No request is open, after this time.
     Idle(Duration),
-    /// So many requests were under way when the time was over.
+    /// The time is over; this many requests are open.
     Late(Duration, u32),
-    /// It takes requests again: someone else wanted it so.
+    /// The member was enabled again by another command.
     Enabled,
-    /// It is in its pool no longer.
+    /// The member was removed from its pool.
     Gone,
 }
 
 impl Waited {
-    /// Tells it; the exit status for it.
+    /// Prints the end of the wait; returns its exit status.
     fn tell(&self, name: &str) -> ExitCode {
         match self {
             Self::Idle(time) => {
@@ -240,7 +240,7 @@ impl Waited {
     }
 }
 
-/// Checks repeatedly until the member has no open requests, and reports the progress.
+/// Waits until the member has no open requests, and prints the progress.
 fn wait(client: &Client, path: &str, limit: Option<Duration>) -> Result<Waited, Error> {
     let began = Instant::now();
     let mut told: Option<Instant> = None;
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
     use crate::pool::tests::POOL;
 
-    /// The answer to a change of the first or second member of the pool of these tests.
+    /// The response to a change of the first or second member of the tests' pool.
     fn changed(member: usize, change: impl FnOnce(&mut Changed)) -> Changed {
         let pool: serde_json::Value = serde_json::from_str(POOL).unwrap();
         let answer = serde_json::json!({

@@ -61,7 +61,7 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
     Ok(if arguments.json { String::from_utf8_lossy(&document).into_owned() } else { text })
 }
 
-/// A row per pool.
+/// One row per pool.
 fn overview(pools: &[Pool], paint: Paint) -> String {
     if pools.is_empty() {
         return "The configuration has no pool.\n".to_owned();
@@ -93,7 +93,7 @@ fn overview(pools: &[Pool], paint: Paint) -> String {
     table.render(paint, "  ")
 }
 
-/// A pool as a heading and a row per member.
+/// A pool as a heading and one row per member.
 pub fn table_of(pool: &Pool, paint: Paint) -> String {
     let mut table = Table::new(&[
         ("member", Side::Left),
@@ -142,7 +142,7 @@ fn heading(pool: &Pool, paint: Paint) -> String {
     text
 }
 
-/// Every member with all details.
+/// All members with all details.
 fn detail(pool: &Pool, paint: Paint) -> String {
     let mut text = heading(pool, paint);
     text += &paint.line(
@@ -228,7 +228,7 @@ fn held_up_text(monitor: &Monitor) -> Option<String> {
     Some(format!("passes, up in {} if it goes on (up_delay)", span(time)))
 }
 
-/// Why a member is not up, as far as it is known.
+/// The known reasons why a member is not up.
 fn reasons(member: &Member) -> Vec<String> {
     if !is_wrong(member) {
         return Vec::new();
@@ -246,7 +246,7 @@ fn ejected_text(member: &Member) -> Option<String> {
     Some(printable(&format!("{why}: gets none for another {}", span(time))))
 }
 
-/// Whether monitors or traffic have something against it.
+/// Whether monitors or traffic have found a problem.
 fn is_wrong(member: &Member) -> bool {
     member.state != UP && member.state != "pending"
 }

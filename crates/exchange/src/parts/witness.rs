@@ -1,5 +1,5 @@
-//! Those who look on while a request is decided about: explanations, and workers that record requests. None of the steps is
-//! on the way of a request that is handed on as it came.
+//! Observation of decisions about a request, by explanations and by workers that record requests. No step is on the path of
+//! a request that is forwarded unchanged.
 
 use weir_core::expression::{Evaluation, Facts};
 use weir_core::policy::Decision;
@@ -12,30 +12,30 @@ use crate::parts::failure::MemberFailure;
 use crate::parts::inspected::Outcome;
 use crate::parts::inspecting::Terms;
 
-/// Looks on while a request is decided about.
+/// Observes decisions about a request.
 pub trait Witness {
-    /// A step was taken. It is not to be changed.
+    /// A step of the decision; it must not be changed.
     #[inline(always)]
     fn note(&mut self, step: Step<'_, '_>) {
         let _ = step;
     }
 }
 
-/// A step that was taken.
+/// A step of the decision.
 pub enum Step<'a, 'e> {
     /// A virtual server has decided about a request: limits, policies, pool and persistence.
     Decided(Decided<'a, 'e>),
     /// The web application firewall begins to look at it.
     Inspects(&'a Terms),
-    /// The web application firewall is done with it.
+    /// The web application firewall has a result.
     Inspected {
-        /// How it was inspected.
+        /// The settings of the inspection.
         terms: &'a Terms,
-        /// What was found.
+        /// The findings.
         inspection: &'a Inspection,
         /// The result.
         outcome: Outcome,
-        /// The status that it was answered with; 0: it goes on.
+        /// The status of the answer; 0: the request continues.
         status: u16,
     },
     /// A request that has waited looks for a member.
@@ -51,18 +51,18 @@ pub enum Step<'a, 'e> {
     },
 }
 
-/// What a virtual server has decided about a request, and all that it has looked at.
+/// The decision of a virtual server about a request, and its input.
 pub struct Decided<'a, 'e> {
     /// The request.
     pub arrival: &'a Arrival<'a>,
-    /// What has decided.
+    /// The settings that decided.
     pub traffic: &'a Traffic,
     /// The values of expressions.
     pub facts: &'a Facts<'a>,
-    /// The same, for further expressions.
+    /// The evaluation state, for further expressions.
     pub evaluation: &'a mut Evaluation<'e>,
-    /// What policies have decided.
+    /// The decision of the policies.
     pub decision: &'a Decision,
-    /// What follows from all that.
+    /// The resulting verdict.
     pub verdict: &'a Verdict,
 }

@@ -1,8 +1,9 @@
-//! Persistence by QUIC connection IDs: a table, shared by all workers, of the IDs that members have given to their clients.
+//! Persistence by QUIC connection IDs: a table, shared by all workers, of the IDs that members have given to their
+//! clients.
 //!
-//! A member sends its own ID during the handshake. A client whose address changes continues to use it. Its datagrams then
-//! begin a new session at the same member, from another port of weir: the member sees the change, and validates the new
-//! path as QUIC requires.
+//! A member sends its own ID during the handshake. A client whose address changes continues to use it. Its datagrams
+//! then begin a new session at the same member, from another port of weir: the member sees the change, and validates
+//! the new path as QUIC requires.
 //!
 //! Later IDs are sent encrypted. Members that put a server ID into each of their connection IDs are recognised by that:
 //! `server_id` sets its position.
@@ -97,7 +98,7 @@ impl ConnectionIds {
         self.lengths.load(Relaxed)
     }
 
-    /// IDs of these lengths are in the table, too.
+    /// Adds the lengths of IDs that were taken over.
     pub fn add_lengths(&self, lengths: u32) {
         self.lengths.fetch_or(lengths, Relaxed);
     }
@@ -166,8 +167,8 @@ impl ConnectionIds {
         known.rev().filter_map(|length| bytes.get(..length)).find_map(found)
     }
 
-    /// A member has sent this datagram: its connection ID belongs to that member. It is remembered for a short time, and
-    /// longer once a client uses it ([`Self::refresh`]).
+    /// A member has sent this datagram: its connection ID belongs to that member. It is remembered for a short time,
+    /// and longer once a client uses it ([`Self::refresh`]).
     pub fn learn(&self, datagram: &[u8], label: &Arc<str>, now_ms: u64) -> Option<KnownId> {
         // In version negotiation, a server repeats the ID that its client has chosen.
         let Ok(Header::Long(header)) = Header::parse(datagram, 0) else { return None };
@@ -177,7 +178,7 @@ impl ConnectionIds {
         }
         let member = self.number(label)?;
         let id = match self.settings.server_id {
-            // There are no more names than members, and a name may pass to another.
+            // There are at most as many names as members; a name may pass to another member.
             Some(_) => {
                 let name = self.server_id(whole)?;
                 self.table.remember_bytes(name, member, now_ms);

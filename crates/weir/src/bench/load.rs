@@ -26,33 +26,34 @@ use super::signals::stop_at_signal;
 use crate::output;
 use crate::values::{parse_duration, parse_share, parse_size};
 
-/// Exit status when not one good response came.
+/// Exit status if no good response was received.
 const EXIT_NOTHING_GOOD: u8 = 1;
-/// Exit status of a load that could not be run.
+/// Exit status if the load could not run.
 const EXIT_FAILED: u8 = 2;
-/// Exit status when the answer itself cannot be written.
+/// Exit status if the output cannot be written.
 const EXIT_OUTPUT: u8 = 3;
-/// Weight that stands for all requests of a URL, so that shares are exact to a tenth of a percent.
+/// The total weight of a URL's requests; shares are exact to 0.1 %.
 const WEIGHT_ALL: u32 = 1_000;
-/// Source addresses that a range may have.
+/// Maximum number of source addresses in a range.
 const SOURCES_MAX: u32 = 65_536;
-/// Largest body of a request: it is kept in memory, several times for each URL.
+/// Maximum size of a request body, which is kept in memory several times per URL.
 const BODY_BYTES_MAX: u64 = 64 << 20;
-/// How long one of several addresses of a name may take to accept a connection.
+/// Maximum time to connect to one of several addresses of a name.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Simulate many users of a server, and measure its responses
 ///
 /// By default, the load is a closed loop: each connection sends its next request after the response. With --rate, it is
 /// an open loop: requests are due at fixed times, independent of the server, and latency counts from the due time, so a
-/// stall is not hidden. Every response is verified; an incomplete or unexpected response is an error, not a transaction.
+/// stall is not hidden. Every response is verified; an incomplete or unexpected response is an error, not a
+/// transaction.
 ///
 /// At the end, open requests are awaited and counted, so that the server counts the same number. Rate, goodput and CPU
 /// time refer to good responses that were complete within the measurement: `window` in the JSON. Requests, errors and
 /// latencies refer to requests that began within it (with --rate: were due within it).
 ///
-/// With udp://HOST:PORT, it sends queries and expects the answers of `weir bench origin --udp`. Each connection is a flow
-/// (a port) with one open query. A query without an answer within --timeout is an error.
+/// With udp://HOST:PORT, it sends queries and expects the answers of `weir bench origin --udp`. Each connection is a
+/// flow (a port) with one open query. A query without an answer within --timeout is an error.
 ///
 /// Exit status: 0 there were good responses, 1 there were none, 2 wrong usage or the load could not run, 3 the result
 /// could not be written.
@@ -229,7 +230,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The load: HTTP, or queries over UDP.
+/// The plan: HTTP, or UDP queries.
 enum Load {
     Http(Box<Plan>),
     Udp(UdpPlan),
@@ -261,7 +262,7 @@ fn load_of(arguments: &Arguments) -> Result<Load, String> {
     plan_of(arguments).map(|plan| Load::Http(Box::new(plan)))
 }
 
-/// One line on the terminal that says how far the load is.
+/// A line on the terminal that shows the progress of the load.
 struct ProgressLine {
     shown: bool,
     on_terminal: bool,
@@ -285,7 +286,7 @@ impl Observer for ProgressLine {
     }
 }
 
-// From arguments to a plan.
+// Conversion of arguments to a plan.
 
 fn plan_of(arguments: &Arguments) -> Result<Plan, String> {
     let urls: Vec<Url> =
@@ -338,7 +339,7 @@ fn targets_of(arguments: &Arguments, urls: &[Url]) -> Result<Vec<Target>, String
             fields: arguments.headers.clone(),
             body: body.to_vec(),
         };
-        // Where some of the requests are POST, the body is theirs.
+        // With --post-share, only POST requests have the body.
         let plain_body: &[u8] = if arguments.post_share.is_some() { b"" } else { &body };
         let shares = [
             (spec(&arguments.method, plain_body), WEIGHT_ALL - post_share),
@@ -350,7 +351,7 @@ fn targets_of(arguments: &Arguments, urls: &[Url]) -> Result<Vec<Target>, String
     Ok(targets)
 }
 
-/// The body of requests: a file, or bytes of the given number.
+/// The body of requests: the content of a file, or the given number of bytes.
 fn body_of(arguments: &Arguments) -> Result<Vec<u8>, String> {
     let too_large = || format!("a request body has at most {} MiB", BODY_BYTES_MAX >> 20);
     let Some(path) = &arguments.body else {
@@ -360,7 +361,7 @@ fn body_of(arguments: &Arguments) -> Result<Vec<u8>, String> {
         };
     };
     let mut body = Vec::new();
-    // One more byte shows that the file is too long; it may be endless.
+    // One byte more shows that the file is too large, even if it is endless.
     File::open(path)
         .and_then(|file| file.take(BODY_BYTES_MAX + 1).read_to_end(&mut body))
         .map_err(|error| format!("{}: {error}", path.display()))?;
@@ -392,7 +393,7 @@ fn tls_of(arguments: &Arguments, urls: &[Url]) -> Result<Option<TlsPlan>, String
     options.plan(name, arguments.tls_resume == "on").map(Some)
 }
 
-/// An `http` or `https` URL, its name looked up.
+/// An `http` or `https` URL with the resolved address.
 #[derive(Debug)]
 struct Url {
     address: SocketAddr,
@@ -434,8 +435,8 @@ impl Url {
     }
 }
 
-/// The first of a name's addresses that accepts a connection, as `localhost` may mean `::1` and `127.0.0.1` with a server
-/// on one of them; otherwise the first.
+/// The first of a name's addresses that accepts a connection, as `localhost` may mean `::1` and `127.0.0.1` with a
+/// server on one of them; otherwise the first.
 fn first_that_accepts(addresses: &[SocketAddr]) -> Option<SocketAddr> {
     let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, LOOK_TIMEOUT).is_ok();
     match addresses {
@@ -445,7 +446,7 @@ fn first_that_accepts(addresses: &[SocketAddr]) -> Option<SocketAddr> {
     }
 }
 
-/// Source addresses of one argument.
+/// The source addresses of an argument.
 #[derive(Debug, Clone)]
 struct Sources(Vec<IpAddr>);
 
@@ -478,7 +479,8 @@ fn parse_method(text: &str) -> Result<String, String> {
     }
 }
 
-/// `Name: value`. Fields that frame the message or end the connection are ours.
+/// Parses `Name: value`. Rejects fields that frame the message or end the connection, because the load generator sets
+/// them.
 fn parse_field(text: &str) -> Result<(String, String), String> {
     const OURS: [&str; 6] =
         ["content-length", "transfer-encoding", "connection", "upgrade", "expect", "keep-alive"];

@@ -1,10 +1,10 @@
-//! Messages of the benchmark's commands for people.
+//! Output of the benchmark's commands.
 
 use std::fmt::Write as _;
 
 use weir_bench::load::{Latency, Outcome, Progress};
 
-/// The line that says how far a load is.
+/// A line about the progress of a load.
 pub fn progress(progress: &Progress) -> String {
     match progress.measured_s {
         None => "opening connections and warming up".to_owned(),
@@ -21,7 +21,7 @@ pub fn progress(progress: &Progress) -> String {
 pub fn outcome(outcome: &Outcome) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
-        // Writing into a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{name:<16} {value}");
     };
     let (window, rate) = (outcome.completed(), outcome.requests_per_second);
