@@ -39,6 +39,7 @@ use weir_config::snapshot::Address;
 
 use handover::Listener;
 pub(crate) use handover::OpenConnections;
+use lifetime::Lifetime;
 use peer::{NetworkPeer, Peer};
 use problem::Problem;
 use weir_dataplane::error_text::io_error_text;
@@ -57,6 +58,7 @@ mod flows;
 mod gate;
 mod handover;
 mod host;
+mod lifetime;
 mod login;
 mod member_change;
 mod openapi;
@@ -66,11 +68,13 @@ mod pools;
 mod problem;
 mod process;
 mod reload;
+mod requests;
 pub mod route;
 mod sampling;
 mod servers;
 pub mod shared;
 mod sources;
+pub mod streams;
 mod table;
 mod tags;
 pub mod token;
@@ -88,7 +92,8 @@ pub const HEADERS_MAX: usize = 64;
 /// Timeout for a complete request head, and for the next request on a connection.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum lifetime of a connection. It ends even a connection whose client does not read.
+/// Maximum lifetime of a connection. It ends even a connection whose client does not read. In a stream, it begins anew with
+/// each event that the client takes.
 pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Minimum interval between events about refused connections.
@@ -346,9 +351,16 @@ where
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_SIZE_MAX)
         .max_headers(HEADERS_MAX);
-    let router = TowerToHyperService::new(router.layer(Extension(Arc::new(peer))));
+    let lifetime = Lifetime::begin();
+    let router = router.layer(Extension(Arc::new(peer))).layer(Extension(lifetime.clone()));
+    let router = TowerToHyperService::new(router);
     let connection = builder.serve_connection(TokioIo::new(stream), router);
-    let _ = tokio::time::timeout(CONNECTION_TIME_MAX, connection).await;
+    tokio::select! {
+        // First: a connection that is polled may take events into its buffer, which is not the client's doing.
+        biased;
+        () = lifetime.over() => {}
+        _ = connection => {}
+    }
 }
 
 #[cfg(test)]

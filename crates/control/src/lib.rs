@@ -32,13 +32,14 @@ mod problems;
 mod random;
 mod rates;
 pub mod reloads;
+pub mod requests;
 mod service_manager;
 mod span_export;
 pub mod status;
 pub mod supervisor;
 #[cfg(test)]
 mod testing;
-mod time;
+pub mod time;
 pub mod token_keys;
 pub mod upgrade;
 mod wording;

@@ -17,6 +17,7 @@ use crate::ocsp::Ocsp;
 use crate::overlay::changes::Changes;
 use crate::rates::Rates;
 use crate::reloads::Reloads;
+use crate::requests::Requests;
 use crate::time::unix_ms;
 use crate::token_keys::TokenKeys;
 use crate::upgrade::reports::Upgrades;
@@ -58,6 +59,8 @@ pub struct Observed {
     pub workers_ended: AtomicU64,
     /// The last panic of a worker.
     last_panic: RwLock<Option<WorkerPanic>>,
+    /// Records of recent requests.
+    pub requests: Arc<Requests>,
     /// State of the admin listeners.
     pub admin: Shared,
 }
@@ -110,6 +113,7 @@ impl Observed {
         obtained: Obtained,
         packets: crate::packets::Board,
         (files, changes): (Arc<Files>, Arc<Changes>),
+        requests: Arc<Requests>,
     ) -> Self {
         let now = unix_ms();
         let reloads = Reloads::default();
@@ -134,6 +138,7 @@ impl Observed {
             waiting: RwLock::new(None),
             workers_ended: AtomicU64::new(0),
             last_panic: RwLock::new(None),
+            requests,
             admin: Shared::new(logs.audit),
         }
     }

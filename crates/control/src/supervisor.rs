@@ -28,6 +28,7 @@ use weir_exchange::shared::live::LiveTable;
 
 use crate::acme::{Acme, AcmeError};
 use crate::admin::Admin;
+use crate::admin::streams::Reason;
 use crate::events::Events;
 use crate::key_log::KeyLog;
 use crate::logs::{LogError, Logs};
@@ -40,6 +41,7 @@ use crate::overlay::journal::JournalError;
 use crate::overlay::judge::{Configuration, check, take_back_overdue};
 use crate::own_keys::{self, OwnKeysError};
 use crate::packets::PacketPlane;
+use crate::requests::Requests;
 use crate::service_manager::ServiceManager;
 use crate::token_keys::TokenKeys;
 use crate::upgrade::predecessor::Predecessor;
@@ -287,8 +289,11 @@ impl Supervisor {
         let (to_events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         let (logs_to, inherited) = (logs.senders(), heritage.give_to(&table));
+        let requests = Arc::new(Requests::new(table.snapshot.recent_requests));
+        events.tell_followers(&requests);
+        let records = Some(requests.receive().map_err(Error::System)?);
         let options =
-            Options { workers, logs: logs_to, events: to_events, inherited, policy_lines };
+            Options { workers, logs: logs_to, events: to_events, inherited, policy_lines, records };
         let mut data_plane =
             DataPlane::start(Arc::clone(&table), options).map_err(Error::DataPlane)?;
         let mut monitors = Monitors::new(events.clone());
@@ -307,6 +312,7 @@ impl Supervisor {
             Obtained::of(&ocsp, &token_keys, &acme),
             packets.board(),
             (Arc::clone(&configuration.files), changes),
+            requests,
         ));
         let outlets = open_outlets([worker_events, lines], &observed, &events, &heritage).await;
         let admins = outlets.inspect_err(|_| data_plane.stop())?;
@@ -384,6 +390,9 @@ impl Supervisor {
                 }
             }
         }
+        let streams = &self.observed.admin.streams;
+        streams.end(Reason::Stopped);
+        streams.ended().await;
         self.finish();
         Ok(())
     }
@@ -413,6 +422,7 @@ impl Supervisor {
                 read = Reading::step(&mut self.reading) => {
                     self.take_read(read);
                 }
+                is_followed = observed.requests.followed() => self.data_plane.follow(is_followed),
                 () = &mut end => return Ok(()),
                 step = Next::step(&self.next, &self.monitors), if self.upgrading.is_idle() => self.take(step).await,
                 () = self.names.changed(), if self.upgrading.is_idle() => {

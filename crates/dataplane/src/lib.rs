@@ -13,6 +13,7 @@ mod log_batch;
 mod owners;
 mod password_threads;
 pub mod protobuf;
+pub mod records;
 pub mod redaction;
 pub mod reports;
 mod side_logs;

@@ -58,6 +58,7 @@ impl SimulatedWorker {
             side_logs: SideLogs::new(waf_log_sender, span_sender),
             events: event_sender,
             policy_lines: line_sender,
+            records: None,
             commands,
         };
         let mut simulated = Self {

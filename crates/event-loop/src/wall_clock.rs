@@ -40,6 +40,11 @@ impl WallClock {
         (&self.date, now_us / 1_000 % 1_000)
     }
 
+    /// Milliseconds since 1970 at the time of this turn.
+    pub fn unix_ms(&mut self, clock: Clock) -> u64 {
+        self.unix_us(clock) / 1_000
+    }
+
     /// Microseconds since 1970 at the time of this turn.
     #[inline]
     pub fn unix_us(&mut self, clock: Clock) -> u64 {

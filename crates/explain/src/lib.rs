@@ -14,6 +14,8 @@
 //! | [`firewall`] | the findings of the web application firewall |
 //! | [`balancing`] | the members that the request can get |
 //! | [`masks`] | the secrets to be masked |
+//! | [`recorded`], [`told`] | requests of the past, as they were recorded |
+//! | [`again`] | the same, decided once more |
 //!
 //! **Architecture invariant:** no decision about a request is made here. All results for conditions, limits and members
 //! come from the code that decides in the data path.
@@ -21,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 pub mod actions;
+pub mod again;
 pub mod asked;
 pub mod balancing;
 pub mod decided;
@@ -31,9 +34,12 @@ pub mod limits;
 pub mod listener;
 pub mod masks;
 pub mod persistence;
+pub mod recorded;
 pub mod rules;
 mod run;
+pub mod told;
 
+pub use again::explain_recorded;
 pub use asked::Asked;
 pub use explanation::Explanation;
-pub use run::{Moment, Unexplained, explain};
+pub use run::{Moment, Unexplained, explain, explain_again};

@@ -1,7 +1,9 @@
 //! All routes.
 
 use super::route::Route;
-use super::{changes, explain, flows, member_change, pools, process, reload, servers, upgrade};
+use super::{
+    changes, explain, flows, member_change, pools, process, reload, requests, servers, upgrade,
+};
 
 /// All routes, in the order of the OpenAPI document.
 pub(super) fn routes() -> Vec<Route> {
@@ -14,6 +16,7 @@ pub(super) fn routes() -> Vec<Route> {
         upgrade::routes(),
         changes::routes(),
         explain::routes(),
+        requests::routes(),
         flows::routes(),
     ];
     parts.concat()

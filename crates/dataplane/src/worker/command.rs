@@ -34,6 +34,8 @@ pub enum Command {
     },
     /// End now.
     Stop,
+    /// Record all requests from now on, or no longer.
+    Follow(bool),
     /// Set this flag to show that the loop makes turns.
     Answer(Arc<AtomicBool>),
     /// Panic, for tests.

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_config::snapshot::{
-    AccessFormat, AcmeChallenge, GivenFormat, HAND_OVERS_MAX, HttpSettings, ListenPoint, Service,
-    Snapshot, VirtualServer, Waf,
+    AccessFormat, AcmeChallenge, GivenFormat, HAND_OVERS_MAX, HttpSettings, ListenPoint,
+    RecentRequests, Service, Snapshot, VirtualServer, Waf,
 };
 use weir_core::expression::Fields;
 use weir_http::h1::HeadLimits;
@@ -276,6 +276,11 @@ impl LocalTable {
     /// The format of access log lines.
     pub fn access_format(&self) -> AccessFormat {
         self.snapshot.log.access_format
+    }
+
+    /// Which requests are recorded.
+    pub fn recent_requests(&self) -> Option<RecentRequests> {
+        self.snapshot.recent_requests
     }
 
     /// The custom format of the configuration.

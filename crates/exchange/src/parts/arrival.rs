@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use weir_config::snapshot::{AccessFormat, ClientAddress};
+use weir_config::snapshot::ClientAddress;
 use weir_core::expression::Facts;
 use weir_http::message::{RequestHead, Scheme};
 
@@ -12,6 +12,7 @@ use crate::local::around::Around;
 use crate::local::client_address::client_of;
 use crate::local::client_tls::ClientTls;
 use crate::local::table::LocalServer;
+use crate::parts::account::Logged;
 
 /// A received request.
 pub struct Arrival<'a> {
@@ -124,7 +125,7 @@ pub struct Registration {
     /// The client's stream; `None`: HTTP/1.
     pub stream: Option<StreamKey>,
     /// The format of the access log.
-    pub log_format: AccessFormat,
+    pub logged: Logged,
     /// The request's part of the log line.
     pub log_request: Vec<u8>,
 }

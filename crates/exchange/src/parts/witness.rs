@@ -1,4 +1,5 @@
-//! Observation of decisions about a request. For workers, the calls here are empty and are optimised away.
+//! Observation of decisions about a request, by explanations and by workers that record requests. No step is on the path of
+//! a request that is forwarded unchanged.
 
 use weir_core::expression::{Evaluation, Facts};
 use weir_core::policy::Decision;
@@ -6,10 +7,12 @@ use weir_waf::inspection::Inspection;
 
 use crate::local::traffic::{Traffic, Verdict};
 use crate::parts::arrival::Arrival;
+use crate::parts::ends::Ends;
+use crate::parts::failure::MemberFailure;
 use crate::parts::inspected::Outcome;
 use crate::parts::inspecting::Terms;
 
-/// Observes decisions about a request. Implemented by explanations.
+/// Observes decisions about a request.
 pub trait Witness {
     /// A step of the decision; it must not be changed.
     #[inline(always)]
@@ -22,6 +25,8 @@ pub trait Witness {
 pub enum Step<'a, 'e> {
     /// A virtual server has decided about a request: limits, policies, pool and persistence.
     Decided(Decided<'a, 'e>),
+    /// The web application firewall begins to look at it.
+    Inspects(&'a Terms),
     /// The web application firewall has a result.
     Inspected {
         /// The settings of the inspection.
@@ -32,6 +37,17 @@ pub enum Step<'a, 'e> {
         outcome: Outcome,
         /// The status of the answer; 0: the request continues.
         status: u16,
+    },
+    /// A request that has waited looks for a member.
+    Seeks(&'a Ends),
+    /// A member did not serve it.
+    Failed {
+        /// The transaction; its attempt is the one that has failed.
+        ends: &'a Ends,
+        /// The member.
+        member: u32,
+        /// Why.
+        why: MemberFailure,
     },
 }
 
