@@ -14,6 +14,7 @@ pub mod admin;
 mod asking;
 pub mod events;
 pub mod explaining;
+pub mod firewall;
 mod key_log;
 pub mod log_writer;
 pub mod logs;

@@ -12,7 +12,9 @@ use weir_waf::inspection::Verdict;
 use weir_waf::plan::Settings;
 
 use super::judge::{Judge, Judged, load};
-use super::log::{self, Line};
+use weir_control::firewall::line::Line;
+
+use super::{log, recorded};
 use super::test::told;
 use crate::output;
 
@@ -198,7 +200,7 @@ fn compare(arguments: &Arguments) -> Result<bool, String> {
 /// Judges one request by both sides; returns the text if they differ.
 fn one([old, new]: &mut [Side; 2], line: &Line, sum: &mut Sum) -> Option<String> {
     let recorded = line.request.as_ref();
-    let Some((recorded, trial)) = recorded.and_then(|it| Some((it, it.trial()?))) else {
+    let Some((recorded, trial)) = recorded.and_then(|it| Some((it, recorded::trial(it)?))) else {
         sum.unrecorded += 1;
         return None;
     };

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
+use weir_waf::exclusion::Place;
+
 use super::exclusions::Exclusions;
 use super::finding::{Subject, score, variables};
 use super::group::Group;
-use super::places::Place;
-use crate::waf::log::{Found, Line};
+use super::places::place_of;
+use super::line::{Found, Line};
 
 /// Kept places, variables and rules; further ones are only counted.
 const GROUPS_MAX: usize = 50_000;
@@ -20,6 +22,7 @@ const SCANNERS: u64 = 913;
 /// The evidence in logs.
 #[derive(Debug, Default)]
 pub struct Evidence {
+    /// By rule and variable, then by place.
     pub groups: HashMap<Subject, HashMap<Place, Group>>,
     groups_count: usize,
     /// Findings for which there was no room.
@@ -31,7 +34,7 @@ pub struct Evidence {
 impl Evidence {
     /// Adds a line; findings that exclusions remove are no attack.
     pub fn add(&mut self, line: &Line, exclusions: &Exclusions) {
-        let place = Place::of_target(&line.target);
+        let place = place_of(&line.target);
         let attacks: Vec<&Found> =
             line.rules.iter().filter(|it| is_attack(it, line, exclusions, &place)).collect();
         for found in line.rules.iter().filter(|found| is_excludable(found, line)) {
@@ -106,5 +109,5 @@ fn family(found: &Found) -> u64 {
 /// A text of the log, in one line.
 fn clipped(text: &str) -> String {
     let text: String = text.chars().take(EXAMPLE_BYTES_MAX).collect();
-    crate::waf::log::bytes(&text).escape_ascii().to_string()
+    super::line::bytes(&text).escape_ascii().to_string()
 }
