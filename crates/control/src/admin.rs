@@ -38,6 +38,7 @@ use weir_config::snapshot::Address;
 
 use handover::Listener;
 pub(crate) use handover::OpenConnections;
+use lifetime::Lifetime;
 use peer::{NetworkPeer, Peer};
 use problem::Problem;
 use weir_dataplane::error_text::io_error_text;
@@ -56,6 +57,7 @@ mod flows;
 mod gate;
 mod handover;
 mod host;
+mod lifetime;
 mod login;
 mod member_change;
 mod openapi;
@@ -70,6 +72,7 @@ mod sampling;
 mod servers;
 pub mod shared;
 mod sources;
+pub mod streams;
 mod table;
 mod tags;
 pub mod token;
@@ -88,7 +91,7 @@ pub const HEADERS_MAX: usize = 64;
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection is closed after this time, whatever happens on it: a reader that does not read cannot
-/// hold it for ever.
+/// hold it for ever. Of a stream, each event that the client takes begins it anew.
 pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// At most one event about connections that were turned away in this time.
@@ -346,9 +349,14 @@ where
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_SIZE_MAX)
         .max_headers(HEADERS_MAX);
-    let router = TowerToHyperService::new(router.layer(Extension(Arc::new(peer))));
+    let lifetime = Lifetime::begin();
+    let router = router.layer(Extension(Arc::new(peer))).layer(Extension(lifetime.clone()));
+    let router = TowerToHyperService::new(router);
     let connection = builder.serve_connection(TokioIo::new(stream), router);
-    let _ = tokio::time::timeout(CONNECTION_TIME_MAX, connection).await;
+    tokio::select! {
+        _ = connection => {}
+        () = lifetime.over() => {}
+    }
 }
 
 #[cfg(test)]

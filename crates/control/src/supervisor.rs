@@ -27,6 +27,7 @@ use weir_dataplane::reports::Event;
 use weir_exchange::shared::live::LiveTable;
 
 use crate::admin::Admin;
+use crate::admin::streams::Reason;
 use crate::events::Events;
 use crate::key_log::KeyLog;
 use crate::logs::{LogError, Logs};
@@ -379,6 +380,9 @@ impl Supervisor {
                 }
             }
         }
+        let streams = &self.observed.admin.streams;
+        streams.end(Reason::Stopped);
+        streams.ended().await;
         self.finish();
         Ok(())
     }

@@ -90,7 +90,8 @@ impl Files for Rules {
     }
 }
 
-fn observed_of(snapshot: Arc<Snapshot>, workers: usize) -> Observed {
+/// A view of a process with this configuration.
+pub fn observed_of(snapshot: Arc<Snapshot>, workers: usize) -> Observed {
     observed_with_logs(snapshot, workers, LogsView::default())
 }
 

@@ -52,6 +52,13 @@ enum Credentials<'a> {
     Other,
 }
 
+impl Credentials<'_> {
+    fn token_hash(&self) -> Option<[u8; 32]> {
+        let Self::Token(token) = self else { return None };
+        digest(&SHA256, token).as_ref().try_into().ok()
+    }
+}
+
 /// Finds out who sent a request.
 pub(super) fn log_in(
     observed: &Observed,
@@ -61,7 +68,7 @@ pub(super) fn log_in(
 ) -> Result<Caller, Problem> {
     let credentials = credentials(peer, headers)?;
     if matches!(credentials, Credentials::None) {
-        return Ok(Caller { user: None, role: peer.role(), peer: peer.clone() });
+        return Ok(Caller { user: None, role: peer.role(), peer: peer.clone(), token_hash: None });
     }
     let shared = &observed.admin;
     if let Peer::Network(NetworkPeer { address, .. }) = peer {
@@ -74,7 +81,8 @@ pub(super) fn log_in(
     let table = observed.table();
     match user_of(&table.snapshot.admin, &credentials) {
         Ok(user) => {
-            Ok(Caller { user: Some(user.name.clone()), role: Some(user.role), peer: peer.clone() })
+            let (user, role) = (Some(user.name.clone()), Some(user.role));
+            Ok(Caller { user, role, peer: peer.clone(), token_hash: credentials.token_hash() })
         }
         Err(why) => {
             if let Peer::Network(NetworkPeer { address, .. }) = peer {
@@ -127,10 +135,9 @@ fn user_of<'a>(
     credentials: &Credentials<'_>,
 ) -> Result<&'a AdminUser, &'static str> {
     match credentials {
-        Credentials::Token(token) => {
-            let hash = digest(&SHA256, token);
-            let hash = <&[u8; 32]>::try_from(hash.as_ref()).map_err(|_| "the token is unknown")?;
-            settings.user_of_token(hash).ok_or("the token is unknown")
+        Credentials::Token(_) => {
+            let hash = credentials.token_hash();
+            hash.and_then(|hash| settings.user_of_token(&hash)).ok_or("the token is unknown")
         }
         Credentials::Certificate(names) => settings
             .user_of_certificate(names)

@@ -11,6 +11,7 @@ use super::answer::JSON;
 use super::ask::{Kind, Parameter};
 use super::problem::{Details, MEDIA_TYPE};
 use super::route::{Body, Content, Route, SchemaOf};
+use super::streams::{EVENTS, End};
 
 /// Where schemas with a name stand.
 const SCHEMAS: &str = "/components/schemas";
@@ -133,6 +134,7 @@ fn operation(route: &Route, statuses: &[StatusCode], schemas: &mut Schemas) -> V
         // Readers of text that is a document, such as YAML, compare the schema with the value in it.
         Content::Text(media_type) if !media_type.starts_with("text/") => json!({ media_type: {} }),
         Content::Text(media_type) => json!({ media_type: { "schema": { "type": "string" } } }),
+        Content::Events(events) => json!({ EVENTS: stream(events, schemas) }),
     };
     let mut responses = responses(route, statuses);
     responses["200"]["content"] = content.clone();
@@ -155,6 +157,17 @@ fn operation(route: &Route, statuses: &[StatusCode], schemas: &mut Schemas) -> V
         operation["security"] = json!([]);
     }
     operation
+}
+
+/// A stream. OpenAPI 3.1 has no word for the data of its events, so this is an extension.
+fn stream(events: &[(&'static str, SchemaOf)], schemas: &mut Schemas) -> Value {
+    let end: (&str, SchemaOf) = ("end", SchemaGenerator::subschema_for::<End>);
+    let data: Map<String, Value> = events
+        .iter()
+        .chain([&end])
+        .map(|(name, schema)| ((*name).to_owned(), schemas.answer(*schema)))
+        .collect();
+    json!({ "schema": { "type": "string" }, "x-events": data })
 }
 
 /// The same without contents.
@@ -215,7 +228,7 @@ fn parameters(route: &Route) -> Vec<Value> {
 }
 
 fn has_tag(route: &Route) -> bool {
-    !route.is_change && !matches!(route.content, Content::Text(_))
+    !route.is_change && !matches!(route.content, Content::Text(_) | Content::Events(_))
 }
 
 fn takes_if_match(route: &Route) -> bool {
@@ -237,7 +250,7 @@ fn statuses(route: &Route) -> Vec<StatusCode> {
     let mut all = OF_ALL.to_vec();
     all.push(StatusCode::INTERNAL_SERVER_ERROR);
     all.extend(own_statuses(route).filter(|status| !has_content(route, *status)));
-    let is_text = matches!(route.content, Content::Text(_));
+    let is_text = matches!(route.content, Content::Text(_) | Content::Events(_));
     all.extend((!is_text).then_some(StatusCode::NOT_ACCEPTABLE));
     let has_body = !matches!(route.body, Body::None);
     let of_bodies = [StatusCode::PAYLOAD_TOO_LARGE, StatusCode::UNSUPPORTED_MEDIA_TYPE];

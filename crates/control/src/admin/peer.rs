@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::net::UnixStream;
-use weir_config::snapshot::Role;
+use weir_config::snapshot::{AdminSettings, Role};
 
 /// The peer of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +78,27 @@ pub(super) struct Caller {
     /// The rights; `None`: not even reading is allowed.
     pub(super) role: Option<Role>,
     pub(super) peer: Peer,
+    /// The hash of the token; `None`: the user is that of the certificate.
+    pub(super) token_hash: Option<[u8; 32]>,
+}
+
+impl Caller {
+    /// Whether the request would have this role with these settings, too.
+    pub(super) fn still_has(&self, role: Role, settings: &AdminSettings) -> bool {
+        let certificate = match &self.peer {
+            Peer::Network(peer) => peer.certificate.as_deref().unwrap_or_default(),
+            Peer::Local(_) => &[],
+        };
+        let user = match &self.token_hash {
+            Some(hash) => settings.user_of_token(hash),
+            None => settings.user_of_certificate(certificate),
+        };
+        let found = match &self.user {
+            None => self.peer.role(),
+            Some(name) => user.filter(|user| user.name == *name).map(|user| user.role),
+        };
+        found.is_some_and(|found| found >= role)
+    }
 }
 
 /// `ann (operate) from 10.0.0.5:4711`, `user 0 (process 4711)`.

@@ -17,6 +17,7 @@ use super::answer::{Answer, JSON};
 use super::ask::{Ask, Parameter, Query, path_parameters};
 use super::peer::{Caller, Peer};
 use super::problem::Problem;
+use super::streams::{self, Producer};
 use super::tags::Tags;
 use super::{Context, off_thread};
 
@@ -33,6 +34,8 @@ pub(super) enum Run {
     Compute(fn(&Ask) -> Handled),
     /// By waiting for other parts of weir.
     Wait(fn(Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>>),
+    /// An event at a time, for as long as the client reads.
+    Stream(fn(Ask) -> Result<Producer, Problem>),
 }
 
 /// Whether a change has a body.
@@ -56,6 +59,8 @@ pub(super) enum Content {
     OpenApi,
     /// Text of this media type.
     Text(&'static str),
+    /// Events: their names, and the forms of their data.
+    Events(&'static [(&'static str, SchemaOf)]),
 }
 
 /// One operation.
@@ -116,6 +121,22 @@ impl Route {
         wait: fn(Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>>,
     ) -> Self {
         Self::new(path, id, summary, Run::Wait(wait))
+    }
+
+    /// A stream of events with these names and data; the event `end` is added. `begin` must not take time: it runs on
+    /// the thread of the monitors.
+    pub(super) fn stream(
+        path: &'static str,
+        id: &'static str,
+        summary: &'static str,
+        events: &'static [(&'static str, SchemaOf)],
+        begin: fn(Ask) -> Result<Producer, Problem>,
+    ) -> Self {
+        Self {
+            content: Content::Events(events),
+            statuses: &[StatusCode::SERVICE_UNAVAILABLE],
+            ..Self::new(path, id, summary, Run::Stream(begin))
+        }
     }
 
     /// A change that replaces a resource: doing it twice is like doing it once.
@@ -186,7 +207,7 @@ impl Route {
         request: Request,
     ) -> Result<Response, Problem> {
         self.check_role(&caller, &context)?;
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         self.check_accept(&parts.headers)?;
         let path = path_parameters(path)?;
         let query = Query::parse(parts.uri.query().unwrap_or_default(), self.query)?;
@@ -206,6 +227,9 @@ impl Route {
                 off_thread(move || compute(&ask).map(|answer| answer.tagged(is_view))).await?
             }
             Run::Wait(wait) => wait(ask).await.map(|answer| answer.tagged(is_view)),
+            Run::Stream(begin) => {
+                return streams::answer(ask, self.role, parts.extensions.remove(), begin);
+            }
         }?;
         let is_known = |tags: Tags| answer.tag.as_ref().is_some_and(|tag| tags.have(tag));
         Ok(match if_none_match.filter(|_| is_view).is_some_and(is_known) {

@@ -11,6 +11,7 @@ use super::audit::Audit;
 use super::host::LastRefusal;
 use super::login::LastFailure;
 use super::sources::Sources;
+use super::streams::Streams;
 use crate::random::random;
 
 /// State that all admin listeners share.
@@ -24,6 +25,8 @@ pub struct Shared {
     pub requests_limited: AtomicU64,
     /// The audit log.
     pub audit: Audit,
+    /// Answers that go on.
+    pub streams: Streams,
     pub(super) sources: Sources,
     pub(super) last_refusal: LastRefusal,
     pub(super) last_failure: LastFailure,
@@ -45,6 +48,7 @@ impl Shared {
             logins_failed: AtomicU64::new(0),
             requests_limited: AtomicU64::new(0),
             audit: Audit::new(audit),
+            streams: Streams::default(),
             sources: Sources::default(),
             last_refusal: LastRefusal::default(),
             last_failure: LastFailure::default(),

@@ -216,13 +216,23 @@ async fn try_exchange(
 ) -> std::io::Result<Answered> {
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
-    match stream.read_to_end(&mut answer).await {
-        // A connection that is closed with unread bytes may be reset; what came before counts.
-        Err(_) if !answer.is_empty() => {}
-        Err(error) => return Err(error),
-        Ok(_) => {}
+    while !is_stream(&answer) {
+        match stream.read_buf(&mut answer).await {
+            // A connection that is closed with unread bytes may be reset; what came before counts.
+            Err(error) if answer.is_empty() => return Err(error),
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
     }
     Ok(Answered::of(std::str::from_utf8(&answer).unwrap()))
+}
+
+/// Whether the head of an answer that goes on is here.
+fn is_stream(answer: &[u8]) -> bool {
+    let head = answer.windows(4).position(|end| end == b"\r\n\r\n");
+    head.is_some_and(|end| {
+        String::from_utf8_lossy(&answer[..end]).contains("content-type: text/event-stream")
+    })
 }
 
 /// Writes an authority (`ca.crt`), a certificate for `localhost` (`server.crt`, `server.key`), and one for each of these

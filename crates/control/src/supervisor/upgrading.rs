@@ -13,6 +13,7 @@ use weir_dataplane::inherited::Inherited;
 use weir_exchange::shared::live::LiveTable;
 
 use super::{Error, Supervisor};
+use crate::admin::streams::Reason;
 use crate::admin::{Admin, OpenConnections};
 use crate::events::Events;
 use crate::observed::Observed;
@@ -265,6 +266,7 @@ fn hand_over(supervisor: &mut Supervisor) -> bool {
     supervisor.events.info("weir", what);
     let admins = supervisor.admins.drain(..).map(|(_, admin)| admin.hand_over());
     supervisor.upgrading.admin_connections = admins.collect();
+    supervisor.observed.admin.streams.end(Reason::HandedOver);
     // Before the new process speaks itself.
     supervisor.manager.hand_over(pid);
     successor.release();
