@@ -12,6 +12,7 @@
 
 pub mod admin;
 mod asking;
+pub mod board;
 pub mod events;
 pub mod explaining;
 pub mod firewall;

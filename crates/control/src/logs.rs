@@ -13,6 +13,7 @@ use weir_config::snapshot::{LogSettings, LogTarget};
 use weir_dataplane::reports::LogBatch;
 
 use crate::events::Events;
+use crate::firewall::recent::Recent;
 use crate::log_writer::{AllLogCounters, LogWriter, OpenError, Way};
 
 /// The access log's name in events.
@@ -28,6 +29,7 @@ pub struct Logs {
     access: LogWriter,
     waf: LogWriter,
     audit: LogWriter,
+    findings: Arc<Recent>,
     events: Events,
 }
 
@@ -38,6 +40,8 @@ pub struct LogsView {
     pub counters: Arc<AllLogCounters>,
     /// Where lines of the audit log are handed over; `None`: nobody writes them.
     pub audit: Option<SyncSender<LogBatch>>,
+    /// The last findings of the web application firewall.
+    pub findings: Arc<Recent>,
 }
 
 /// One of the logs could not be opened.
@@ -59,14 +63,15 @@ impl Logs {
     /// Opens all logs and starts their writers.
     pub fn start(settings: &LogSettings, events: Events) -> Result<Self, LogError> {
         let counters: Arc<AllLogCounters> = Arc::default();
-        let start = |name, way: &Way| {
-            LogWriter::start(name, way, Arc::clone(&counters), events.clone())
+        let start = |name, way: &Way, recent| {
+            LogWriter::start(name, way, Arc::clone(&counters), events.clone(), recent)
                 .map_err(|error| LogError { name, error })
         };
-        let access = start(ACCESS, &Way::To(settings.access_to.clone()))?;
-        let waf = start(WAF, &way_of_waf(settings, &access))?;
-        let audit = start(AUDIT, &way_of_audit(settings, &access, &waf))?;
-        Ok(Self { access, waf, audit, events })
+        let findings: Arc<Recent> = Arc::default();
+        let access = start(ACCESS, &Way::To(settings.access_to.clone()), None)?;
+        let waf = start(WAF, &way_of_waf(settings, &access), Some(Arc::clone(&findings)))?;
+        let audit = start(AUDIT, &way_of_audit(settings, &access, &waf), None)?;
+        Ok(Self { access, waf, audit, findings, events })
     }
 
     /// Where workers send the lines of the access log.
@@ -81,7 +86,11 @@ impl Logs {
 
     /// The control plane's view of the logs.
     pub fn view(&self) -> LogsView {
-        LogsView { counters: self.access.counters(), audit: Some(self.audit.sender()) }
+        LogsView {
+            counters: self.access.counters(),
+            audit: Some(self.audit.sender()),
+            findings: Arc::clone(&self.findings),
+        }
     }
 
     /// Checks that targets other than those of `before` can be opened now, so that a reload can refuse bad ones.

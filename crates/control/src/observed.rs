@@ -9,6 +9,8 @@ use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 
 use crate::admin::shared::Shared;
+use crate::board::Sampler;
+use crate::firewall::recent::Recent;
 use crate::log_writer::AllLogCounters;
 use crate::logs::LogsView;
 use crate::monitors::Board;
@@ -27,6 +29,8 @@ pub struct Observed {
     pub workers: Arc<PerWorker<WorkerCounters>>,
     /// Counters of the log writers.
     pub logs: Arc<AllLogCounters>,
+    /// The last findings of the web application firewall.
+    pub findings: Arc<Recent>,
     /// Results of the monitors.
     pub monitors: Board,
     /// State of the packet path.
@@ -45,6 +49,8 @@ pub struct Observed {
     pub upgrades: Upgrades,
     /// Counters of the last seconds.
     pub rates: Rates,
+    /// Figures for open dashboards.
+    pub sampler: Sampler,
     /// When the process started, in milliseconds since 1970.
     pub started_unix_ms: u64,
     /// Whether no configuration has been active yet: clients wait.
@@ -101,6 +107,7 @@ impl Observed {
             files: RwLock::new(files),
             workers,
             logs: logs.counters,
+            findings: logs.findings,
             monitors,
             packets,
             flows: RwLock::new(None),
@@ -110,6 +117,7 @@ impl Observed {
             changes,
             upgrades: Upgrades::default(),
             rates: Rates::default(),
+            sampler: Sampler::default(),
             started_unix_ms: now,
             starting: AtomicBool::new(true),
             draining: AtomicBool::new(false),

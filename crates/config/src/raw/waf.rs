@@ -66,9 +66,9 @@ section! {
         /// The id of the rule.
         required rule: RuleId;
         /// The argument, cookie or header, as rules and the log name it: `ARGS:text`.
-        required variable: Spanned<Text>;
+        required variable: Text;
         /// The requests, by the path that the member gets: `/comment`, or `/api/*` for all paths in this folder.
-        required path: Spanned<Text>;
+        required path: Text;
     }
     later []
 }

@@ -97,7 +97,7 @@ pub(crate) fn validate(
     };
     refuse_own_fallbacks(&models, &followed.persistence, (pools, persistence), context);
     let mut servers = profiles.servers(pools, (&models, &members), tls, (file, directory));
-    let admin = file.admin.as_ref().map(|admin| servers.admin(&admin.value, context));
+    let admin = file.admin.as_ref().map(|admin| servers.admin(&admin.value, directory, context));
     let (virtual_servers, disabled) = servers.all(file, &mut followed, context);
     let (packets, zone) = (servers.packets(file, context), time_zone::read(file, context));
     let (log, used) = (log::settings(file, directory, context), servers.used());

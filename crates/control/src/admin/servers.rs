@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use weir_config::snapshot::VirtualServer;
+use weir_config::snapshot::{Snapshot, VirtualServer};
 use weir_exchange::shared::live::LiveTable;
 use weir_tls::identity::Identity;
 
@@ -80,7 +80,7 @@ fn one(ask: &Ask) -> Handled {
 
 /// A policy.
 #[derive(Debug, Serialize, JsonSchema)]
-struct PolicyStatus {
+pub(super) struct PolicyStatus {
     name: String,
     /// Virtual servers that use it.
     virtual_servers: Vec<String>,
@@ -90,7 +90,7 @@ struct PolicyStatus {
 
 /// A rule of a policy.
 #[derive(Debug, Serialize, JsonSchema)]
-struct RuleStatus {
+pub(super) struct RuleStatus {
     /// Its name, or its number in the policy.
     name: String,
     /// How often it matched.
@@ -104,7 +104,7 @@ fn policy_names(table: &LiveTable) -> Vec<Arc<str>> {
     names.filter(|name| seen.insert(Arc::clone(name))).collect()
 }
 
-fn policy_status(table: &LiveTable, name: &str) -> PolicyStatus {
+pub(super) fn policy_status(table: &LiveTable, name: &str) -> PolicyStatus {
     let uses = |server: &&VirtualServer| {
         let connections = server.connection_policies.names();
         let requests = server.policies.iter().map(|policy| &*policy.name);
@@ -161,6 +161,13 @@ struct ShownCertificate {
     virtual_server: Option<String>,
     #[serde(flatten)]
     certificate: CertificateStatus,
+}
+
+/// All certificates, those of admin listeners first.
+pub(super) fn shown_certificates(snapshot: &Snapshot) -> impl Iterator<Item = &Arc<Identity>> {
+    let of_admin = snapshot.admin.tls.iter().flat_map(|tls| &tls.identities);
+    let servers = snapshot.virtual_servers.iter().filter_map(|server| server.tls.as_ref());
+    of_admin.chain(servers.flat_map(|tls| &tls.identities))
 }
 
 fn certificates(ask: &Ask) -> Handled {

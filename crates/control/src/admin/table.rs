@@ -1,7 +1,10 @@
 //! All routes.
 
 use super::route::Route;
-use super::{changes, explain, flows, member_change, pools, process, reload, servers, upgrade};
+use super::{
+    board, changes, explain, firewall, flows, member_change, pools, process, reload, reports,
+    servers, upgrade,
+};
 
 /// All routes, in the order of the OpenAPI document.
 pub(super) fn routes() -> Vec<Route> {
@@ -15,6 +18,9 @@ pub(super) fn routes() -> Vec<Route> {
         changes::routes(),
         explain::routes(),
         flows::routes(),
+        firewall::routes(),
+        board::routes(),
+        reports::routes(),
     ];
     parts.concat()
 }

@@ -7,8 +7,8 @@ use weir_waf::exclusion::Place;
 use super::exclusions::Exclusions;
 use super::finding::{Subject, score, variables};
 use super::group::Group;
-use super::places::place_of;
 use super::line::{Found, Line};
+use super::places::place_of;
 
 /// Kept places, variables and rules; further ones are only counted.
 const GROUPS_MAX: usize = 50_000;

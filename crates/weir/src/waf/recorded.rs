@@ -2,8 +2,8 @@
 
 use weir_waf::inspection::BodyLength;
 
-use weir_control::firewall::line::{Recorded, bytes};
 use super::request::Trial;
+use weir_control::firewall::line::{Recorded, bytes};
 
 /// The request; `None`: it is no record of one.
 pub fn trial(recorded: &Recorded) -> Option<Trial> {

@@ -27,13 +27,13 @@ pub(super) fn wanted(raw: &raw::Waf, context: &mut Context) -> Option<Vec<Exclus
 
 fn one(raw: &raw::Exclusion, context: &mut Context) -> Option<Exclusion> {
     let (rule, variable, path) = (raw.rule.as_ref()?, raw.variable.as_ref()?, raw.path.as_ref()?);
-    let place = Place::parse(&path.value.value.0).map_err(|why| {
+    let place = Place::parse(&path.value.0).map_err(|why| {
         let help = "write the path that the member gets, or `/folder/*` for all paths in it";
         context.error_help(path.span, why, help);
     });
     let exclusion = Exclusion {
         rule: rule.value.0.into(),
-        variable: variable.value.value.0.clone(),
+        variable: variable.value.0.clone(),
         place: place.ok()?,
     };
     if let Err(why) = exclusion.check() {
@@ -64,7 +64,8 @@ pub(super) fn warn_of_no_effect(raw: &raw::Waf, rules: &RuleSet, context: &mut C
     let items = raw.exclusions.iter().flat_map(|section| &section.value.0);
     for rule in items.filter_map(|item| item.value.as_ref()?.rule.as_ref()) {
         if rules.rule(rule.value.0.into()).is_none() {
-            let message = format!("no rule has the id {}: the exclusion has no effect", rule.value.0);
+            let message =
+                format!("no rule has the id {}: the exclusion has no effect", rule.value.0);
             context.warning_help(rule.span, message, "remove it, or correct the id");
         }
     }
