@@ -357,8 +357,10 @@ where
     let router = TowerToHyperService::new(router);
     let connection = builder.serve_connection(TokioIo::new(stream), router);
     tokio::select! {
-        _ = connection => {}
+        // First: a connection that is polled may take events into its buffer, which is not the client's doing.
+        biased;
         () = lifetime.over() => {}
+        _ = connection => {}
     }
 }
 
