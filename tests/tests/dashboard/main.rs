@@ -12,7 +12,7 @@ use weir_tests::{repository, tools};
 /// A token for `ann`, and the line that its configuration has.
 fn token() -> (String, String) {
     let output = Command::new(weir_binary())
-        .args(["token", "new", "--name", "ann", "--role", "operate"])
+        .args(["token", "new", "--name", "ann", "--role", "admin"])
         .output()
         .expect("weir token");
     let told = [output.stdout, output.stderr].concat();
@@ -24,44 +24,63 @@ fn token() -> (String, String) {
 fn setup(members: &[SocketAddr], user: &str) -> Setup {
     Setup::new(members)
         .virtual_server("policies: [ routing ]")
+        .virtual_server("waf: { mode: block }")
+        .top("state_dir: state")
         .top("policies: { routing: { rules: [ { name: closed, when: 'request.path == \"/closed\"', then: [ { respond: { status: 403 } } ] } ] } }")
         .admin(&format!("users: {{ {user} }}"))
 }
 
-#[test]
-fn each_view_is_seen_and_members_are_drained() {
-    let (Some(chromium), Some(python)) =
-        (tools::suite("WEIR_CHROMIUM"), tools::suite("WEIR_PLAYWRIGHT"))
-    else {
-        return;
-    };
-    let (one, other) = (Member::named("one"), Member::named("other"));
-    let (token, user) = token();
-    let proxy = Proxy::start(&setup(&[one.address(), other.address()], &user));
-    let mut client = proxy.client();
-    for _ in 0..20 {
-        client.get("/");
-    }
+/// A request that rules find an injection in.
+const ATTACK: &str = "/item?text=1%27%20or%20%271%27=%271";
+
+/// What a script in the browser saw; `None`: there is no browser.
+fn seen(script: &str, proxy: &Proxy, arguments: &[&str]) -> Option<Value> {
+    let chromium = tools::suite("WEIR_CHROMIUM")?;
+    let python = tools::suite("WEIR_PLAYWRIGHT")?;
     let output = Command::new(python)
-        .arg(repository::root().join("tests/tests/dashboard/act.py"))
-        .args([&format!("http://{}", proxy.admin()), &chromium.display().to_string(), &token])
-        .arg(one.address().to_string())
+        .arg(repository::root().join("tests/tests/dashboard").join(script))
+        .args([&format!("http://{}", proxy.admin()), &chromium.display().to_string()])
+        .args(arguments)
         .output()
         .expect("the script");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
-    let seen: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    Some(serde_json::from_slice(&output.stdout).expect("JSON"))
+}
+
+#[test]
+fn each_view_is_seen_and_acted_in() {
+    let (one, other) = (Member::named("one"), Member::named("other"));
+    let (token, user) = token();
+    let proxy = Proxy::start(&setup(&[one.address(), other.address()], &user));
+    let report = proxy.config_path().with_file_name("state").join("reports/2026-11-01-host");
+    std::fs::create_dir_all(&report).expect("a folder");
+    std::fs::write(report.join("report.html"), "<!doctype html><h1>A report</h1>").expect("a file");
+    let mut client = proxy.client();
+    for _ in 0..20 {
+        client.get("/");
+    }
+    assert_eq!(client.get(ATTACK).status, 403);
+    let address = one.address().to_string();
+    let Some(seen) = seen("act.py", &proxy, &[&token, &address, &proxy.url(ATTACK)]) else {
+        return;
+    };
     let expected = json!({
         "errors": [],
         "titles": [
             "Overview", "Virtual servers", "Virtual server main up", "Map", "Pools", "Pool members up",
-            "Policies", "Explain a request", "Certificates", "Configuration"
+            "Policies", "Firewall", "Explain a request", "Certificates", "Configuration", "Reports"
         ],
         "too_wide": [],
         "findings": [],
         "disabled_without_login": true,
         "drained": "drain",
         "reloaded": true,
+        "report": "A report",
+        "report_scripts": "none ran",
+        "excluded": 200,
+        "rolled_back": 403,
+        "stream_while_hidden": "none",
     });
     assert_eq!(seen, expected);
     // Its traffic went to the other one.
@@ -70,4 +89,41 @@ fn each_view_is_seen_and_members_are_drained() {
         client.get("/");
     }
     assert_eq!(one.request_count(), before);
+}
+
+/// Virtual servers of the large configuration; each has a pool.
+const SERVERS: usize = 1_000;
+/// Members of each pool.
+const MEMBERS: usize = 10;
+/// Bytes that the first look at a view of it may take: a list has one page of its rows.
+const LOOK_BYTES_MAX: u64 = 300_000;
+/// Bytes that an update may take where nothing happens.
+const UPDATE_BYTES_MAX: u64 = 4_000;
+
+/// Prints figures about 1,000 virtual servers with 10,000 members: bytes, first paint and live updates.
+#[test]
+fn a_large_configuration_is_seen_row_by_row() {
+    let member = Member::named("one");
+    let mut setup = Setup::new(&[member.address()]).top("state_dir: state");
+    for server in 0..SERVERS {
+        let (high, low) = (server / 250, server % 250 + 1);
+        let members: Vec<String> =
+            (1..=MEMBERS).map(|number| format!("\"10.{high}.{low}.{number}:80\"")).collect();
+        setup = setup
+            .also_virtual_server(&format!(
+                "server-{server:04}: {{ listen: \"127.9.{high}.{low}:0\", pool: pool-{server:04} }}"
+            ))
+            .also_pool(&format!("pool-{server:04}: {{ members: [ {} ] }}", members.join(", ")));
+    }
+    let proxy = Proxy::start(&setup);
+    let Some(seen) = seen("measure.py", &proxy, &[]) else { return };
+    println!("{}", serde_json::to_string_pretty(&seen).expect("JSON"));
+    assert_eq!(seen["errors"], json!([]));
+    for (view, figures) in seen["views"].as_object().expect("views") {
+        let bytes = |name: &str| figures[name].as_u64().expect("a figure");
+        assert!(bytes("first_bytes") < LOOK_BYTES_MAX, "{view}: {figures}");
+        assert!(bytes("update_bytes") < UPDATE_BYTES_MAX, "{view}: {figures}");
+    }
+    // Whatever was seen before, the page keeps what it shows.
+    assert!(seen["elements_after_use"].as_u64() < Some(10_000), "{seen}");
 }

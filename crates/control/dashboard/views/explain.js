@@ -8,7 +8,7 @@ import { mayChange } from "../state.js";
 import { memberState } from "../words.js";
 
 export const title = "Explain";
-export const needs = [];
+export const needs = () => [];
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const VERDICTS = {
