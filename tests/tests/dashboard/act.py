@@ -101,7 +101,7 @@ def act(browser):
 def exclude(page):
     """Excludes what the firewall found, and takes that back."""
     page.goto(f"{BASE}/#/firewall")
-    buttons = page.get_by_role("button", name="Exclude ARGS:text of /item")
+    buttons = page.get_by_role("button", name="Exclude this: ARGS:text of /item")
     buttons.first.wait_for()
     for left in range(buttons.count() - 1, -1, -1):
         buttons.first.click()

@@ -46,7 +46,7 @@ def measure(page, view):
     key = view if "/" in view else f"{view}/"
     page.wait_for_selector(f"#content[data-key='{key}'] h1")
     first_paint_ms = page.evaluate("performance.now()")
-    page.wait_for_function(f"window.noted.draw_ms.length >= {UPDATES + 1}", timeout=30000)
+    page.wait_for_function("needed => window.noted.draw_ms.length >= needed", arg=UPDATES + 1, timeout=30000)
     noted = page.evaluate("window.noted")
     # A large event comes in several chunks; the updates are the last ones.
     first, updates = noted["bytes"][:-UPDATES], noted["bytes"][-UPDATES:]

@@ -50,7 +50,7 @@ function advice(it) {
 function excludeButton(it, again) {
   if (it.is_excluded) return "–";
   return h("button", {
-    type: "button", disabled: !mayChange(), "aria-label": `Exclude ${it.variable} of ${it.path} from rule ${it.rule}`,
+    type: "button", disabled: !mayChange(), "aria-label": `Exclude this: ${it.variable} of ${it.path} from rule ${it.rule}`,
     title: mayChange() ? null : "Log in with a token that has the role admin", onclick: () => exclude(it, again),
   }, "Exclude this");
 }
