@@ -77,6 +77,8 @@ pub struct Snapshot {
     pub first_probes: FirstProbesSettings,
     /// Access log.
     pub log: LogSettings,
+    /// Records of requests; `None`: there are none.
+    pub recent_requests: Option<RecentRequests>,
     /// In the file's order; names are unique.
     pub virtual_servers: Vec<VirtualServer>,
     /// Disabled virtual servers.
@@ -141,6 +143,20 @@ pub enum AfterFirstProbes {
     /// They get none.
     Refuse,
 }
+
+/// `recent_requests:` of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecentRequests {
+    /// Records that are kept.
+    pub keep: u32,
+    /// Recorded requests, in a hundred thousand.
+    pub share: u32,
+    /// What takes as long is slow, and recorded in any case; `None`: nothing is.
+    pub slow_us: Option<u64>,
+}
+
+/// All requests, as [`RecentRequests::share`] has it.
+pub const SHARE_OF_ALL: u32 = 100_000;
 
 /// `log:` of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]

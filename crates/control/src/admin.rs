@@ -70,6 +70,7 @@ mod problem;
 mod process;
 mod reload;
 mod reports;
+mod requests;
 pub mod route;
 mod sampling;
 mod servers;

@@ -8,12 +8,13 @@
 
 use std::fmt;
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use crate::requests::{EventLine, Requests};
 use crate::time;
 
 /// Lines that may wait to be written.
@@ -49,6 +50,8 @@ impl Level {
 pub struct Events {
     lines: SyncSender<Line>,
     dropped: Arc<AtomicU64>,
+    /// Who tells them to followers.
+    requests: Arc<OnceLock<Arc<Requests>>>,
 }
 
 #[derive(Debug)]
@@ -72,7 +75,7 @@ impl Events {
         thread::Builder::new()
             .name("weir-events".into())
             .spawn(move || write_lines(output, &waiting, &counter))?;
-        Ok(Self { lines, dropped })
+        Ok(Self { lines, dropped, requests: Arc::default() })
     }
 
     /// Tells that all is well.
@@ -92,10 +95,20 @@ impl Events {
 
     /// Tells one event. Never waits.
     pub fn tell(&self, level: Level, subject: &dyn fmt::Display, what: &dyn fmt::Display) {
+        if let Some(requests) = self.requests.get().filter(|requests| requests.has_followers()) {
+            let text = printable(&format!("{subject} {what}")).collect();
+            requests.tell(EventLine { unix_ms: time::unix_ms(), level: level.as_str(), text });
+        }
         let line = line_of(level, subject, what);
         if self.lines.try_send(Line::Text(line)).is_err() {
             self.dropped.fetch_add(1, Relaxed);
         }
+    }
+
+    /// Tells those who follow requests of events, too, from now on.
+    pub fn tell_followers(&self, requests: &Arc<Requests>) {
+        // Of two processes' worth in a test, the first one counts.
+        let _ = self.requests.set(Arc::clone(requests));
     }
 
     /// Waits until the events so far are written, at most for `timeout`. Returns whether they are.
@@ -115,10 +128,12 @@ impl Events {
 fn line_of(level: Level, subject: &dyn fmt::Display, what: &dyn fmt::Display) -> String {
     let now = time::rfc3339(time::unix_ms());
     let text = format!("{now} {} {subject} {what}", level.as_str());
-    let printable = |character: char| {
-        if character.is_control() { '\u{fffd}' } else { character }
-    };
-    text.chars().take(LINE_LENGTH_MAX).map(printable).chain(['\n']).collect()
+    printable(&text).chain(['\n']).collect()
+}
+
+fn printable(text: &str) -> impl Iterator<Item = char> {
+    let shown = |character: char| if character.is_control() { '\u{fffd}' } else { character };
+    text.chars().take(LINE_LENGTH_MAX).map(shown)
 }
 
 fn write_lines(mut output: impl Write, waiting: &Receiver<Line>, dropped: &AtomicU64) {

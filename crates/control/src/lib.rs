@@ -33,6 +33,7 @@ mod problems;
 mod random;
 mod rates;
 pub mod reloads;
+pub mod requests;
 mod service_manager;
 pub mod status;
 pub mod supervisor;

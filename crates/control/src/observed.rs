@@ -17,6 +17,7 @@ use crate::monitors::Board;
 use crate::overlay::changes::Changes;
 use crate::rates::Rates;
 use crate::reloads::Reloads;
+use crate::requests::Requests;
 use crate::time::unix_ms;
 use crate::upgrade::reports::Upgrades;
 
@@ -63,6 +64,8 @@ pub struct Observed {
     pub workers_ended: AtomicU64,
     /// The last panic of a worker.
     last_panic: RwLock<Option<WorkerPanic>>,
+    /// Records of recent requests.
+    pub requests: Arc<Requests>,
     /// State of the admin listeners.
     pub admin: Shared,
 }
@@ -97,6 +100,7 @@ impl Observed {
         (ocsp, token_keys): (Arc<crate::ocsp::Counters>, Arc<crate::token_keys::Counters>),
         packets: crate::packets::Board,
         (files, changes): (Arc<Files>, Arc<Changes>),
+        requests: Arc<Requests>,
     ) -> Self {
         let now = unix_ms();
         let reloads = Reloads::default();
@@ -124,6 +128,7 @@ impl Observed {
             waiting: RwLock::new(None),
             workers_ended: AtomicU64::new(0),
             last_panic: RwLock::new(None),
+            requests,
             admin: Shared::new(logs.audit),
         }
     }

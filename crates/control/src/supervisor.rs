@@ -40,6 +40,7 @@ use crate::overlay::journal::JournalError;
 use crate::overlay::judge::{Configuration, check};
 use crate::own_keys::{self, OwnKeysError};
 use crate::packets::PacketPlane;
+use crate::requests::Requests;
 use crate::service_manager::ServiceManager;
 use crate::token_keys::TokenKeys;
 use crate::upgrade::predecessor::Predecessor;
@@ -285,7 +286,11 @@ impl Supervisor {
         let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         let (log, waf_log) = (logs.access_sender(), logs.waf_sender());
         let inherited = heritage.give_to(&table);
-        let options = Options { workers, log, waf_log, events: to_events, inherited, policy_lines };
+        let requests = Arc::new(Requests::new(table.snapshot.recent_requests));
+        events.tell_followers(&requests);
+        let records = Some(requests.receive().map_err(Error::System)?);
+        let options =
+            Options { workers, log, waf_log, events: to_events, inherited, policy_lines, records };
         let mut data_plane =
             DataPlane::start(Arc::clone(&table), options).map_err(Error::DataPlane)?;
         let mut monitors = Monitors::new(events.clone());
@@ -304,6 +309,7 @@ impl Supervisor {
             (ocsp.counters(), token_keys.counters()),
             packets.board(),
             (Arc::clone(&configuration.files), changes),
+            requests,
         ));
         let outlets = open_outlets([worker_events, lines], &observed, &events, &heritage).await;
         let admins = outlets.inspect_err(|_| data_plane.stop())?;
@@ -412,6 +418,7 @@ impl Supervisor {
                 read = Reading::step(&mut self.reading) => {
                     self.take_read(read);
                 }
+                is_followed = observed.requests.followed() => self.data_plane.follow(is_followed),
                 () = &mut end => return Ok(()),
                 step = Next::step(&self.next, &self.monitors), if self.upgrading.is_idle() => self.take(step).await,
                 () = self.names.changed(), if self.upgrading.is_idle() => {

@@ -114,6 +114,7 @@ pub fn observed_with_logs(snapshot: Arc<Snapshot>, workers: usize, logs: LogsVie
         Default::default(),
         packets,
         of_files,
+        Arc::default(),
     );
     observed.starting.store(false, Relaxed);
     observed

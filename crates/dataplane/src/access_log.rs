@@ -259,11 +259,11 @@ impl AccessLog {
         if entry.format == AccessFormat::Off {
             return;
         }
-        let (date, millisecond) = self.wall.at(clock);
-        let out = self.batch.line(clock.now_ms());
         if let RequestId::OfLog = entry.request_id {
             self.request_id = self.request_id.wrapping_add(1);
         }
+        let (date, millisecond) = self.wall.at(clock);
+        let out = self.batch.line(clock.now_ms());
         match (entry.format, &self.given) {
             (AccessFormat::Json, _) => put_json(out, entry, date, millisecond, self.request_id),
             (AccessFormat::Given, Some(given)) => {
@@ -272,6 +272,17 @@ impl AccessLog {
             _ => put_combined(out, entry, date),
         }
         self.batch.end_line(&counters.log_lines_dropped);
+    }
+
+    /// The time of day, in milliseconds since 1970.
+    pub fn unix_ms(&mut self, clock: Clock) -> u64 {
+        self.wall.unix_ms(clock)
+    }
+
+    /// The id for a record whose entry has none of its own; a line in the log must be written after it, and has the same.
+    pub fn number(&mut self) -> u128 {
+        self.request_id = self.request_id.wrapping_add(1);
+        self.request_id
     }
 
     /// Hands the batch over when it is old enough. Returns when to call again.

@@ -18,6 +18,7 @@ use crate::departed_listeners::DepartedListeners;
 use crate::error_text::io_error_text;
 use crate::inherited::{self, Inherited};
 use crate::password_threads;
+use crate::records::recorder::RecordSender;
 use crate::reports::{Event, LogBatch};
 use crate::thread::{self, WorkerThread};
 use crate::waf_log::WafLog;
@@ -38,6 +39,8 @@ pub struct Options {
     pub inherited: Inherited,
     /// Where the lines of policies go, which may come with every request: they must not displace events.
     pub policy_lines: SyncSender<Event>,
+    /// Where records of requests go; `None`: none are made.
+    pub records: Option<RecordSender>,
 }
 
 /// The data path cannot start.
@@ -92,7 +95,7 @@ impl DataPlane {
     pub fn start(table: Arc<LiveTable>, options: Options) -> Result<Self, StartError> {
         raise_descriptor_limit();
         thread::note_panics();
-        let Options { workers, log, waf_log, events, inherited, policy_lines } = options;
+        let Options { workers, log, waf_log, events, inherited, policy_lines, records } = options;
         let counters = Arc::new(PerWorker::new(workers));
         let mut data_plane = Self {
             workers: Vec::with_capacity(workers),
@@ -114,6 +117,7 @@ impl DataPlane {
                 waf_log: WafLog::new(waf_log.clone()),
                 events: events.clone(),
                 policy_lines: policy_lines.clone(),
+                records: records.clone(),
                 commands,
             });
             match worker {
@@ -241,6 +245,13 @@ impl DataPlane {
         let unused = self.inherited.let_go();
         unused.iter().for_each(|address| remove_own_file(&self.inherited, address));
         unused
+    }
+
+    /// Has all requests recorded from now on, or no longer: somebody follows them.
+    pub fn follow(&self, is_followed: bool) {
+        for worker in &self.workers {
+            worker.tell(Command::Follow(is_followed));
+        }
     }
 
     /// Ends all workers at once.
@@ -388,7 +399,9 @@ mod tests {
             let policy_lines = events.clone();
             let waf_log = log.clone();
             let inherited = Inherited::default();
-            let options = Options { workers, log, waf_log, events, inherited, policy_lines };
+            let records = None;
+            let options =
+                Options { workers, log, waf_log, events, inherited, policy_lines, records };
             let mut data_plane = DataPlane::start(Arc::clone(&table), options).unwrap();
             data_plane.put_in_force(table);
             Self { directory, data_plane, events: receiver }

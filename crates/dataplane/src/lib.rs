@@ -12,6 +12,7 @@ mod json;
 mod log_batch;
 mod owners;
 mod password_threads;
+pub mod records;
 pub mod redaction;
 pub mod reports;
 #[cfg(feature = "simulation")]

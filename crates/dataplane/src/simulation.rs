@@ -56,6 +56,7 @@ impl SimulatedWorker {
             waf_log: WafLog::new(waf_log_sender),
             events: event_sender,
             policy_lines: line_sender,
+            records: None,
             commands,
         };
         let mut simulated = Self {

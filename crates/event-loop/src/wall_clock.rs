@@ -35,13 +35,22 @@ pub struct Date {
 impl WallClock {
     /// The date at the time of this turn, and the millisecond in its second.
     pub fn at(&mut self, clock: Clock) -> (&Date, u64) {
+        let now_us = self.unix_us(clock);
+        self.date.set(now_us / 1_000_000);
+        (&self.date, now_us / 1_000 % 1_000)
+    }
+
+    /// The same in milliseconds since 1970.
+    pub fn unix_ms(&mut self, clock: Clock) -> u64 {
+        self.unix_us(clock) / 1_000
+    }
+
+    fn unix_us(&mut self, clock: Clock) -> u64 {
         if clock.now_us() >= self.synchronised_us + SYNCHRONISE_INTERVAL_US {
             self.offset_us = unix_us().saturating_sub(clock.now_us());
             self.synchronised_us = clock.now_us();
         }
-        let now_us = clock.now_us() + self.offset_us;
-        self.date.set(now_us / 1_000_000);
-        (&self.date, now_us / 1_000 % 1_000)
+        clock.now_us() + self.offset_us
     }
 }
 

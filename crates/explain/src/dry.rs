@@ -157,6 +157,8 @@ impl Witness for Dry<'_> {
                 self.notes.firewall =
                     Some(firewall::told(inspection, terms.mode, result, self.masks));
             }
+            // What it sees of these is what it does.
+            Step::Inspects(_) | Step::Seeks(_) | Step::Failed { .. } => {}
         }
     }
 }

@@ -14,6 +14,7 @@
 //! | [`firewall`] | what the web application firewall finds |
 //! | [`balancing`] | which members it can get |
 //! | [`masks`] | what is not shown |
+//! | [`recorded`], [`told`] | requests of the past, as they were recorded |
 //!
 //! **Architecture invariant:** nothing here decides about a request. What is told of a condition, a limit or a member is what
 //! the code says that decides.
@@ -31,8 +32,10 @@ pub mod limits;
 pub mod listener;
 pub mod masks;
 pub mod persistence;
+pub mod recorded;
 pub mod rules;
 mod run;
+pub mod told;
 
 pub use asked::Asked;
 pub use explanation::Explanation;

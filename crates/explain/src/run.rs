@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use weir_config::snapshot::AccessFormat;
 use weir_core::clock::Clock;
 use weir_core::policy::Decision;
 use weir_exchange::arena::{Arena, Key, OfExchange};
@@ -12,6 +11,7 @@ use weir_exchange::local::client_tls::ClientTls;
 use weir_exchange::local::gate;
 use weir_exchange::local::table::{LocalServer, LocalTable};
 use weir_exchange::outside::Outside;
+use weir_exchange::parts::account::Logged;
 use weir_exchange::parts::arrival::{Arrival, Registration, Whence};
 use weir_exchange::parts::aside::Reply;
 use weir_exchange::parts::end::End;
@@ -279,7 +279,7 @@ impl Trial<'_> {
             key,
             client: Key::NOTHING,
             stream: None,
-            log_format: AccessFormat::Off,
+            logged: Logged::Nothing,
             log_request: Vec::new(),
         };
         let verdict = Exchange::begin(dry, &mut transactions, &arrival, registration, Vec::new());

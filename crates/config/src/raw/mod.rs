@@ -37,7 +37,7 @@ use crate::scalar::{
     Auto, Duration, GIB, HOUR, KIB, MIB, MINUTE, Name, Off, Percent, SECOND, Size, Text, Whole,
 };
 use crate::shapes::{
-    ByStatus, Connections, FieldName, FilePath, HttpsRedirect, Network, StatusCode, Tried,
+    ByStatus, Connections, FieldName, FilePath, HttpsRedirect, Network, Share, StatusCode, Tried,
     ZoneChoice,
 };
 use crate::snapshot;
@@ -77,6 +77,9 @@ pub(crate) fn default_state_dir() -> PathBuf {
 /// Longest wait for first probes: somebody waits for the start or the reload.
 const FIRST_PROBES_WAIT_MS_MAX: u64 = 10 * MINUTE;
 
+/// Most records of requests.
+const RECORDS_MAX: u64 = 100_000;
+
 /// Any timeout that must pass at least a little time.
 pub(crate) type Timeout = Duration<1, TIMEOUT_MS_MAX>;
 /// A timeout that may be none at all.
@@ -95,6 +98,8 @@ section! {
         optional first_probes: FirstProbes;
         /// Logs.
         optional log: Log;
+        /// Records of recent requests, for [`weir explain ID`](explain.md#a-request-of-the-past) and `weir requests`. Absent: none are kept, and requests cost nothing more.
+        optional recent_requests: RecentRequests;
         /// Settings with a name, for use in several places.
         optional profiles: Profiles;
         /// Packet forwarding for virtual servers of `type: fast_l4`.
@@ -163,6 +168,19 @@ section! {
         default wait: Duration<0, FIRST_PROBES_WAIT_MS_MAX> = Duration(5 * SECOND);
         /// Treatment of members that have not answered a probe, if a pool has no usable member after `wait`.
         default then: AfterFirstProbes = AfterFirstProbes::Serve;
+    }
+    later []
+}
+
+section! {
+    /// Records of recent requests, in memory. Beside `keep`, all records together have at most 16 MiB; the oldest give way.
+    RecentRequests at "recent_requests" {
+        /// Records that are kept.
+        default keep: Whole<u32, 1, RECORDS_MAX> = Whole(1_000);
+        /// The share of requests that are recorded. `off`: only slow ones.
+        default sample: WordOr<Off, Share> = WordOr::Value(Share(100_000));
+        /// Requests that take at least this long count as slow: they are recorded in any case, and the last 200 of them are kept apart. `off`: none count as slow.
+        default slow: WordOr<Off, Duration<1, TIMEOUT_MS_MAX>> = WordOr::Value(Duration(SECOND));
     }
     later []
 }

@@ -57,9 +57,10 @@ use crate::config::{Config, ConfiguredMember};
 use crate::decode::{Context, NamedItem, or_absent};
 use crate::parts::Parts;
 use crate::raw;
-use crate::scalar::Whole;
+use crate::scalar::{Duration, Whole};
 use crate::snapshot::{
-    AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Persistence, Pool, Snapshot,
+    AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Persistence, Pool, RecentRequests,
+    Snapshot,
 };
 
 /// Checks everything that is there, also when the decoder has reported errors: a user wants all of
@@ -119,6 +120,7 @@ pub(crate) fn validate(
         data_plane: data_plane(file),
         first_probes: first_probes(file),
         log,
+        recent_requests: file.recent_requests.as_ref().map(|it| recent_requests(&it.value)),
         virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
         disabled,
         packets: packets?,
@@ -259,6 +261,14 @@ fn first_probes(file: &raw::File) -> FirstProbesSettings {
             raw::AfterFirstProbes::Serve => AfterFirstProbes::Serve,
             raw::AfterFirstProbes::Refuse => AfterFirstProbes::Refuse,
         },
+    }
+}
+
+fn recent_requests(section: &raw::RecentRequests) -> RecentRequests {
+    RecentRequests {
+        keep: section.keep.value.0,
+        share: section.sample.value.value().map_or(0, |share| share.0),
+        slow_us: section.slow.value.value().map(|Duration(time_ms)| time_ms * 1_000),
     }
 }
 

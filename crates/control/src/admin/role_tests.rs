@@ -70,7 +70,7 @@ impl Users {
 fn path_of(route: &Route) -> String {
     let path = route.path.replace("{pool}", "web").replace("{member}", "127.0.0.1:9001");
     let name = if path.contains("/virtual-servers/") { "shop" } else { "x" };
-    path.replace("{name}", name).replace("{number}", "1")
+    path.replace("{name}", name).replace("{number}", "1").replace("{id}", "x")
 }
 
 /// A body that the route takes.

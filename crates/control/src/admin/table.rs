@@ -3,7 +3,7 @@
 use super::route::Route;
 use super::{
     board, changes, explain, firewall, flows, member_change, pools, process, reload, reports,
-    servers, upgrade,
+    requests,    servers, upgrade,
 };
 
 /// All routes, in the order of the OpenAPI document.
@@ -17,6 +17,7 @@ pub(super) fn routes() -> Vec<Route> {
         upgrade::routes(),
         changes::routes(),
         explain::routes(),
+        requests::routes(),
         flows::routes(),
         firewall::routes(),
         board::routes(),

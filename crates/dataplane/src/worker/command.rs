@@ -34,6 +34,8 @@ pub enum Command {
     },
     /// End now.
     Stop,
+    /// Record all requests from now on, or no longer.
+    Follow(bool),
     /// Set this, to show that the worker makes turns.
     Answer(Arc<AtomicBool>),
     /// Panic, for tests.

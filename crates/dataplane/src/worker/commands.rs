@@ -71,6 +71,7 @@ impl Worker {
             Command::Apply { table, added, removed } => self.apply(io, table, added, &removed),
             Command::Drain { timeout_ms, idle_ms } => self.drain(io, timeout_ms, idle_ms),
             Command::Stop => self.stop(io),
+            Command::Follow(is_followed) => self.world.follow(is_followed),
             Command::Answer(answer) => answer.store(true, Relaxed),
             #[cfg(test)]
             Command::Panic => panic!("as told"),
@@ -94,12 +95,11 @@ impl Worker {
         }
         self.world.log.flush(&self.world.counted);
         self.world.waf_log.flush(&self.world.counted);
-        self.world.log.set_format(next.access_format(), next.given_format());
-        self.world.tools.notes_rules = self.world.log.notes_rules();
         let leave_by_ms = io.now_ms() + live.snapshot.data_plane.drain_timeout_ms;
         self.move_waiting(&next);
         self.world.table = next;
         self.world.live = live;
+        self.world.log_as_configured();
         self.desk(io).remove_listeners(removed);
         self.world.refresh_listeners();
         self.refresh_idle_clients();

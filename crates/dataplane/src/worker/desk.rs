@@ -11,7 +11,7 @@ use weir_exchange::parts::pieces::Pieces;
 use weir_exchange::parts::request::{Need, Request};
 use weir_exchange::parts::stream_end::StreamEnd;
 use weir_exchange::parts::tools::Tools;
-use weir_exchange::parts::witness::Witness;
+use weir_exchange::parts::witness::{Step, Witness};
 use weir_exchange::termination::Termination;
 
 use crate::worker::straight;
@@ -23,8 +23,15 @@ pub struct Desk<'a> {
     pub world: &'a mut World,
 }
 
-/// Nobody looks on.
-impl Witness for Desk<'_> {}
+/// Steps are noted of requests that are recorded.
+impl Witness for Desk<'_> {
+    #[inline]
+    fn note(&mut self, step: Step<'_, '_>) {
+        if self.world.recorder.is_noting() {
+            self.world.recorder.note(step, self.io.clock());
+        }
+    }
+}
 
 impl Edge for Desk<'_> {
     #[inline]

@@ -1,15 +1,19 @@
 //! Transactions that are over: they wait for nothing more, have left their client's connection, and are logged.
 
-use weir_config::snapshot::AccessFormat;
 use weir_core::clock::Clock;
+use weir_exchange::arena::ExchangeKey;
 use weir_exchange::local::client_tls::ClientTls;
+use weir_exchange::parts::account::Logged;
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::parked::Parked;
 use weir_exchange::parts::remembered::Remembered;
 use weir_exchange::parts::stream_end::StreamEnd;
+use weir_exchange::shared::counters::WorkerCounters;
 use weir_exchange::termination::Termination;
 
-use crate::access_log::{Decided, Entry, RequestId};
+use crate::access_log::{AccessLog, Decided, Entry, RequestId};
+use crate::records::record::Id;
+use crate::records::recorder::Recorder;
 use crate::worker::desk::Desk;
 use crate::worker::state::client::Client;
 use crate::worker::world::World;
@@ -23,7 +27,7 @@ impl Desk<'_> {
         if let Some(client) = self.world.clients.get_mut(ends.client) {
             client.exchange_ended();
         }
-        if ends.account.log_format != AccessFormat::Off {
+        if !ends.account.logged.is_nothing() {
             if why != Termination::Complete && ends.stream.is_none() {
                 let queued = self.world.clients.get(ends.client);
                 let queued = queued.map_or(0, |client| self.io.queued(client.token));
@@ -61,7 +65,7 @@ impl World {
             number => RequestId::Made(self.tools.request_ids.id(number)),
         };
         let entry = Entry {
-            format: account.log_format,
+            format: account.logged.format(),
             request_id,
             request: &account.log_request,
             client: client.and_then(Client::address),
@@ -95,6 +99,28 @@ impl World {
             },
             termination,
         };
-        self.log.write(&entry, clock, &self.counted);
+        let how = (Some(ends.key), account.logged);
+        write_down((&mut self.log, &mut self.recorder), entry, how, (clock, &self.counted));
     }
+}
+
+/// Writes down what is over: its line, and its record if there is to be one. `noted`: the key of its notes.
+pub fn write_down(
+    (log, recorder): (&mut AccessLog, &mut Recorder),
+    mut entry: Entry<'_>,
+    (noted, logged): (Option<ExchangeKey>, Logged),
+    (clock, counted): (Clock, &WorkerCounters),
+) {
+    if logged.is_recorded() {
+        let id = match entry.request_id {
+            RequestId::OfLog => Id::Number(log.number()),
+            RequestId::Made(number) => Id::Number(number),
+            RequestId::Taken(name) => Id::Taken(name.into()),
+        };
+        if let Id::Number(number) = id {
+            entry.request_id = RequestId::Made(number);
+        }
+        recorder.finish(noted, &entry, id, log.unix_ms(clock));
+    }
+    log.write(&entry, clock, counted);
 }

@@ -194,6 +194,7 @@ impl Worker {
         self.exchanges.clear();
         self.world.tools.encoders.forget_taken();
         self.world.queues = Queues::default();
+        self.world.recorder.forget();
         self.world.tools.errands.clear();
         self.world.tools.mirrors_under_way = 0;
         self.world.waiting = Waiting::default();

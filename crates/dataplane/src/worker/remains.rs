@@ -29,6 +29,7 @@ impl Worker {
         look("bodies to come", self.world.queues.bodies_to_come.len());
         look("joined requests", self.world.queues.joined_requests.len());
         look("joined responses", self.world.queues.joined_responses.len());
+        look("notes of requests", self.world.recorder.open());
         look("places under limits", self.world.tools.limit_places.len());
         look("requests that wait", self.world.waiting.len());
         look("bytes of encoders", self.world.tools.encoders.taken_bytes());

@@ -7,6 +7,7 @@ use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 
 use crate::access_log::AccessLog;
+use crate::records::recorder::RecordSender;
 use crate::reports::Event;
 use crate::waf_log::WafLog;
 use crate::worker::command::Command;
@@ -27,6 +28,8 @@ pub struct Setup {
     pub events: SyncSender<Event>,
     /// Where the lines of policies go.
     pub policy_lines: SyncSender<Event>,
+    /// Where records of requests go; `None`: none are made.
+    pub records: Option<RecordSender>,
     /// Commands of the control plane; each message is announced on the control socket.
     pub commands: Receiver<Command>,
 }

@@ -10,6 +10,7 @@ use weir_exchange::arena::{
 };
 use weir_exchange::local::around::Sources;
 use weir_exchange::local::table::LocalTable;
+use weir_exchange::parts::account::Logged;
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::tools::Tools;
 use weir_exchange::shared::counters::{Own, PerWorker, WorkerCounters};
@@ -18,6 +19,7 @@ use weir_http::h2::hpack::HeaderBlock;
 use weir_http::message::{Field, RequestHead, ResponseHead};
 
 use crate::access_log::AccessLog;
+use crate::records::recorder::Recorder;
 use crate::waf_log::WafLog;
 use crate::worker::command::Command;
 use crate::worker::notices::Notices;
@@ -81,6 +83,9 @@ pub struct World {
     /// Its own of those.
     pub counted: Own<WorkerCounters>,
     pub log: AccessLog,
+    pub recorder: Recorder,
+    /// How a request is logged that comes now.
+    pub logged: Logged,
     pub waf_log: WafLog,
     pub notices: Notices,
     /// When the first client has to go whose virtual server is in no table any more.
@@ -106,16 +111,15 @@ pub struct StreamOf<'a> {
 impl World {
     /// Nothing is under way. What the control plane wants comes with it.
     pub fn new(setup: Setup) -> (Self, Receiver<Command>) {
-        let Setup { id, table, counters, mut log, waf_log, events, policy_lines, commands } = setup;
+        let Setup { id, table, counters, log, waf_log, events, policy_lines, records, commands } =
+            setup;
         let local = LocalTable::new(&table, None, id);
-        log.set_format(local.access_format(), local.given_format());
         let mut tools = Tools::new(
             || clock::now().now_us(),
             Sources { unix_s: wall_clock::unix_s, fill_randomly: random::fill },
         );
         tools.cpu_us = clock::thread_cpu_us;
-        tools.notes_rules = log.notes_rules();
-        let world = Self {
+        let mut world = Self {
             id,
             live: table,
             table: local,
@@ -126,6 +130,8 @@ impl World {
             counted: counters.own(id),
             counters,
             log,
+            recorder: Recorder::new(records),
+            logged: Logged::Nothing,
             waf_log,
             leave_by_ms: None,
             draining: None,
@@ -135,7 +141,26 @@ impl World {
             spare: Spare::default(),
             tools,
         };
+        world.log_as_configured();
         (world, commands)
+    }
+
+    /// Logs and records what comes now as the table says.
+    pub fn log_as_configured(&mut self) {
+        self.log.set_format(self.table.access_format(), self.table.given_format());
+        self.recorder.set(self.table.recent_requests());
+        self.note_how_to_log();
+    }
+
+    /// Records all requests while somebody follows them.
+    pub fn follow(&mut self, is_followed: bool) {
+        self.recorder.follow(is_followed);
+        self.note_how_to_log();
+    }
+
+    fn note_how_to_log(&mut self) {
+        self.logged = self.recorder.logged(self.log.format());
+        self.tools.notes_rules = self.log.notes_rules() || self.logged.is_recorded();
     }
 
     /// The stream that an exchange has on a shared client connection.

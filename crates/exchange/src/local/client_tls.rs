@@ -22,6 +22,26 @@ pub struct ClientTls {
     lets_in: Option<Arc<[u8]>>,
 }
 
+/// What was seen of a client's TLS, for another thread and a later time.
+#[derive(Debug, Clone)]
+pub struct SeenTls {
+    version: &'static str,
+    cipher: &'static str,
+    /// The name that it asked for; empty: none.
+    pub server_name: Box<str>,
+    /// The subject of its certificate; empty: it had none.
+    pub subject: Box<str>,
+    certificate: Option<CertificateDer<'static>>,
+}
+
+impl SeenTls {
+    /// Its bytes beside its own.
+    pub fn bytes(&self) -> usize {
+        let certificate = self.certificate.as_ref().map_or(0, |der| der.len());
+        self.server_name.len() + self.subject.len() + certificate
+    }
+}
+
 /// The certificate of a client.
 struct Certificate {
     der: CertificateDer<'static>,
@@ -65,6 +85,33 @@ impl ClientTls {
     pub fn supposed(server_name: &str, lets_in: Option<Arc<[u8]>>) -> Self {
         let (version, cipher) = ("1.3", "TLS_AES_256_GCM_SHA384");
         Self { version, cipher, lets_in, ..Self::asked(server_name) }
+    }
+
+    /// What is to be known of it later.
+    pub fn seen(&self) -> SeenTls {
+        SeenTls {
+            version: self.version,
+            cipher: self.cipher,
+            server_name: self.sni.clone(),
+            subject: self.subject.clone(),
+            certificate: self.certificate.as_ref().map(|it| it.der.clone()),
+        }
+    }
+
+    /// A client that was seen.
+    pub fn seen_before(seen: &SeenTls, lets_in: Option<Arc<[u8]>>) -> Self {
+        let certificate = seen.certificate.as_ref();
+        let certificate = certificate
+            .map(|der| Box::new(Certificate { der: der.clone(), facts: OnceCell::new() }));
+        let SeenTls { version, cipher, server_name, subject, .. } = seen;
+        Self {
+            version,
+            cipher,
+            sni: server_name.clone(),
+            subject: subject.clone(),
+            certificate,
+            lets_in,
+        }
     }
 
     /// Whether its handshake has shown that it is let in where now others are.

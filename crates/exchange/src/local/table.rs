@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use weir_config::snapshot::{
-    AccessFormat, GivenFormat, HAND_OVERS_MAX, HttpSettings, ListenPoint, Snapshot, Waf,
+    AccessFormat, GivenFormat, HAND_OVERS_MAX, HttpSettings, ListenPoint, RecentRequests, Snapshot,
+    Waf,
 };
 use weir_core::expression::Fields;
 use weir_http::h1::HeadLimits;
@@ -257,6 +258,11 @@ impl LocalTable {
     /// Form of access log lines.
     pub fn access_format(&self) -> AccessFormat {
         self.snapshot.log.access_format
+    }
+
+    /// Which requests are recorded.
+    pub fn recent_requests(&self) -> Option<RecentRequests> {
+        self.snapshot.recent_requests
     }
 
     /// The custom format of the configuration.

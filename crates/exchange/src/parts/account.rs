@@ -6,10 +6,51 @@ use weir_config::snapshot::AccessFormat;
 
 use crate::local::pool::LocalMember;
 
+/// What is written down of a transaction when it is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Logged {
+    /// Nothing: one comparison tells.
+    Nothing,
+    /// Its line of the access log, in this form.
+    Line(AccessFormat),
+    /// A record, and its line in this form, which may be none.
+    Record(AccessFormat),
+}
+
+impl Logged {
+    /// A line in this form, and a record if it `is_recorded`.
+    pub fn of(format: AccessFormat, is_recorded: bool) -> Self {
+        match (format, is_recorded) {
+            (format, true) => Self::Record(format),
+            (AccessFormat::Off, false) => Self::Nothing,
+            (format, false) => Self::Line(format),
+        }
+    }
+
+    /// The form of its line.
+    pub fn format(self) -> AccessFormat {
+        match self {
+            Self::Nothing => AccessFormat::Off,
+            Self::Line(format) | Self::Record(format) => format,
+        }
+    }
+
+    /// Whether nothing is written down.
+    #[inline]
+    pub fn is_nothing(self) -> bool {
+        matches!(self, Self::Nothing)
+    }
+
+    /// Whether there is a record of it.
+    pub fn is_recorded(self) -> bool {
+        matches!(self, Self::Record(_))
+    }
+}
+
 /// Counters and log data of a transaction.
 pub struct Account {
-    /// The form of its access log line.
-    pub log_format: AccessFormat,
+    /// What is written down of it.
+    pub logged: Logged,
     /// The request's part of that line.
     pub log_request: Vec<u8>,
     /// The number that logs call it by ([`super::request_ids`]); 0: the access log gives it a name.
@@ -34,9 +75,9 @@ pub struct Account {
 
 impl Account {
     /// Nothing has happened.
-    pub fn begin(begun_us: u64, log_format: AccessFormat, log_request: Vec<u8>) -> Self {
+    pub fn begin(begun_us: u64, logged: Logged, log_request: Vec<u8>) -> Self {
         Self {
-            log_format,
+            logged,
             log_request,
             request_number: 0,
             status: 0,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use weir_config::snapshot::{AccessFormat, ClientAddress};
+use weir_config::snapshot::ClientAddress;
 use weir_core::expression::Facts;
 use weir_http::message::{RequestHead, Scheme};
 
@@ -12,6 +12,7 @@ use crate::local::around::Around;
 use crate::local::client_address::client_of;
 use crate::local::client_tls::ClientTls;
 use crate::local::table::LocalServer;
+use crate::parts::account::Logged;
 
 /// A request that has come.
 pub struct Arrival<'a> {
@@ -116,7 +117,7 @@ pub struct Registration {
     /// The stream of that, with HTTP/2.
     pub stream: Option<StreamKey>,
     /// How it is logged.
-    pub log_format: AccessFormat,
+    pub logged: Logged,
     /// Its part of the log's line.
     pub log_request: Vec<u8>,
 }

@@ -1,4 +1,5 @@
-//! Those who look on while a request is decided about. Workers do not: for them every call here is empty, and compiled away.
+//! Those who look on while a request is decided about: explanations, and workers that record requests. None of the steps is
+//! on the way of a request that is handed on as it came.
 
 use weir_core::expression::{Evaluation, Facts};
 use weir_core::policy::Decision;
@@ -6,10 +7,12 @@ use weir_waf::inspection::Inspection;
 
 use crate::local::traffic::{Traffic, Verdict};
 use crate::parts::arrival::Arrival;
+use crate::parts::ends::Ends;
+use crate::parts::failure::MemberFailure;
 use crate::parts::inspected::Outcome;
 use crate::parts::inspecting::Terms;
 
-/// Looks on while a request is decided about. An explanation does.
+/// Looks on while a request is decided about.
 pub trait Witness {
     /// A step was taken. It is not to be changed.
     #[inline(always)]
@@ -22,6 +25,8 @@ pub trait Witness {
 pub enum Step<'a, 'e> {
     /// A virtual server has decided about a request: limits, policies, pool and persistence.
     Decided(Decided<'a, 'e>),
+    /// The web application firewall begins to look at it.
+    Inspects(&'a Terms),
     /// The web application firewall is done with it.
     Inspected {
         /// How it was inspected.
@@ -32,6 +37,17 @@ pub enum Step<'a, 'e> {
         outcome: Outcome,
         /// The status that it was answered with; 0: it goes on.
         status: u16,
+    },
+    /// A request that has waited looks for a member.
+    Seeks(&'a Ends),
+    /// A member did not serve it.
+    Failed {
+        /// The transaction; its attempt is the one that has failed.
+        ends: &'a Ends,
+        /// The member.
+        member: u32,
+        /// Why.
+        why: MemberFailure,
     },
 }
 

@@ -4,7 +4,6 @@
 
 use std::rc::Rc;
 
-use weir_config::snapshot::AccessFormat;
 use weir_http::edits::RequestEdits;
 use weir_http::h1::{HeadLimits, Parsed, parse_request};
 use weir_http::message::{Framing, RequestHead, ResponseHead, Version};
@@ -12,7 +11,7 @@ use weir_http::path::{PathForm, RawBytes, TargetForm};
 
 use crate::arena::{Arena, ClientKey, ExchangeKey, OfExchange};
 use crate::edge::{Edge, Release};
-use crate::parts::account::Account;
+use crate::parts::account::{Account, Logged};
 use crate::parts::aside::{Aside, Reply};
 use crate::parts::attempt::Attempt;
 use crate::parts::end::End;
@@ -86,7 +85,7 @@ pub fn begin(
             attempt: Attempt::default(),
             server: Rc::clone(&order.server),
             remembered: None,
-            account: Account::begin(turn.now_us(), AccessFormat::Off, Vec::new()),
+            account: Account::begin(turn.now_us(), Logged::Nothing, Vec::new()),
         },
         codings: None,
         transforms: None,

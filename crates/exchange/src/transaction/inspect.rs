@@ -72,6 +72,7 @@ pub fn inspect_head(
         // Rules cannot read encoded responses.
         decision.request.fields.remove(b"Accept-Encoding");
     }
+    at.note(Step::Inspects(&terms));
     let mut inspection = begin(&terms, &options, arrival, (&decision.request, opened));
     let verdict = inspection.request_headers();
     let has_body = !head.framing.is_empty() && !is_stream(head, input);

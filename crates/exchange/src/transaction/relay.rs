@@ -104,7 +104,7 @@ impl Relay {
         if cut.is_none() {
             pool.note_request(turn.now_ms());
         }
-        let Registration { key, client, stream, log_format, log_request } = registration;
+        let Registration { key, client, stream, logged, log_request } = registration;
         let ends = Ends {
             key,
             over: None,
@@ -116,7 +116,7 @@ impl Relay {
             attempt: Attempt::default(),
             server: Rc::clone(server),
             remembered,
-            account: Account::begin(turn.now_us(), log_format, log_request),
+            account: Account::begin(turn.now_us(), logged, log_request),
         };
         Self { ends, cut }
     }

@@ -13,6 +13,7 @@ use crate::parts::notice::Notice;
 use crate::parts::parked::Parked;
 use crate::parts::request::Need;
 use crate::parts::tries::Lease;
+use crate::parts::witness::Step;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
 
@@ -123,13 +124,15 @@ impl Ends {
         let (pool, member) = (&lease.pool, lease.member);
         let LocalMember { live, counters, .. } = &*pool.members[member as usize];
         counters.requests_active.subtract(1);
-        match failure {
+        let Some(why) = failure else { return };
+        at.note(Step::Failed { ends: self, member, why });
+        match why {
             // It is not to blame.
-            None | Some(MemberFailure::NoSocket | MemberFailure::Busy) => return,
-            Some(MemberFailure::Connect | MemberFailure::ConnectTimeout) => {
+            MemberFailure::NoSocket | MemberFailure::Busy => return,
+            MemberFailure::Connect | MemberFailure::ConnectTimeout => {
                 counters.connect_failures.add(1);
             }
-            Some(_) => counters.response_failures.add(1),
+            _ => counters.response_failures.add(1),
         }
         if pool.is_timed() {
             let now_ms = at.turn().now_ms();
@@ -138,9 +141,7 @@ impl Ends {
                 (now_ms * 1_000).saturating_sub(self.attempt.try_us).max(FAILED_US_MIN);
             live.note_response_time(now_ms, elapsed_us, true);
         }
-        if let Some(failure) = failure {
-            mark_failure(at, pool, member, Blame::Failure(failure));
-        }
+        mark_failure(at, pool, member, Blame::Failure(why));
     }
 
     /// The member has answered with this status: that counts for it, or against it.

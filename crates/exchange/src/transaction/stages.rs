@@ -38,6 +38,7 @@ use crate::parts::pieces::Pieces;
 use crate::parts::remembered::Remembered;
 use crate::parts::request::Request;
 use crate::parts::tries::Tries;
+use crate::parts::witness::Step;
 use crate::termination::Termination;
 use crate::transaction::exchange::{Exchange, Phase, is_judged_whole};
 use crate::transaction::policy::consider;
@@ -192,6 +193,7 @@ impl Exchange {
             inspect::begin_reading(self, at);
             return self.request_goes_on(at);
         }
+        at.note(Step::Seeks(&self.ends));
         if !self.dispatch(at) {
             return;
         }
@@ -282,9 +284,9 @@ fn place(
     counters.requests.add(1);
     counters.requests_active.add(1);
     route.pool.note_request(turn.now_ms());
-    let Registration { key, client, stream, log_format, log_request } = registration;
+    let Registration { key, client, stream, logged, log_request } = registration;
     let pace = Pace::of_request(head, input);
-    let mut account = Account::begin(turn.now_us(), log_format, log_request);
+    let mut account = Account::begin(turn.now_us(), logged, log_request);
     account.request_number = route.request_number;
     let tries = Tries::new(route.pool, route.preference);
     let server = Rc::clone(server);

@@ -8,6 +8,7 @@ use weir_core::clock::Clock;
 use weir_exchange::arena::{Arena, OfExchange};
 use weir_exchange::local::around::Sources;
 use weir_exchange::local::table::LocalServer;
+use weir_exchange::parts::account::Logged;
 use weir_exchange::parts::arrival::{Arrival, Registration};
 use weir_exchange::parts::end::End;
 use weir_exchange::parts::ends::{After, Ends};
@@ -111,7 +112,7 @@ impl Router {
             key: self.transactions.next_key(),
             client,
             stream: plan.has_http2_client.then_some(stream),
-            log_format: AccessFormat::Json,
+            logged: Logged::Line(AccessFormat::Json),
             log_request,
         };
         match plan.server {

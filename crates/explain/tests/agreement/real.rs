@@ -1,11 +1,11 @@
 //! Requests that are really decided about, by the live state itself. Only their members are not there.
 
-use weir_config::snapshot::AccessFormat;
 use weir_core::clock::Clock;
 use weir_exchange::arena::{Arena, Key, OfExchange};
 use weir_exchange::edge::{Edge, Flow, Lag, Passing, Reach, Release, Side, Turn};
 use weir_exchange::local::around::Sources;
 use weir_exchange::local::table::LocalTable;
+use weir_exchange::parts::account::Logged;
 use weir_exchange::parts::arrival::{Arrival, Registration, Whence};
 use weir_exchange::parts::end::{End, OwnedEnd};
 use weir_exchange::parts::ends::{After, Ends};
@@ -101,7 +101,7 @@ pub fn run(
         key,
         client: Key::NOTHING,
         stream: None,
-        log_format: AccessFormat::Off,
+        logged: Logged::Nothing,
         log_request: Vec::new(),
     };
     let begin = Exchange::begin;

@@ -15,6 +15,8 @@ use weir_http::message::{RequestHead, Version};
 
 use crate::access_log::{Decided, Entry, RequestId};
 use crate::worker::desk::Desk;
+use crate::worker::finishing::write_down;
+use crate::worker::world::World;
 
 /// How long a response of weir's own was.
 #[derive(Debug, Clone, Copy, Default)]
@@ -178,9 +180,10 @@ pub fn log_decided(
     decided: Decided<'_>,
     termination: Termination,
 ) {
-    let Some(client) = desk.world.clients.get(key) else { return };
+    let World { clients, log, recorder, counted, logged, .. } = &mut *desk.world;
+    let Some(client) = clients.get(key) else { return };
     let entry = Entry {
-        format: desk.world.log.format(),
+        format: logged.format(),
         request_id: RequestId::OfLog,
         request: about,
         client: client.address(),
@@ -201,7 +204,7 @@ pub fn log_decided(
         decided,
         termination,
     };
-    desk.world.log.write(&entry, desk.io.clock(), &desk.world.counted);
+    write_down((log, recorder), entry, (None, *logged), (desk.io.clock(), counted));
 }
 
 /// Adds the type of a page, unless a rule removes or sets it.

@@ -126,15 +126,16 @@ impl Worker {
         io.clear_deadline(client.token);
         let mut nothing = self.inbox.request_head.take().unwrap_or_default();
         nothing.clear();
-        let log_format = self.world.log.format();
+        let logged = self.world.logged;
         let mut log_request = Vec::new();
-        if log_format != AccessFormat::Off {
+        if logged.format() != AccessFormat::Off {
             log_request = io.take_buffer();
             self.world.log.connection_part(name, &mut log_request);
         }
         let relay = self.exchanges.next_key();
         let registration =
-            Registration { key: relay, client: key, stream: None, log_format, log_request };
+            Registration { key: relay, client: key, stream: None, logged, log_request };
+        self.world.recorder.pass_over();
         let arrival = self.world.arrival_of_relay(key, &server, &nothing);
         let state = arrival.map(|arrival| {
             let mut desk = Desk { io: &mut *io, world: &mut self.world };

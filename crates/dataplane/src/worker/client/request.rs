@@ -3,16 +3,19 @@
 use std::rc::Rc;
 
 use weir_config::snapshot::AccessFormat;
+use weir_core::clock::Clock;
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey};
 use weir_exchange::local::client_address::named_client;
 use weir_exchange::local::table::LocalServer;
+use weir_exchange::parts::account::Logged;
 use weir_exchange::parts::arrival::{Arrival, Registration, Whence};
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::exchange::Exchange;
 use weir_http::h1::BodyDecoder;
 use weir_http::message::RequestHead;
 
+use crate::records::recorder::Begun;
 use crate::worker::Worker;
 use crate::worker::desk::Desk;
 use crate::worker::state::client::Client;
@@ -36,19 +39,24 @@ impl Worker {
         client.body = BodyDecoder::new(head.framing, server.http.body_size_max);
         let Some(arrival) = self.world.arrival(key, &server, head, input) else { return };
         let text = io.take_buffer();
+        let exchange = self.exchanges.next_key();
         let mut log_request = Vec::new();
-        let log_format = self.world.log.format();
-        if log_format != AccessFormat::Off {
-            log_request = io.take_buffer();
-            let settings = &server.settings().client_address;
-            let address = self.world.clients.get(key).and_then(Client::address);
-            let named = named_client(settings, address, head, input);
-            self.world.log.request_part(named, head, input, &mut log_request);
+        let mut logged = self.world.logged;
+        if !logged.is_nothing() {
+            if logged.format() != AccessFormat::Off {
+                log_request = io.take_buffer();
+                let settings = &server.settings().client_address;
+                let address = self.world.clients.get(key).and_then(Client::address);
+                let named = named_client(settings, address, head, input);
+                self.world.log.request_part(named, head, input, &mut log_request);
+            }
+            if logged.is_recorded() {
+                logged = begin_record(&mut self.world, (key, exchange), &arrival, io.clock());
+            }
         }
         let on_stream = if stream == 0 { None } else { self.take_stream(key, stream) };
-        let exchange = self.exchanges.next_key();
         let registration =
-            Registration { key: exchange, client: key, stream: on_stream, log_format, log_request };
+            Registration { key: exchange, client: key, stream: on_stream, logged, log_request };
         let mut desk = Desk { io: &mut *io, world: &mut self.world };
         let verdict = Exchange::begin(&mut desk, &mut self.exchanges, &arrival, registration, text);
         if stream == 0 {
@@ -63,6 +71,29 @@ impl Worker {
         }
         self.with(io, exchange, |it, at| it.enter(at, head, verdict));
     }
+}
+
+/// Begins the record of a request, if there is to be one.
+#[cold]
+#[inline(never)]
+fn begin_record(
+    world: &mut World,
+    (client, key): (ClientKey, ExchangeKey),
+    arrival: &Arrival<'_>,
+    clock: Clock,
+) -> Logged {
+    let client = world.clients.get(client);
+    let begun = Begun {
+        key,
+        head: arrival.head,
+        input: arrival.input,
+        server: arrival.server,
+        peer: client.and_then(Client::address),
+        listen: client.and_then(|client| client.destination.address()),
+        tls: client.and_then(|client| client.tls.as_deref()),
+    };
+    let is_recorded = world.recorder.begin(&begun, clock);
+    Logged::of(world.log.format(), is_recorded)
 }
 
 /// The body of a request is as large as the virtual server allows that decides about it.

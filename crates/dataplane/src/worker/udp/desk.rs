@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 
 use rustix::io::Errno;
-use weir_config::snapshot::{AccessFormat, Sessions};
+use weir_config::snapshot::Sessions;
 use weir_core::datagram::Train;
 use weir_event_loop::{Datagrams, EventLoop, Owner};
 use weir_exchange::arena::{ListenerKey, SessionKey};
@@ -21,6 +21,7 @@ use weir_http::proxy_protocol::{Proxied, ProxyHeader, Transport, write_v2};
 
 use crate::access_log::{Decided, Entry, RequestId};
 use crate::owners::owner_key;
+use crate::worker::finishing::write_down;
 use crate::worker::member::source::connect_from;
 use crate::worker::udp::Side;
 use crate::worker::udp::shelf::MemberSocket;
@@ -149,8 +150,8 @@ impl SessionEdge for SessionDesk<'_> {
     }
 
     fn finish(&mut self, session: &Session<MemberSocket>, why: Termination) {
-        let format = self.world.log.format();
-        if format == AccessFormat::Off {
+        let logged = self.world.logged;
+        if logged.is_nothing() {
             return;
         }
         let Account { begun_us, tried_us, answered_us, ref member, .. } = session.account;
@@ -162,7 +163,7 @@ impl SessionEdge for SessionDesk<'_> {
         self.world.log.session_part(datagrams, &mut about);
         let total_us = clock.now_us().saturating_sub(begun_us);
         let entry = Entry {
-            format,
+            format: logged.format(),
             request_id: RequestId::OfLog,
             request: &about,
             client: Some(session.source.flow.client),
@@ -183,7 +184,8 @@ impl SessionEdge for SessionDesk<'_> {
             decided: Decided { persistence: account.kept, ..Decided::default() },
             termination: why,
         };
-        self.world.log.write(&entry, clock, &self.world.counted);
+        let World { log, recorder, counted, .. } = &mut *self.world;
+        write_down((log, recorder), entry, (None, logged), (clock, counted));
     }
 
     fn tell(&mut self, notice: Notice<'_>) {

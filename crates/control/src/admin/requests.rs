@@ -1,0 +1,298 @@
+//! Recent requests, and the stream of those that come.
+//!
+//! They show what clients asked for, so they need the role operate; secrets are masked. Why a request went where it went needs
+//! admin, as all explanations do.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::Serialize;
+use weir_config::snapshot::Role;
+use weir_dataplane::records::record::Record;
+use weir_explain::recorded::{recorded, summary};
+use weir_explain::told::{RecordedRequest, RequestSummary};
+
+use super::answer::Answer;
+use super::ask::{Ask, Kind, Parameter, Query};
+use super::page::{AFTER, LIMIT, Page};
+use super::problem::Problem;
+use super::route::{Handled, Route, SchemaOf};
+use super::streams::{Producer, producer};
+use crate::requests::{Followed, Next};
+use crate::time::rfc3339;
+
+const VIRTUAL_SERVER: Parameter = Parameter {
+    name: "virtual_server",
+    kind: Kind::Text,
+    summary: "Only requests that this virtual server got or decided about",
+};
+const STATUS: Parameter = Parameter {
+    name: "status",
+    kind: Kind::Text,
+    summary: "Only answers with this status, or of this class: `404`, `5xx`",
+};
+const SLOW: Parameter = Parameter {
+    name: "slow",
+    kind: Kind::Word(&["true"]),
+    summary: "Only requests that took as long as `recent_requests.slow`, or longer",
+};
+const MEMBER: Parameter = Parameter {
+    name: "member",
+    kind: Kind::Text,
+    summary: "Only requests that this member got last: `10.0.0.11:80`",
+};
+const WAF: Parameter = Parameter {
+    name: "waf",
+    kind: Kind::Word(&["found", "blocked"]),
+    summary: "Only requests that the web application firewall found something in, or blocked",
+};
+const CLIENT: Parameter =
+    Parameter { name: "client", kind: Kind::Ip, summary: "Only requests of this client" };
+
+/// The filters, and a page.
+const OF_LIST: &[Parameter] = &[LIMIT, AFTER, VIRTUAL_SERVER, STATUS, SLOW, MEMBER, WAF, CLIENT];
+
+/// The filters, and what is followed.
+const OF_STREAM: &[Parameter] = &[VIRTUAL_SERVER, STATUS, SLOW, MEMBER, WAF, CLIENT];
+
+const EVENTS: &[(&str, SchemaOf)] = &[
+    ("request", SchemaGenerator::subschema_for::<RequestSummary>),
+    ("event", SchemaGenerator::subschema_for::<EventTold>),
+    ("missed", SchemaGenerator::subschema_for::<Missed>),
+];
+
+/// Requests that a stream has in a second; further ones are counted as missed.
+const REQUESTS_PER_SECOND_MAX: u32 = 2_000;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Why there are none.
+const OFF: &str = "set `recent_requests: {}` in the configuration to record requests";
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/v1/requests", "listRequests", "Recent requests, newest first", list)
+            .role(Role::Operate)
+            .query(OF_LIST)
+            .statuses(&[StatusCode::NOT_FOUND])
+            .answers::<Page<RequestSummary>>(),
+        Route::get("/v1/requests/{id}", "getRequest", "What was recorded of a request", one)
+            .role(Role::Operate)
+            .answers::<RecordedRequest>(),
+        Route::stream(
+            "/v1/logs",
+            "followLogs",
+            "Requests that are over and events of weir, as they come",
+            EVENTS,
+            follow,
+        )
+        .role(Role::Operate)
+        .query(OF_STREAM),
+    ]
+}
+
+/// Which requests are wanted.
+#[derive(Debug, Default)]
+struct Filter {
+    virtual_server: Option<String>,
+    /// From and to.
+    status: Option<(u16, u16)>,
+    is_slow: bool,
+    member: Option<String>,
+    waf: Option<bool>,
+    client: Option<IpAddr>,
+}
+
+impl Filter {
+    fn of(query: &Query) -> Result<Self, Problem> {
+        let text = |parameter: &Parameter| query.text(parameter.name).map(str::to_owned);
+        let status = query.text(STATUS.name).map(|text| {
+            statuses(text).ok_or_else(|| {
+                Problem::bad_request("`status` is a status such as 404, or a class such as 5xx")
+            })
+        });
+        Ok(Self {
+            virtual_server: text(&VIRTUAL_SERVER),
+            status: status.transpose()?,
+            is_slow: query.text(SLOW.name).is_some(),
+            member: text(&MEMBER),
+            waf: query.text(WAF.name).map(|word| word == "blocked"),
+            client: query.ip(CLIENT.name),
+        })
+    }
+
+    /// Whether anything but requests is left out.
+    fn is_of_requests(&self) -> bool {
+        let Self { virtual_server, status, is_slow, member, waf, client } = self;
+        virtual_server.is_some()
+            || status.is_some()
+            || *is_slow
+            || member.is_some()
+            || waf.is_some()
+            || client.is_some()
+    }
+
+    fn takes(&self, record: &Record) -> bool {
+        let firewall = || record.notes.as_ref().and_then(|notes| notes.firewall.as_ref());
+        let client = || {
+            let decided = record.notes.as_ref().and_then(|notes| notes.decided.first());
+            decided.and_then(|decided| decided.client).or(record.client)
+        };
+        self.virtual_server.as_ref().is_none_or(|name| {
+            *record.virtual_server == **name || record.entered_at.as_deref() == Some(name)
+        }) && self.status.is_none_or(|(from, to)| (from..=to).contains(&record.status))
+            && (!self.is_slow || record.is_slow)
+            && self.member.as_ref().is_none_or(|name| record.member.as_deref() == Some(name))
+            && self.client.is_none_or(|ip| client().is_some_and(|client| client.ip() == ip))
+            && self.waf.is_none_or(|must_be_blocked| {
+                firewall().is_some_and(|found| match found.outcome {
+                    "blocked" => true,
+                    "unjudged" => !must_be_blocked || found.status != 0,
+                    outcome => !must_be_blocked && outcome != "passed",
+                })
+            })
+    }
+}
+
+/// `404` or `5xx`.
+fn statuses(text: &str) -> Option<(u16, u16)> {
+    let class = text.strip_suffix("xx").or_else(|| text.strip_suffix("XX"));
+    let (from, to) = match class {
+        Some(class) => {
+            let class: u16 = class.parse().ok()?;
+            (class.checked_mul(100)?, class.checked_mul(100)?.checked_add(99)?)
+        }
+        None => (text.parse().ok()?, text.parse().ok()?),
+    };
+    (text.len() == 3 && from >= 100).then_some((from, to))
+}
+
+fn list(ask: &Ask) -> Handled {
+    let filter = Filter::of(&ask.query)?;
+    let requests = &ask.context.observed.requests;
+    let all = requests.all(filter.is_slow);
+    if all.is_empty() && !requests.is_on() {
+        return Err(Problem::not_found("requests are not recorded").help(OFF));
+    }
+    let wanted = all.into_iter().filter(|record| filter.takes(record));
+    let name = |record: &Arc<Record>| record.id.to_string();
+    Answer::json(&Page::of(&ask.query, wanted, name, |record| summary(&record))?)
+}
+
+/// The record that a path names.
+pub(super) fn record_of(ask: &Ask) -> Result<Arc<Record>, Problem> {
+    let requests = &ask.context.observed.requests;
+    let id = ask.name("id");
+    requests.find(id).ok_or_else(|| match requests.is_on() {
+        true => Problem::not_found(format_args!("there is no record of request {id}")).help(
+            "it was not chosen by `recent_requests.sample`, or newer ones have taken its place",
+        ),
+        false => Problem::not_found("requests are not recorded").help(OFF),
+    })
+}
+
+fn one(ask: &Ask) -> Handled {
+    let record = record_of(ask)?;
+    Answer::json(&recorded(&record, &ask.context.observed.table().snapshot))
+}
+
+/// An event of weir.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Event")]
+struct EventTold {
+    /// When.
+    time: String,
+    /// `info`, `warning` or `error`.
+    level: &'static str,
+    /// What has happened.
+    text: String,
+}
+
+/// The reader, or weir, is too slow.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Missed {
+    /// So many requests and events are missing here.
+    count: u64,
+}
+
+fn follow(ask: Ask) -> Result<Producer, Problem> {
+    let filter = Filter::of(&ask.query)?;
+    let mut follower = ask.context.observed.requests.follow();
+    let mut pace = Pace::begin();
+    Ok(producer(async move |sink| {
+        while let Some(next) = follower.next().await {
+            if let Some(count) = pace.missed() {
+                sink.send("missed", &Missed { count }).await?;
+            }
+            match next {
+                Next::One(Followed::Request(record)) if filter.takes(&record) => {
+                    if pace.has_room() {
+                        sink.send("request", &summary(&record)).await?;
+                    }
+                }
+                Next::One(Followed::Event(event)) if !filter.is_of_requests() => {
+                    let (level, text) = (event.level, event.text.clone());
+                    let told = EventTold { time: rfc3339(event.unix_ms), level, text };
+                    sink.send("event", &told).await?;
+                }
+                Next::One(_) => {}
+                Next::Missed(count) => sink.send("missed", &Missed { count }).await?,
+            }
+        }
+        Ok(())
+    }))
+}
+
+/// How many requests a stream has had in this second: writing them is work for the thread of the monitors.
+struct Pace {
+    since: Instant,
+    count: u32,
+    left_out: u64,
+}
+
+impl Pace {
+    fn begin() -> Self {
+        Self { since: Instant::now(), count: 0, left_out: 0 }
+    }
+
+    /// Whether another one may go out; one that may not is counted.
+    fn has_room(&mut self) -> bool {
+        if self.since.elapsed() >= SECOND {
+            (self.since, self.count) = (Instant::now(), 0);
+        }
+        self.count += 1;
+        let has_room = self.count <= REQUESTS_PER_SECOND_MAX;
+        self.left_out += u64::from(!has_room);
+        has_room
+    }
+
+    /// Those that were left out, once the second is over.
+    fn missed(&mut self) -> Option<u64> {
+        let is_told = self.left_out > 0 && self.since.elapsed() >= SECOND;
+        is_told.then(|| std::mem::take(&mut self.left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::statuses;
+
+    #[test]
+    fn statuses_and_classes() {
+        for (text, expected) in [
+            ("404", Some((404, 404))),
+            ("5xx", Some((500, 599))),
+            ("2XX", Some((200, 299))),
+            ("99", None),
+            ("0xx", None),
+            ("1000", None),
+            ("xx", None),
+            ("", None),
+        ] {
+            assert_eq!(statuses(text), expected, "{text}");
+        }
+    }
+}

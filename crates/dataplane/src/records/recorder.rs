@@ -1,0 +1,408 @@
+//! Notes the facts of the requests of one worker.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::SyncSender;
+
+use weir_config::snapshot::{AccessFormat, RecentRequests, SHARE_OF_ALL};
+use weir_core::clock::Clock;
+use weir_core::policy::End;
+use weir_exchange::arena::ExchangeKey;
+use weir_exchange::local::client_tls::ClientTls;
+use weir_exchange::local::pool::{LocalPool, Preference};
+use weir_exchange::local::table::LocalServer;
+use weir_exchange::local::traffic;
+use weir_exchange::parts::account::Logged;
+use weir_exchange::parts::ends::Ends;
+use weir_exchange::parts::failure::MemberFailure;
+use weir_exchange::parts::inspected::Outcome;
+use weir_exchange::parts::witness::{self, Step};
+use weir_http::message::{FieldId, RequestHead};
+use weir_waf::inspection::Inspection;
+
+use crate::access_log::Entry;
+use crate::records::record::{
+    Amounts, Candidate, Decided, Failed, Firewall, Id, Notes, Record, Sought, Verdict,
+};
+use crate::redaction::Secrets;
+
+/// Bytes of a head that are kept.
+pub const HEAD_BYTES_MAX: usize = 8 * 1024;
+
+/// Members of a pool that are noted.
+pub const CANDIDATES_MAX: usize = 32;
+
+/// Pools, and members that failed, that are noted of one request.
+const STEPS_MAX: usize = 8;
+
+/// Rules and checks of the firewall that are noted of one request.
+const FINDINGS_MAX: usize = 20;
+
+/// Where records go; what finds the queue full is counted.
+#[derive(Debug, Clone)]
+pub struct RecordSender {
+    /// The queue.
+    pub records: SyncSender<Box<Record>>,
+    /// Records that were dropped.
+    pub dropped: Arc<AtomicU64>,
+}
+
+/// Notes the facts of the requests of one worker.
+pub struct Recorder {
+    settings: Option<RecentRequests>,
+    /// Somebody follows all requests.
+    is_followed: bool,
+    /// What is left over of the share of the last request.
+    share: u32,
+    /// Requests that are under way.
+    open: HashMap<ExchangeKey, Box<Notes>>,
+    /// The names of those that the firewall looks at.
+    inspected: HashMap<Rc<str>, ExchangeKey>,
+    /// The request that is being decided about, if it is noted.
+    current: Option<ExchangeKey>,
+    sender: Option<RecordSender>,
+}
+
+/// A request that comes.
+pub struct Begun<'a> {
+    /// Its exchange.
+    pub key: ExchangeKey,
+    /// Its head.
+    pub head: &'a RequestHead,
+    /// The text of that.
+    pub input: &'a [u8],
+    /// Where it comes in.
+    pub server: &'a LocalServer,
+    /// The other end of its connection.
+    pub peer: Option<SocketAddr>,
+    /// The address that it was connected to.
+    pub listen: Option<SocketAddr>,
+    /// The TLS of its connection.
+    pub tls: Option<&'a ClientTls>,
+}
+
+impl Recorder {
+    /// A recorder that records nothing yet. Without a sender it never does.
+    pub fn new(sender: Option<RecordSender>) -> Self {
+        Self {
+            settings: None,
+            is_followed: false,
+            share: 0,
+            open: HashMap::new(),
+            inspected: HashMap::new(),
+            current: None,
+            sender,
+        }
+    }
+
+    /// Records as these settings say from now on.
+    pub fn set(&mut self, settings: Option<RecentRequests>) {
+        self.settings = settings;
+    }
+
+    /// Records all requests from now on, or no longer.
+    pub fn follow(&mut self, is_followed: bool) {
+        self.is_followed = is_followed;
+    }
+
+    /// How a request is logged that comes now.
+    pub fn logged(&self, format: AccessFormat) -> Logged {
+        let records = self.sender.is_some() && (self.settings.is_some() || self.is_followed);
+        Logged::of(format, records)
+    }
+
+    /// Begins the notes of a request, if they are to be kept. Returns whether they are.
+    pub fn begin(&mut self, begun: &Begun<'_>, clock: Clock) -> bool {
+        let is_sampled = self.samples();
+        let may_be_slow = self.settings.is_some_and(|it| it.slow_us.is_some());
+        self.current = None;
+        if !is_sampled && !may_be_slow && !self.is_followed {
+            return false;
+        }
+        let mut notes = Box::new(Notes { is_sampled, ..Notes::default() });
+        let Begun { key, head, input, server, .. } = *begun;
+        write_head(head, input, &mut notes);
+        notes.peer = begun.peer;
+        notes.listen = begun.listen;
+        notes.tls = begun.tls.map(ClientTls::seen);
+        notes.entered = Some(Arc::clone(&server.live.name));
+        notes.snapshot = Arc::downgrade(&server.snapshot);
+        if server.traffic.is_none() {
+            notes.sought.push(sought(&server.pool, Preference::Any, clock));
+        }
+        self.open.insert(key, notes);
+        self.current = Some(key);
+        true
+    }
+
+    /// A transaction begins that is not noted.
+    pub fn pass_over(&mut self) {
+        self.current = None;
+    }
+
+    fn samples(&mut self) -> bool {
+        let Some(settings) = &self.settings else { return false };
+        self.share += settings.share;
+        let is_sampled = self.share >= SHARE_OF_ALL;
+        self.share -= if is_sampled { SHARE_OF_ALL } else { 0 };
+        is_sampled
+    }
+
+    /// Whether there are notes.
+    #[inline]
+    pub fn is_noting(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Notes a step.
+    pub fn note(&mut self, step: Step<'_, '_>, clock: Clock) {
+        match step {
+            Step::Decided(decided) => {
+                let Some(notes) = self.current.and_then(|key| self.open.get_mut(&key)) else {
+                    return;
+                };
+                note_decided(notes, &decided, clock);
+            }
+            Step::Inspects(terms) => {
+                if let Some(key) = self.current {
+                    self.inspected.insert(Rc::clone(&terms.request_id), key);
+                }
+            }
+            Step::Inspected { terms, inspection, outcome, status } => {
+                let Some(key) = self.inspected.get(&terms.request_id) else { return };
+                if let Some(notes) = self.open.get_mut(key) {
+                    let mode = terms.mode.name();
+                    notes.firewall = Some(firewall(mode, inspection, outcome, status));
+                }
+            }
+            Step::Seeks(ends) => {
+                if let Some(notes) = self.notes_with_room(ends.key) {
+                    let tries = &ends.tries;
+                    notes.sought.push(sought(&tries.pool, tries.preference, clock));
+                }
+            }
+            Step::Failed { ends, member, why } => {
+                if let Some(notes) = self.notes_with_room(ends.key) {
+                    notes.failed.extend(failed(ends, member, why, clock));
+                }
+            }
+        }
+    }
+
+    fn notes_with_room(&mut self, key: ExchangeKey) -> Option<&mut Notes> {
+        let notes = self.open.get_mut(&key)?;
+        let is_full = notes.sought.len().max(notes.failed.len()) >= STEPS_MAX;
+        (!is_full).then_some(notes)
+    }
+
+    /// A transaction is over: hands over its record, if that is wanted. `key`: of what was noted.
+    pub fn finish(&mut self, key: Option<ExchangeKey>, entry: &Entry<'_>, id: Id, unix_ms: u64) {
+        let notes = key.and_then(|key| self.open.remove(&key));
+        if notes.is_some() && !self.inspected.is_empty() {
+            self.inspected.retain(|_, other| Some(*other) != key);
+        }
+        let slow_us = self.settings.and_then(|it| it.slow_us);
+        let is_slow = slow_us.is_some_and(|slow_us| entry.total_us >= slow_us);
+        let is_sampled = notes.as_ref().is_some_and(|notes| notes.is_sampled);
+        // What has no notes is no request: it may be slow by nature.
+        let is_slow = is_slow && notes.is_some();
+        if !is_slow && !is_sampled && !self.is_followed {
+            return;
+        }
+        let Some(sender) = &self.sender else { return };
+        let record = Box::new(record(entry, id, unix_ms, (is_sampled, is_slow), notes));
+        if sender.records.try_send(record).is_err() {
+            sender.dropped.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Forgets what is under way: all connections are gone.
+    pub fn forget(&mut self) {
+        self.open.clear();
+        self.inspected.clear();
+        self.current = None;
+    }
+
+    /// Requests that are noted.
+    pub fn open(&self) -> usize {
+        self.open.len()
+    }
+}
+
+/// Writes a head as HTTP/1.1 has it, as far as there is room.
+fn write_head(head: &RequestHead, input: &[u8], notes: &mut Notes) {
+    let out = &mut notes.head;
+    let line = [head.method_text.of(input), b" ", head.target.of(input), b" HTTP/1.1\r\n"];
+    let field = |name: &[u8], value: &[u8]| name.len() + value.len() + 4;
+    let authority = head.authority(input);
+    let has_host = head.fields.iter().any(|field| field.id == FieldId::Host);
+    let host = (!has_host && !authority.is_empty()).then_some((&b"Host"[..], authority));
+    let fields = head.fields.iter().map(|it| (it.name.of(input), it.value.of(input)));
+    let fields = host.into_iter().chain(fields);
+    let needed = line.iter().map(|part| part.len()).sum::<usize>()
+        + fields.clone().map(|(name, value)| field(name, value)).sum::<usize>()
+        + 2;
+    out.reserve_exact(needed.min(HEAD_BYTES_MAX));
+    let mut room = HEAD_BYTES_MAX - 2;
+    let mut put = |parts: &[&[u8]]| {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        let Some(left) = room.checked_sub(bytes) else { return false };
+        room = left;
+        parts.iter().for_each(|part| out.extend_from_slice(part));
+        true
+    };
+    let mut is_whole = put(&line);
+    if is_whole {
+        for (name, value) in fields {
+            is_whole &= put(&[name, b": ", value, b"\r\n"]);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+    notes.is_head_cut = !is_whole;
+    notes.version = Some(head.version);
+    notes.has_body = !head.framing.is_empty();
+}
+
+fn note_decided(notes: &mut Notes, decided: &witness::Decided<'_, '_>, clock: Clock) {
+    if notes.decided.len() >= STEPS_MAX {
+        return;
+    }
+    let traffic = decided.traffic;
+    let snapshot = traffic.snapshot();
+    let verdict = match decided.verdict {
+        traffic::Verdict::Forward(route) => {
+            let pool = traffic.pool(route.pool);
+            notes.sought.push(sought(pool, route.preference, clock));
+            Verdict::Forward {
+                pool: Arc::clone(&pool.settings().name),
+                delay_us: route.not_before_us.saturating_sub(clock.now_us()),
+            }
+        }
+        traffic::Verdict::HandedOver { to, .. } => {
+            let to = snapshot.virtual_servers.get(*to).map(|server| Arc::clone(&server.name));
+            Verdict::HandedOver(to.unwrap_or_else(|| "".into()))
+        }
+        traffic::Verdict::End { .. } => Verdict::Ended(match &decided.decision.end {
+            Some(End::Answer { status, .. }) => *status,
+            _ => 0,
+        }),
+        traffic::Verdict::Misdirected => Verdict::Misdirected,
+        traffic::Verdict::Limited { retry_after_s } => Verdict::Limited(*retry_after_s),
+        traffic::Verdict::LimitClosed => Verdict::LimitClosed,
+        traffic::Verdict::Failed(_) => Verdict::Unsendable,
+    };
+    notes.decided.push(Decided {
+        virtual_server: Arc::clone(&traffic.settings().name),
+        client: decided.facts.client,
+        followed: decided.decision.followed.to_vec(),
+        verdict,
+    });
+}
+
+/// A pool as it is now.
+fn sought(pool: &LocalPool, preference: Preference, clock: Clock) -> Sought {
+    let eligible = pool.eligible(clock);
+    let preferred = match preference {
+        Preference::Member(member) => Some(member),
+        Preference::Any | Preference::Key(_) => None,
+    };
+    let shown = (0..)
+        .zip(&pool.members)
+        .filter(|(member, _)| (*member as usize) < CANDIDATES_MAX || preferred == Some(*member));
+    let candidates: Vec<Candidate> = shown
+        .map(|(member, local)| {
+            let live = &local.live;
+            let configured = pool.settings().members[member as usize].state;
+            Candidate {
+                member: Arc::clone(&live.label),
+                health: live.health(),
+                state: live.state(configured),
+                is_ejected: live.ejected_until_ms(clock.now_ms()).is_some(),
+                occupancy: live.occupancy.load(Relaxed),
+                is_eligible: eligible.contains(&member),
+            }
+        })
+        .collect();
+    let left_out = pool.members.len() - candidates.len();
+    Sought { pool: Arc::clone(&pool.settings().name), preference, candidates, left_out }
+}
+
+fn failed(ends: &Ends, member: u32, why: MemberFailure, clock: Clock) -> Option<Failed> {
+    let pool = &ends.tries.pool;
+    let local = pool.members.get(member as usize)?;
+    let try_us = ends.attempt.try_us;
+    Some(Failed {
+        pool: Arc::clone(&pool.settings().name),
+        member: Arc::clone(&local.live.label),
+        why,
+        after_us: try_us.saturating_sub(ends.account.begun_us),
+        took_us: clock.now_us().saturating_sub(try_us),
+    })
+}
+
+fn firewall(
+    mode: &'static str,
+    inspection: &Inspection,
+    outcome: Outcome,
+    status: u16,
+) -> Firewall {
+    let secrets = Secrets::of(inspection);
+    let logged = inspection.matches().iter().filter(|found| found.is_logged);
+    let rules = logged
+        .take(FINDINGS_MAX)
+        .map(|found| (found.id, secrets.without(&found.message).into_owned().into()));
+    let checks = inspection.findings().iter().take(FINDINGS_MAX);
+    Firewall {
+        mode,
+        outcome: outcome.name(),
+        status,
+        score: inspection.score(),
+        rules: rules.collect(),
+        checks: checks.map(|finding| finding.check.name()).collect(),
+    }
+}
+
+fn record(
+    entry: &Entry<'_>,
+    id: Id,
+    unix_ms: u64,
+    (is_sampled, is_slow): (bool, bool),
+    notes: Option<Box<Notes>>,
+) -> Record {
+    let decided = &entry.decided;
+    let marks = decided.marks.iter().flat_map(|marks| marks.iter());
+    let rules = decided.rules.iter().filter_map(|rule| decided.rule_names.get(*rule as usize));
+    Record {
+        id,
+        begun_unix_ms: unix_ms.saturating_sub(entry.total_us / 1_000),
+        is_sampled,
+        is_slow,
+        client: entry.client,
+        peer: entry.peer,
+        virtual_server: entry.server.into(),
+        entered_at: decided.entered_at.map(Into::into),
+        pool: entry.pool.filter(|pool| !pool.is_empty()).map(Into::into),
+        member: entry.member.map(Into::into),
+        tls: entry.tls.map(|tls| (tls.version.into(), tls.cipher.into())),
+        status: entry.status,
+        amounts: Amounts {
+            bytes_received: entry.bytes_received,
+            bytes_sent: entry.bytes_sent,
+            retries: entry.retries,
+            queue_us: entry.queue_us,
+            connect_us: entry.connect_us,
+            first_byte_us: entry.first_byte_us,
+            total_us: entry.total_us,
+        },
+        marks: marks.map(Into::into).collect(),
+        rules: rules.cloned().collect(),
+        persistence: decided.persistence,
+        user: decided.user.into(),
+        termination: entry.termination,
+        notes,
+    }
+}

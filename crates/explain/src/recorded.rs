@@ -1,0 +1,227 @@
+//! Tells of a recorded request.
+
+use std::sync::{Arc, Weak};
+
+use weir_config::snapshot::{RuleName, Snapshot};
+use weir_core::admin_state::AdminState;
+use weir_core::monitor::Health;
+use weir_dataplane::records::record::{
+    Candidate, Decided, Failed, Firewall, Notes, Record, Sought, Verdict,
+};
+use weir_exchange::local::pool::Preference;
+use weir_http::h1::{HeadLimits, Parsed, parse_request};
+use weir_http::message::{RequestHead, Version};
+use weir_http::path::TargetForm;
+
+use crate::explanation::Field;
+use crate::masks::Masks;
+use crate::told::{
+    CandidateTold, DecidedTold, FailedTold, FirewallTold, RecordedRequest, RequestSummary,
+    SoughtTold, WafRuleTold,
+};
+
+/// The head of a recorded request, and its secrets.
+struct Head {
+    head: RequestHead,
+    masks: Masks,
+}
+
+impl Head {
+    /// Of these notes; what cannot be read again has no secrets that are known, and is not shown.
+    fn of(notes: &Notes) -> Option<Self> {
+        let mut head = RequestHead::new();
+        let form = TargetForm::default();
+        let read = parse_request(&notes.head, &limits(notes), form, &mut head);
+        // A path that was refused is read all the same: the parts of the head are there.
+        let is_read = matches!(read, Ok(Parsed::Complete { .. }));
+        is_read.then(|| {
+            let masks = Masks::of(&head, &notes.head);
+            Self { head, masks }
+        })
+    }
+}
+
+/// Any head that was kept is within these.
+pub(crate) fn limits(notes: &Notes) -> HeadLimits {
+    let bytes = u32::try_from(notes.head.len() + 1).unwrap_or(u32::MAX);
+    HeadLimits { head_size_max: bytes, headers_max: u16::MAX }
+}
+
+/// What is known of each request.
+pub fn summary(record: &Record) -> RequestSummary {
+    let head = record.notes.as_deref().and_then(Head::of);
+    summary_of(record, head.as_ref())
+}
+
+fn summary_of(record: &Record, head: Option<&Head>) -> RequestSummary {
+    let amounts = record.amounts;
+    let none = Masks::default();
+    let masks = head.map_or(&none, |head| &head.masks);
+    let notes = record.notes.as_deref();
+    let text = |text: &[u8]| masks.text(text);
+    let of_head = |read: &dyn Fn(&Head, &[u8]) -> String| {
+        head.zip(notes).map(|(head, notes)| read(head, &notes.head))
+    };
+    let client = notes.and_then(|notes| notes.decided.first()?.client).or(record.client);
+    RequestSummary {
+        id: record.id.to_string(),
+        begun_unix_ms: record.begun_unix_ms,
+        virtual_server: record.virtual_server.to_string(),
+        entered_at: record.entered_at.as_ref().map(ToString::to_string),
+        client: client.map(|client| client.ip().to_string()),
+        method: of_head(&|it, input| it.masks.text(it.head.method_text.of(input))),
+        host: of_head(&|it, input| it.masks.text(it.head.authority(input))),
+        target: of_head(&|it, input| it.masks.target(it.head.target.of(input))),
+        version: notes.and_then(|notes| notes.version).map(|it| version(it).to_owned()),
+        tls: record
+            .tls
+            .as_ref()
+            .map(|(version, _)| version.to_string())
+            .filter(|it| !it.is_empty()),
+        status: record.status,
+        pool: record.pool.as_ref().map(ToString::to_string),
+        member: record.member.as_ref().map(ToString::to_string),
+        retries: amounts.retries,
+        bytes_received: amounts.bytes_received,
+        bytes_sent: amounts.bytes_sent,
+        queue_us: amounts.queue_us,
+        connect_us: amounts.connect_us,
+        first_byte_us: amounts.first_byte_us,
+        total_us: amounts.total_us,
+        is_slow: record.is_slow,
+        rules: record.rules.iter().map(rule_name).collect(),
+        marks: record.marks.iter().map(|mark| text(mark)).collect(),
+        persistence: record.persistence.map(|kept| kept.as_str().to_owned()),
+        user: (!record.user.is_empty()).then(|| String::from_utf8_lossy(&record.user).into_owned()),
+        waf: notes.and_then(|notes| notes.firewall.as_ref()).map(|it| it.outcome.to_owned()),
+        termination: record.termination.as_str().to_owned(),
+    }
+}
+
+fn version(version: Version) -> &'static str {
+    match version {
+        Version::Http10 => "1.0",
+        Version::Http11 => "1.1",
+        Version::Http2 => "2",
+    }
+}
+
+fn rule_name(name: &RuleName) -> String {
+    format!("{}/{}", name.policy, name.rule)
+}
+
+/// All that was recorded. `now`: the configuration in force.
+pub fn recorded(record: &Record, now: &Arc<Snapshot>) -> RecordedRequest {
+    let nothing = Notes::default();
+    let notes = record.notes.as_deref().unwrap_or(&nothing);
+    let head = Head::of(notes);
+    let none = Masks::default();
+    let masks = head.as_ref().map_or(&none, |head| &head.masks);
+    let headers = head.iter().flat_map(|it| it.head.fields.iter()).map(|field| {
+        let (name, value) = (field.name.of(&notes.head), field.value.of(&notes.head));
+        Field { name: masks.text(name), value: masks.field(name, value) }
+    });
+    let snapshot = notes.snapshot.upgrade();
+    let tls = notes.tls.as_ref();
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    RecordedRequest {
+        summary: summary_of(record, head.as_ref()),
+        peer: record.peer.map(|peer| peer.to_string()),
+        listen: notes.listen.map(|listen| listen.to_string()),
+        server_name: tls.and_then(|tls| some(&tls.server_name)),
+        cipher: record.tls.as_ref().and_then(|(_, cipher)| some(cipher)),
+        certificate: tls.and_then(|tls| some(&tls.subject)),
+        headers: headers.collect(),
+        is_head_cut: notes.is_head_cut,
+        is_of_other_configuration: is_of_other(notes, now),
+        decided: notes.decided.iter().map(|it| decided(it, snapshot.as_deref())).collect(),
+        sought: notes.sought.iter().map(sought).collect(),
+        failed: notes.failed.iter().map(failed).collect(),
+        firewall: notes.firewall.as_ref().map(|it| firewall(it, masks)),
+    }
+}
+
+/// Whether another configuration than this one has decided about a request.
+pub(crate) fn is_of_other(notes: &Notes, now: &Arc<Snapshot>) -> bool {
+    !Weak::ptr_eq(&notes.snapshot, &Arc::downgrade(now))
+}
+
+fn decided(decided: &Decided, snapshot: Option<&Snapshot>) -> DecidedTold {
+    let rules = snapshot.map(|snapshot| {
+        let names = decided.followed.iter().filter_map(|rule| snapshot.rules.get(*rule as usize));
+        names.map(rule_name).collect()
+    });
+    DecidedTold {
+        virtual_server: decided.virtual_server.to_string(),
+        client: decided.client.map(|client| client.ip().to_string()),
+        rules,
+        verdict: verdict(&decided.verdict),
+    }
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Forward { pool, delay_us: 0 } => format!("goes to pool {pool}"),
+        Verdict::Forward { pool, delay_us } => {
+            format!("goes to pool {pool}, held back for {} ms by a limit", delay_us.div_ceil(1_000))
+        }
+        Verdict::HandedOver(to) => format!("is handed to virtual server {to}"),
+        Verdict::Ended(0) => "loses its connection by a rule".into(),
+        Verdict::Ended(status) => format!("is answered with {status} by a rule"),
+        Verdict::Misdirected => "is for a name with other TLS settings than its connection".into(),
+        Verdict::Limited(seconds) => format!("is above a limit: another would pass in {seconds} s"),
+        Verdict::LimitClosed => "is above a limit that closes connections".into(),
+        Verdict::Unsendable => "cannot be sent: rules make an invalid target of it".into(),
+    }
+}
+
+fn sought(sought: &Sought) -> SoughtTold {
+    let preference = match sought.preference {
+        Preference::Any => "any",
+        Preference::Key(_) => "key",
+        Preference::Member(_) => "member",
+    };
+    SoughtTold {
+        pool: sought.pool.to_string(),
+        preference: preference.into(),
+        candidates: sought.candidates.iter().map(candidate).collect(),
+        left_out: sought.left_out,
+    }
+}
+
+fn candidate(candidate: &Candidate) -> CandidateTold {
+    let state = match candidate.health {
+        Health::Up | Health::Draining if candidate.is_ejected => "ejected",
+        health => health.as_str(),
+    };
+    CandidateTold {
+        member: candidate.member.to_string(),
+        state: state.into(),
+        administrative: AdminState::as_str(candidate.state).into(),
+        occupancy: candidate.occupancy,
+        is_eligible: candidate.is_eligible,
+    }
+}
+
+fn failed(failed: &Failed) -> FailedTold {
+    FailedTold {
+        pool: failed.pool.to_string(),
+        member: failed.member.to_string(),
+        why: failed.why.termination().as_str().into(),
+        after_us: failed.after_us,
+        took_us: failed.took_us,
+    }
+}
+
+fn firewall(firewall: &Firewall, masks: &Masks) -> FirewallTold {
+    let rule =
+        |(id, message): &(u64, Box<[u8]>)| WafRuleTold { id: *id, message: masks.text(message) };
+    FirewallTold {
+        mode: firewall.mode.into(),
+        outcome: firewall.outcome.into(),
+        status: (firewall.status != 0).then_some(firewall.status),
+        score: firewall.score,
+        rules: firewall.rules.iter().map(rule).collect(),
+        checks: firewall.checks.iter().map(|name| (*name).to_owned()).collect(),
+    }
+}
