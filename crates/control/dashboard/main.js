@@ -14,6 +14,7 @@ import * as overview from "./views/overview.js";
 import * as policies from "./views/policies.js";
 import * as pools from "./views/pools.js";
 import * as reports from "./views/reports.js";
+import * as requests from "./views/requests.js";
 import * as servers from "./views/servers.js";
 
 /** From one reading of a list to the next. */
@@ -23,7 +24,7 @@ const AGAIN_MS = [500, 2_000, 5_000, 15_000];
 /** Views whose searches and forms are remembered. */
 const MEMORIES_MAX = 30;
 
-const VIEWS = { "": overview, servers, map, pools, policies, firewall, explain, certificates, configuration, reports };
+const VIEWS = { "": overview, servers, map, pools, policies, firewall, requests, explain, certificates, configuration, reports };
 const content = document.getElementById("content");
 const memories = new Map();
 let following = null;
@@ -120,7 +121,8 @@ function query() {
 /** Reads the lists of the open view, again and again. */
 async function read(signal) {
   clearTimeout(timer);
-  const needs = VIEWS[place().view].needs(state);
+  const { view, name } = place();
+  const needs = VIEWS[view].needs(state, name, memoryOf(`${view}/${name ?? ""}`));
   if (needs.length === 0) return;
   await Promise.all(needs.map((name) => refreshOne(name, signal)));
   timer = setTimeout(() => read(signal).then(draw, () => signal.aborted || follow()), READ_INTERVAL_MS);

@@ -23,6 +23,8 @@ export const state = {
   diff: { items: [] },
   events: [],
   findings: null,
+  requests: { items: [] },
+  request: null,
 };
 
 /** Takes an event of the stream. */
@@ -73,13 +75,24 @@ export function last(key) {
   return state.points.at(-1)?.[key] ?? null;
 }
 
+/** Reads requests, or one; tells why there are none. */
+async function refreshRequests(path, options) {
+  const found = await call(path, options).catch((problem) => {
+    if (problem.status !== 404) throw problem;
+    return { items: [], missing: [problem.message, problem.help].filter(Boolean).join(". ") };
+  });
+  if (path.startsWith("requests/")) state.request = found;
+  else state.requests = found;
+}
+
 const LISTS = ["policies", "certificates", "versions", "reports"];
 const EVENTS = 100;
 
 /** Reads what one view needs beside the stream. */
 export async function refreshOne(name, signal) {
   const options = { signal };
-  if (LISTS.includes(name)) state[name] = await all(name, options);
+  if (name.startsWith("requests")) await refreshRequests(name, options);
+  else if (LISTS.includes(name)) state[name] = await all(name, options);
   else if (name === "reloads") state.reloads = (await call(name, options)).items;
   else if (name === "events") state.events = (await call(`waf/events?limit=${EVENTS}`, options)).items;
   else if (name === "findings") state.findings = await call("waf/findings", options);

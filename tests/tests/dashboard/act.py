@@ -11,7 +11,7 @@ import urllib.request
 from playwright.sync_api import sync_playwright
 
 BASE, CHROMIUM, TOKEN, MEMBER, ATTACK = sys.argv[1:]
-VIEWS = ["", "servers", "servers/main", "map", "pools", "pools/members", "policies", "firewall", "explain", "certificates", "configuration", "reports"]
+VIEWS = ["", "servers", "servers/main", "map", "pools", "pools/members", "policies", "firewall", "requests", "explain", "certificates", "configuration", "reports"]
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 seen = {"errors": [], "titles": [], "too_wide": [], "findings": []}
 
@@ -94,6 +94,7 @@ def act(browser):
     seen["reloaded"] = True
     exclude(page)
     read_report(page)
+    see_slow(page)
     hide(page)
     page.context.close()
 
@@ -125,6 +126,22 @@ def read_report(page):
     policy = answer.headers["content-security-policy"]
     seen["report_scripts"] = "none ran" if policy.startswith("sandbox;") else policy
     report.close()
+
+
+def see_slow(page):
+    """From the list of slow requests to one of them, and to its explanation."""
+    page.goto(f"{BASE}/#/requests")
+    page.get_by_role("link", name="GET /slow").first.click()
+    page.wait_for_selector("h1:has-text('Request')")
+    seen["slow"] = page.locator("h2.target").inner_text()
+    take_picture(page, "request-light-desk")
+    page.get_by_role("link", name="Explain").last.click()
+    page.wait_for_selector("form input[name=url]")
+    page.wait_for_function("() => document.querySelector('form input[name=url]').value !== ''")
+    seen["explained"] = page.input_value("form input[name=url]")
+    page.get_by_role("button", name="Explain").click()
+    page.wait_for_selector("h2:has-text('What comes of it')")
+    take_picture(page, "explained-light-desk")
 
 
 def hide(page):

@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_tests::member::Member;
@@ -26,9 +27,23 @@ fn setup(members: &[SocketAddr], user: &str) -> Setup {
         .virtual_server("policies: [ routing ]")
         .virtual_server("waf: { mode: block }")
         .top("state_dir: state")
+        .top("recent_requests: { slow: 90ms }")
         .top("policies: { routing: { rules: [ { name: closed, when: 'request.path == \"/closed\"', then: [ { respond: { status: 403 } } ] } ] } }")
         .admin(&format!("users: {{ {user} }}"))
 }
+
+/// A member that takes its time for one path.
+fn member() -> Member {
+    Member::new(|exchange| {
+        if exchange.request.target() == "/slow" {
+            std::thread::sleep(SLOW);
+        }
+        exchange.answer("here")
+    })
+}
+
+/// For how long it takes its time.
+const SLOW: Duration = Duration::from_millis(100);
 
 /// A request that rules find an injection in.
 const ATTACK: &str = "/item?text=1%27%20or%20%271%27=%271";
@@ -50,7 +65,7 @@ fn seen(script: &str, proxy: &Proxy, arguments: &[&str]) -> Option<Value> {
 
 #[test]
 fn each_view_is_seen_and_acted_in() {
-    let (one, other) = (Member::named("one"), Member::named("other"));
+    let (one, other) = (member(), member());
     let (token, user) = token();
     let proxy = Proxy::start(&setup(&[one.address(), other.address()], &user));
     let report = proxy.config_path().with_file_name("state").join("reports/2026-11-01-host");
@@ -60,6 +75,7 @@ fn each_view_is_seen_and_acted_in() {
     for _ in 0..20 {
         client.get("/");
     }
+    client.get("/slow");
     assert_eq!(client.get(ATTACK).status, 403);
     let address = one.address().to_string();
     let Some(seen) = seen("act.py", &proxy, &[&token, &address, &proxy.url(ATTACK)]) else {
@@ -69,7 +85,7 @@ fn each_view_is_seen_and_acted_in() {
         "errors": [],
         "titles": [
             "Overview", "Virtual servers", "Virtual server main up", "Map", "Pools", "Pool members up",
-            "Policies", "Firewall", "Explain a request", "Certificates", "Configuration", "Reports"
+            "Policies", "Firewall", "Requests", "Explain a request", "Certificates", "Configuration", "Reports"
         ],
         "too_wide": [],
         "findings": [],
@@ -80,11 +96,13 @@ fn each_view_is_seen_and_acted_in() {
         "report_scripts": "none ran",
         "excluded": 200,
         "rolled_back": 403,
+        "slow": "GET /slow",
+        "explained": "http://test/slow",
         "stream_while_hidden": "none",
     });
     assert_eq!(seen, expected);
     // Its traffic went to the other one.
-    let before = one.request_count();
+    let (before, mut client) = (one.request_count(), proxy.client());
     for _ in 0..10 {
         client.get("/");
     }

@@ -4,11 +4,11 @@ import { call } from "../api.js";
 import { tellProblem } from "../dialogs.js";
 import { h } from "../dom.js";
 import { mark, table, tile } from "../parts.js";
-import { mayChange } from "../state.js";
+import { mayChange, state } from "../state.js";
 import { memberState } from "../words.js";
 
 export const title = "Explain";
-export const needs = () => [];
+export const needs = (_, name) => (name === undefined || !mayChange() ? [] : [`requests/${name}`]);
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const VERDICTS = {
@@ -16,12 +16,28 @@ const VERDICTS = {
   with_response: ["acts on the response", "good"], awaits_response: ["needs the response", "warn"],
 };
 
-export function draw(_, memory, redraw) {
-  memory.asked ??= { url: "", method: "GET", from: "", headers: "" };
+export function draw(name, memory, redraw) {
+  if (name !== undefined && state.request?.id === name) memory.asked ??= recorded(state.request);
+  memory.asked ??= name === undefined ? { url: "", method: "GET", from: "", headers: "" } : undefined;
   return h("div", null, h("h1", null, "Explain a request"),
     h("p", { class: "quiet" }, "weir decides about the request as it would now, with the state of this moment. Nothing is sent, and nothing changes."),
-    mayChange() ? form(memory, redraw) : h("p", null, "Log in with a token that has the role admin: an explanation shows the conditions of rules."),
+    mayChange() ? memory.asked && form(memory, redraw) : h("p", null, "Log in with a token that has the role admin: an explanation shows the conditions of rules."),
     memory.answer && answer(memory.answer));
+}
+
+/** What is asked about a recorded request. Masked values decide as they are written. */
+function recorded(it) {
+  const headers = it.headers.filter(({ name }) => !["host", "content-length", "transfer-encoding"].includes(name.toLowerCase()));
+  return {
+    url: `${it.tls ? "https" : "http"}://${it.host ?? ""}${it.target ?? "/"}`, method: it.method ?? "GET",
+    from: address(it.client ?? ""), headers: headers.map(({ name, value }) => `${name}: ${value}`).join("\n"),
+  };
+}
+
+/** An address without its port. */
+function address(text) {
+  const parts = /^\[(.+)\]:\d+$/.exec(text) ?? /^([\d.]+):\d+$/.exec(text);
+  return parts ? parts[1] : text;
 }
 
 function form(memory, redraw) {
@@ -33,7 +49,7 @@ function form(memory, redraw) {
     event.preventDefault();
     ask(memory, redraw);
   } },
-  h("label", null, "URL", h("input", { type: "text", required: true, placeholder: "https://shop.example/cart?id=1", value: asked.url, oninput: take("url") })),
+  h("label", null, "URL", h("input", { type: "text", name: "url", required: true, placeholder: "https://shop.example/cart?id=1", value: asked.url, oninput: take("url") })),
   h("label", null, "Method", h("select", { onchange: take("method") }, METHODS.map((name) => h("option", { selected: name === asked.method }, name)))),
   h("label", null, "From the address", h("input", { type: "text", placeholder: "this host", value: asked.from, oninput: take("from") })),
   h("label", null, "Fields, one per line", h("textarea", { rows: 3, placeholder: "Cookie: session=1", oninput: take("headers") }, asked.headers)),

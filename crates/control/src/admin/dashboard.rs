@@ -36,7 +36,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [File; 21] = files! {
+static FILES: [File; 22] = files! {
     "/": HTML, "index.html";
     "/dashboard/api.js": JAVASCRIPT, "api.js";
     "/dashboard/chart.js": JAVASCRIPT, "chart.js";
@@ -56,6 +56,7 @@ static FILES: [File; 21] = files! {
     "/dashboard/views/policies.js": JAVASCRIPT, "views/policies.js";
     "/dashboard/views/pools.js": JAVASCRIPT, "views/pools.js";
     "/dashboard/views/reports.js": JAVASCRIPT, "views/reports.js";
+    "/dashboard/views/requests.js": JAVASCRIPT, "views/requests.js";
     "/dashboard/views/servers.js": JAVASCRIPT, "views/servers.js";
     "/dashboard/words.js": JAVASCRIPT, "words.js";
 };

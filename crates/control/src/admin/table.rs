@@ -3,7 +3,7 @@
 use super::route::Route;
 use super::{
     board, changes, explain, firewall, flows, member_change, pools, process, reload, reports,
-    requests,    servers, upgrade,
+    requests, servers, upgrade,
 };
 
 /// All routes, in the order of the OpenAPI document.
