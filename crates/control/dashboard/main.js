@@ -166,6 +166,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showTheme)
 addEventListener("hashchange", () => {
   state.document = null;
   draw();
+  document.querySelector("#nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   content.focus({ preventScroll: true });
   scrollTo(0, 0);
   follow();

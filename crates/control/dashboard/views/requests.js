@@ -80,9 +80,9 @@ function one(name) {
       { name: "Why", isWide: true, cell: (at) => at.why },
       { name: "For", isNumber: true, cell: (at) => span(at.took_us / 1000) },
     ], it.failed, (at) => at.member),
-    it.firewall && table(`Firewall: ${it.firewall.outcome}, score ${it.firewall.score}`, [
+    it.firewall?.rules.length > 0 && table(`Firewall: ${it.firewall.outcome}, score ${it.firewall.score}`, [
       { name: "Rule", cell: (rule) => rule.id }, { name: "What it says", isWide: true, cell: (rule) => rule.message },
-    ], it.firewall.rules, (rule) => String(rule.id), "No rule found anything."),
+    ], it.firewall.rules, (rule) => String(rule.id)),
     h("h2", null, "Fields"), h("pre", { class: "card mono" }, it.headers.map((field) => `${field.name}: ${field.value}`).join("\n") || "none"));
 }
 
