@@ -4,7 +4,6 @@
 
 use std::fmt::Write as _;
 
-use crate::plan::Files;
 use crate::seclang;
 
 /// The name of the text with exclusions, among the files of rules.
@@ -151,27 +150,6 @@ pub fn rules_of(exclusions: &[Exclusion]) -> String {
         let _ = text.write_str(&exclusion.rule_text(id));
     }
     text
-}
-
-/// Files, and a text of exclusions under the name [`FILE`].
-pub struct WithExclusions<'a, F> {
-    /// The text.
-    pub text: String,
-    /// All other files.
-    pub files: &'a mut F,
-}
-
-impl<F: Files> Files for WithExclusions<'_, F> {
-    fn find(&mut self, beside: &str, pattern: &str) -> Vec<String> {
-        self.files.find(beside, pattern)
-    }
-
-    fn read(&mut self, path: &str) -> Result<Vec<u8>, String> {
-        match path {
-            FILE => Ok(self.text.clone().into_bytes()),
-            _ => self.files.read(path),
-        }
-    }
 }
 
 #[cfg(test)]

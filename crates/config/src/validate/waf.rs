@@ -17,7 +17,7 @@ use weir_waf::checks::Checks;
 use weir_waf::checks::declared::Interface;
 use weir_waf::exclusion::Exclusion;
 use weir_waf::inspection::CommonTexts;
-use weir_waf::plan::{RuleSet, Settings, View};
+use weir_waf::plan::{RuleSet, Settings};
 use weir_waf::seclang::Problem;
 
 use self::checks::WantedChecks;
@@ -30,7 +30,7 @@ use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::policy::WafMode;
 use crate::raw::{self as all, waf as raw};
-use crate::rule_files::{self, BUILTIN, Disk};
+use crate::rule_files::{self, BUILTIN};
 use crate::snapshot::{Record, Responses, Unjudged, Waf};
 use crate::tree::Span;
 
@@ -202,10 +202,10 @@ impl<'a> WafProfiles<'a> {
             settings::warn_of_no_effect(raw, &rules, context);
             exclusions::warn_of_no_effect(raw, &rules, context);
             let settings = Settings { variables: wanted.variables.clone() };
-            match View::new(rules, &settings) {
-                Ok(view) => {
-                    report(&view.warnings, Severity::Warning, span, context);
-                    Some(Arc::new(CommonTexts::new(Arc::new(view))))
+            match context.compiled_rules.view(&rules, &settings) {
+                Ok(common) => {
+                    report(&common.view().warnings, Severity::Warning, span, context);
+                    Some(common)
                 }
                 Err(problems) => {
                     report(&problems, Severity::Error, span, context);
@@ -226,7 +226,7 @@ impl<'a> WafProfiles<'a> {
         if let Some(rules) = self.rules.get(sources) {
             return rules.clone();
         }
-        let rules = compile(raw, self.directory, &sources.1, context).map(Arc::new);
+        let rules = compile(raw, self.directory, &sources.1, context);
         self.rules.insert(sources.clone(), rules.clone());
         rules
     }
@@ -272,7 +272,7 @@ fn compile(
     directory: &Path,
     exclusions: &[Exclusion],
     context: &mut Context,
-) -> Option<RuleSet> {
+) -> Option<Arc<RuleSet>> {
     // One file that was late is an error already; others shall not add their time to it.
     if context.is_late {
         return None;
@@ -298,8 +298,8 @@ fn compile(
     if !is_sound {
         return None;
     }
-    let mut disk = Disk::default();
-    let compiled = exclusions::compile(exclusions, files, &mut disk);
+    let (files, mut disk) = exclusions::before(exclusions, files);
+    let compiled = context.compiled_rules.rules(&files, &mut disk);
     context.is_late = disk.is_late;
     compiled.map_err(|problems| report(&problems, Severity::Error, place(raw), context)).ok()
 }

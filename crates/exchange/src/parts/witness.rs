@@ -14,14 +14,14 @@ use crate::parts::inspecting::Terms;
 
 /// Looks on while a request is decided about.
 pub trait Witness {
-    /// A step was taken. It is not to be changed.
+    /// A step of the decision; it must not be changed.
     #[inline(always)]
     fn note(&mut self, step: Step<'_, '_>) {
         let _ = step;
     }
 }
 
-/// A step that was taken.
+/// A step of the decision.
 pub enum Step<'a, 'e> {
     /// A virtual server has decided about a request: limits, policies, pool and persistence.
     Decided(Decided<'a, 'e>),
@@ -29,13 +29,13 @@ pub enum Step<'a, 'e> {
     Inspects(&'a Terms),
     /// The web application firewall is done with it.
     Inspected {
-        /// How it was inspected.
+        /// The settings of the inspection.
         terms: &'a Terms,
-        /// What was found.
+        /// The findings.
         inspection: &'a Inspection,
         /// The result.
         outcome: Outcome,
-        /// The status that it was answered with; 0: it goes on.
+        /// The status of the answer; 0: the request continues.
         status: u16,
     },
     /// A request that has waited looks for a member.
@@ -51,18 +51,18 @@ pub enum Step<'a, 'e> {
     },
 }
 
-/// What a virtual server has decided about a request, and all that it has looked at.
+/// The decision of a virtual server about a request, and its input.
 pub struct Decided<'a, 'e> {
     /// The request.
     pub arrival: &'a Arrival<'a>,
-    /// What has decided.
+    /// The settings that decided.
     pub traffic: &'a Traffic,
     /// The values of expressions.
     pub facts: &'a Facts<'a>,
-    /// The same, for further expressions.
+    /// The evaluation state, for further expressions.
     pub evaluation: &'a mut Evaluation<'e>,
-    /// What policies have decided.
+    /// The decision of the policies.
     pub decision: &'a Decision,
-    /// What follows from all that.
+    /// The resulting verdict.
     pub verdict: &'a Verdict,
 }

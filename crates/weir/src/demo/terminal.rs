@@ -1,4 +1,4 @@
-//! The terminal while the live view has it, and the view's loop.
+//! The terminal during the live view, and the loop of the view.
 
 use std::io::{self, Stdout};
 use std::mem::ManuallyDrop;
@@ -22,19 +22,19 @@ use super::picture::{Place, Reader};
 use super::traffic::Traffic;
 use super::view::{self, Palette};
 
-/// From one drawing to the next, unless a key is pressed.
+/// The interval between drawings, unless a key is pressed.
 const DRAW_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Keys and resizings that may wait for the view.
+/// Maximum number of queued input events.
 const INPUT_WAITING_MAX: usize = 64;
 
-/// How soon the view sees that it is to end.
+/// The interval between checks for the end.
 const END_POLL: Duration = Duration::from_millis(50);
 
-/// The screen in raw mode; given back when this is dropped, however that comes.
+/// The screen in raw mode; restored when this is dropped.
 struct Screen {
-    /// Not dropped: if the terminal is gone, the drop would report on standard error that it cannot show the cursor, and
-    /// panic because standard error is gone, too. [`give_back`] shows the cursor.
+    /// Not dropped: if the terminal is gone, its drop would report on standard error that it cannot show the cursor,
+    /// and panic because standard error is gone too. [`give_back`] shows the cursor.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
@@ -57,20 +57,21 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         give_back();
-        // The hook belongs to the view; the default one is restored.
+        // During a panic, the hook has restored the terminal; otherwise the default hook is set again.
         if !thread::panicking() {
             drop(panic::take_hook());
         }
     }
 }
 
-/// Restores the terminal. A failure here means that the terminal is gone.
+/// Restores the terminal. Errors mean that the terminal is gone.
 fn give_back() {
     let _ = disable_raw_mode();
     let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
 }
 
-/// A panic of this thread is shown on a restored terminal; a panic of another thread must not write over the view.
+/// After a panic of this thread, the message appears on the restored terminal; panics of other threads must not
+/// overwrite the view.
 fn give_back_on_panic(journal: Journal) {
     let view = thread::current().id();
     let before = panic::take_hook();
@@ -119,17 +120,17 @@ pub fn show(
     Ok(())
 }
 
-/// Input that the view takes from the terminal.
+/// Input for the view.
 #[derive(Debug, PartialEq, Eq)]
 enum Input {
     Quit,
-    /// Pause the demo's traffic, or continue it.
+    /// Pauses or resumes the demo's traffic.
     Traffic,
     Resized,
 }
 
-/// Reads the terminal in a thread of its own, which is left when the process ends: when the terminal is
-/// gone, the library's read neither returns nor fails, while the view's next drawing does fail.
+/// Reads the terminal in its own thread, which ends with the process: if the terminal is gone, the library's read
+/// neither returns nor fails, but the next drawing fails.
 fn read_input() -> io::Result<Receiver<Input>> {
     let (to_view, input) = sync_channel(INPUT_WAITING_MAX);
     thread::Builder::new().name("weir-demo-input".into()).spawn(move || {

@@ -1,4 +1,4 @@
-//! Lines of the web application firewall's log, as `docs/observability.md` describes them.
+//! Lines of the web application firewall's log; `docs/observability.md` describes them.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 
 use weir_control::firewall::line::Line;
 
-/// Bytes of a line; a longer one is skipped.
+/// Maximum size of a line; longer lines are skipped.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// How much was read.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
-    /// Lines of the log.
+    /// Valid lines.
     pub lines: u64,
-    /// Others.
+    /// Other lines.
     pub skipped: u64,
 }
 
 impl Count {
-    /// The text about skipped lines.
+    /// A message about skipped lines.
     pub fn told_skipped(self) -> String {
         match self.skipped {
             0 => String::new(),
@@ -29,7 +29,7 @@ impl Count {
     }
 }
 
-/// Hands all lines of these logs to `take`, one after the other, until it fails.
+/// Passes all lines of these logs to `take` in order, until it fails.
 pub fn each(
     paths: &[PathBuf],
     mut take: impl FnMut(&Line) -> Result<(), String>,
@@ -52,7 +52,7 @@ pub fn each(
     Ok(count)
 }
 
-/// The next line, or as much of it as is read of any.
+/// The next line, or its beginning if it is too long.
 fn next(reader: &mut BufReader<File>, path: &Path) -> Result<Option<Vec<u8>>, String> {
     let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
     let mut bytes = Vec::new();

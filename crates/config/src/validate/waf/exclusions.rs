@@ -1,8 +1,7 @@
 //! Values that rules do not inspect.
 
-use weir_waf::exclusion::{self, EXCLUSIONS_MAX, Exclusion, Place, WithExclusions};
+use weir_waf::exclusion::{self, EXCLUSIONS_MAX, Exclusion, Place};
 use weir_waf::plan::RuleSet;
-use weir_waf::seclang::Problem;
 
 use super::raw;
 use crate::decode::Context;
@@ -45,18 +44,13 @@ fn one(raw: &raw::Exclusion, context: &mut Context) -> Option<Exclusion> {
     Some(exclusion)
 }
 
-/// Compiles files of rules, behind rules for the exclusions.
-pub(super) fn compile(
-    exclusions: &[Exclusion],
-    files: Vec<String>,
-    disk: &mut Disk,
-) -> Result<RuleSet, Vec<Problem>> {
+/// The files of rules behind rules for the exclusions, and the disk that has all of them.
+pub(super) fn before(exclusions: &[Exclusion], files: Vec<String>) -> (Vec<String>, Disk) {
     if exclusions.is_empty() {
-        return RuleSet::compile(&files, disk);
+        return (files, Disk::default());
     }
-    let files: Vec<String> = std::iter::once(exclusion::FILE.to_owned()).chain(files).collect();
-    let text = exclusion::rules_of(exclusions);
-    RuleSet::compile(&files, &mut WithExclusions { text, files: disk })
+    let files = std::iter::once(exclusion::FILE.to_owned()).chain(files).collect();
+    (files, Disk { exclusions: Some(exclusion::rules_of(exclusions)), ..Disk::default() })
 }
 
 /// Warns of exclusions from rules that are not there.

@@ -20,8 +20,8 @@ use crate::output;
 ///
 /// Reads WAF logs, written with `mode: detect` or `block`, and prints a rule file. Each of its rules excludes one
 /// argument, cookie or header of some paths from one rule. List the file before the other rules. The logs must not
-/// contain attacks, because the exclusions would let them pass. No exclusions are proposed for values that occur together
-/// with other attacks; still read the file before you use it.
+/// contain attacks, because the exclusions would let them pass. No exclusions are proposed for values that occur
+/// together with other attacks; still read the file before you use it.
 ///
 /// Exit status: 0 done; 2 wrong usage, or a log that cannot be read.
 #[derive(Debug, Args)]

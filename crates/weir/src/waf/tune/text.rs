@@ -1,4 +1,4 @@
-//! The file of exclusions, and the summary.
+//! The output: a file with exclusions, and the summary.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use weir_control::firewall::proposal::Effect;
 
 use crate::waf::log::Count;
 
-/// The findings, and the effect of the exclusions.
+/// Describes the findings and the effect of the exclusions.
 pub fn summary(
     exclusions: &Exclusions,
     evidence: &Evidence,
@@ -36,7 +36,7 @@ pub fn summary(
     text + "The logs must not contain attacks: exclusions would let them pass. Read each exclusion before you use it.\n"
 }
 
-/// The file.
+/// The rule file.
 pub fn rules(exclusions: &Exclusions, first_id: u64, summary: &str) -> String {
     let mut text = String::from(
         "# Exclusions that `weir waf tune` proposes. Name this file before the other rules.\n#\n",
