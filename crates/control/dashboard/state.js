@@ -25,6 +25,7 @@ export const state = {
   findings: null,
   requests: { items: [] },
   request: null,
+  explanation: null,
 };
 
 /** Takes an event of the stream. */
@@ -81,7 +82,8 @@ async function refreshRequests(path, options) {
     if (problem.status !== 404) throw problem;
     return { items: [], missing: [problem.message, problem.help].filter(Boolean).join(". ") };
   });
-  if (path.startsWith("requests/")) state.request = found;
+  if (path.endsWith("/explanation")) state.explanation = found;
+  else if (path.startsWith("requests/")) state.request = found;
   else state.requests = found;
 }
 

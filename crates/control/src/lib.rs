@@ -39,7 +39,7 @@ pub mod status;
 pub mod supervisor;
 #[cfg(test)]
 mod testing;
-mod time;
+pub mod time;
 pub mod token_keys;
 pub mod upgrade;
 mod wording;

@@ -15,6 +15,7 @@
 //! | [`balancing`] | which members it can get |
 //! | [`masks`] | what is not shown |
 //! | [`recorded`], [`told`] | requests of the past, as they were recorded |
+//! | [`again`] | the same, decided once more |
 //!
 //! **Architecture invariant:** no decision about a request is made here. All results for conditions, limits and members
 //! come from the code that decides in the data path.
@@ -22,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 pub mod actions;
+pub mod again;
 pub mod asked;
 pub mod balancing;
 pub mod decided;
@@ -37,6 +39,7 @@ pub mod rules;
 mod run;
 pub mod told;
 
+pub use again::explain_recorded;
 pub use asked::Asked;
 pub use explanation::Explanation;
-pub use run::{Moment, Unexplained, explain};
+pub use run::{Moment, Unexplained, explain, explain_again};

@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use weir_config::snapshot::Address;
 use weir_core::clock::Clock;
 use weir_core::policy::Decision;
+use weir_dataplane::records::record::Notes as Recorded;
 use weir_exchange::arena::{Arena, Key, OfExchange};
 use weir_exchange::local::around::Sources;
 use weir_exchange::local::client_tls::ClientTls;
@@ -26,8 +28,8 @@ use weir_exchange::shared::logins::Answer;
 use weir_exchange::transaction::Transaction;
 use weir_exchange::transaction::authorisation;
 use weir_exchange::transaction::exchange::Exchange;
-use weir_http::h1::{HeadLimits, RequestError, parse_response};
-use weir_http::message::{Method, ResponseHead, Scheme};
+use weir_http::h1::{HeadLimits, Parsed, RequestError, parse_request, parse_response};
+use weir_http::message::{Method, RequestHead, ResponseHead, Scheme, Version};
 use weir_waf::inspection::Verdict;
 
 use crate::asked::{Asked, NoRequest, Received, Url};
@@ -40,6 +42,7 @@ use crate::firewall;
 use crate::limits;
 use crate::listener::{self, Found};
 use crate::masks::Masks;
+use crate::recorded::limits as limits_of;
 use crate::rules::{self, Telling};
 
 /// Maximum number of steps of a request that waits; a request with more would never end.
@@ -90,8 +93,75 @@ pub fn explain(
         Err(NoRequest::Malformed(error)) => return Ok(malformed(live, asked, &url, found, error)),
     };
     let masks = Masks::of(&received.head, &received.input);
-    let trial = Trial { live, asked, url: &url, moment, masks: &masks, received: &received };
+    let known = Known::Supposed;
+    let trial = Trial { live, asked, url: &url, moment, masks: &masks, received: &received, known };
     Ok(trial.explain(&found, server))
+}
+
+/// Has a recorded request decided once more, by the configuration in force: as if all members were up and idle, and no limit
+/// were used. Nothing of the live state is changed.
+///
+/// # Errors
+/// The record has not all of the request's head, or its virtual server is gone.
+pub fn explain_again(
+    live: &LiveTable,
+    notes: &Recorded,
+    moment: Moment,
+) -> Result<Explanation, Unexplained> {
+    let unexplained = |why: &str| Unexplained(why.into());
+    if notes.is_head_cut {
+        return Err(unexplained("only a part of its head was kept"));
+    }
+    let name = notes.entered.as_deref().unwrap_or_default();
+    let mut servers = live.snapshot.virtual_servers.iter();
+    let gone = || Unexplained(format!("virtual server {name} is gone"));
+    let index = servers.position(|server| *server.name == *name).ok_or_else(gone)?;
+    let outside = Outside { clock: moment.clock, fill_randomly: moment.sources.fill_randomly };
+    let rested = live.copied_at_rest(index, &outside);
+    let table = LocalTable::new(&rested, None, 0);
+    let server = table.server(name).ok_or_else(gone)?;
+    let mut head = RequestHead::new();
+    let read = parse_request(&notes.head, &limits_of(notes), server.http.target, &mut head);
+    if !matches!(read, Ok(Parsed::Complete { .. })) {
+        return Err(unexplained("its head is not accepted any more"));
+    }
+    head.version = notes.version.unwrap_or(head.version);
+    let input = notes.head.clone();
+    let asked = asked_of(notes, &head, &input, name);
+    let url = Url::parse(&asked.url).map_err(Unexplained)?;
+    let masks = Masks::of(&head, &input);
+    let received = Received { head, input, body: Vec::new() };
+    let address = notes.listen.map(Address::Socket);
+    let found = Found { index, address, because: "it was recorded there".into() };
+    let trial = Trial {
+        live: &rested,
+        asked: &asked,
+        url: &url,
+        moment,
+        masks: &masks,
+        received: &received,
+        known: Known::Seen(notes),
+    };
+    Ok(trial.explain(&found, server))
+}
+
+/// The question that a recorded request is the answer to.
+fn asked_of(notes: &Recorded, head: &RequestHead, input: &[u8], server: &str) -> Asked {
+    let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+    let scheme = if notes.tls.is_some() { "https" } else { "http" };
+    let authority = text(head.authority(input));
+    let host = if authority.is_empty() { "unknown".into() } else { authority };
+    let target = text(head.target.of(input));
+    let path = if target.starts_with('/') { &*target } else { "/" };
+    Asked {
+        url: format!("{scheme}://{host}{path}"),
+        method: Some(text(head.method_text.of(input))),
+        headers: Vec::new(),
+        body: None,
+        from: notes.peer.map(|peer| peer.ip()),
+        http2: notes.version == Some(Version::Http2),
+        virtual_server: Some(server.to_owned()),
+    }
 }
 
 /// The explanation of a malformed request, which gets an error response before any decision.
@@ -119,7 +189,7 @@ fn malformed(
             headers: Vec::new(),
             body_bytes: asked.body.as_ref().map_or(0, String::len),
         },
-        listener: listener_told(live, &found, url),
+        listener: listener_told(live, &found, url, &url.host),
         connection_policies: Vec::new(),
         virtual_servers: Vec::new(),
         firewall: None,
@@ -134,9 +204,9 @@ fn malformed(
     }
 }
 
-fn listener_told(live: &LiveTable, found: &Found, url: &Url) -> Listener {
+fn listener_told(live: &LiveTable, found: &Found, url: &Url, server_name: &str) -> Listener {
     let is_secure = url.scheme == Scheme::Https;
-    let tls = if is_secure { listener::tls(live, found.index, &url.host) } else { None };
+    let tls = if is_secure { listener::tls(live, found.index, server_name) } else { None };
     Listener {
         virtual_server: live.snapshot.virtual_servers[found.index].name.to_string(),
         address: found.address.as_ref().map(ToString::to_string),
@@ -144,6 +214,15 @@ fn listener_told(live: &LiveTable, found: &Found, url: &Url) -> Listener {
         tls,
         limits: Vec::new(),
     }
+}
+
+/// How much is known of a request.
+#[derive(Clone, Copy)]
+enum Known<'a> {
+    /// It is supposed, with its body, and with a connection that is like others.
+    Supposed,
+    /// It has come, by a connection that was seen. Its body was not kept.
+    Seen(&'a Recorded),
 }
 
 /// A request in a dry run.
@@ -154,13 +233,29 @@ struct Trial<'a> {
     moment: Moment,
     masks: &'a Masks,
     received: &'a Received,
+    known: Known<'a>,
 }
 
 impl Trial<'_> {
+    /// The name that its client asks for by TLS.
+    fn server_name(&self) -> &str {
+        match self.known {
+            Known::Seen(Recorded { tls: Some(seen), .. }) => &seen.server_name,
+            _ => &self.url.host,
+        }
+    }
+
+    fn peer(&self) -> Option<SocketAddr> {
+        match self.known {
+            Known::Supposed => Some(self.asked.peer()),
+            Known::Seen(notes) => notes.peer,
+        }
+    }
+
     fn explain(&self, found: &Found, server: &Rc<LocalServer>) -> Explanation {
         let tls = self.tls(server);
         let whence = Whence {
-            peer: Some(self.asked.peer()),
+            peer: self.peer(),
             listen: found.address.as_ref().and_then(|address| address.socket()),
             tls: tls.clone(),
             entry: None,
@@ -190,7 +285,7 @@ impl Trial<'_> {
             request: self.request(),
             listener: Listener {
                 limits: limits::of_connection(settings, self.live, clock),
-                ..listener_told(self.live, found, self.url)
+                ..listener_told(self.live, found, self.url, self.server_name())
             },
             connection_policies,
             outcome: with_member(outcome, &balancing),
@@ -220,6 +315,9 @@ impl Trial<'_> {
     /// The TLS of the request's connection.
     fn tls(&self, server: &LocalServer) -> Option<Rc<ClientTls>> {
         let tls = server.tls.as_ref().filter(|_| self.url.scheme == Scheme::Https)?;
+        if let Known::Seen(Recorded { tls: Some(seen), .. }) = self.known {
+            return Some(Rc::new(ClientTls::seen_before(seen, Some(tls.lets_in.clone()))));
+        }
         let is_name = self.url.host.parse::<std::net::IpAddr>().is_err();
         let name = if is_name { &*self.url.host } else { "" };
         Some(Rc::new(ClientTls::supposed(name, Some(tls.lets_in.clone()))))
@@ -287,10 +385,14 @@ impl Trial<'_> {
             return closed("stopped", false);
         };
         if dry.notes.considered.is_empty() {
-            dry.notes.considered.push(plain(server, self.asked.peer()));
+            dry.notes.considered.push(plain(server, self.peer()));
         }
         exchange.enter(dry, head, verdict);
         let mut body = (!head.framing.is_empty()).then_some(&**body);
+        if let (Known::Seen(_), Some(_)) = (self.known, body) {
+            body = None;
+            leave_body_out(&mut exchange, dry, remarks);
+        }
         for _ in 0..STEPS_MAX {
             if exchange.is_over()
                 || dry.notes.is_queued
@@ -317,6 +419,17 @@ impl Trial<'_> {
         };
         dry.notes.firewall =
             Some(firewall::told(inspection, judged.terms.mode, (result, 0), self.masks));
+    }
+}
+
+/// Goes on without the body of a request, which was not kept.
+fn leave_body_out(exchange: &mut Exchange, dry: &mut Dry<'_>, remarks: &mut Vec<String>) {
+    if matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Reading(_) | Scrutiny::Following(_))) {
+        remarks.push("its body was not kept: the firewall is not asked about it again".into());
+    }
+    let is_read = matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Reading(_)));
+    if !is_read && !exchange.is_over() && exchange.takes_body() {
+        exchange.client_data(dry, (b"", &Pieces::part(0)), End::No);
     }
 }
 
@@ -380,12 +493,12 @@ fn let_in() -> Reply {
 }
 
 /// The decision of a virtual server without rules.
-fn plain(server: &LocalServer, peer: SocketAddr) -> Considered {
+fn plain(server: &LocalServer, peer: Option<SocketAddr>) -> Considered {
     let pool = server.pool.settings().name.to_string();
     let because = "the pool of the virtual server".to_owned();
     Considered {
         virtual_server: server.live.name.to_string(),
-        client: Some(peer.ip().to_string()),
+        client: peer.map(|peer| peer.ip().to_string()),
         client_from: "the connection".into(),
         limits: Vec::new(),
         policies: Vec::new(),

@@ -11,11 +11,13 @@ mod diff;
 mod explain;
 mod input;
 mod l4;
+mod logs;
 mod man;
 mod member;
 mod output;
 mod pool;
 mod reload;
+mod requests;
 mod run;
 mod save;
 mod status;
@@ -65,6 +67,8 @@ enum Command {
     Pool(pool::Arguments),
     Member(member::Arguments),
     Explain(explain::Arguments),
+    Requests(requests::Arguments),
+    Logs(logs::Arguments),
     Set(change::set::Arguments),
     Unset(change::unset::Arguments),
     Apply(change::apply::Arguments),
@@ -95,6 +99,8 @@ fn main() -> ExitCode {
         Command::Pool(arguments) => pool::run(&arguments),
         Command::Member(arguments) => member::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Requests(arguments) => requests::run(&arguments),
+        Command::Logs(arguments) => logs::run(&arguments),
         Command::Set(arguments) => change::set::run(&arguments),
         Command::Unset(arguments) => change::unset::run(&arguments),
         Command::Apply(arguments) => change::apply::run(&arguments),

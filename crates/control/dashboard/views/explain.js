@@ -3,12 +3,12 @@
 import { call } from "../api.js";
 import { tellProblem } from "../dialogs.js";
 import { h } from "../dom.js";
-import { mark, table, tile } from "../parts.js";
+import { link, mark, table, tile } from "../parts.js";
 import { mayChange, state } from "../state.js";
 import { memberState } from "../words.js";
 
 export const title = "Explain";
-export const needs = (_, name) => (name === undefined || !mayChange() ? [] : [`requests/${name}`]);
+export const needs = (_, name) => (name === undefined || !mayChange() ? [] : [`requests/${name}/explanation`]);
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const VERDICTS = {
@@ -17,27 +17,24 @@ const VERDICTS = {
 };
 
 export function draw(name, memory, redraw) {
-  if (name !== undefined && state.request?.id === name) memory.asked ??= recorded(state.request);
-  memory.asked ??= name === undefined ? { url: "", method: "GET", from: "", headers: "" } : undefined;
+  if (name !== undefined) return recorded(name);
+  memory.asked ??= { url: "", method: "GET", from: "", headers: "" };
   return h("div", null, h("h1", null, "Explain a request"),
     h("p", { class: "quiet" }, "weir decides about the request as it would now, with the state of this moment. Nothing is sent, and nothing changes."),
-    mayChange() ? memory.asked && form(memory, redraw) : h("p", null, "Log in with a token that has the role admin: an explanation shows the conditions of rules."),
+    mayChange() ? form(memory, redraw) : h("p", null, "Log in with a token that has the role admin: an explanation shows the conditions of rules."),
     memory.answer && answer(memory.answer));
 }
 
-/** What is asked about a recorded request. Masked values decide as they are written. */
-function recorded(it) {
-  const headers = it.headers.filter(({ name }) => !["host", "content-length", "transfer-encoding"].includes(name.toLowerCase()));
-  return {
-    url: `${it.tls ? "https" : "http"}://${it.host ?? ""}${it.target ?? "/"}`, method: it.method ?? "GET",
-    from: address(it.client ?? ""), headers: headers.map(({ name, value }) => `${name}: ${value}`).join("\n"),
-  };
-}
-
-/** An address without its port. */
-function address(text) {
-  const parts = /^\[(.+)\]:\d+$/.exec(text) ?? /^([\d.]+):\d+$/.exec(text);
-  return parts ? parts[1] : text;
+/** A request of the past: what differs, and how it is decided now. */
+function recorded(id) {
+  const it = state.explanation;
+  const heading = h("h1", null, "Explain request ", h("span", { class: "mono" }, id));
+  if (!mayChange()) return h("div", null, heading, h("p", null, "Log in with a token that has the role admin: an explanation shows the conditions of rules."));
+  if (it?.recorded?.id !== id) return h("div", null, heading, h("p", null, it?.missing ?? "Loading…"));
+  return h("div", null, heading,
+    h("p", null, link("requests", id, `${it.recorded.method ?? "–"} ${it.recorded.target ?? ""}`), ` went to ${it.recorded.member ?? "no member"}, status ${it.recorded.status || "none"}.`),
+    it.differences.length > 0 && [h("h2", null, "Where it differs from now"), h("ul", null, it.differences.map((text) => h("li", null, text)))],
+    it.again ? answer(it.again) : h("p", null, "It cannot be decided again."));
 }
 
 function form(memory, redraw) {

@@ -63,7 +63,7 @@ function one(name) {
     h("p", { class: "quiet" }, `${time(it.begun_unix_ms)}, host ${it.host ?? "none"}, client ${it.client ?? "over a unix socket"}, HTTP/${it.version ?? "?"}${it.tls ? `, TLS ${it.tls}` : ""}`),
     h("div", { class: "tiles" }, tile("Status", it.status || "none"), tile("Took", span(it.total_us / 1000)), tile("End", it.termination),
       tile("Retries", count(it.retries)), tile("Received", bytes(it.bytes_received)), tile("Sent", bytes(it.bytes_sent))),
-    h("p", null, link("explain", it.id, "Explain"), h("span", { class: "quiet" }, " how weir decides about it now")),
+    h("p", null, link("explain", it.id, "Explain"), h("span", { class: "quiet" }, " why it went where it went: rule by rule, with the values that they compare")),
     h("h2", null, "Where its time went"), timeline(it),
     it.decided.length > 0 && [h("h2", null, "Decisions"), table("Virtual servers, in their order", [
       { name: "Virtual server", cell: (at) => link("servers", at.virtual_server) },

@@ -12,8 +12,9 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 use weir_config::snapshot::Role;
 use weir_dataplane::records::record::Record;
+use weir_explain::explain_recorded;
 use weir_explain::recorded::{recorded, summary};
-use weir_explain::told::{RecordedRequest, RequestSummary};
+use weir_explain::told::{RecordedRequest, RequestExplanation, RequestSummary};
 
 use super::answer::Answer;
 use super::ask::{Ask, Kind, Parameter, Query};
@@ -21,6 +22,7 @@ use super::page::{AFTER, LIMIT, Page};
 use super::problem::Problem;
 use super::route::{Handled, Route, SchemaOf};
 use super::streams::{Producer, producer};
+use crate::explaining;
 use crate::requests::{Followed, Next};
 use crate::time::rfc3339;
 
@@ -82,6 +84,14 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/v1/requests/{id}", "getRequest", "What was recorded of a request", one)
             .role(Role::Operate)
             .answers::<RecordedRequest>(),
+        Route::get(
+            "/v1/requests/{id}/explanation",
+            "explainRequest",
+            "Why a recorded request went where it went",
+            why,
+        )
+        .role(Role::Admin)
+        .answers::<RequestExplanation>(),
         Route::stream(
             "/v1/logs",
             "followLogs",
@@ -183,7 +193,7 @@ fn list(ask: &Ask) -> Handled {
 }
 
 /// The record that a path names.
-pub(super) fn record_of(ask: &Ask) -> Result<Arc<Record>, Problem> {
+fn record_of(ask: &Ask) -> Result<Arc<Record>, Problem> {
     let requests = &ask.context.observed.requests;
     let id = ask.name("id");
     requests.find(id).ok_or_else(|| match requests.is_on() {
@@ -197,6 +207,13 @@ pub(super) fn record_of(ask: &Ask) -> Result<Arc<Record>, Problem> {
 fn one(ask: &Ask) -> Handled {
     let record = record_of(ask)?;
     Answer::json(&recorded(&record, &ask.context.observed.table().snapshot))
+}
+
+fn why(ask: &Ask) -> Handled {
+    let record = record_of(ask)?;
+    let observed = &ask.context.observed;
+    let _turn = observed.admin.explain();
+    Answer::json(&explain_recorded(&observed.table(), &record, explaining::now()))
 }
 
 /// An event of weir.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, IF_MATCH, USER_AGENT};
+use hyper::http::request;
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
@@ -36,9 +37,9 @@ const PAGE_ITEMS: u32 = 1_000;
 
 /// A client of the admin listener.
 pub struct Client {
-    address: AdminAddress,
+    pub(super) address: AdminAddress,
     credentials: Credentials,
-    runtime: Runtime,
+    pub(super) runtime: Runtime,
 }
 
 /// The reason for a failed request.
@@ -140,17 +141,7 @@ impl Client {
         body: Bytes,
         if_match: Option<String>,
     ) -> Result<Bytes, Error> {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(HOST, self.address.host())
-            .header(USER_AGENT, concat!("weir/", env!("CARGO_PKG_VERSION")))
-            .header(CONTENT_TYPE, "application/json");
-        let token = self.credentials.token.as_ref();
-        let request = match token {
-            Some(token) => request.header(AUTHORIZATION, format!("Bearer {token}")),
-            None => request,
-        };
+        let request = self.request(method, path);
         let request = match if_match {
             Some(tag) => request.header(IF_MATCH, tag),
             None => request,
@@ -181,8 +172,22 @@ impl Client {
         }
     }
 
+    /// A request with the credentials, yet without a body.
+    pub(super) fn request(&self, method: Method, path: &str) -> request::Builder {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, self.address.host())
+            .header(USER_AGENT, concat!("weir/", env!("CARGO_PKG_VERSION")))
+            .header(CONTENT_TYPE, "application/json");
+        match self.credentials.token.as_ref() {
+            Some(token) => request.header(AUTHORIZATION, format!("Bearer {token}")),
+            None => request,
+        }
+    }
+
     /// A connection with TLS.
-    async fn secure(&self, address: &str) -> Result<TlsStream<TcpStream>, Error> {
+    pub(super) async fn secure(&self, address: &str) -> Result<TlsStream<TcpStream>, Error> {
         let tls = TlsConnector::from(self.credentials.tls()?);
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
@@ -222,11 +227,11 @@ impl Client {
         }
     }
 
-    fn unreachable(&self, error: io::Error) -> Error {
+    pub(super) fn unreachable(&self, error: io::Error) -> Error {
         Error::Unreachable(self.address.clone(), error)
     }
 
-    fn no_answer(&self, what: impl fmt::Display) -> Error {
+    pub(super) fn no_answer(&self, what: impl fmt::Display) -> Error {
         Error::NoAnswer(self.address.clone(), what.to_string())
     }
 }
@@ -250,7 +255,7 @@ impl Error {
         }
     }
 
-    fn of_answer(status: u16, body: &[u8]) -> Self {
+    pub(super) fn of_answer(status: u16, body: &[u8]) -> Self {
         match serde_json::from_slice::<Problem>(body) {
             Ok(Problem { detail, help, diagnostics: findings }) => {
                 Self::Refused { status, error: detail, help, findings }

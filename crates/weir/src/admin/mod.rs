@@ -4,6 +4,7 @@ pub mod address;
 pub mod client;
 mod credentials;
 pub mod findings;
+pub mod follow;
 pub mod model;
 pub mod text;
 pub mod versions;

@@ -1,5 +1,6 @@
-//! `weir explain`: explains how a request would be processed.
+//! `weir explain`: why a request goes where it goes, or went.
 
+mod recorded;
 mod text;
 
 use std::net::IpAddr;
@@ -9,14 +10,19 @@ use std::process::ExitCode;
 use clap::Args;
 use weir_config::Colour;
 use weir_control::explaining;
+use weir_explain::told::RequestExplanation;
 use weir_explain::{Asked, Explanation};
 
+use crate::admin::client::segment;
 use crate::admin::{self, Connection, EXIT_REFUSED};
 use crate::output;
 
 const COMMAND: &str = "weir explain";
 
-/// Show why a request would go where it goes
+/// Show why a request would go where it goes, or why one went where it went
+///
+/// With a request id: what was recorded of that request, and its rules once more with the values that they compare. See
+/// `weir requests`.
 ///
 /// A running weir decides about the request as it would about a real one, by its state of this moment, and changes
 /// nothing: no counter, no limit, no persistence. Shown are the virtual server and its certificate, limits and the room
@@ -32,10 +38,12 @@ const COMMAND: &str = "weir explain";
                         weir explain https://shop.example/cart\n  \
                         weir explain http://127.0.0.1:8080/ -H 'Cookie: WEIR=…' --from 203.0.113.7\n  \
                         weir explain --config weir.yaml https://shop.example/login -X POST --body login.txt\n  \
-                        weir explain shop.example --virtual-server shop --json | jq .outcome")]
+                        weir explain shop.example --virtual-server shop --json | jq .outcome\n  \
+                        weir explain 5e0c1f5d9a3b4c7e8f00000000000012")]
 pub struct Arguments {
-    /// The URL to request
-    url: String,
+    /// The URL to request, or the request id of a recorded request
+    #[arg(value_name = "URL|ID")]
+    request: String,
 
     /// The method [default: GET, or POST with --body]
     #[arg(short = 'X', long, value_name = "METHOD")]
@@ -61,6 +69,10 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME")]
     virtual_server: Option<String>,
 
+    /// The argument is a request id, even if it looks like a URL
+    #[arg(long, conflicts_with_all = ["method", "header", "body", "from", "http2", "virtual_server", "config"])]
+    id: bool,
+
     /// Explain by this file, not by a running weir
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -75,6 +87,9 @@ pub struct Arguments {
 
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
+    if arguments.id || is_id(&arguments.request) {
+        return explain_recorded(arguments);
+    }
     let asked = match asked(arguments) {
         Ok(asked) => asked,
         Err(why) => return refuse(&why),
@@ -95,6 +110,28 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
+/// Whether this is a request id that weir has made.
+fn is_id(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn explain_recorded(arguments: &Arguments) -> ExitCode {
+    let told = || {
+        let client = arguments.connection.client()?;
+        let path = format!("/v1/requests/{}/explanation", segment(&arguments.request));
+        let document = client.get(&path)?;
+        let explanation: RequestExplanation = client.read(&document)?;
+        Ok(match arguments.json {
+            true => String::from_utf8_lossy(&document).into_owned(),
+            false => recorded::render(&explanation, admin::paint_of_stdout()),
+        })
+    };
+    match told() {
+        Ok(text) => admin::print(COMMAND, &text),
+        Err(error) => admin::refuse(COMMAND, &error),
+    }
+}
+
 fn refuse(why: &str) -> ExitCode {
     output::tell(format_args!("{COMMAND}: {why}\n"));
     ExitCode::from(EXIT_REFUSED)
@@ -106,7 +143,7 @@ fn asked(arguments: &Arguments) -> Result<Asked, String> {
         String::from_utf8(bytes).map_err(|_| format!("{}: it is not UTF-8", file.display()))
     });
     Ok(Asked {
-        url: arguments.url.clone(),
+        url: arguments.request.clone(),
         method: arguments.method.clone(),
         headers: arguments.header.clone(),
         body: body.transpose()?,

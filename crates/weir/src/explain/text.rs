@@ -24,7 +24,7 @@ const COLUMNS_MAX: usize = 48;
 
 /// A mark before a line.
 #[derive(Clone, Copy)]
-enum Mark {
+pub enum Mark {
     /// The condition holds, or the item was selected.
     Yes,
     /// The condition does not hold.
@@ -34,29 +34,33 @@ enum Mark {
 }
 
 /// Text that consists of paragraphs.
-struct Story {
-    text: String,
+pub struct Story {
+    pub text: String,
     paint: Paint,
 }
 
 impl Story {
-    fn heading(&mut self, text: &str) {
+    pub fn new(paint: Paint) -> Self {
+        Self { text: String::new(), paint }
+    }
+
+    pub fn heading(&mut self, text: &str) {
         self.text += &self.paint.heading(text);
     }
 
     /// A line with its title, or a further line of the same paragraph.
-    fn line(&mut self, title: &str, text: &str) {
+    pub fn line(&mut self, title: &str, text: &str) {
         let title = format!("{title:TITLE_COLUMNS$}");
         let title = self.dim(&title);
         self.text += &format!("{title}{}\n", printable(text).trim_end());
     }
 
-    fn marked(&mut self, mark: Mark, text: &str) {
+    pub fn marked(&mut self, mark: Mark, text: &str) {
         self.marked_in("", mark, text);
     }
 
     /// A line with a mark, behind a title.
-    fn marked_in(&mut self, title: &str, mark: Mark, text: &str) {
+    pub fn marked_in(&mut self, title: &str, mark: Mark, text: &str) {
         let (sign, colour) = match mark {
             Mark::Yes => ("✓", "32"),
             Mark::No => ("✗", "31"),
@@ -82,7 +86,7 @@ impl Story {
 
 /// The explanation as text.
 pub fn render(explanation: &Explanation, paint: Paint) -> String {
-    let mut story = Story { text: String::new(), paint };
+    let mut story = Story::new(paint);
     let Explanation { request, listener, .. } = explanation;
     let version = &request.version;
     story.heading(&format!(
@@ -123,7 +127,8 @@ pub fn render(explanation: &Explanation, paint: Paint) -> String {
     story.text
 }
 
-fn considered(story: &mut Story, considered: &Considered) {
+/// What a virtual server decides.
+pub fn considered(story: &mut Story, considered: &Considered) {
     let client = considered.client.as_deref().unwrap_or("unknown");
     story.line("client", &format!("{client} (from {})", considered.client_from));
     limits(story, &considered.limits);

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
 use weir_config::snapshot::{KeyLimit, KeyMeasure, Snapshot, VirtualServer, Waf};
+use weir_core::monitor::Health;
 use weir_core::policy::Action;
 use weir_waf::inspection::CommonTexts;
 
@@ -52,6 +53,31 @@ impl LiveTable {
             workers: WORKERS,
             snapshot: with_own_texts(&self.snapshot),
         }
+    }
+
+    /// The same, as if nothing were under way: all members are up and idle, and no limit is used.
+    pub fn copied_at_rest(&self, server: usize, outside: &Outside) -> Self {
+        let mut copy = self.copied(server, outside);
+        let limits = self.snapshot.key_limits.iter();
+        copy.key_limits = limits.map(|limit| Arc::new(unused_limit(limit))).collect();
+        let unused = |server: &Arc<LiveVirtualServer>| LiveVirtualServer {
+            name: Arc::clone(&server.name),
+            connections: AtomicU32::new(0),
+            used: ServerUse::default(),
+            counters: PerWorker::new(WORKERS),
+        };
+        copy.virtual_servers =
+            self.virtual_servers.iter().map(|server| Arc::new(unused(server))).collect();
+        for pool in &copy.pools {
+            pool.pool.waiting.store(0, Relaxed);
+            pool.pool.waiting_since_ms.iter().for_each(|word| word.store(0, Relaxed));
+            for member in &pool.members {
+                member.occupancy.store(0, Relaxed);
+                member.passive.store(0, Relaxed);
+                member.set_health(Health::Up, 0);
+            }
+        }
+        copy
     }
 
     /// A virtual server and those that requests of it are handed to, by their places.

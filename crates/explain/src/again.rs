@@ -1,0 +1,108 @@
+//! Why a recorded request went where it went: what was recorded, and the same request decided once more for what a record does
+//! not have: the rules that did not hold, and the values that conditions compare. The record is the truth; where the two
+//! differ, or may differ, it is said.
+
+use weir_dataplane::records::record::{Notes, Record, Verdict};
+use weir_exchange::shared::live::LiveTable;
+
+use crate::explanation::{Explanation, RuleVerdict};
+use crate::recorded::recorded;
+use crate::run::{Moment, explain_again};
+use crate::told::{RecordedRequest, RequestExplanation};
+
+/// Explains a recorded request.
+pub fn explain_recorded(live: &LiveTable, record: &Record, moment: Moment) -> RequestExplanation {
+    let told = recorded(record, &live.snapshot);
+    let mut differences = Vec::new();
+    let Some(notes) = record.notes.as_deref() else {
+        differences.push(
+            "it was refused before anything was decided about it, or is no request of HTTP".into(),
+        );
+        return RequestExplanation { recorded: told, again: None, differences };
+    };
+    if told.is_of_other_configuration {
+        differences.push(
+            "the configuration has changed since, or addresses of its names have: \
+             rules are those of now"
+                .into(),
+        );
+    }
+    let again = match explain_again(live, notes, moment) {
+        Ok(mut again) => {
+            note_state(notes, &mut differences);
+            note_rules(&told, &again, &mut differences);
+            note_firewall(&told, &again, &mut differences);
+            // Members are as they were recorded.
+            again.balancing = None;
+            Some(again)
+        }
+        Err(why) => {
+            differences.push(format!("it cannot be decided once more: {why}"));
+            None
+        }
+    };
+    RequestExplanation { recorded: told, again, differences }
+}
+
+/// What is decided once more by another state.
+fn note_state(notes: &Notes, differences: &mut Vec<String>) {
+    for decided in &notes.decided {
+        if let Verdict::Limited(_) | Verdict::LimitClosed = decided.verdict {
+            let name = &decided.virtual_server;
+            differences.push(format!(
+                "a limit of {name} was used up then, and is supposed not to be: rules behind it were not asked"
+            ));
+        }
+    }
+    if notes.has_body {
+        differences.push("its body was not kept: what depends on it is not decided again".into());
+    }
+}
+
+/// Rules that were followed then and are not now, and the other way round.
+fn note_rules(told: &RecordedRequest, again: &Explanation, differences: &mut Vec<String>) {
+    for decided in &told.decided {
+        let Some(then) = &decided.rules else { continue };
+        let servers = again.virtual_servers.iter();
+        let mut found = servers.filter(|it| it.virtual_server == decided.virtual_server);
+        let Some(considered) = found.next() else {
+            let name = &decided.virtual_server;
+            differences.push(format!("virtual server {name} decided then, and would not now"));
+            continue;
+        };
+        let followed = considered.policies.iter().flat_map(|policy| {
+            let rules = policy.rules.iter().filter(|it| it.verdict == RuleVerdict::Followed);
+            rules.map(move |rule| format!("{}/{}", policy.name, rule.name))
+        });
+        let now: Vec<String> = followed.collect();
+        let only_then = then.iter().filter(|rule| !now.contains(rule));
+        let only_now = now.iter().filter(|rule| !then.contains(rule));
+        differences
+            .extend(only_then.map(|rule| format!("rule {rule} was followed then, and is not now")));
+        differences
+            .extend(only_now.map(|rule| format!("rule {rule} was not followed then, and is now")));
+        let pool_now = considered.pool.as_ref().map(|pool| format!("goes to pool {}", pool.name));
+        let is_other = pool_now.as_ref().is_some_and(|now| {
+            decided.verdict.starts_with("goes to pool ")
+                && !(decided.verdict == *now || decided.verdict.starts_with(&format!("{now},")))
+        });
+        if is_other {
+            differences.push(format!(
+                "then it {}; now it {}",
+                decided.verdict,
+                pool_now.unwrap_or_default()
+            ));
+        }
+    }
+}
+
+fn note_firewall(told: &RecordedRequest, again: &Explanation, differences: &mut Vec<String>) {
+    if let (Some(then), Some(now)) = (&told.firewall, &again.firewall)
+        && (then.outcome != now.outcome || then.score != now.score)
+    {
+        differences.push(format!(
+            "the firewall said {} with score {} then, and {} with score {} now",
+            then.outcome, then.score, now.outcome, now.score
+        ));
+    }
+}

@@ -1,0 +1,183 @@
+//! A client that follows a stream of server-sent events.
+
+use http_body_util::{BodyExt as _, Full};
+use hyper::Method;
+use hyper::body::{Bytes, Incoming};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::address::AdminAddress;
+use super::client::{Client, Error};
+
+/// Bytes of an event.
+const EVENT_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of an answer that is no stream.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// Why following ends.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// A signal, or the one who reads.
+    Stopped,
+    /// weir has ended the stream.
+    ByWeir,
+    /// The connection was lost.
+    Lost,
+}
+
+/// Whether to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Go {
+    On,
+    Stop,
+}
+
+impl Client {
+    /// Hands each event at `path` to `take`, with its name and data, until that says so, a signal comes, or there are no more.
+    pub fn follow(
+        &self,
+        path: &str,
+        mut take: impl FnMut(&str, &str) -> Go,
+    ) -> Result<Ended, Error> {
+        let request = self.request(Method::GET, path).body(Full::new(Bytes::new()));
+        let request = request.map_err(|error| self.no_answer(error))?;
+        self.runtime.block_on(async {
+            let interrupted = signal(SignalKind::interrupt()).map_err(Error::System)?;
+            let terminated = signal(SignalKind::terminate()).map_err(Error::System)?;
+            let (mut interrupted, mut terminated) = (interrupted, terminated);
+            tokio::select! {
+                ended = self.events(request, &mut take) => ended,
+                _ = interrupted.recv() => Ok(Ended::Stopped),
+                _ = terminated.recv() => Ok(Ended::Stopped),
+            }
+        })
+    }
+
+    async fn events(
+        &self,
+        request: hyper::Request<Full<Bytes>>,
+        take: &mut impl FnMut(&str, &str) -> Go,
+    ) -> Result<Ended, Error> {
+        match &self.address {
+            AdminAddress::Unix(path) => {
+                let stream = UnixStream::connect(path).await;
+                self.exchange_events(
+                    stream.map_err(|error| self.unreachable(error))?,
+                    request,
+                    take,
+                )
+                .await
+            }
+            AdminAddress::Tcp(address) => {
+                let stream = TcpStream::connect(address).await;
+                self.exchange_events(
+                    stream.map_err(|error| self.unreachable(error))?,
+                    request,
+                    take,
+                )
+                .await
+            }
+            AdminAddress::Tls(address) => {
+                self.exchange_events(self.secure(address).await?, request, take).await
+            }
+        }
+    }
+
+    async fn exchange_events(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        request: hyper::Request<Full<Bytes>>,
+        take: &mut impl FnMut(&str, &str) -> Go,
+    ) -> Result<Ended, Error> {
+        let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+        let (mut sender, connection) = handshake.map_err(|error| self.no_answer(error))?;
+        let exchange = async {
+            let response = sender.send_request(request).await;
+            let response = response.map_err(|error| self.no_answer(error))?;
+            let status = response.status().as_u16();
+            if status == 200 {
+                return self.take_events(response.into_body(), take).await;
+            }
+            let body = http_body_util::Limited::new(response.into_body(), ANSWER_BYTES_MAX);
+            let body = body.collect().await.map_err(|error| self.no_answer(error))?;
+            Err(Error::of_answer(status, &body.to_bytes()))
+        };
+        tokio::pin!(exchange, connection);
+        tokio::select! {
+            biased;
+            result = &mut exchange => result,
+            _ = &mut connection => exchange.await,
+        }
+    }
+
+    async fn take_events(
+        &self,
+        mut body: Incoming,
+        take: &mut impl FnMut(&str, &str) -> Go,
+    ) -> Result<Ended, Error> {
+        let mut parser = Parser::default();
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { return Ok(Ended::Lost) };
+            let Ok(data) = frame.into_data() else { continue };
+            parser.text.extend_from_slice(&data);
+            while let Some((name, data)) = parser.next() {
+                if take(&name, &data) == Go::Stop {
+                    return Ok(Ended::Stopped);
+                }
+            }
+            if parser.text.len() > EVENT_BYTES_MAX {
+                return Err(self.no_answer("an event without an end"));
+            }
+        }
+        Ok(Ended::ByWeir)
+    }
+}
+
+/// Takes a stream apart.
+#[derive(Default)]
+struct Parser {
+    text: Vec<u8>,
+}
+
+impl Parser {
+    /// The next event with data: its name, and the data.
+    fn next(&mut self) -> Option<(String, String)> {
+        loop {
+            let end = self.text.windows(2).position(|two| two == b"\n\n")?;
+            let event: Vec<u8> = self.text.drain(..end + 2).collect();
+            let event = String::from_utf8_lossy(&event);
+            let value = |field: &str| {
+                let mut lines = event.lines();
+                let found = lines.find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+                found.map(|value| value.trim_start().to_owned())
+            };
+            if let Some(data) = value("data") {
+                return Some((value("event").unwrap_or_default(), data));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_taken_apart_wherever_they_are_cut() {
+        let stream =
+            ":\n\nevent: request\ndata: {\"id\":1}\n\n:\n\nevent: end\ndata: {}\n\nevent: x";
+        for cut in 0..stream.len() {
+            let mut parser = Parser::default();
+            let mut events = Vec::new();
+            for part in [&stream[..cut], &stream[cut..]] {
+                parser.text.extend_from_slice(part.as_bytes());
+                events.extend(std::iter::from_fn(|| parser.next()));
+            }
+            let expected = [("request", "{\"id\":1}"), ("end", "{}")];
+            assert_eq!(events, expected.map(|(name, data)| (name.to_owned(), data.to_owned())));
+        }
+    }
+}
