@@ -98,7 +98,7 @@ fn each_view_is_seen_and_acted_in() {
         "excluded": 200,
         "rolled_back": 403,
         "slow": "GET /slow",
-        "explained": "Pool members: it is the pool of the virtual server.",
+        "explained": "Pool members: the pool of the virtual server.",
         "stream_while_hidden": "none",
     });
     assert_eq!(seen, expected);
