@@ -9,8 +9,6 @@ use weir_exchange::shared::counters::{PerWorker, WorkerCounters};
 use weir_exchange::shared::live::LiveTable;
 
 use crate::admin::shared::Shared;
-use crate::board::Sampler;
-use crate::firewall::recent::Recent;
 use crate::log_writer::AllLogCounters;
 use crate::logs::LogsView;
 use crate::monitors::Board;
@@ -30,8 +28,6 @@ pub struct Observed {
     pub workers: Arc<PerWorker<WorkerCounters>>,
     /// Counters of the log writers.
     pub logs: Arc<AllLogCounters>,
-    /// The last findings of the web application firewall.
-    pub findings: Arc<Recent>,
     /// Results of the monitors.
     pub monitors: Board,
     /// State of the packet path.
@@ -50,8 +46,6 @@ pub struct Observed {
     pub upgrades: Upgrades,
     /// Counters of the last seconds.
     pub rates: Rates,
-    /// Figures for open dashboards.
-    pub sampler: Sampler,
     /// When the process started, in milliseconds since 1970.
     pub started_unix_ms: u64,
     /// Whether no configuration has been active yet: clients wait.
@@ -111,7 +105,6 @@ impl Observed {
             files: RwLock::new(files),
             workers,
             logs: logs.counters,
-            findings: logs.findings,
             monitors,
             packets,
             flows: RwLock::new(None),
@@ -121,7 +114,6 @@ impl Observed {
             changes,
             upgrades: Upgrades::default(),
             rates: Rates::default(),
-            sampler: Sampler::default(),
             started_unix_ms: now,
             starting: AtomicBool::new(true),
             draining: AtomicBool::new(false),
@@ -129,7 +121,7 @@ impl Observed {
             workers_ended: AtomicU64::new(0),
             last_panic: RwLock::new(None),
             requests,
-            admin: Shared::new(logs.audit),
+            admin: Shared::new(logs.audit, logs.findings),
         }
     }
 

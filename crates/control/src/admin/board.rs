@@ -153,7 +153,7 @@ fn make(
             Event::Change(Change { point: point(&sample, &wanted), patch })
         }
         None => {
-            let history = observed.sampler.history();
+            let history = observed.admin.sampler.history();
             let points = match wanted.view.as_str() {
                 "server" => history.of(&wanted.name),
                 _ => history.total(),

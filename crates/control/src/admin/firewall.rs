@@ -187,7 +187,7 @@ fn is_asked_for(query: &Query, line: &Line) -> bool {
 }
 
 fn events(ask: &Ask) -> Handled {
-    let lines = ask.context.observed.findings.lines();
+    let lines = ask.context.observed.admin.findings.lines();
     let wanted = lines.into_iter().filter(|(_, line)| is_asked_for(&ask.query, line));
     let page = Page::of(
         &ask.query,
@@ -247,7 +247,7 @@ struct Finding {
 
 fn findings(ask: &Ask) -> Handled {
     let observed = &ask.context.observed;
-    let (lines, table) = (observed.findings.lines(), observed.table());
+    let (lines, table) = (observed.admin.findings.lines(), observed.table());
     let mut by_server: BTreeMap<&str, Vec<&Line>> = BTreeMap::new();
     for (_, line) in lines.iter().filter(|(_, line)| is_asked_for(&ask.query, line)) {
         by_server.entry(&line.virtual_server).or_default().push(line);

@@ -41,7 +41,7 @@ impl Default for Sampler {
 impl Sampler {
     /// The samples from now on; the last one, if there is one, at once. Must be called within a tokio runtime.
     pub(crate) fn subscribe(observed: &Arc<Observed>) -> watch::Receiver<Option<Arc<Sample>>> {
-        let sampler = &observed.sampler;
+        let sampler = &observed.admin.sampler;
         let samples = sampler.samples.subscribe();
         let mut is_running = lock(&sampler.is_running);
         if !*is_running {
@@ -81,19 +81,19 @@ async fn run(observed: Arc<Observed>) {
     let mut before: Option<Arc<Sample>> = None;
     loop {
         ticks.tick().await;
-        if observed.sampler.has_ended() {
+        if observed.admin.sampler.has_ended() {
             return;
         }
         let (shared, last) = (Arc::clone(&observed), before.take());
         let take = move || {
             let sample = Arc::new(Sample::of(&shared, last.as_deref()));
-            shared.sampler.history().push(&sample);
+            shared.admin.sampler.history().push(&sample);
             sample
         };
         // A panic of it is a defect; the next sample may do better.
         let Ok(sample) = tokio::task::spawn_blocking(take).await else { continue };
         before = Some(Arc::clone(&sample));
-        observed.sampler.samples.send_replace(Some(sample));
+        observed.admin.sampler.samples.send_replace(Some(sample));
     }
 }
 

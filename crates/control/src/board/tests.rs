@@ -57,20 +57,20 @@ fn the_history_is_bounded_and_forgets_what_is_gone() {
 #[tokio::test(start_paused = true)]
 async fn it_samples_only_while_somebody_reads() {
     let observed = observed();
-    assert!(!observed.sampler.is_running());
+    assert!(!observed.admin.sampler.is_running());
     let mut one = Sampler::subscribe(&observed);
     let other = Sampler::subscribe(&observed);
     one.changed().await.expect("a sample");
     one.changed().await.expect("another");
-    assert!(observed.sampler.is_running());
+    assert!(observed.admin.sampler.is_running());
     drop(one);
     tokio::time::sleep(4 * INTERVAL).await;
-    assert!(observed.sampler.is_running() && other.borrow().is_some());
+    assert!(observed.admin.sampler.is_running() && other.borrow().is_some());
     drop(other);
-    while observed.sampler.is_running() {
+    while observed.admin.sampler.is_running() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    assert!(observed.sampler.history().total().is_empty());
+    assert!(observed.admin.sampler.history().total().is_empty());
     let mut again = Sampler::subscribe(&observed);
     again.changed().await.expect("it samples again");
 }

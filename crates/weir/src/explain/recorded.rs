@@ -42,7 +42,7 @@ pub fn render(explanation: &RequestExplanation, paint: Paint) -> String {
         story.heading("the same request, decided once more by the rules of now");
         again.virtual_servers.iter().for_each(|it| considered(&mut story, it));
         if let Outcome::Member { request_line, headers, .. } = &again.outcome {
-            story.line("a member gets", request_line);
+            story.line("gets", request_line);
             headers.iter().for_each(|it| story.line("", &format!("{}: {}", it.name, it.value)));
         }
         again.remarks.iter().for_each(|remark| story.line("remark", remark));

@@ -55,9 +55,9 @@ async fn the_last_findings_are_shown() {
     let running = running(TEXT).await;
     assert_eq!(items(&running, "/v1/waf/events").await, [Value::Null; 0]);
     for client in 1..=5 {
-        running.observed.findings.keep(line(client, "shop", 942_100).as_bytes());
+        running.observed.admin.findings.keep(line(client, "shop", 942_100).as_bytes());
     }
-    running.observed.findings.keep(line(9, "one", 941_100).as_bytes());
+    running.observed.admin.findings.keep(line(9, "one", 941_100).as_bytes());
     let all = items(&running, "/v1/waf/events").await;
     assert_eq!(all.len(), 6);
     assert_eq!(all[0]["number"], 5);
@@ -78,10 +78,10 @@ async fn the_last_findings_are_shown() {
 async fn findings_have_the_change_that_excludes_them() {
     let running = running(TEXT).await;
     for client in 1..=12 {
-        running.observed.findings.keep(line(client, "shop", 942_100).as_bytes());
+        running.observed.admin.findings.keep(line(client, "shop", 942_100).as_bytes());
     }
-    running.observed.findings.keep(line(1, "one", 942_100).as_bytes());
-    running.observed.findings.keep(line(1, "gone", 942_100).as_bytes());
+    running.observed.admin.findings.keep(line(1, "one", 942_100).as_bytes());
+    running.observed.admin.findings.keep(line(1, "gone", 942_100).as_bytes());
     let found = items(&running, "/v1/waf/findings").await;
     assert_eq!(found.len(), 2);
     let (shop, one) = (&found[0], &found[1]);
@@ -102,8 +102,8 @@ async fn findings_have_the_change_that_excludes_them() {
 async fn what_is_excluded_is_marked() {
     let excluded = "waf: { mode: block, exclusions: { it: { rule: 942100, variable: \"ARGS:id\", path: /* } } }";
     let running = running(&TEXT.replacen("waf: { mode: block }", excluded, 1)).await;
-    running.observed.findings.keep(line(1, "shop", 942_100).as_bytes());
-    running.observed.findings.keep(line(1, "shop", 941_100).as_bytes());
+    running.observed.admin.findings.keep(line(1, "shop", 942_100).as_bytes());
+    running.observed.admin.findings.keep(line(1, "shop", 941_100).as_bytes());
     let found = items(&running, "/v1/waf/findings").await;
     let marks: Vec<_> = found.iter().map(|it| (&it["rule"], &it["is_excluded"])).collect();
     assert_eq!(marks, [(&json!(941_100), &json!(false)), (&json!(942_100), &json!(true))]);
