@@ -449,7 +449,10 @@ fn exclusions_are_in_front_of_the_rules() {
     let named = virtual_server("waf: strict", profile).waf.expect("an inspection");
     assert_eq!(named.profile.as_deref(), Some("strict"));
     for (exclusion, expected) in [
-        ("rule: 7, variable: \"ARGS:a\", path: /", "warning 5:50 no rule has the id 7: the exclusion has no effect -> remove it, or correct the id"),
+        (
+            "rule: 7, variable: \"ARGS:a\", path: /",
+            "warning 5:50 no rule has the id 7: the exclusion has no effect -> remove it, or correct the id",
+        ),
         (
             "rule: 1003001, variable: \"TX:a\", path: /",
             "error 5:69 an exclusion names a variable that a client sends, without quotes -> write the variable as the log \
@@ -460,6 +463,10 @@ fn exclusions_are_in_front_of_the_rules() {
             "error 5:85 a path begins with `/` -> write the path that the member gets, or `/folder/*` for all paths in it",
         ),
     ] {
-        check(&format!("waf: {{ mode: block, exclusions: {{ a: {{ {exclusion} }} }} }}"), "", &[expected]);
+        check(
+            &format!("waf: {{ mode: block, exclusions: {{ a: {{ {exclusion} }} }} }}"),
+            "",
+            &[expected],
+        );
     }
 }

@@ -137,7 +137,7 @@ def see_slow(page):
     take_picture(page, "request-light-desk")
     page.get_by_role("link", name="Explain").last.click()
     page.wait_for_selector("h2:has-text('What comes of it')")
-    seen["explained"] = page.locator("section p:has-text('Pool')").inner_text()
+    seen["explained"] = page.get_by_text("the pool of the virtual server").inner_text()
     take_picture(page, "explained-light-desk")
 
 
