@@ -95,8 +95,8 @@ pub const HEADERS_MAX: usize = 64;
 /// Timeout for a complete request head, and for the next request on a connection.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum lifetime of a connection. It ends even a connection whose client does not read. Each event of a stream that the
-/// client takes restarts it.
+/// Maximum lifetime of a connection. It ends even a connection whose client does not read. In a stream, it begins anew with
+/// each event that the client takes.
 pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Minimum interval between events about refused connections.

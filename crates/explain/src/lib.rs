@@ -8,12 +8,12 @@
 //! |---|---|
 //! | [`asked`] | the request to explain |
 //! | [`explanation`] | the result, for people and programs |
-//! | [`listener`] | which virtual server it comes to, and which certificate it gets |
-//! | [`dry`] | the surroundings of the transaction |
-//! | [`decided`], [`rules`], [`actions`], [`limits`], [`persistence`] | what a virtual server decides |
-//! | [`firewall`] | what the web application firewall finds |
-//! | [`balancing`] | which members it can get |
-//! | [`masks`] | what is not shown |
+//! | [`listener`] | the virtual server that receives the request, and the certificate |
+//! | [`dry`] | the environment of the transaction |
+//! | [`decided`], [`rules`], [`actions`], [`limits`], [`persistence`] | the decisions of a virtual server |
+//! | [`firewall`] | the findings of the web application firewall |
+//! | [`balancing`] | the members that the request can get |
+//! | [`masks`] | the secrets to be masked |
 //! | [`recorded`], [`told`] | requests of the past, as they were recorded |
 //! | [`again`] | the same, decided once more |
 //!

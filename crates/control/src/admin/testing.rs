@@ -218,7 +218,7 @@ async fn try_exchange(
     let mut answer = Vec::new();
     while !is_stream(&answer) {
         match stream.read_buf(&mut answer).await {
-            // A connection that is closed with unread bytes may be reset; what came before counts.
+            // A connection that is closed with unread bytes may be reset; data received before counts.
             Err(error) if answer.is_empty() => return Err(error),
             Ok(0) | Err(_) => break,
             Ok(_) => {}
@@ -235,8 +235,8 @@ fn is_stream(answer: &[u8]) -> bool {
     })
 }
 
-/// Writes an authority (`ca.crt`), a certificate for `localhost` (`server.crt`, `server.key`), and one for each of these
-/// names of clients.
+/// Writes an authority (`ca.crt`), a certificate for `localhost` (`server.crt`, `server.key`), and one for each name of
+/// a client.
 pub(super) fn write_certificates(directory: &Path, clients: &[&str]) {
     let authority_key = rcgen::KeyPair::generate().unwrap();
     let mut authority = rcgen::CertificateParams::new(Vec::new()).unwrap();

@@ -78,7 +78,8 @@ impl Kept {
 /// Whether a line has a finding, or was not judged.
 fn tells(line: &[u8]) -> bool {
     let has = |what: &[u8]| memmem::find(line, what).is_some();
-    !line.is_empty() && !(has(PASSED) && has(NO_RULES) && !has(CHECKS))
+    let is_without_findings = has(PASSED) && has(NO_RULES) && !has(CHECKS);
+    !line.is_empty() && !is_without_findings
 }
 
 fn without_request(line: &[u8]) -> Box<[u8]> {

@@ -201,10 +201,7 @@ impl Recorder {
 
     /// A transaction is over: hands over its record, if that is wanted. `key`: of what was noted.
     pub fn finish(&mut self, key: Option<ExchangeKey>, entry: &Entry<'_>, id: Id, unix_ms: u64) {
-        let notes = key.and_then(|key| self.open.remove(&key));
-        if notes.is_some() && !self.inspected.is_empty() {
-            self.inspected.retain(|_, other| Some(*other) != key);
-        }
+        let notes = key.and_then(|key| self.take(key));
         let slow_us = self.settings.and_then(|it| it.slow_us);
         let is_slow = slow_us.is_some_and(|slow_us| entry.total_us >= slow_us);
         let is_sampled = notes.as_ref().is_some_and(|notes| notes.is_sampled);
@@ -218,6 +215,15 @@ impl Recorder {
         if sender.records.try_send(record).is_err() {
             sender.dropped.fetch_add(1, Relaxed);
         }
+    }
+
+    /// Takes the notes of a request out; `None`: it has none.
+    pub fn take(&mut self, key: ExchangeKey) -> Option<Box<Notes>> {
+        let notes = self.open.remove(&key)?;
+        if !self.inspected.is_empty() {
+            self.inspected.retain(|_, other| *other != key);
+        }
+        Some(notes)
     }
 
     /// Forgets what is under way: all connections are gone.

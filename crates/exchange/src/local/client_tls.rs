@@ -114,7 +114,7 @@ impl ClientTls {
         }
     }
 
-    /// Whether its handshake has shown that it is let in where now others are.
+    /// Whether the handshake accepted other client certificates than the current settings do.
     #[inline]
     pub fn is_of_others(&self, lets_in: &Arc<[u8]>) -> bool {
         let passed = self.lets_in.as_ref();

@@ -116,8 +116,8 @@ pub struct Registration {
     pub client: ClientKey,
     /// The client's stream; `None`: HTTP/1.
     pub stream: Option<StreamKey>,
-    /// How it is logged.
+    /// The format of the access log.
     pub logged: Logged,
-    /// Its part of the log's line.
+    /// The request's part of the log line.
     pub log_request: Vec<u8>,
 }

@@ -1,5 +1,5 @@
-//! Those who look on while a request is decided about: explanations, and workers that record requests. None of the steps is
-//! on the way of a request that is handed on as it came.
+//! Observation of decisions about a request, by explanations and by workers that record requests. No step is on the path of
+//! a request that is forwarded unchanged.
 
 use weir_core::expression::{Evaluation, Facts};
 use weir_core::policy::Decision;
@@ -12,7 +12,7 @@ use crate::parts::failure::MemberFailure;
 use crate::parts::inspected::Outcome;
 use crate::parts::inspecting::Terms;
 
-/// Looks on while a request is decided about.
+/// Observes decisions about a request.
 pub trait Witness {
     /// A step of the decision; it must not be changed.
     #[inline(always)]
@@ -27,7 +27,7 @@ pub enum Step<'a, 'e> {
     Decided(Decided<'a, 'e>),
     /// The web application firewall begins to look at it.
     Inspects(&'a Terms),
-    /// The web application firewall is done with it.
+    /// The web application firewall has a result.
     Inspected {
         /// The settings of the inspection.
         terms: &'a Terms,

@@ -127,7 +127,7 @@ impl Ends {
         let Some(why) = failure else { return };
         at.note(Step::Failed { ends: self, member, why });
         match why {
-            // It is not to blame.
+            // Not a failure of the member.
             MemberFailure::NoSocket | MemberFailure::Busy => return,
             MemberFailure::Connect | MemberFailure::ConnectTimeout => {
                 counters.connect_failures.add(1);

@@ -1,10 +1,12 @@
-//! Explanations agree with what really happens: random configurations, random requests, random states of members.
+//! Explanations agree with what really happens: random configurations, random requests, random states of members. So do records
+//! of requests, and their explanations.
 //!
 //! Each request is explained first, then really decided about, by the same live state. More cases run with
 //! `WEIR_EXPLAIN_CASES=10000`.
 
 mod configuration;
 mod real;
+mod recorded;
 mod requests;
 
 use std::sync::Arc;
@@ -46,6 +48,8 @@ fn explanations_agree_with_what_happens() {
     let Tally { requests, certain, uncertain, answered, limited, blocked, followed, .. } = tally;
     let (kept, handed_over, queued, closed) =
         (tally.kept, tally.handed_over, tally.queued, tally.closed);
+    assert!(tally.recorded * 10 > requests * 9, "{} recorded of {requests}", tally.recorded);
+    assert!(tally.with_rules * 4 > requests, "{} with rules", tally.with_rules);
     // The cases are of all kinds.
     let kinds = [
         certain,
@@ -77,6 +81,8 @@ struct Tally {
     kept: usize,
     handed_over: usize,
     drawn: usize,
+    recorded: usize,
+    with_rules: usize,
 }
 
 fn run(seed: u64, tally: &mut Tally) {
@@ -106,6 +112,9 @@ fn run(seed: u64, tally: &mut Tally) {
         tools = left;
         if let Err(why) = compare(&explained, &really, &live.snapshot) {
             panic!("{why}\n{explained:#?}\n{really:#?}\n{}", story());
+        }
+        if let Err(why) = recorded::compare(&live, &really, moment, tally) {
+            panic!("{why}\n{really:#?}\n{}", story());
         }
         count(&explained, &really, tally);
         under_way.extend(exchange);

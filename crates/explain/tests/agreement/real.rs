@@ -1,6 +1,8 @@
 //! Requests that are really decided about, by the live state itself. Only their members are not there.
 
 use weir_core::clock::Clock;
+use weir_dataplane::records::record::Notes;
+use weir_dataplane::records::recorder::{Begun, Recorder};
 use weir_exchange::arena::{Arena, Key, OfExchange};
 use weir_exchange::edge::{Edge, Flow, Lag, Passing, Reach, Release, Side, Turn};
 use weir_exchange::local::around::Sources;
@@ -33,6 +35,8 @@ pub struct Really {
     pub firewall: Option<(String, i64)>,
     /// How it ended, or has got so far.
     pub ended: Ended,
+    /// What was recorded of it; `None`: it was refused before.
+    pub notes: Option<Box<Notes>>,
 }
 
 /// How a request ended, or has got so far.
@@ -73,12 +77,14 @@ pub fn run(
 ) -> (Really, Option<Exchange>, Tools) {
     let url = Url::parse(&asked.url).expect("a URL");
     let server = table.server(&explained.listener.virtual_server).expect("it is there");
-    let mut world = World { tools, clock, seen: Seen::default() };
+    let mut recorder = Recorder::new(None);
+    recorder.follow(true);
+    let mut world = World { tools, clock, seen: Seen::default(), recorder };
     let received = match asked.receive(&url, &server.limits, server.http.target) {
         Ok(received) => received,
         Err(NoRequest::Malformed(error)) => {
             let ended = Ended::Answered(error.status(), "client_malformed");
-            let really = Really { followed: Vec::new(), firewall: None, ended };
+            let really = Really { followed: Vec::new(), firewall: None, ended, notes: None };
             return (really, None, world.tools);
         }
         Err(NoRequest::Unclear(why)) => panic!("{why}"),
@@ -104,6 +110,9 @@ pub fn run(
         logged: Logged::Nothing,
         log_request: Vec::new(),
     };
+    let (peer, listen) = (Some(asked.peer()), Some(listen));
+    let begun = Begun { key, head, input, server, peer, listen, tls: None };
+    assert!(world.recorder.begin(&begun, clock), "it is recorded");
     let begin = Exchange::begin;
     let verdict = begin(&mut world, &mut transactions, &arrival, registration, Vec::new());
     let Some(Transaction::Http(mut exchange)) = transactions.remove(key) else { unreachable!() };
@@ -121,7 +130,8 @@ pub fn run(
     let is_over = exchange.is_over();
     let ended = world.ended(&exchange);
     let Seen { followed, firewall, .. } = world.seen;
-    let really = Really { followed, firewall, ended };
+    let notes = world.recorder.take(key);
+    let really = Really { followed, firewall, ended, notes };
     (really, (!is_over).then_some(exchange), world.tools)
 }
 
@@ -140,6 +150,7 @@ struct World {
     tools: Tools,
     clock: Clock,
     seen: Seen,
+    recorder: Recorder,
 }
 
 impl World {
@@ -167,9 +178,10 @@ impl World {
 
 impl Witness for World {
     fn note(&mut self, step: Step<'_, '_>) {
-        if let Step::Inspected { inspection, outcome, .. } = step {
+        if let Step::Inspected { inspection, outcome, .. } = &step {
             self.seen.firewall = Some((outcome.name().into(), inspection.score()));
         }
+        self.recorder.note(step, self.clock);
     }
 }
 

@@ -85,7 +85,7 @@ fn give_back_on_panic(journal: Journal) {
     }));
 }
 
-/// Shows the live view until the user, `is_over` or a lost terminal ends it.
+/// Shows the live view until the user or `is_over` ends it, or the terminal is gone.
 pub fn show(
     place: &Place,
     reader: &mut Reader,

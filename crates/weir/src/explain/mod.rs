@@ -1,4 +1,4 @@
-//! `weir explain`: why a request goes where it goes, or went.
+//! `weir explain`: explains how a request would be processed, or how one was.
 
 mod recorded;
 mod text;

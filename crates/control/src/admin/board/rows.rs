@@ -75,7 +75,7 @@ mod tests {
             let wanted = Wanted { words: words(search), page, rows: 3, ..Wanted::default() };
             let name = |number: &u32| number.to_string();
             let text = |number: &u32| {
-                format!("Row {number} is {}", if number % 2 == 0 { "Even" } else { "odd" })
+                format!("Row {number} is {}", if number.is_multiple_of(2) { "Even" } else { "odd" })
             };
             let rows = Rows::of(&wanted, (1..=10).collect(), name, text, |number| *number);
             let order: Vec<u32> = rows.order.iter().map(|name| rows.items[name]).collect();
