@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use weir_waf::builtin;
+use weir_waf::exclusion;
 use weir_waf::plan::{FILES_MAX, Files};
 
 use crate::file::{self, ReadError};
@@ -114,10 +115,12 @@ fn text(path: &Path) -> String {
 }
 
 /// Reads rule files of this host within limits on size and time, and the built-in rule files.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Disk {
     /// A file was not read in time. Further ones are not tried.
     pub is_late: bool,
+    /// Rules for the exclusions of the configuration; they stand for [`exclusion::FILE`].
+    pub exclusions: Option<String>,
 }
 
 impl Files for Disk {
@@ -150,6 +153,9 @@ impl Files for Disk {
     }
 
     fn read(&mut self, path: &str) -> Result<Vec<u8>, String> {
+        if let Some(rules) = self.exclusions.as_ref().filter(|_| path == exclusion::FILE) {
+            return Ok(rules.clone().into_bytes());
+        }
         if let Ok(bytes) = builtin::files().read(path) {
             return Ok(bytes);
         }

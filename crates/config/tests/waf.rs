@@ -432,3 +432,41 @@ fn what_is_recorded() {
         assert_eq!(waf.record, expected, "{more}");
     }
 }
+
+#[test]
+fn exclusions_are_in_front_of_the_rules() {
+    let all = "waf: { mode: block, exclusions: { b: { rule: 1003001, variable: \"ARGS:text\", path: /a/* }, \
+               a: { rule: 1003001, variable: \"ARGS:text\", path: /b }, twice: { rule: 1003001, variable: \"ARGS:text\", path: /b } } }";
+    let waf = server(all).waf.expect("an inspection");
+    let told: Vec<(bool, &str)> =
+        waf.exclusions.iter().map(|it| (it.place.is_prefix, it.place.path.as_str())).collect();
+    assert_eq!(told, [(false, "/b"), (true, "/a/")], "two that say the same are one");
+    let count = |waf: &weir_config::snapshot::Waf| waf.common.view().rules().rules.len();
+    let without = server("waf: { mode: block }").waf.expect("an inspection");
+    assert_eq!(count(&waf), count(&without) + 2);
+    assert_eq!((waf.profile.as_deref(), without.profile.as_deref()), (None, None));
+    let profile = "profiles: { waf: { strict: { mode: block } } }\n";
+    let named = virtual_server("waf: strict", profile).waf.expect("an inspection");
+    assert_eq!(named.profile.as_deref(), Some("strict"));
+    for (exclusion, expected) in [
+        (
+            "rule: 7, variable: \"ARGS:a\", path: /",
+            "warning 5:50 no rule has the id 7: the exclusion has no effect -> remove it, or correct the id",
+        ),
+        (
+            "rule: 1003001, variable: \"TX:a\", path: /",
+            "error 5:69 an exclusion names a variable that a client sends, without quotes -> write the variable as the log \
+             of the firewall names it: `ARGS:text`, `REQUEST_COOKIES:session`, `REQUEST_HEADERS:User-Agent`",
+        ),
+        (
+            "rule: 1003001, variable: \"ARGS:a\", path: a",
+            "error 5:85 a path begins with `/` -> write the path that the member gets, or `/folder/*` for all paths in it",
+        ),
+    ] {
+        check(
+            &format!("waf: {{ mode: block, exclusions: {{ a: {{ {exclusion} }} }} }}"),
+            "",
+            &[expected],
+        );
+    }
+}

@@ -23,22 +23,59 @@ export function keepToken(token) {
   else sessionStorage.setItem(TOKEN, token);
 }
 
-/** One call, with the token if there is one. Returns the document. */
-export async function call(path, { method = "GET", body, signal } = {}) {
-  const headers = { Accept: "application/json" };
+/** An answer, with the token if there is one. */
+async function send(path, accept, { method = "GET", body, ifMatch, signal }) {
+  const headers = { Accept: accept };
   const token = sessionStorage.getItem(TOKEN);
   if (token) headers.Authorization = `Bearer ${token}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (ifMatch !== undefined) headers["If-Match"] = ifMatch;
   let response;
   try {
     response = await fetch(`v1/${path}`, { method, headers, body: body && JSON.stringify(body), signal, cache: "no-store" });
   } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new Problem(0, "weir does not answer", "It may have been stopped, or the network is down.");
+    throw unreached(error);
   }
-  const document = await response.json().catch(() => null);
-  if (!response.ok) throw new Problem(response.status, document?.detail ?? `status ${response.status}`, document?.help);
-  return document;
+  if (response.ok) return response;
+  const problem = await response.json().catch(() => null);
+  const found = problem?.diagnostics?.map((it) => it.message).join("; ");
+  throw new Problem(response.status, [problem?.detail ?? `status ${response.status}`, found].filter(Boolean).join(": "), problem?.help);
+}
+
+function unreached(error) {
+  return error.name === "AbortError" ? error : new Problem(0, "weir does not answer", "It may have been stopped, or the network is down.");
+}
+
+/** One call. Returns the document. */
+export async function call(path, options = {}) {
+  return (await send(path, "application/json", options)).json();
+}
+
+/** A page as a file. */
+export async function file(path, options = {}) {
+  return (await send(path, "*/*", options)).blob();
+}
+
+/** Reads a stream of events until it ends: `take` gets the name and the data of each. */
+export async function watch(path, take, options = {}) {
+  const response = await send(path, "text/event-stream", options);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  try {
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+      const events = (text + chunk.value).split("\n\n");
+      text = events.pop();
+      for (const event of events) take(...fields(event));
+    }
+  } catch (error) {
+    throw unreached(error);
+  }
+}
+
+function fields(event) {
+  const lines = event.split("\n").map((line) => line.split(/: ?(.*)/s));
+  const data = lines.filter(([name]) => name === "data").map(([, value]) => value).join("\n");
+  return [lines.find(([name]) => name === "event")?.[1], data ? JSON.parse(data) : null];
 }
 
 /** All items of a list, page by page. */

@@ -2,16 +2,26 @@
 
 import { h } from "./dom.js";
 
-/** A line over the points (numbers or null), with its maximum, as wide as its card. */
+/** Between two points. */
+const STEP_S = 2;
+
+/** A line over the points (numbers or null), with its scales, as wide as its card. */
 export function chart(title, points, format, kind) {
   const known = points.filter((point) => point !== null);
-  const [last, top] = [known.at(-1) ?? 0, Math.max(...known, 0)];
-  const text = `now ${format(last)}, at most ${format(top)}`;
+  const top = Math.max(...known, 0);
+  const now = points.at(-1) ?? null;
+  const text = known.length === 0 ? "nothing yet" : `now ${now === null ? "none" : format(now)}, at most ${format(top)}`;
   return h("div", { class: "card" },
     h("p", { class: "caption" }, h("strong", null, title), h("span", null, text)),
     h("svg", { class: "chart", viewBox: "0 0 300 100", preserveAspectRatio: "none", role: "img", "aria-label": `${title}: ${text}` },
       [0, 50, 100].map((y) => h("line", { class: "grid", x1: 0, x2: 300, y1: y, y2: y })),
-      lines(points, 300, 100, top, kind)));
+      lines(points, 300, 100, top, kind)),
+    h("p", { class: "axis", "aria-hidden": "true" },
+      h("span", null, points.length > 1 ? ago((points.length - 1) * STEP_S) : ""), h("span", null, "now")));
+}
+
+function ago(seconds) {
+  return seconds < 60 ? `${seconds} s ago` : `${Math.round(seconds / 60)} min ago`;
 }
 
 /** A small line without numbers. */

@@ -4,9 +4,9 @@ import { h } from "./dom.js";
 
 const TOLD_MS = 6000;
 
-/** Asks before something is done. Resolves to whether it was confirmed. */
+/** Asks before something is done. `text`: one text, or elements. Resolves to whether it was confirmed. */
 export function confirm(title, text, action, isDanger) {
-  return ask(title, [h("p", null, text)], action, isDanger ? "danger" : "main").then((answer) => answer !== null);
+  return ask(title, typeof text === "string" ? [h("p", null, text)] : text, action, isDanger ? "danger" : "main").then((answer) => answer !== null);
 }
 
 /** Asks for a text. Resolves to it, or to `null`. */

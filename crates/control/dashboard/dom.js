@@ -48,7 +48,9 @@ function merge(target, source) {
     return;
   }
   for (const { name } of [...target.attributes]) {
-    if (!source.hasAttribute(name)) target.removeAttribute(name);
+    // What a user has opened stays open.
+    const isOpened = name === "open" && target.nodeName === "DETAILS";
+    if (!source.hasAttribute(name) && !isOpened) target.removeAttribute(name);
   }
   for (const { name, value } of source.attributes) {
     if (target.getAttribute(name) !== value) target.setAttribute(name, value);

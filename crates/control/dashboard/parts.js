@@ -1,9 +1,9 @@
 // Elements that several views use.
 
 import { h } from "./dom.js";
-import { memberState } from "./words.js";
-
 const ROWS = 50;
+/** A search is done when nothing was typed for this time. */
+const TYPING_MS = 250;
 
 /** A state: its colour, its shape and its word. */
 export function mark([word, kind]) {
@@ -27,6 +27,36 @@ export function table(caption, columns, items, keyOf, empty) {
     h("table", null, h("caption", null, caption), h("thead", null, h("tr", null, head)), h("tbody", null, items.map(row))));
 }
 
+/** What a stream shows of a list. */
+export function wanted(view, memory, name) {
+  return { view, name, search: memory.search?.trim(), page: (memory.page ?? 0) + 1, rows: memory.rows };
+}
+
+/** A search field and pages for a list of which the stream has one page. `again` follows the stream anew. */
+export function controls(rows, memory, again) {
+  const turn = (to) => () => {
+    memory.page = to;
+    again();
+  };
+  const search = (event) => {
+    Object.assign(memory, { search: event.target.value, page: 0 });
+    clearTimeout(memory.typing);
+    memory.typing = setTimeout(again, TYPING_MS);
+  };
+  return bar(memory, search, `${rows.found} of ${rows.total}`, [rows.page - 1, rows.pages], turn);
+}
+
+function bar(memory, search, found, [page, pages], turn) {
+  return h("div", { class: "bar", role: "search" },
+    h("input", { type: "search", placeholder: "Search", "aria-label": "Search", value: memory.search ?? "", oninput: search }),
+    h("span", { class: "quiet", role: "status" }, found),
+    pages > 1 && [
+      h("button", { type: "button", disabled: page === 0, onclick: turn(page - 1) }, "Previous"),
+      h("span", { class: "quiet" }, `page ${page + 1} of ${pages}`),
+      h("button", { type: "button", disabled: page === pages - 1, onclick: turn(page + 1) }, "Next"),
+    ]);
+}
+
 /** A search field and pages for long lists. `memory` keeps both while the view is open. */
 export function browse(items, textOf, memory, redraw) {
   const words = (memory.search ?? "").toLowerCase().split(/\s+/).filter(Boolean);
@@ -37,30 +67,20 @@ export function browse(items, textOf, memory, redraw) {
     memory.page = to;
     redraw();
   };
-  const controls = h("div", { class: "bar", role: "search" },
-    h("input", {
-      type: "search", placeholder: "Search", "aria-label": "Search", value: memory.search ?? "",
-      oninput: (event) => {
-        Object.assign(memory, { search: event.target.value, page: 0 });
-        redraw();
-      },
-    }),
-    h("span", { class: "quiet", role: "status" }, `${found.length} of ${items.length}`),
-    pages > 1 && [
-      h("button", { type: "button", disabled: page === 0, onclick: turn(page - 1) }, "Previous"),
-      h("span", { class: "quiet" }, `page ${page + 1} of ${pages}`),
-      h("button", { type: "button", disabled: page === pages - 1, onclick: turn(page + 1) }, "Next"),
-    ]);
+  const search = (event) => {
+    Object.assign(memory, { search: event.target.value, page: 0 });
+    redraw();
+  };
+  const controls = bar(memory, search, `${found.length} of ${items.length}`, [page, pages], turn);
   return { controls, shown: found.slice(page * ROWS, (page + 1) * ROWS) };
 }
 
 /** The members of a pool, one mark each. */
 export function dots(pool) {
-  const shown = pool.members.slice(0, 60);
-  const text = pool.members.map((member) => `${member.address} ${memberState(member)[0]}`);
-  return h("div", { class: "members", role: "img", "aria-label": text.slice(0, 60).join(", ") || "no members" },
-    shown.map((member) => h("span", { class: `dot ${memberState(member)[1]}`, title: `${member.address}: ${memberState(member)[0]}` })),
-    pool.members.length > shown.length && h("span", { class: "quiet" }, `and ${pool.members.length - shown.length} more`));
+  const text = pool.marks.map(({ member, state }) => `${member} ${state}`);
+  return h("div", { class: "members", role: "img", "aria-label": text.join(", ") || "no members" },
+    pool.marks.map(({ member, state, shown }) => h("span", { class: `dot ${shown}`, title: `${member}: ${state}` })),
+    pool.members > pool.marks.length && h("span", { class: "quiet" }, `and ${pool.members - pool.marks.length} more`));
 }
 
 /** A link to a view of one thing. */

@@ -1,89 +1,104 @@
-// The latest documents of the API, and samples of figures since the page was opened.
+// What is known of weir: the document of the open view, as the stream keeps it up to date, and lists that other views read.
 
 import { all, call } from "./api.js";
 
-/** Samples that are kept for charts. */
-const SAMPLES_MAX = 120;
+/** Points that are kept for charts: four minutes. */
+const POINTS_MAX = 120;
 
 export const state = {
-  process: null,
   whoami: null,
-  servers: [],
-  pools: new Map(),
+  /** The process, and what the view shows. */
+  document: null,
+  /** The points of the view's charts, the oldest first. */
+  points: [],
+  /** By virtual server in the list: requests per second. */
+  rows: new Map(),
+  problem: null,
+  process: null,
   policies: [],
   certificates: [],
   reloads: [],
   versions: [],
+  reports: [],
   diff: { items: [] },
-  /** By virtual server, and of all of them under the empty name. */
-  history: new Map(),
-  problem: null,
+  events: [],
+  findings: null,
+  requests: { items: [] },
+  request: null,
+  explanation: null,
 };
 
-/** Reads what every view needs. */
-export async function refresh(signal) {
-  const options = { signal };
-  const [process, servers, pools] = await Promise.all([
-    call("process", options), all("virtual-servers", options), all("pools", options),
-  ]);
-  Object.assign(state, { process, servers, pools: new Map(pools.map((pool) => [pool.name, pool])), problem: null });
-  sample(servers);
-}
-
-/** Reads what one view needs. */
-export async function refreshOne(name, signal) {
-  if (name === "diff") state.diff = await call(name, { signal });
-  else state[name] = name === "reloads" ? (await call(name, { signal })).items : await all(name, { signal });
-}
-
-function sample(servers) {
-  const at = performance.now();
-  const gone = new Set(state.history.keys());
-  const total = { at, requests: 0, failed: 0, answered: 0, ms: 0, open: 0, sent: 0, blocked: 0 };
-  const keep = (name, figures) => {
-    gone.delete(name);
-    const samples = state.history.get(name) ?? [];
-    const before = samples.at(-1);
-    // A new process counts from 0.
-    if (before && figures.requests < before.requests) samples.length = 0;
-    samples.push(figures);
-    if (samples.length > SAMPLES_MAX) samples.shift();
-    state.history.set(name, samples);
-  };
-  for (const server of servers) {
-    const { count = 0, mean_ms: mean = 0 } = server.request_duration ?? {};
-    const figures = {
-      at,
-      requests: server.requests + (server.type === "http" ? 0 : server.connections),
-      failed: server.responses?.["5xx"] ?? 0,
-      answered: count,
-      ms: count * (mean ?? 0),
-      open: server.connections_open,
-      sent: server.bytes_sent,
-      blocked: server.waf?.blocked ?? 0,
-    };
-    keep(server.name, figures);
-    for (const key of Object.keys(total)) if (key !== "at") total[key] += figures[key];
+/** Takes an event of the stream. */
+export function take(name, data) {
+  if (name === "whole") {
+    state.document = data.document;
+    state.points = data.points;
+    state.rows = new Map(Object.entries(data.rows));
+  } else if (name === "change" && state.document) {
+    merge(state.document, data.patch);
+    if (data.point) keep(state.points, data.point);
+    keepRows();
   }
-  keep("", total);
-  for (const name of gone) state.history.delete(name);
 }
 
-/** A series for a chart: changes per second of a counter, or of the last argument per one of `per`. */
-export function series(name, key, per) {
-  const samples = state.history.get(name) ?? [];
-  return samples.slice(1).map((now, index) => {
-    const before = samples[index];
-    const change = now[key] - before[key];
-    if (!per) return change / ((now.at - before.at) / 1000);
-    const times = now[per] - before[per];
-    return times > 0 ? change / times : null;
+/** A JSON merge patch (RFC 7396). */
+function merge(target, patch) {
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete target[key];
+    else if (typeof value === "object" && !Array.isArray(value) && typeof target[key] === "object" && target[key] !== null) merge(target[key], value);
+    else target[key] = value;
+  }
+}
+
+function keep(points, point) {
+  points.push(point);
+  if (points.length > POINTS_MAX) points.shift();
+}
+
+/** Adds a point to the line of each row, and forgets rows that are gone. */
+function keepRows() {
+  const rows = state.document.servers;
+  if (!rows) return;
+  for (const name of [...state.rows.keys()]) if (!(name in rows.items)) state.rows.delete(name);
+  for (const name of rows.order) {
+    if (!state.rows.has(name)) state.rows.set(name, []);
+    keep(state.rows.get(name), rows.items[name].requests_per_second);
+  }
+}
+
+/** A line of a chart. */
+export function series(key) {
+  return state.points.map((point) => point[key] ?? null);
+}
+
+/** The last point of the charts. */
+export function last(key) {
+  return state.points.at(-1)?.[key] ?? null;
+}
+
+/** Reads requests, or one; tells why there are none. */
+async function refreshRequests(path, options) {
+  const found = await call(path, options).catch((problem) => {
+    if (problem.status !== 404) throw problem;
+    return { items: [], missing: [problem.message, problem.help].filter(Boolean).join(". ") };
   });
+  if (path.endsWith("/explanation")) state.explanation = found;
+  else if (path.startsWith("requests/")) state.request = found;
+  else state.requests = found;
 }
 
-/** A series of a figure that is no counter. */
-export function levels(name, key) {
-  return (state.history.get(name) ?? []).map((sample) => sample[key]);
+const LISTS = ["policies", "certificates", "versions", "reports"];
+const EVENTS = 100;
+
+/** Reads what one view needs beside the stream. */
+export async function refreshOne(name, signal) {
+  const options = { signal };
+  if (name.startsWith("requests")) await refreshRequests(name, options);
+  else if (LISTS.includes(name)) state[name] = await all(name, options);
+  else if (name === "reloads") state.reloads = (await call(name, options)).items;
+  else if (name === "events") state.events = (await call(`waf/events?limit=${EVENTS}`, options)).items;
+  else if (name === "findings") state.findings = await call("waf/findings", options);
+  else state[name] = await call(name, options);
 }
 
 /** Whether the user may change the state of members, reload, and return to an earlier version. */

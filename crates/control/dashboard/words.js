@@ -48,22 +48,3 @@ export function memberState(member) {
   if (member.administrative !== "enabled") return [member.administrative, "off"];
   return member.state === "up" ? ["up", "good"] : [member.state, "warn"];
 }
-
-/** The state of a pool. */
-export function poolState(pool) {
-  if (!pool) return ["–", "off"];
-  if (pool.members.length === 0) return ["empty", "off"];
-  const up = pool.members_in_service;
-  if (up === 0) return ["down", "bad"];
-  return up < pool.members.length ? [`${up} of ${pool.members.length}`, "warn"] : ["up", "good"];
-}
-
-/** The state of a virtual server by the pools that it uses; one without a pool answers by itself. */
-export function serverState(server, pools) {
-  const own = pools.get(server.pool);
-  if (!server.pool) return ["up", "good"];
-  const [word, kind] = poolState(own);
-  if (kind !== "good") return [kind === "bad" ? "down" : word === "empty" ? "empty" : "degraded", kind];
-  const others = server.pools.some((name) => poolState(pools.get(name))[1] !== "good");
-  return others ? ["degraded", "warn"] : ["up", "good"];
-}

@@ -13,8 +13,10 @@
 pub mod acme;
 pub mod admin;
 mod asking;
+pub mod board;
 pub mod events;
 pub mod explaining;
+pub mod firewall;
 mod key_log;
 pub mod log_writer;
 pub mod logs;

@@ -22,6 +22,7 @@ use weir_config::snapshot::LogTarget;
 use weir_dataplane::reports::{Log, LogBatch};
 
 use crate::events::Events;
+use crate::firewall::recent::Recent;
 use crate::span_export::SpanCounters;
 use syslog::Sender;
 use weir_dataplane::error_text::io_error_text;
@@ -108,15 +109,16 @@ impl std::fmt::Display for OpenError {
 impl std::error::Error for OpenError {}
 
 impl LogWriter {
-    /// Opens the target and starts the thread. `name` is the log's name in events.
+    /// Opens the target and starts the thread. `name` is the log's name in events; `recent` keeps the last lines.
     pub fn start(
         name: &'static str,
         way: &Way,
         counters: Arc<AllLogCounters>,
         events: Events,
+        recent: Option<Arc<Recent>>,
     ) -> Result<Self, OpenError> {
         let output = Output::open(way)?;
-        Self::with_output(name, output, counters, events).map_err(|error| {
+        Self::with_output(name, output, counters, events, recent).map_err(|error| {
             let target = match way {
                 Way::To(target) => target.clone(),
                 Way::Through(_) | Way::Events => LogTarget::Stdout,
@@ -130,6 +132,7 @@ impl LogWriter {
         output: Output,
         counters: Arc<AllLogCounters>,
         events: Events,
+        recent: Option<Arc<Recent>>,
     ) -> io::Result<Self> {
         let (batches, waiting) = sync_channel(BATCHES_WAITING_MAX);
         let orders = Arc::new(Mutex::new(None));
@@ -139,6 +142,7 @@ impl LogWriter {
             orders: Arc::clone(&orders),
             counters: Arc::clone(&counters),
             events,
+            recent,
             torn: false,
             reported: None,
             lost_unreported: 0,
@@ -243,6 +247,8 @@ struct Writer {
     orders: Arc<Mutex<Option<Way>>>,
     counters: Arc<AllLogCounters>,
     events: Events,
+    /// Where the last lines are kept for the admin API.
+    recent: Option<Arc<Recent>>,
     /// Whether the last write ended within a line.
     torn: bool,
     reported: Option<Instant>,
@@ -255,6 +261,9 @@ impl Writer {
             self.obey();
             if batch.bytes.is_empty() {
                 continue;
+            }
+            if let Some(recent) = &self.recent {
+                recent.keep(&batch.bytes);
             }
             match &mut self.output {
                 // Only this thread waits for the other writer. If that has ended, the lines are lost.

@@ -13,6 +13,7 @@ use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::reports::{LogBatch, LogSenders};
 
 use crate::events::Events;
+use crate::firewall::recent::Recent;
 use crate::log_writer::{AllLogCounters, LogWriter, OpenError, Way};
 use crate::span_export::SpanExport;
 
@@ -32,6 +33,7 @@ pub struct Logs {
     waf: LogWriter,
     audit: LogWriter,
     spans: SpanExport,
+    findings: Arc<Recent>,
     events: Events,
 }
 
@@ -42,6 +44,8 @@ pub struct LogsView {
     pub counters: Arc<AllLogCounters>,
     /// The channel for lines of the audit log; `None`: there is no audit log.
     pub audit: Option<SyncSender<LogBatch>>,
+    /// The last findings of the web application firewall.
+    pub findings: Arc<Recent>,
 }
 
 /// One of the logs could not be opened.
@@ -69,17 +73,18 @@ impl Logs {
     /// Opens all logs and starts their writers.
     pub fn start(settings: &LogSettings, events: Events) -> Result<Self, LogError> {
         let counters: Arc<AllLogCounters> = Arc::default();
-        let start = |name, way: &Way| {
-            LogWriter::start(name, way, Arc::clone(&counters), events.clone())
+        let start = |name, way: &Way, recent| {
+            LogWriter::start(name, way, Arc::clone(&counters), events.clone(), recent)
                 .map_err(|error| LogError::of(name, &error))
         };
-        let access = start(ACCESS, &Way::To(settings.access_to.clone()))?;
-        let waf = start(WAF, &way_of_waf(settings, &access))?;
-        let audit = start(AUDIT, &way_of_audit(settings, &access, &waf))?;
+        let findings: Arc<Recent> = Arc::default();
+        let access = start(ACCESS, &Way::To(settings.access_to.clone()), None)?;
+        let waf = start(WAF, &way_of_waf(settings, &access), Some(Arc::clone(&findings)))?;
+        let audit = start(AUDIT, &way_of_audit(settings, &access, &waf), None)?;
         let spans =
             SpanExport::start(settings.spans_to.clone(), Arc::clone(&counters), events.clone())
                 .map_err(|error| LogError { name: SPANS, error: io_error_text(&error) })?;
-        Ok(Self { access, waf, audit, spans, events })
+        Ok(Self { access, waf, audit, spans, findings, events })
     }
 
     /// Where workers send their lines and spans, wherever those go.
@@ -90,7 +95,11 @@ impl Logs {
 
     /// The control plane's view of the logs.
     pub fn view(&self) -> LogsView {
-        LogsView { counters: self.access.counters(), audit: Some(self.audit.sender()) }
+        LogsView {
+            counters: self.access.counters(),
+            audit: Some(self.audit.sender()),
+            findings: Arc::clone(&self.findings),
+        }
     }
 
     /// Checks that targets which are not in `before` can be opened, so that a reload can refuse invalid ones.

@@ -139,7 +139,7 @@ impl Observed {
             workers_ended: AtomicU64::new(0),
             last_panic: RwLock::new(None),
             requests,
-            admin: Shared::new(logs.audit),
+            admin: Shared::new(logs.audit, logs.findings),
         }
     }
 

@@ -24,9 +24,11 @@ use crate::reloads::Failure;
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
 use crate::upgrade::reports::Report;
 
+mod brief;
 mod certificates;
 mod packets;
 
+pub(crate) use brief::Brief;
 pub(crate) use certificates::{CertificateStatus, report_of, status as certificate};
 pub(crate) use packets::{PacketPathStatus, packet_path};
 
@@ -570,14 +572,7 @@ pub(crate) fn pool(
         .collect();
     PoolStatus {
         name: configured.name.to_string(),
-        balance: match configured.balance {
-            Balance::Method(Method::RoundRobin) => "round_robin",
-            Balance::Method(Method::LeastConnections) => "least_connections",
-            Balance::Method(Method::LeastResponseTime) => "least_response_time",
-            Balance::Method(Method::RandomTwo) => "random_two",
-            Balance::SourceAddress => "source_address",
-            Balance::Hash(_) => "hash",
-        },
+        balance: balance_name(&configured.balance),
         members_up: members
             .iter()
             .filter(|member| member.state == MemberState::Up.as_str())
@@ -588,6 +583,18 @@ pub(crate) fn pool(
         queue_requests: shown_gauge(totals.queue_length),
         queued: totals.queued,
         members,
+    }
+}
+
+/// How a pool chooses, as the configuration names it.
+pub(crate) fn balance_name(balance: &Balance) -> &'static str {
+    match balance {
+        Balance::Method(Method::RoundRobin) => "round_robin",
+        Balance::Method(Method::LeastConnections) => "least_connections",
+        Balance::Method(Method::LeastResponseTime) => "least_response_time",
+        Balance::Method(Method::RandomTwo) => "random_two",
+        Balance::SourceAddress => "source_address",
+        Balance::Hash(_) => "hash",
     }
 }
 

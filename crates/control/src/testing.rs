@@ -63,6 +63,8 @@ pub fn observed_with_waf(rules: &'static str) -> Observed {
     snapshot.virtual_servers[0].waf = Some(Arc::new(Waf {
         mode: WafMode::Block,
         checks: None,
+        profile: None,
+        exclusions: Vec::new(),
         common: Arc::new(CommonTexts::new(Arc::new(view))),
         limits: Limits::DEFAULT,
         body_bytes_max: 1 << 20,

@@ -8,6 +8,7 @@ pub mod body;
 pub mod builtin;
 pub mod checks;
 pub mod coding;
+pub mod exclusion;
 pub mod injection;
 pub mod inspection;
 pub mod plan;

@@ -1,14 +1,17 @@
 # Opens every view of the dashboard in Chromium, in both themes and at a phone's width, and acts in it as a user would. Prints one
-# JSON document: what was seen. Arguments: the dashboard's address, Chromium, a token, a member of the pool `members`.
+# JSON document: what was seen. Arguments: the dashboard's address, Chromium, a token, a member of the pool `members`, and the URL
+# of a request that the firewall blocks. `WEIR_SCREENSHOTS` names a folder for pictures of all views.
 
 import json
 import os
 import sys
+import urllib.error
+import urllib.request
 
 from playwright.sync_api import sync_playwright
 
-BASE, CHROMIUM, TOKEN, MEMBER = sys.argv[1:]
-VIEWS = ["", "servers", "servers/main", "map", "pools", "pools/members", "policies", "explain", "certificates", "configuration"]
+BASE, CHROMIUM, TOKEN, MEMBER, ATTACK = sys.argv[1:]
+VIEWS = ["", "servers", "servers/main", "map", "pools", "pools/members", "policies", "firewall", "requests", "explain", "certificates", "configuration", "reports"]
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 seen = {"errors": [], "titles": [], "too_wide": [], "findings": []}
 
@@ -26,9 +29,11 @@ def look(browser, theme, size):
     axe = os.environ.get("WEIR_AXE")
     width, height = SIZES[size]
     page = open_page(browser, viewport={"width": width, "height": height}, color_scheme=theme, bypass_csp=bool(axe))
+    log_in(page)
     for view in VIEWS:
         page.goto(f"{BASE}/#/{view}")
-        page.wait_for_selector("h1")
+        page.wait_for_selector(f"#content[data-key='{view if '/' in view else view + '/'}'] h1")
+        take_picture(page, f"{view.replace('/', '-') or 'overview'}-{theme}-{size}")
         if theme == "light" and size == "desk":
             seen["titles"].append(page.inner_text("h1").strip())
         if page.evaluate("document.documentElement.scrollWidth") > width:
@@ -40,29 +45,114 @@ def look(browser, theme, size):
     page.context.close()
 
 
+def take_picture(page, name):
+    folder = os.environ.get("WEIR_SCREENSHOTS")
+    if folder:
+        # Two more points for the charts.
+        page.wait_for_timeout(4500 if name.startswith(("overview", "servers-main")) else 300)
+        page.screenshot(path=f"{folder}/{name}.png", full_page=True)
+
+
+def log_in(page):
+    page.goto(f"{BASE}/")
+    page.click("#login")
+    page.fill("#asked", TOKEN)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#login:has-text('Log out ann')")
+
+
+def confirm(page):
+    page.locator("#dialog button[type=submit]").click()
+
+
+def status_of(url):
+    try:
+        return urllib.request.urlopen(url).status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
 def act(browser):
     page = open_page(browser, viewport={"width": 1280, "height": 900})
     page.goto(f"{BASE}/#/pools/members")
     drain = page.get_by_role("button", name=f"Drain {MEMBER}")
     drain.wait_for()
     seen["disabled_without_login"] = drain.is_disabled()
-    page.click("#login")
-    page.fill("#asked", TOKEN)
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#login:has-text('Log out ann')")
+    log_in(page)
+    page.goto(f"{BASE}/#/pools/members")
     drain.click()
     # Nothing is done before it is confirmed.
     page.get_by_role("button", name="Cancel").click()
     drain.click()
-    page.locator("#dialog button[type=submit]").click()
+    confirm(page)
     page.get_by_role("button", name=f"Enable {MEMBER}").wait_for()
     seen["drained"] = page.locator(f"tr[data-key='{MEMBER}'] .state").inner_text()
     page.goto(f"{BASE}/#/configuration")
     page.get_by_role("button", name="Reload the file").click()
-    page.locator("#dialog button[type=submit]").click()
+    confirm(page)
     page.wait_for_selector("tbody tr:has-text('in effect')")
     seen["reloaded"] = True
+    exclude(page)
+    read_report(page)
+    see_slow(page)
+    hide(page)
     page.context.close()
+
+
+def exclude(page):
+    """Excludes what the firewall found, and takes that back."""
+    page.goto(f"{BASE}/#/firewall")
+    buttons = page.get_by_role("button", name="Exclude this: ARGS:text of /item")
+    buttons.first.wait_for()
+    for left in range(buttons.count() - 1, -1, -1):
+        buttons.first.click()
+        confirm(page)
+        page.wait_for_function("left => document.querySelectorAll('button[aria-label^=Exclude]').length <= left", arg=left)
+    seen["excluded"] = status_of(ATTACK)
+    page.goto(f"{BASE}/#/configuration")
+    page.get_by_role("button", name="Return to the files").click()
+    confirm(page)
+    page.wait_for_selector("#told p:has-text('that of the files')")
+    seen["rolled_back"] = status_of(ATTACK)
+
+
+def read_report(page):
+    page.goto(f"{BASE}/#/reports")
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="2026-11-01-host").click()
+    report = opened.value
+    seen["report"] = report.inner_text("h1")
+    answer = page.request.get(report.url)
+    policy = answer.headers["content-security-policy"]
+    seen["report_scripts"] = "none ran" if policy.startswith("sandbox;") else policy
+    report.close()
+
+
+def see_slow(page):
+    """From the list of slow requests to one of them, and to its explanation."""
+    page.goto(f"{BASE}/#/requests")
+    page.get_by_role("link", name="GET /slow").first.click()
+    page.wait_for_selector("h1:has-text('Request')")
+    seen["slow"] = page.locator("h2.target").inner_text()
+    take_picture(page, "request-light-desk")
+    page.get_by_role("link", name="Explain").last.click()
+    page.wait_for_selector("h2:has-text('What comes of it')")
+    seen["explained"] = page.get_by_text("the pool of the virtual server").inner_text()
+    take_picture(page, "explained-light-desk")
+
+
+def hide(page):
+    """A tab that is not seen reads nothing."""
+    page.goto(f"{BASE}/#/")
+    page.wait_for_selector("#content[data-key='/'] h1")
+    page.evaluate("""() => {
+        Object.defineProperty(document, "hidden", { get: () => true });
+        document.dispatchEvent(new Event("visibilitychange"));
+    }""")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(3000)
+    seen["stream_while_hidden"] = asked or "none"
 
 
 with sync_playwright() as playwright:

@@ -285,3 +285,17 @@ fn rules_are_changed_by_a_reload() {
     assert_eq!(blocked(&proxy), [false, false]);
     assert_eq!(lines(&mut proxy).len(), 3);
 }
+
+#[test]
+fn an_exclusion_lets_a_value_pass_where_it_is_excluded() {
+    let member = Member::echo();
+    let attack = |path: &str| get(&format!("{path}?text=1'+or+'1'='1"));
+    let exclusion =
+        |rule: u64| format!("e{rule}: {{ rule: {rule}, variable: \"ARGS:text\", path: /notes/* }}");
+    let exclusions = [1_003_001, 1_003_008].map(exclusion).join(", ");
+    let waf = format!("waf: {{ mode: block, exclusions: {{ {exclusions} }} }}");
+    let proxy = Proxy::start(&guarded(&member, &waf));
+    ask(&proxy, attack("/notes/new")).assert_status(200);
+    ask(&proxy, attack("/other")).assert_status(403);
+    ask(&proxy, get("/notes/new?other=1'+or+'1'='1")).assert_status(403);
+}

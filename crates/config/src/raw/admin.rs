@@ -4,7 +4,7 @@ use super::tls::{Certificate, ClientCertificates};
 use crate::address::{AdminName, ListenAddress};
 use crate::decode::{Named, OneOrMany, Spanned};
 use crate::scalar::Text;
-use crate::shapes::{TlsVersion, TokenHash};
+use crate::shapes::{FilePath, TlsVersion, TokenHash};
 
 section! {
     /// The admin listeners, for operators. Clients of virtual servers cannot reach them.
@@ -15,6 +15,8 @@ section! {
         optional host_names: OneOrMany<Spanned<AdminName>>;
         /// TLS on all addresses except loopback ones and unix sockets. Required for these.
         optional tls: AdminTls;
+        /// The folder with reports of `weir bench` that the [dashboard](dashboard.md) shows: `NAME/report.html`, as `weir bench run` keeps them. Default: `reports` in `state_dir`.
+        optional reports: FilePath;
         /// Users, by name. They authenticate with a token or a client certificate. Default: none.
         optional users: Named<AdminUser>;
     }

@@ -1,6 +1,6 @@
 //! `waf`: the rules that inspect requests, and the actions on findings.
 
-use crate::decode::{OneOrMany, Spanned};
+use crate::decode::{Named, OneOrMany, Spanned};
 use crate::raw::Timeout;
 use crate::raw::policy::{SameSite, WafMode};
 use crate::scalar::{Duration, GIB, KIB, MIB, MINUTE, Off, SECOND, Size, Text, Whole, WordOr};
@@ -10,6 +10,9 @@ use crate::shapes::{FilePath, TxTexts};
 const BODY_BYTES_MAX: u64 = 64 * MIB;
 /// Most bytes that one request may cost.
 const WORK_BYTES_MAX: u64 = 64 * GIB;
+
+/// The id of a rule.
+pub(crate) type RuleId = Whole<u32, 1, 4_000_000_000>;
 
 /// A paranoia level.
 pub(crate) type Level = Whole<u8, 1, 4>;
@@ -31,6 +34,8 @@ section! {
         optional early_blocking: bool;
         /// Further `TX` variables by name, as `crs-setup.conf` sets them. They override values that rules set.
         optional variables: TxTexts;
+        /// Values that a rule does not inspect, because legitimate requests have them; each with a name. `weir waf tune` and the dashboard propose them from findings. Default: none.
+        optional exclusions: Named<Exclusion>;
         /// Checks that need no rules: their settings. `off`: none of them is done. Default: all checks with their default actions and limits. In mode `detect`, none of them blocks.
         optional checks: WordOr<Off, super::checks::Checks>;
         /// Inspection of responses, for error messages and other data that must not leak. Default: none.
@@ -51,6 +56,19 @@ section! {
         default time_max: Duration<10, MINUTE> = Duration(SECOND);
         /// What happens to a request that cannot be judged, because its body is unreadable or exceeds a limit.
         default unjudged: Unjudged = Unjudged::Block;
+    }
+    later []
+}
+
+section! {
+    /// A value that a rule does not inspect.
+    Exclusion at "virtual_servers.NAME.waf.exclusions.NAME" {
+        /// The id of the rule.
+        required rule: RuleId;
+        /// The argument, cookie or header, as rules and the log name it: `ARGS:text`.
+        required variable: Text;
+        /// The requests, by the path that the member gets: `/comment`, or `/api/*` for all paths in this folder.
+        required path: Text;
     }
     later []
 }

@@ -1,6 +1,7 @@
 //! The admin listeners, and their users.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_tls::ServerConfig;
@@ -17,6 +18,8 @@ pub struct AdminSettings {
     pub host_names: Vec<String>,
     /// TLS of the addresses that are not on loopback.
     pub tls: Option<AdminTls>,
+    /// The folder with reports that the dashboard shows; `None`: `reports` in the state directory.
+    pub reports: Option<PathBuf>,
     /// Users in the file's order; names are unique.
     pub users: Vec<AdminUser>,
 }

@@ -7,6 +7,7 @@ use weir_core::policy::WafMode;
 use weir_http::cookie_attributes::CookieAttributes;
 use weir_waf::body::Limits;
 use weir_waf::checks::{Checks, CookieTerms};
+use weir_waf::exclusion::Exclusion;
 use weir_waf::inspection::CommonTexts;
 
 /// `waf:` of a virtual server. Virtual servers that say the same share it.
@@ -16,6 +17,10 @@ pub struct Waf {
     pub mode: WafMode,
     /// The rules, with cached results for texts that requests have in common.
     pub common: Arc<CommonTexts>,
+    /// The profile that it is from; `None`: the virtual server says it itself.
+    pub profile: Option<Arc<str>>,
+    /// Values that rules do not inspect; the rules in `common` have them already.
+    pub exclusions: Vec<Exclusion>,
     /// Checks without rules; `None`: no checks.
     pub checks: Option<Arc<Checks>>,
     /// Protection of the application's cookies; `None`: not protected.

@@ -1,6 +1,7 @@
 //! The admin listeners and their users.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use super::server::Servers;
 use super::tls::refuse_acme;
@@ -17,7 +18,12 @@ const SECURE_HELP: &str =
 
 impl Servers<'_> {
     /// Checks the admin listeners' addresses for conflicts, and the users.
-    pub fn admin(&mut self, admin: &Admin, context: &mut Context) -> AdminSettings {
+    pub fn admin(
+        &mut self,
+        admin: &Admin,
+        directory: &Path,
+        context: &mut Context,
+    ) -> AdminSettings {
         let listen = admin.listen.as_ref().map_or(&[][..], |listen| &listen.value.0);
         for address in listen {
             let point = address.value.0.clone().into();
@@ -42,7 +48,8 @@ impl Servers<'_> {
         warn_of_useless(admin, &listen, context);
         let names = admin.host_names.iter().flat_map(|names| &names.value.0);
         let host_names = names.map(|name| name.value.0.trim_end_matches('.').to_owned()).collect();
-        AdminSettings { listen, host_names, tls, users }
+        let reports = admin.reports.as_ref().map(|path| directory.join(&path.value.0));
+        AdminSettings { listen, host_names, tls, reports, users }
     }
 
     fn admin_tls(&mut self, raw: &Spanned<RawTls>, context: &mut Context) -> Option<AdminTls> {

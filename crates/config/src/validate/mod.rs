@@ -111,7 +111,7 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
     };
     refuse_own_fallbacks(&models, &followed.persistence, (pools, persistence), context);
     let mut servers = profiles.servers(pools, (&models, &members), tls, (file, directory));
-    let admin = file.admin.as_ref().map(|admin| servers.admin(&admin.value, context));
+    let admin = file.admin.as_ref().map(|admin| servers.admin(&admin.value, directory, context));
     let (virtual_servers, disabled) = servers.all(file, &mut followed, context);
     let (packets, zone) = (servers.packets(file, context), time_zone::read(file, context));
     let (log, used) = (log::settings(file, directory, context), servers.used());

@@ -2,6 +2,7 @@
 
 mod checks;
 pub(super) mod cookies;
+mod exclusions;
 mod openapi;
 mod responses;
 mod settings;
@@ -14,6 +15,7 @@ use weir_core::policy::{Action, Policy};
 use weir_waf::body::Limits;
 use weir_waf::checks::Checks;
 use weir_waf::checks::declared::Interface;
+use weir_waf::exclusion::Exclusion;
 use weir_waf::inspection::CommonTexts;
 use weir_waf::plan::{RuleSet, Settings};
 use weir_waf::seclang::Problem;
@@ -28,7 +30,7 @@ use crate::profile::ProfileOr;
 use crate::quote::clip;
 use crate::raw::policy::WafMode;
 use crate::raw::{self as all, waf as raw};
-use crate::rule_files::{self, BUILTIN, Disk};
+use crate::rule_files::{self, BUILTIN};
 use crate::snapshot::{Record, Responses, Unjudged, Waf};
 use crate::tree::Span;
 
@@ -37,6 +39,8 @@ const PROBLEMS_SHOWN_MAX: usize = 10;
 
 /// Paths as the file has them, behind the configuration's directory.
 type Paths = Vec<PathBuf>;
+/// Files, and values that their rules do not inspect.
+type Sources = (Paths, Vec<Exclusion>);
 /// Names and values, in the order of the names.
 type Variables = Vec<(String, String)>;
 
@@ -48,8 +52,8 @@ pub(super) struct WafProfiles<'a> {
     record: Record,
     pub(super) used: HashSet<usize>,
     of_profile: HashMap<usize, Option<Arc<Waf>>>,
-    rules: HashMap<Paths, Option<Arc<RuleSet>>>,
-    views: HashMap<(Paths, Variables), Option<Arc<CommonTexts>>>,
+    rules: HashMap<Sources, Option<Arc<RuleSet>>>,
+    views: HashMap<(Sources, Variables), Option<Arc<CommonTexts>>>,
     interfaces: HashMap<PathBuf, Option<Interface>>,
     made: HashMap<Wanted, Arc<Waf>>,
 }
@@ -57,7 +61,8 @@ pub(super) struct WafProfiles<'a> {
 /// All that a section says.
 #[derive(PartialEq, Eq, Hash)]
 struct Wanted {
-    paths: Paths,
+    profile: Option<String>,
+    sources: Sources,
     variables: Variables,
     checks: WantedChecks,
     cookies: WantedCookies,
@@ -95,27 +100,35 @@ impl<'a> WafProfiles<'a> {
         context: &mut Context,
     ) -> Option<Arc<Waf>> {
         let name = match &choice.value {
-            ProfileOr::Inline(raw) => return self.waf(raw, context),
+            ProfileOr::Inline(raw) => return self.waf(raw, None, context),
             ProfileOr::Name(name) => name,
         };
         let name = Spanned { value: name.clone(), span: choice.span, given: true };
         let index = find("waf profile", &self.by_name, &name, context)?;
         if self.used.insert(index) {
-            let raw = self.profiles[index].value.as_ref();
-            let made = raw.and_then(|raw| self.waf(raw, context));
+            let profile = &self.profiles[index];
+            let raw = profile.value.as_ref();
+            let made = raw.and_then(|raw| self.waf(raw, Some(&profile.name), context));
             self.of_profile.insert(index, made);
         }
         self.of_profile.get(&index).cloned().flatten()
     }
 
-    fn waf(&mut self, raw: &raw::Waf, context: &mut Context) -> Option<Arc<Waf>> {
+    fn waf(
+        &mut self,
+        raw: &raw::Waf,
+        profile: Option<&str>,
+        context: &mut Context,
+    ) -> Option<Arc<Waf>> {
         let variables = settings::variables(raw, context);
         let checks = checks::wanted(raw, self.directory, context);
         let policy = checks.as_ref().and_then(Option::as_ref).map(|(policy, _)| policy);
         let cookies = cookies::wanted(raw, self.directory, policy, context);
         let responses = responses::wanted(raw, context);
+        let exclusions = exclusions::wanted(raw, context);
         let wanted = Wanted {
-            paths: self.paths(raw),
+            profile: profile.map(str::to_owned),
+            sources: (self.paths(raw), exclusions?),
             variables: variables?,
             checks: checks?,
             cookies: cookies?,
@@ -180,13 +193,14 @@ impl<'a> WafProfiles<'a> {
         wanted: &Wanted,
         context: &mut Context,
     ) -> Option<Arc<CommonTexts>> {
-        let key = (wanted.paths.clone(), wanted.variables.clone());
+        let key = (wanted.sources.clone(), wanted.variables.clone());
         if let Some(view) = self.views.get(&key) {
             return view.clone();
         }
         let span = place(raw);
-        let view = self.rules(raw, &wanted.paths, context).and_then(|rules| {
+        let view = self.rules(raw, &wanted.sources, context).and_then(|rules| {
             settings::warn_of_no_effect(raw, &rules, context);
+            exclusions::warn_of_no_effect(raw, &rules, context);
             let settings = Settings { variables: wanted.variables.clone() };
             match context.compiled_rules.view(&rules, &settings) {
                 Ok(common) => {
@@ -206,14 +220,14 @@ impl<'a> WafProfiles<'a> {
     fn rules(
         &mut self,
         raw: &raw::Waf,
-        paths: &Paths,
+        sources: &Sources,
         context: &mut Context,
     ) -> Option<Arc<RuleSet>> {
-        if let Some(rules) = self.rules.get(paths) {
+        if let Some(rules) = self.rules.get(sources) {
             return rules.clone();
         }
-        let rules = compile(raw, self.directory, context);
-        self.rules.insert(paths.clone(), rules.clone());
+        let rules = compile(raw, self.directory, &sources.1, context);
+        self.rules.insert(sources.clone(), rules.clone());
         rules
     }
 }
@@ -233,6 +247,8 @@ impl Wanted {
         Waf {
             mode: policy::inspection(self.mode),
             common,
+            profile: self.profile.as_deref().map(Arc::from),
+            exclusions: self.sources.1.clone(),
             checks,
             cookies: None,
             limits,
@@ -251,7 +267,12 @@ impl Wanted {
 }
 
 /// Reads and compiles the rules of a section; mistakes are reported where it names them.
-fn compile(raw: &raw::Waf, directory: &Path, context: &mut Context) -> Option<Arc<RuleSet>> {
+fn compile(
+    raw: &raw::Waf,
+    directory: &Path,
+    exclusions: &[Exclusion],
+    context: &mut Context,
+) -> Option<Arc<RuleSet>> {
     // One file that was late is an error already; others shall not add their time to it.
     if context.is_late {
         return None;
@@ -277,7 +298,7 @@ fn compile(raw: &raw::Waf, directory: &Path, context: &mut Context) -> Option<Ar
     if !is_sound {
         return None;
     }
-    let mut disk = Disk::default();
+    let (files, mut disk) = exclusions::before(exclusions, files);
     let compiled = context.compiled_rules.rules(&files, &mut disk);
     context.is_late = disk.is_late;
     compiled.map_err(|problems| report(&problems, Severity::Error, place(raw), context)).ok()

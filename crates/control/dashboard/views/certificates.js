@@ -6,7 +6,7 @@ import { state } from "../state.js";
 import { time } from "../words.js";
 
 export const title = "Certificates";
-export const needs = ["certificates"];
+export const needs = () => ["certificates"];
 
 const [SOON, VERY_SOON] = [30, 7];
 

@@ -8,13 +8,14 @@ import { mayOperate, state } from "../state.js";
 import { count, time } from "../words.js";
 
 export const title = "Configuration";
-export const needs = ["reloads", "versions", "diff"];
+export const needs = () => ["process", "reloads", "versions", "diff"];
 
 const EFFECTS = { added: "good", changed: "good", removed: "warn", redundant: "off", stale: "bad" };
 const VERSIONS_MAX = 50;
 const WORDS = { reading: ["being read", "warn"], waiting: ["waits for first probes", "warn"], in_force: ["in effect", "good"], refused: ["refused", "bad"] };
 
-export function draw(_, __, redraw) {
+export function draw(_, __, ___, redraw) {
+  if (!state.process) return null;
   const { configuration } = state.process;
   const failure = configuration.last_reload_failure;
   return h("div", null, h("h1", null, "Configuration"),

@@ -3,12 +3,12 @@
 import { call } from "../api.js";
 import { tellProblem } from "../dialogs.js";
 import { h } from "../dom.js";
-import { mark, table, tile } from "../parts.js";
-import { mayChange } from "../state.js";
+import { link, mark, table, tile } from "../parts.js";
+import { mayChange, state } from "../state.js";
 import { memberState } from "../words.js";
 
 export const title = "Explain";
-export const needs = [];
+export const needs = (_, name) => (name === undefined || !mayChange() ? [] : [`requests/${name}/explanation`]);
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const VERDICTS = {
@@ -16,12 +16,25 @@ const VERDICTS = {
   with_response: ["acts on the response", "good"], awaits_response: ["needs the response", "warn"],
 };
 
-export function draw(_, memory, redraw) {
+export function draw(name, memory, redraw) {
+  if (name !== undefined) return recorded(name);
   memory.asked ??= { url: "", method: "GET", from: "", headers: "" };
   return h("div", null, h("h1", null, "Explain a request"),
     h("p", { class: "quiet" }, "weir decides about the request as it would now, with the state of this moment. Nothing is sent, and nothing changes."),
     mayChange() ? form(memory, redraw) : h("p", null, "Log in with a token that has the role admin: an explanation shows the conditions of rules."),
     memory.answer && answer(memory.answer));
+}
+
+/** A request of the past: what differs, and how it is decided now. */
+function recorded(id) {
+  const it = state.explanation;
+  const heading = h("h1", null, "Explain request ", h("span", { class: "mono" }, id));
+  if (!mayChange()) return h("div", null, heading, h("p", null, "Log in with a token that has the role admin: an explanation shows the conditions of rules."));
+  if (it?.recorded?.id !== id) return h("div", null, heading, h("p", null, it?.missing ?? "Loading…"));
+  return h("div", null, heading,
+    h("p", null, link("requests", id, `${it.recorded.method ?? "–"} ${it.recorded.target ?? ""}`), ` went to ${it.recorded.member ?? "no member"}, status ${it.recorded.status || "none"}.`),
+    it.differences.length > 0 && [h("h2", null, "Where it differs from now"), h("ul", null, it.differences.map((text) => h("li", null, text)))],
+    it.again ? answer(it.again) : h("p", null, "It cannot be decided again."));
 }
 
 function form(memory, redraw) {
@@ -33,7 +46,7 @@ function form(memory, redraw) {
     event.preventDefault();
     ask(memory, redraw);
   } },
-  h("label", null, "URL", h("input", { type: "text", required: true, placeholder: "https://shop.example/cart?id=1", value: asked.url, oninput: take("url") })),
+  h("label", null, "URL", h("input", { type: "text", name: "url", required: true, placeholder: "https://shop.example/cart?id=1", value: asked.url, oninput: take("url") })),
   h("label", null, "Method", h("select", { onchange: take("method") }, METHODS.map((name) => h("option", { selected: name === asked.method }, name)))),
   h("label", null, "From the address", h("input", { type: "text", placeholder: "this host", value: asked.from, oninput: take("from") })),
   h("label", null, "Fields, one per line", h("textarea", { rows: 3, placeholder: "Cookie: session=1", oninput: take("headers") }, asked.headers)),

@@ -6,7 +6,7 @@ import { state } from "../state.js";
 import { count } from "../words.js";
 
 export const title = "Policies";
-export const needs = ["policies"];
+export const needs = () => ["policies"];
 
 export function draw(name, memory, redraw) {
   if (name !== undefined) {

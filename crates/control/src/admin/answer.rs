@@ -1,7 +1,7 @@
 //! Successful answers.
 
 use aws_lc_rs::digest::{SHA256, digest};
-use axum::http::header::{CONTENT_TYPE, ETAG};
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -24,6 +24,8 @@ pub(super) struct Answer {
     pub(super) tag: Option<Tag>,
     /// The description of a change for the audit log.
     change: Option<Value>,
+    /// What a page may do (`Content-Security-Policy`).
+    policy: Option<&'static str>,
 }
 
 impl Answer {
@@ -41,7 +43,7 @@ impl Answer {
         text: impl Into<String>,
     ) -> Self {
         let body = text.into().into_bytes();
-        Self { status, media_type, body, tag: None, change: None }
+        Self { status, media_type, body, tag: None, change: None, policy: None }
     }
 
     /// Sets a status other than 200.
@@ -52,6 +54,11 @@ impl Answer {
     /// Sets the description of the change for the audit log. It must not contain secrets.
     pub(super) fn change(self, change: Value) -> Self {
         Self { change: Some(change), ..self }
+    }
+
+    /// Adds a content security policy.
+    pub(super) fn policy(self, policy: &'static str) -> Self {
+        Self { policy: Some(policy), ..self }
     }
 
     /// Adds an entity tag if the answer is a document.
@@ -88,6 +95,10 @@ impl IntoResponse for Answer {
         let mut response =
             (self.status, [(CONTENT_TYPE, self.media_type)], self.body).into_response();
         set_tag(&mut response, self.tag.as_ref());
+        if let Some(policy) = self.policy {
+            let policy = HeaderValue::from_static(policy);
+            response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+        }
         response.extensions_mut().insert(Outcome { change: self.change, refused: None });
         response
     }

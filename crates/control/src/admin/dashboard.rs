@@ -36,7 +36,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [File; 19] = files! {
+static FILES: [File; 22] = files! {
     "/": HTML, "index.html";
     "/dashboard/api.js": JAVASCRIPT, "api.js";
     "/dashboard/chart.js": JAVASCRIPT, "chart.js";
@@ -50,10 +50,13 @@ static FILES: [File; 19] = files! {
     "/dashboard/views/certificates.js": JAVASCRIPT, "views/certificates.js";
     "/dashboard/views/configuration.js": JAVASCRIPT, "views/configuration.js";
     "/dashboard/views/explain.js": JAVASCRIPT, "views/explain.js";
+    "/dashboard/views/firewall.js": JAVASCRIPT, "views/firewall.js";
     "/dashboard/views/map.js": JAVASCRIPT, "views/map.js";
     "/dashboard/views/overview.js": JAVASCRIPT, "views/overview.js";
     "/dashboard/views/policies.js": JAVASCRIPT, "views/policies.js";
     "/dashboard/views/pools.js": JAVASCRIPT, "views/pools.js";
+    "/dashboard/views/reports.js": JAVASCRIPT, "views/reports.js";
+    "/dashboard/views/requests.js": JAVASCRIPT, "views/requests.js";
     "/dashboard/views/servers.js": JAVASCRIPT, "views/servers.js";
     "/dashboard/words.js": JAVASCRIPT, "words.js";
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use weir_config::snapshot::VirtualServer;
+use weir_config::snapshot::{Snapshot, VirtualServer};
 use weir_exchange::shared::live::LiveTable;
 use weir_tls::identity::Identity;
 
@@ -15,7 +15,7 @@ use super::page::{PAGE, Page};
 use super::pools::clip;
 use super::problem::Problem;
 use super::route::{Handled, Route};
-use crate::acme::board::Report;
+use crate::acme::board::{Board, Report};
 use crate::status::{self, CertificateStatus, PacketPathStatus, VirtualServerStatus};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -81,7 +81,7 @@ fn one(ask: &Ask) -> Handled {
 
 /// A policy.
 #[derive(Debug, Serialize, JsonSchema)]
-struct PolicyStatus {
+pub(super) struct PolicyStatus {
     name: String,
     /// The virtual servers that use the policy.
     virtual_servers: Vec<String>,
@@ -91,7 +91,7 @@ struct PolicyStatus {
 
 /// A rule of a policy.
 #[derive(Debug, Serialize, JsonSchema)]
-struct RuleStatus {
+pub(super) struct RuleStatus {
     /// The name of the rule, or its number in the policy.
     name: String,
     /// The number of matches.
@@ -105,7 +105,7 @@ fn policy_names(table: &LiveTable) -> Vec<Arc<str>> {
     names.filter(|name| seen.insert(Arc::clone(name))).collect()
 }
 
-fn policy_status(table: &LiveTable, name: &str) -> PolicyStatus {
+pub(super) fn policy_status(table: &LiveTable, name: &str) -> PolicyStatus {
     let uses = |server: &&VirtualServer| {
         let connections = server.connection_policies.names();
         let requests = server.policies.iter().map(|policy| &*policy.name);
@@ -165,11 +165,13 @@ struct ShownCertificate {
 }
 
 /// Who shows it, its number there, it, and the state of its renewal.
-type FoundCertificate<'a> = (Option<&'a str>, usize, Arc<Identity>, Option<Report>);
+pub(super) type FoundCertificate<'a> = (Option<&'a str>, usize, Arc<Identity>, Option<Report>);
 
-fn certificates(ask: &Ask) -> Handled {
-    let table = ask.context.observed.table();
-    let (snapshot, board) = (&table.snapshot, &ask.context.observed.obtained.acme);
+/// All certificates, those of admin listeners first.
+pub(super) fn shown_certificates<'a>(
+    snapshot: &'a Snapshot,
+    board: &'a Board,
+) -> impl Iterator<Item = FoundCertificate<'a>> {
     let of_admin = snapshot.admin.tls.iter().flat_map(|tls| &tls.identities).enumerate();
     let of_admin = of_admin.map(|(number, identity)| (None, number, Arc::clone(identity), None));
     let of_servers = snapshot.virtual_servers.iter().flat_map(|server| {
@@ -179,11 +181,18 @@ fn certificates(ask: &Ask) -> Handled {
             (Some(&*server.name), number, identity, status::report_of(it, board))
         })
     });
+    of_admin.chain(of_servers)
+}
+
+fn certificates(ask: &Ask) -> Handled {
+    let table = ask.context.observed.table();
+    let (snapshot, board) = (&table.snapshot, &ask.context.observed.obtained.acme);
+    let all = shown_certificates(snapshot, board);
     let id = |(server, number, ..): &FoundCertificate<'_>| match server {
         Some(server) => format!("virtual server {server} {number}"),
         None => format!("admin {number}"),
     };
-    let page = Page::of(&ask.query, of_admin.chain(of_servers), id, |found| ShownCertificate {
+    let page = Page::of(&ask.query, all, id, |found| ShownCertificate {
         id: id(&found),
         virtual_server: found.0.map(str::to_owned),
         certificate: status::certificate(&found.2, found.3),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use weir_dataplane::reports::LogBatch;
@@ -12,6 +12,8 @@ use super::host::LastRefusal;
 use super::login::LastFailure;
 use super::sources::Sources;
 use super::streams::Streams;
+use crate::board::Sampler;
+use crate::firewall::recent::Recent;
 use crate::random::random;
 
 /// State that all admin listeners share.
@@ -27,6 +29,10 @@ pub struct Shared {
     pub audit: Audit,
     /// Answers that go on.
     pub streams: Streams,
+    /// Figures for open dashboards.
+    pub sampler: Sampler,
+    /// The last findings of the web application firewall.
+    pub findings: Arc<Recent>,
     pub(super) sources: Sources,
     pub(super) last_refusal: LastRefusal,
     pub(super) last_failure: LastFailure,
@@ -42,13 +48,15 @@ pub struct Shared {
 
 impl Shared {
     /// The state at startup. `audit`: the channel for lines of the audit log.
-    pub fn new(audit: Option<SyncSender<LogBatch>>) -> Self {
+    pub fn new(audit: Option<SyncSender<LogBatch>>, findings: Arc<Recent>) -> Self {
         Self {
             turned_away: AtomicU64::new(0),
             logins_failed: AtomicU64::new(0),
             requests_limited: AtomicU64::new(0),
             audit: Audit::new(audit),
             streams: Streams::default(),
+            sampler: Sampler::default(),
+            findings,
             sources: Sources::default(),
             last_refusal: LastRefusal::default(),
             last_failure: LastFailure::default(),

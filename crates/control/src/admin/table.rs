@@ -2,7 +2,8 @@
 
 use super::route::Route;
 use super::{
-    changes, explain, flows, member_change, pools, process, reload, requests, servers, upgrade,
+    board, changes, explain, firewall, flows, member_change, pools, process, reload, reports,
+    requests, servers, upgrade,
 };
 
 /// All routes, in the order of the OpenAPI document.
@@ -18,6 +19,9 @@ pub(super) fn routes() -> Vec<Route> {
         explain::routes(),
         requests::routes(),
         flows::routes(),
+        firewall::routes(),
+        board::routes(),
+        reports::routes(),
     ];
     parts.concat()
 }

@@ -32,12 +32,12 @@ impl Drop for Directory {
 }
 
 fn start(target: &LogTarget, events: Events) -> Result<LogWriter, OpenError> {
-    LogWriter::start("access log", &Way::To(target.clone()), Arc::default(), events)
+    LogWriter::start("access log", &Way::To(target.clone()), Arc::default(), events, None)
 }
 
 fn with_pipe(pipe: std::io::PipeWriter, events: Events) -> io::Result<LogWriter> {
     let output = Output::File(File::from(std::os::fd::OwnedFd::from(pipe)));
-    LogWriter::with_output("access log", output, Arc::default(), events)
+    LogWriter::with_output("access log", output, Arc::default(), events, None)
 }
 
 const PATIENCE: Duration = Duration::from_secs(10);

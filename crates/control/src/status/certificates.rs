@@ -17,12 +17,12 @@ const DAY_S: i64 = 86_400;
 #[schemars(rename = "Certificate")]
 pub struct CertificateStatus {
     /// The names that it is for.
-    names: Vec<String>,
+    pub(crate) names: Vec<String>,
     subject: String,
     /// When the first of its chain is over.
     not_after: String,
     /// Whole days until then; negative: it is over.
-    days_left: i64,
+    pub(crate) days_left: i64,
     /// Its renewal, if it comes from an authority by ACME.
     #[serde(skip_serializing_if = "Option::is_none")]
     acme: Option<AcmeStatus>,

@@ -181,6 +181,8 @@ fn waf(mode: WafMode) -> Arc<Waf> {
         mode,
         common: Arc::new(CommonTexts::new(Arc::new(view))),
         checks: None,
+        profile: None,
+        exclusions: Vec::new(),
         limits: Limits::DEFAULT,
         body_bytes_max: JUDGED_BYTES_MAX as u64,
         body_timeout_ms: 60_000,

@@ -69,6 +69,8 @@ fn waf(mode: WafMode) -> Arc<Waf> {
         mode,
         common: Arc::new(CommonTexts::new(Arc::new(view))),
         checks: None,
+        profile: None,
+        exclusions: Vec::new(),
         limits: Limits::DEFAULT,
         body_bytes_max: 10_000,
         body_timeout_ms: 60_000,

@@ -12,8 +12,10 @@ use weir_waf::inspection::Verdict;
 use weir_waf::plan::Settings;
 
 use super::judge::{Judge, Judged, load};
-use super::log::{self, Line};
+use weir_control::firewall::line::{Line, bytes};
+
 use super::test::told;
+use super::{log, recorded};
 use crate::output;
 
 /// Judge recorded requests by old and new rules, and show different decisions
@@ -198,7 +200,7 @@ fn compare(arguments: &Arguments) -> Result<bool, String> {
 /// Judges a request with both sides; returns a text if the verdicts differ.
 fn one([old, new]: &mut [Side; 2], line: &Line, sum: &mut Sum) -> Option<String> {
     let recorded = line.request.as_ref();
-    let Some((recorded, trial)) = recorded.and_then(|it| Some((it, it.trial()?))) else {
+    let Some((recorded, trial)) = recorded.and_then(|it| Some((it, recorded::trial(it)?))) else {
         sum.unrecorded += 1;
         return None;
     };
@@ -220,7 +222,7 @@ fn one([old, new]: &mut [Side; 2], line: &Line, sum: &mut Sum) -> Option<String>
 }
 
 fn shown(line: &Line, old: &Judged, new: &Judged) -> String {
-    let target = log::bytes(&line.target);
+    let target = bytes(&line.target);
     let mut text = format!("{} {} {}\n", line.request_id, line.method, target.escape_ascii());
     for (name, judged) in [("old", old), ("new", new)] {
         let score = judged.inspection.score();

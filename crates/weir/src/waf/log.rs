@@ -4,61 +4,12 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use weir_control::firewall::line::Line;
 
 /// Maximum size of a line; longer lines are skipped.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// An inspected request.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Line {
-    r#type: String,
-    pub request_id: String,
-    pub client: String,
-    pub virtual_server: String,
-    pub method: String,
-    pub target: String,
-    pub outcome: String,
-    /// The rule that blocked the request; 0: none.
-    pub rule: u64,
-    pub score: i64,
-    pub threshold: i64,
-    pub rules: Vec<Found>,
-    pub request: Option<Recorded>,
-}
-
-/// A rule that matched.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Found {
-    pub id: u64,
-    pub message: String,
-    pub data: String,
-    pub severity: String,
-    pub tags: Vec<String>,
-    pub file: String,
-    pub values: Vec<Value>,
-}
-
-/// The values that matched.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Value {
-    pub variable: String,
-    pub value: String,
-}
-
-/// The request itself.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Recorded {
-    pub head: String,
-    pub member_target: Option<String>,
-    pub body: Option<String>,
-}
-
-/// Numbers of lines that were read.
+/// How much was read.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
     /// Valid lines.
@@ -110,9 +61,4 @@ fn next(reader: &mut BufReader<File>, path: &Path) -> Result<Option<Vec<u8>>, St
         reader.skip_until(b'\n').map_err(wrong)?;
     }
     Ok((!bytes.is_empty()).then_some(bytes))
-}
-
-/// The bytes of a logged text, in which a byte above ASCII is logged as the code point with its value.
-pub fn bytes(text: &str) -> Vec<u8> {
-    text.chars().map(|char| u8::try_from(u32::from(char)).unwrap_or(b'?')).collect()
 }

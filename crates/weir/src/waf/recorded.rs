@@ -2,34 +2,32 @@
 
 use weir_waf::inspection::BodyLength;
 
-use super::log::{Recorded, bytes};
 use super::request::Trial;
+use weir_control::firewall::line::{Recorded, bytes};
 
-impl Recorded {
-    /// The recorded request; `None`: the line contains none.
-    pub fn trial(&self) -> Option<Trial> {
-        let head = bytes(&self.head);
-        let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.trim_ascii_end());
-        let first = lines.next()?;
-        let (method, rest) = split(first, b' ')?;
-        let at = rest.iter().rposition(|byte| *byte == b' ')?;
-        let (received_target, protocol) = (&rest[..at], &rest[at + 1..]);
-        let fields = lines.filter(|line| !line.is_empty()).map(|line| {
-            let (name, value) = split(line, b':')?;
-            Some((name.to_vec(), value.trim_ascii().to_vec()))
-        });
-        let headers: Vec<(Vec<u8>, Vec<u8>)> = fields.collect::<Option<_>>()?;
-        let body = from_base64(self.body.as_deref().unwrap_or_default())?;
-        Some(Trial {
-            method: method.to_vec(),
-            received_target: received_target.to_vec(),
-            target: self.member_target.as_deref().map_or(received_target.to_vec(), bytes),
-            protocol: protocol.to_vec(),
-            length: length(&headers, &body),
-            headers,
-            body,
-        })
-    }
+/// The request; `None`: it is no record of one.
+pub fn trial(recorded: &Recorded) -> Option<Trial> {
+    let head = bytes(&recorded.head);
+    let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.trim_ascii_end());
+    let first = lines.next()?;
+    let (method, rest) = split(first, b' ')?;
+    let at = rest.iter().rposition(|byte| *byte == b' ')?;
+    let (received_target, protocol) = (&rest[..at], &rest[at + 1..]);
+    let fields = lines.filter(|line| !line.is_empty()).map(|line| {
+        let (name, value) = split(line, b':')?;
+        Some((name.to_vec(), value.trim_ascii().to_vec()))
+    });
+    let headers: Vec<(Vec<u8>, Vec<u8>)> = fields.collect::<Option<_>>()?;
+    let body = from_base64(recorded.body.as_deref().unwrap_or_default())?;
+    Some(Trial {
+        method: method.to_vec(),
+        received_target: received_target.to_vec(),
+        target: recorded.member_target.as_deref().map_or(received_target.to_vec(), bytes),
+        protocol: protocol.to_vec(),
+        length: length(&headers, &body),
+        headers,
+        body,
+    })
 }
 
 /// The length of the body according to the fields. HTTP/2 permits a body without Content-Length.
@@ -95,12 +93,12 @@ mod tests {
             body: b"ab\xff".to_vec(),
             length: BodyLength::Unknown,
         };
-        assert_eq!(recorded.trial().expect("a request"), expected);
+        assert_eq!(trial(&recorded).expect("a request"), expected);
         for (head, body) in [("", ""), ("GET /", ""), ("GET / HTTP/1.1\r\nx", ""), ("GET / H", "%")]
         {
             let recorded =
                 Recorded { head: head.into(), member_target: None, body: Some(body.into()) };
-            assert_eq!(recorded.trial(), None, "{head} {body}");
+            assert_eq!(trial(&recorded), None, "{head} {body}");
         }
     }
 

@@ -1,11 +1,5 @@
 //! `weir waf tune`.
 
-mod evidence;
-mod exclusions;
-mod finding;
-mod group;
-mod places;
-mod proposal;
 mod text;
 
 use std::path::PathBuf;
@@ -13,9 +7,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use self::evidence::Evidence;
-use self::exclusions::Exclusions;
-use self::proposal::Effect;
+use weir_control::firewall::evidence::Evidence;
+use weir_control::firewall::exclusions::Exclusions;
+use weir_control::firewall::group;
+use weir_control::firewall::proposal::{self, Effect};
+use weir_control::firewall::{ROUNDS_MAX, Wanted};
+
 use super::log;
 use crate::output;
 
@@ -53,13 +50,6 @@ pub struct Arguments {
 /// Exit status for wrong usage, as in clap.
 const EXIT_UNUSABLE: u8 = 2;
 
-/// Thresholds for proposing exclusions.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
-    pub requests: u64,
-    pub clients: usize,
-}
-
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
     let told = propose(arguments).and_then(|(rules, summary)| {
@@ -78,11 +68,8 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Maximum number of times that the logs are read.
-const ROUNDS_MAX: usize = 8;
-
-/// The rules, and the summary. Logs are read several times: a finding that an exclusion removes must not make other
-/// findings of the same request suspicious, and the effect can be computed only from all exclusions.
+/// The rules, and the summary. Logs are read several times: the findings that an exclusion removes must not make other
+/// findings of the same request suspicious, and the effect of exclusions is known only when all of them are.
 fn propose(arguments: &Arguments) -> Result<(String, String), String> {
     let wanted = Wanted { requests: arguments.min, clients: arguments.clients as usize };
     let mut exclusions = Exclusions::default();

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::evidence::Evidence;
-use super::exclusions::{Exclusion, Exclusions};
-use super::proposal::Effect;
+use weir_control::firewall::evidence::Evidence;
+use weir_control::firewall::exclusions::{Exclusions, Proposed};
+use weir_control::firewall::proposal::Effect;
+
 use crate::waf::log::Count;
 
 /// Describes the findings and the effect of the exclusions.
@@ -49,8 +50,8 @@ pub fn rules(exclusions: &Exclusions, first_id: u64, summary: &str) -> String {
     text
 }
 
-fn one(Exclusion { rule, variable, place, group }: &Exclusion, id: u64) -> String {
-    // Text from a client never ends a line: a final backslash would continue the comment on the next line.
+fn one(Proposed { exclusion, group }: &Proposed, id: u64) -> String {
+    // No line ends with text of a client: a backslash at its end would continue the comment in the next line.
     let message = match group.message.as_str() {
         "" => String::new(),
         message => format!(": {message}."),
@@ -59,13 +60,13 @@ fn one(Exclusion { rule, variable, place, group }: &Exclusion, id: u64) -> Strin
         Some(example) => format!(", such as `{example}`"),
         None => String::new(),
     };
+    let place = &exclusion.place;
     let everywhere = if place.path == "/" && place.is_prefix { " ALL PATHS." } else { "" };
     let (requests, clients, score) = (group.requests, group.clients.told(), group.score);
     format!(
-        "\n# Rule {rule}{message}{everywhere}\n\
-         # {requests} requests of {clients}{example}; each scored {score} for it.\n\
-         SecRule REQUEST_FILENAME \"{}\" \\\n    \
-         \"id:{id},phase:1,t:none,nolog,pass,ctl:ruleRemoveTargetById={rule};{variable}\"\n",
-        place.operator(),
+        "\n# Rule {}{message}{everywhere}\n\
+         # {requests} requests of {clients}{example}; each scored {score} for it.\n{}",
+        exclusion.rule,
+        exclusion.rule_text(id),
     )
 }

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
+use weir_waf::exclusion::Place;
+
 use super::exclusions::Exclusions;
 use super::finding::{Subject, score, variables};
 use super::group::Group;
-use super::places::Place;
-use crate::waf::log::{Found, Line};
+use super::line::{Found, Line};
+use super::places::place_of;
 
 /// Maximum number of stored combinations of path, variable and rule; further ones are only counted.
 const GROUPS_MAX: usize = 50_000;
@@ -20,6 +22,7 @@ const SCANNERS: u64 = 913;
 /// The evidence from logs.
 #[derive(Debug, Default)]
 pub struct Evidence {
+    /// By rule and variable, then by place.
     pub groups: HashMap<Subject, HashMap<Place, Group>>,
     groups_count: usize,
     /// Findings that were not stored because the maximum was reached.
@@ -31,7 +34,7 @@ pub struct Evidence {
 impl Evidence {
     /// Adds a line. Findings that exclusions remove do not count as attacks.
     pub fn add(&mut self, line: &Line, exclusions: &Exclusions) {
-        let place = Place::of_target(&line.target);
+        let place = place_of(&line.target);
         let attacks: Vec<&Found> =
             line.rules.iter().filter(|it| is_attack(it, line, exclusions, &place)).collect();
         for found in line.rules.iter().filter(|found| is_excludable(found, line)) {
@@ -106,5 +109,5 @@ fn family(found: &Found) -> u64 {
 /// A text from the log, shortened and in one line.
 fn clipped(text: &str) -> String {
     let text: String = text.chars().take(EXAMPLE_BYTES_MAX).collect();
-    crate::waf::log::bytes(&text).escape_ascii().to_string()
+    super::line::bytes(&text).escape_ascii().to_string()
 }

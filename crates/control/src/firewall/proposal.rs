@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use weir_waf::exclusion::{Exclusion, Place};
+
 use super::Wanted;
 use super::evidence::Evidence;
-use super::exclusions::{Exclusion, Exclusions};
+use super::exclusions::{Exclusions, Proposed};
 use super::finding::score;
 use super::group::Group;
-use super::places::Place;
-use crate::waf::log::{Found, Line};
+use super::line::{Found, Line};
+use super::places::place_of;
 
 /// Maximum number of paths in one folder that are excluded one by one; with more, the folder is excluded.
 const PATHS_MAX: usize = 4;
@@ -34,7 +36,7 @@ pub fn exclusions(evidence: &Evidence, wanted: Wanted) -> Exclusions {
         }
         for (place, group) in chosen(sound, wanted, !PATHS.contains(&variable.as_str())) {
             let (rule, variable) = (*rule, variable.clone());
-            all.push(Exclusion { rule, variable, place, group });
+            all.push(Proposed { exclusion: Exclusion { rule, variable, place }, group });
         }
     }
     Exclusions::new(all, suspicious)
@@ -114,7 +116,7 @@ impl Effect {
             return;
         }
         self.blocked += 1;
-        let place = Place::of_target(&line.target);
+        let place = place_of(&line.target);
         let is_removed = |found: &&Found| exclusions.take_away(found, &place);
         let removed: Vec<_> = line.rules.iter().filter(is_removed).collect();
         let score: i64 = removed.iter().map(|found| score(&found.severity)).sum();

@@ -54,13 +54,17 @@ fn number_of(client: &str) -> u64 {
 /// Requests in which a rule matched a variable.
 #[derive(Debug, Default, Clone)]
 pub struct Group {
+    /// How many.
     pub requests: u64,
+    /// Who sent them.
     pub clients: Clients,
     /// The number of these that contain another attack elsewhere.
     pub suspicious: u64,
     /// The score of one match.
     pub score: i64,
+    /// What the rule says.
     pub message: String,
+    /// A value, if it is no secret.
     pub example: Option<String>,
 }
 

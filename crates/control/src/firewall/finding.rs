@@ -1,6 +1,8 @@
 //! A finding of a rule: its score, and the variables that an exclusion could name.
 
-use crate::waf::log::{Found, Value};
+use weir_waf::exclusion::is_variable;
+
+use super::line::{Found, Value};
 
 /// A rule, and the variable in which it matched.
 pub type Subject = (u64, String);
@@ -33,7 +35,7 @@ pub fn variables(found: &Found) -> Vec<&str> {
     let mut variables: Vec<&str> = Vec::new();
     for value in values {
         let variable = value.variable.as_str();
-        if !is_name(variable) {
+        if !is_variable(variable) {
             return Vec::new();
         }
         if !variables.contains(&variable) {
@@ -58,13 +60,6 @@ fn is_told(found: &Found, value: &Value) -> bool {
         })
     };
     has_word(&found.message) || has_word(&found.data)
-}
-
-/// Whether a variable needs no quotes in a rule.
-fn is_name(variable: &str) -> bool {
-    let is_derived = variable.starts_with("TX") || variable.starts_with("MATCHED_VAR");
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:[]@".contains(&byte);
-    !is_derived && !variable.ends_with(':') && variable.bytes().all(is_plain)
 }
 
 #[cfg(test)]

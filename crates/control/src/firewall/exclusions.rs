@@ -2,17 +2,18 @@
 
 use std::collections::HashMap;
 
+use weir_waf::exclusion::{Exclusion, Place};
+
 use super::finding::{Subject, variables};
 use super::group::Group;
-use super::places::Place;
-use crate::waf::log::Found;
+use super::line::Found;
 
-/// An exclusion.
+/// An exclusion, and its reason.
 #[derive(Debug)]
-pub struct Exclusion {
-    pub rule: u64,
-    pub variable: String,
-    pub place: Place,
+pub struct Proposed {
+    /// It.
+    pub exclusion: Exclusion,
+    /// The requests.
     pub group: Group,
 }
 
@@ -20,7 +21,7 @@ pub struct Exclusion {
 #[derive(Debug, Default)]
 pub struct Exclusions {
     /// Ordered by rule, variable and path.
-    pub all: Vec<Exclusion>,
+    pub all: Vec<Proposed>,
     by_subject: HashMap<Subject, Vec<Place>>,
     /// Groups without an exclusion, because most of their requests contain other attacks too.
     pub suspicious: u64,
@@ -28,10 +29,10 @@ pub struct Exclusions {
 
 impl Exclusions {
     /// Sorts these exclusions. `suspicious`: the number of groups without an exclusion.
-    pub fn new(mut all: Vec<Exclusion>, suspicious: u64) -> Self {
-        all.sort_by_key(|it| (it.rule, it.variable.clone(), it.place.clone()));
+    pub fn new(mut all: Vec<Proposed>, suspicious: u64) -> Self {
+        all.sort_by(|one, other| one.exclusion.cmp(&other.exclusion));
         let mut by_subject: HashMap<Subject, Vec<Place>> = HashMap::new();
-        for Exclusion { rule, variable, place, .. } in &all {
+        for Proposed { exclusion: Exclusion { rule, variable, place }, .. } in &all {
             by_subject.entry((*rule, variable.clone())).or_default().push(place.clone());
         }
         Self { all, by_subject, suspicious }
@@ -44,7 +45,8 @@ impl Exclusions {
         !variables.is_empty() && variables.iter().all(has)
     }
 
-    fn has(&self, rule: u64, variable: &str, place: &Place) -> bool {
+    /// Whether they remove a rule's finding in this variable.
+    pub fn has(&self, rule: u64, variable: &str, place: &Place) -> bool {
         let places = self.by_subject.get(&(rule, variable.to_owned()));
         places.is_some_and(|places| places.iter().any(|it| it.has(place)))
     }

@@ -1,0 +1,178 @@
+//! The stream that an open dashboard reads: what its view shows, whole at first, then what has changed.
+//!
+//! All streams share one sampler ([`crate::board`]). A list has only the rows that are seen; a search is done here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::ask::{Ask, Kind, Parameter};
+use super::problem::Problem;
+use super::route::{Route, SchemaOf};
+use super::streams::{Closed, Producer, Sink, producer};
+use crate::board::{Point, Points, Sample, Sampler};
+use crate::observed::Observed;
+use document::{Document, Wanted};
+
+mod document;
+mod patch;
+mod rows;
+mod view;
+
+/// Rows of a list without `rows`.
+const ROWS_DEFAULT: u64 = 50;
+
+/// Most rows of a list.
+const ROWS_MAX: u64 = 200;
+
+/// Most pages of a list.
+const PAGES_MAX: u64 = 1_000_000;
+
+const VIEW: Parameter = Parameter {
+    name: "view",
+    kind: Kind::Word(&["process", "overview", "servers", "server", "pools", "pool", "map"]),
+    summary: "What is shown; `process`, which all have, without it",
+};
+
+const NAME: Parameter = Parameter {
+    name: "name",
+    kind: Kind::Text,
+    summary: "The virtual server or pool of the views `server` and `pool`",
+};
+
+const SEARCH: Parameter = Parameter {
+    name: "search",
+    kind: Kind::Text,
+    summary: "Only rows that have all these words: names, addresses, states",
+};
+
+const PAGE: Parameter = Parameter {
+    name: "page",
+    kind: Kind::Number { max: PAGES_MAX, default: 1 },
+    summary: "The page of a list",
+};
+
+const ROWS: Parameter = Parameter {
+    name: "rows",
+    kind: Kind::Number { max: ROWS_MAX, default: ROWS_DEFAULT },
+    summary: "Rows of a page",
+};
+
+pub(super) fn routes() -> Vec<Route> {
+    const EVENTS: &[(&str, SchemaOf)] = &[
+        ("whole", SchemaGenerator::subschema_for::<Whole>),
+        ("change", SchemaGenerator::subschema_for::<Change>),
+    ];
+    vec![
+        Route::stream(
+            "/v1/dashboard",
+            "watchDashboard",
+            "What a view of the dashboard shows, and what changes in it",
+            EVENTS,
+            begin,
+        )
+        .query(&[VIEW, NAME, SEARCH, PAGE, ROWS]),
+    ]
+}
+
+/// The first event.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DashboardWhole")]
+struct Whole {
+    document: Document,
+    /// Points of the charts, the oldest first, one in two seconds: of a virtual server in its view, else of all together.
+    points: Points,
+    /// Requests per second of each virtual server in the list, the oldest first.
+    rows: BTreeMap<String, Vec<f32>>,
+}
+
+/// What has changed since the event before.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DashboardChange")]
+struct Change {
+    /// The next point of the charts.
+    point: Option<Point>,
+    /// A JSON merge patch (RFC 7396) for the document.
+    patch: Value,
+}
+
+fn begin(ask: Ask) -> Result<Producer, Problem> {
+    let query = &ask.query;
+    let wanted = Wanted {
+        view: query.text(VIEW.name).unwrap_or("process").to_owned(),
+        name: query.text(NAME.name).unwrap_or_default().to_owned(),
+        words: rows::words(query.text(SEARCH.name).unwrap_or_default()),
+        page: query.number(&PAGE),
+        rows: query.number(&ROWS),
+    };
+    let observed = Arc::clone(&ask.context.observed);
+    Ok(producer(async move |sink| watch(observed, wanted, sink).await))
+}
+
+async fn watch(observed: Arc<Observed>, wanted: Wanted, sink: Sink) -> Result<(), Closed> {
+    let mut samples = Sampler::subscribe(&observed);
+    let wanted = Arc::new(wanted);
+    let mut before: Option<Value> = None;
+    loop {
+        let sample = samples.borrow_and_update().clone();
+        if let Some(sample) = sample {
+            let work = (Arc::clone(&observed), Arc::clone(&wanted), sample);
+            // A panic of it is a defect, and ends the stream.
+            let made = tokio::task::spawn_blocking(move || make(work, before)).await;
+            let (event, document) = made.map_err(|_| Closed)?.ok_or(Closed)?;
+            match &event {
+                Event::Whole(whole) => sink.send("whole", whole).await?,
+                Event::Change(change) => sink.send("change", change).await?,
+            }
+            before = Some(document);
+        }
+        // The sender lives as long as the process.
+        samples.changed().await.map_err(|_| Closed)?;
+    }
+}
+
+enum Event {
+    Whole(Box<Whole>),
+    Change(Change),
+}
+
+/// The next event, and the document as the page then has it; `None`: it cannot be written as JSON.
+fn make(
+    (observed, wanted, sample): (Arc<Observed>, Arc<Wanted>, Arc<Sample>),
+    before: Option<Value>,
+) -> Option<(Event, Value)> {
+    let document = Document::of(&observed, &sample, &wanted);
+    let value = serde_json::to_value(&document).ok()?;
+    let event = match before {
+        Some(before) => {
+            let patch = patch::between(&before, &value)
+                .unwrap_or_else(|| Value::Object(Default::default()));
+            Event::Change(Change { point: point(&sample, &wanted), patch })
+        }
+        None => {
+            let history = observed.admin.sampler.history();
+            let points = match wanted.view.as_str() {
+                "server" => history.of(&wanted.name),
+                _ => history.total(),
+            };
+            let names = document.servers.iter().flat_map(|servers| &servers.order);
+            let rates = |name: &String| history.of(name).iter().map(|it| it.requests).collect();
+            let rows = names.map(|name| (name.clone(), rates(name))).collect();
+            Event::Whole(Box::new(Whole { document, points, rows }))
+        }
+    };
+    Some((event, value))
+}
+
+fn point(sample: &Sample, wanted: &Wanted) -> Option<Point> {
+    if wanted.view != "server" {
+        return sample.total;
+    }
+    sample.servers.iter().find(|server| *server.name == *wanted.name)?.point
+}
+
+#[cfg(test)]
+mod tests;

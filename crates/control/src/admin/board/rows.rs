@@ -1,0 +1,91 @@
+//! Lists of which only the rows of one page are made.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::document::Wanted;
+
+/// Words of a search that are looked at.
+const WORDS_MAX: usize = 8;
+
+/// One page of a list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "{T}Rows")]
+pub(super) struct Rows<T> {
+    /// Names, in the order of the configuration.
+    pub order: Vec<String>,
+    /// By name.
+    items: BTreeMap<String, T>,
+    /// Rows that the search finds.
+    found: usize,
+    /// All rows.
+    total: usize,
+    /// The page, from 1.
+    page: usize,
+    pages: usize,
+}
+
+/// The words of a search, in lower case.
+pub(super) fn words(search: &str) -> Vec<String> {
+    search.split_whitespace().take(WORDS_MAX).map(str::to_lowercase).collect()
+}
+
+impl<T> Rows<T> {
+    /// The wanted page. `text`: what a search looks in; `name`: the name of a row.
+    pub fn of<S>(
+        wanted: &Wanted,
+        all: Vec<S>,
+        name: impl Fn(&S) -> String,
+        text: impl Fn(&S) -> String,
+        build: impl Fn(&S) -> T,
+    ) -> Self {
+        let total = all.len();
+        let has = |item: &S| {
+            let text = text(item).to_lowercase();
+            wanted.words.iter().all(|word| text.contains(word.as_str()))
+        };
+        let found: Vec<S> = match wanted.words.is_empty() {
+            true => all,
+            false => all.into_iter().filter(has).collect(),
+        };
+        let pages = found.len().div_ceil(wanted.rows.max(1)).max(1);
+        let page = wanted.page.clamp(1, pages);
+        let shown = found.iter().skip((page - 1) * wanted.rows).take(wanted.rows);
+        let shown: Vec<(String, T)> = shown.map(|item| (name(item), build(item))).collect();
+        Self {
+            order: shown.iter().map(|(name, _)| name.clone()).collect(),
+            items: shown.into_iter().collect(),
+            found: found.len(),
+            total,
+            page,
+            pages,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_and_searches() {
+        let check = |search: &str, page: usize, expected: (&[u32], usize, usize, usize)| {
+            let wanted = Wanted { words: words(search), page, rows: 3, ..Wanted::default() };
+            let name = |number: &u32| number.to_string();
+            let text = |number: &u32| {
+                format!("Row {number} is {}", if number.is_multiple_of(2) { "Even" } else { "odd" })
+            };
+            let rows = Rows::of(&wanted, (1..=10).collect(), name, text, |number| *number);
+            let order: Vec<u32> = rows.order.iter().map(|name| rows.items[name]).collect();
+            assert_eq!((&*order, rows.found, rows.page, rows.pages), expected, "{search} {page}");
+            assert_eq!(rows.total, 10);
+        };
+        check("", 1, (&[1, 2, 3], 10, 1, 4));
+        check("", 4, (&[10], 10, 4, 4));
+        check("", 9, (&[10], 10, 4, 4));
+        check(" EVEN row", 2, (&[8, 10], 5, 2, 2));
+        check("nothing", 1, (&[], 0, 1, 1));
+    }
+}

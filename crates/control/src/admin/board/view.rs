@@ -1,0 +1,439 @@
+//! What the views show of virtual servers, pools and members.
+
+use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use weir_config::snapshot::{self, NOBODY, Snapshot, VirtualServer, ranges};
+use weir_exchange::shared::live::{LiveMember, TablePool};
+use weir_exchange::shared::sticky::reached_pools;
+
+use super::super::servers::{PolicyStatus, policy_status, shown_certificates};
+use super::document::Wanted;
+use super::rows::Rows;
+use crate::board::{PoolSample, Sample, ServerSample, Shown, member_shown};
+use crate::observed::{Observed, shown_gauge};
+use crate::status::{self, MemberStatus, VirtualServerStatus};
+
+/// Rows of the lists in the overview.
+const OVERVIEW_ROWS_MAX: usize = 12;
+
+/// Members of a pool in the overview, each with its reason.
+const REASONS_MAX: usize = 4;
+
+/// Marks of members in a list.
+const MARKS_MAX: usize = 60;
+
+/// Names of one object in another's row.
+const NAMES_MAX: usize = 20;
+
+/// Days left from which a certificate is shown as a problem.
+const DAYS_LEFT_MIN: i64 = 30;
+
+/// What documents are made of.
+pub(super) struct Table<'a> {
+    pub observed: &'a Observed,
+    pub sample: &'a Sample,
+    pub snapshot: &'a Snapshot,
+}
+
+/// The overview.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DashboardOverview")]
+pub(super) struct Overview {
+    virtual_servers: usize,
+    pools: usize,
+    members: usize,
+    members_up: usize,
+    /// Certificates that end soon.
+    expiring: Vec<Expiring>,
+    /// Pools with members that take no traffic, the worst first.
+    attention: Vec<Attention>,
+    /// Virtual servers with the most requests per second.
+    busiest: Vec<Busy>,
+}
+
+/// A certificate that ends soon.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DashboardCertificate")]
+pub(super) struct Expiring {
+    names: Vec<String>,
+    days_left: i64,
+}
+
+/// A pool with members that take no traffic.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DashboardAttention")]
+pub(super) struct Attention {
+    name: String,
+    state: String,
+    /// How the state is shown: `good`, `off`, `warn` or `bad`.
+    shown: &'static str,
+    /// Some of those members, each with its reason.
+    members: Vec<String>,
+    /// Further ones.
+    more: usize,
+}
+
+/// A virtual server among the busiest.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DashboardBusy")]
+pub(super) struct Busy {
+    name: String,
+    state: &'static str,
+    /// How the state is shown: `good`, `off`, `warn` or `bad`.
+    shown: &'static str,
+    requests_per_second: f32,
+    connections_open: u64,
+    p99_ms: Option<f64>,
+}
+
+/// A virtual server in the list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DashboardServer")]
+pub(super) struct ServerRow {
+    r#type: &'static str,
+    state: &'static str,
+    /// How the state is shown: `good`, `off`, `warn` or `bad`.
+    shown: &'static str,
+    listen: Vec<String>,
+    pool: String,
+    requests_per_second: f32,
+    connections_open: u64,
+    /// Responses with 5xx since the start.
+    failed: u64,
+    p50_ms: Option<f64>,
+    p99_ms: Option<f64>,
+}
+
+/// One virtual server.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DashboardServerView")]
+pub(super) struct ServerView {
+    state: &'static str,
+    /// How the state is shown: `good`, `off`, `warn` or `bad`.
+    shown: &'static str,
+    status: VirtualServerStatus,
+    /// In their order.
+    policies: Vec<PolicyStatus>,
+    pools: Vec<NamedPool>,
+}
+
+/// A pool in the list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DashboardPool")]
+pub(super) struct PoolRow {
+    state: String,
+    /// How the state is shown: `good`, `off`, `warn` or `bad`.
+    shown: &'static str,
+    balance: &'static str,
+    members: usize,
+    members_in_service: usize,
+    /// Members with their states; the first ones.
+    marks: Vec<Mark>,
+    queue_requests: u64,
+    retries: u64,
+    no_member: u64,
+}
+
+/// A pool of a virtual server.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DashboardNamedPool")]
+pub(super) struct NamedPool {
+    name: String,
+    #[serde(flatten)]
+    row: PoolRow,
+}
+
+/// A member and its state.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DashboardMark")]
+pub(super) struct Mark {
+    member: String,
+    state: &'static str,
+    /// How the state is shown: `good`, `off`, `warn` or `bad`.
+    shown: &'static str,
+}
+
+/// One pool.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DashboardPoolView")]
+pub(super) struct PoolView {
+    #[serde(flatten)]
+    row: PoolRow,
+    /// Virtual servers that requests come from; the first ones.
+    virtual_servers: Vec<String>,
+    /// By address.
+    list: Rows<MemberStatus>,
+}
+
+/// A virtual server in the map.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DashboardMap")]
+pub(super) struct MapRow {
+    state: &'static str,
+    /// How the state is shown: `good`, `off`, `warn` or `bad`.
+    shown: &'static str,
+    listen: Vec<String>,
+    policies: Vec<MapPolicy>,
+    pools: Vec<NamedPool>,
+}
+
+/// A policy in the map.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DashboardMapPolicy")]
+pub(super) struct MapPolicy {
+    name: String,
+    rules: usize,
+}
+
+/// A virtual server, configured and sampled.
+type Server<'a> = (usize, &'a VirtualServer, &'a ServerSample);
+/// A pool, configured, live and sampled.
+type Pool<'a> = (&'a snapshot::Pool, &'a TablePool, &'a PoolSample);
+
+impl<'a> Table<'a> {
+    fn all_servers(&self) -> Vec<Server<'a>> {
+        let all = self.snapshot.virtual_servers.iter().zip(&self.sample.servers);
+        (0..).zip(all).map(|(index, (configured, sample))| (index, configured, sample)).collect()
+    }
+
+    fn pool_at(&self, index: usize) -> Pool<'a> {
+        let table = &self.sample.table;
+        (&self.snapshot.pools[index], &table.pools[index], &self.sample.pools[index])
+    }
+
+    fn all_pools(&self) -> Vec<Pool<'a>> {
+        let all = (0..self.sample.pools.len()).map(|index| self.pool_at(index));
+        all.filter(|(configured, ..)| *configured.name != *NOBODY).collect()
+    }
+
+    fn pools_of(&self, server: &VirtualServer) -> Vec<Pool<'a>> {
+        let reached = reached_pools(server, self.snapshot).into_iter();
+        let pools = reached.map(|index| self.pool_at(index));
+        pools.filter(|(configured, ..)| *configured.name != *NOBODY).collect()
+    }
+
+    pub fn overview(&self) -> Overview {
+        let pools = self.all_pools();
+        let (mut members, mut members_up) = (0, 0);
+        for (_, _, pool) in &pools {
+            members += pool.members;
+            members_up += pool.up;
+        }
+        let mut bad: Vec<&Pool<'_>> = pools
+            .iter()
+            .filter(|(.., sample)| matches!(sample.shown, Shown::Warn | Shown::Bad))
+            .collect();
+        bad.sort_by_key(|(.., sample)| (std::cmp::Reverse(sample.shown), sample.in_service));
+        let mut servers = self.all_servers();
+        let requests = |server: &Server<'_>| server.2.point.map_or(0.0, |point| point.requests);
+        servers.sort_by(|one, other| requests(other).total_cmp(&requests(one)));
+        Overview {
+            virtual_servers: servers.len(),
+            pools: pools.len(),
+            members,
+            members_up,
+            expiring: self.expiring(),
+            attention: bad
+                .iter()
+                .take(OVERVIEW_ROWS_MAX)
+                .map(|pool| self.attention(pool))
+                .collect(),
+            busiest: servers.iter().take(OVERVIEW_ROWS_MAX).map(busy).collect(),
+        }
+    }
+
+    fn expiring(&self) -> Vec<Expiring> {
+        let mut all: Vec<Expiring> =
+            shown_certificates(self.snapshot, &self.observed.obtained.acme)
+                .map(|(_, _, identity, report)| status::certificate(&identity, report))
+                .filter(|certificate| certificate.days_left < DAYS_LEFT_MIN)
+                .map(|certificate| Expiring {
+                    days_left: certificate.days_left,
+                    names: certificate.names,
+                })
+                .collect();
+        all.sort_by_key(|certificate| certificate.days_left);
+        all.truncate(OVERVIEW_ROWS_MAX);
+        all
+    }
+
+    fn attention(&self, (configured, live, sample): &Pool<'_>) -> Attention {
+        let members = configured.members.iter().zip(&live.members);
+        let bad = members.filter(|(it, live)| member_shown(it, live).1 != Shown::Good);
+        let reasons: Vec<String> = bad
+            .map(|(configured, live)| format!("{}: {}", live.label, self.reason(configured, live)))
+            .take(REASONS_MAX)
+            .collect();
+        Attention {
+            name: configured.name.to_string(),
+            state: sample.state(),
+            shown: sample.shown.as_str(),
+            more: (sample.members - sample.in_service).saturating_sub(reasons.len()),
+            members: reasons,
+        }
+    }
+
+    /// Why a member takes no traffic.
+    fn reason(&self, configured: &snapshot::Member, live: &LiveMember) -> String {
+        let reports = self.observed.monitors.of(&live.pool.name, &live.label);
+        let failure = reports.into_iter().find_map(|report| report.last_failure);
+        let (state, shown) = member_shown(configured, live);
+        failure.filter(|_| shown == Shown::Bad).unwrap_or_else(|| state.to_owned())
+    }
+
+    pub fn servers(&self, wanted: &Wanted) -> Rows<ServerRow> {
+        let pool_name = |server: &VirtualServer| self.snapshot.pools[server.pool].name.to_string();
+        let text = |(_, configured, sample): &Server<'_>| {
+            let listen = ranges(&configured.listen).join(" ");
+            format!("{} {listen} {} {}", configured.name, pool_name(configured), sample.state)
+        };
+        let build = |(_, configured, sample): &Server<'_>| ServerRow {
+            r#type: configured.service.name(),
+            state: sample.state,
+            shown: sample.shown.as_str(),
+            listen: clipped(ranges(&configured.listen)),
+            pool: pool_name(configured),
+            requests_per_second: sample.point.map_or(0.0, |point| point.requests),
+            connections_open: sample.open,
+            failed: sample.failed,
+            p50_ms: sample.p50_ms,
+            p99_ms: sample.p99_ms,
+        };
+        Rows::of(wanted, self.all_servers(), |(_, it, _)| it.name.to_string(), text, build)
+    }
+
+    pub fn server(&self, name: &str) -> Option<ServerView> {
+        let (index, configured, sample) =
+            self.all_servers().into_iter().find(|(_, configured, _)| *configured.name == *name)?;
+        let live = &self.sample.table.virtual_servers[index];
+        let policies = self.policies_of(configured).into_iter().take(NAMES_MAX);
+        Some(ServerView {
+            state: sample.state,
+            shown: sample.shown.as_str(),
+            status: status::virtual_server(self.snapshot, index, live, self.observed),
+            policies: policies.map(|name| policy_status(&self.sample.table, name)).collect(),
+            pools: self.named_pools(configured),
+        })
+    }
+
+    fn policies_of<'s>(&self, server: &'s VirtualServer) -> Vec<&'s str> {
+        let connections = server.connection_policies.names();
+        connections.chain(server.policies.iter().map(|policy| &*policy.name)).collect()
+    }
+
+    fn named_pools(&self, server: &VirtualServer) -> Vec<NamedPool> {
+        let pools = self.pools_of(server);
+        let named = pools
+            .iter()
+            .take(NAMES_MAX)
+            .map(|pool| NamedPool { name: pool.0.name.to_string(), row: pool_row(pool) });
+        named.collect()
+    }
+
+    pub fn pools(&self, wanted: &Wanted) -> Rows<PoolRow> {
+        let text = |(configured, live, sample): &Pool<'_>| {
+            format!("{} {} {}", configured.name, sample.state(), labels(live))
+        };
+        Rows::of(wanted, self.all_pools(), |(it, ..)| it.name.to_string(), text, pool_row)
+    }
+
+    pub fn pool(&self, wanted: &Wanted) -> Option<PoolView> {
+        let pools = self.all_pools();
+        let pool = pools.iter().find(|(configured, ..)| *configured.name == *wanted.name)?;
+        let (configured, live, _) = pool;
+        let uses = |(_, server, _): &Server<'_>| {
+            self.pools_of(server).iter().any(|(other, ..)| other.name == configured.name)
+        };
+        let servers = self.all_servers();
+        let servers = servers.iter().filter(|server| uses(server)).take(NAMES_MAX);
+        let members: Vec<_> = configured.members.iter().zip(&live.members).collect();
+        let list = Rows::of(
+            wanted,
+            members,
+            |(_, live)| live.label.to_string(),
+            |(configured, live)| {
+                let name = configured.name.as_deref().unwrap_or_default();
+                format!("{} {name} {}", live.label, member_shown(configured, live).0)
+            },
+            |(configured, live)| status::member(configured, live, &self.observed.monitors),
+        );
+        Some(PoolView {
+            row: pool_row(pool),
+            virtual_servers: servers.map(|(_, it, _)| it.name.to_string()).collect(),
+            list,
+        })
+    }
+
+    pub fn map(&self, wanted: &Wanted) -> Rows<MapRow> {
+        let mut rules: HashMap<&str, usize> = HashMap::new();
+        for rule in &self.snapshot.rules {
+            *rules.entry(&*rule.policy).or_default() += 1;
+        }
+        let text = |(_, configured, sample): &Server<'_>| {
+            let mut text = format!("{} {}", configured.name, sample.state);
+            for (pool, live, _) in self.pools_of(configured) {
+                text = format!("{text} {} {}", pool.name, labels(live));
+            }
+            text
+        };
+        let build = |(_, configured, sample): &Server<'_>| MapRow {
+            state: sample.state,
+            shown: sample.shown.as_str(),
+            listen: clipped(ranges(&configured.listen)),
+            policies: self
+                .policies_of(configured)
+                .into_iter()
+                .take(NAMES_MAX)
+                .map(|name| MapPolicy {
+                    name: name.to_owned(),
+                    rules: rules.get(name).copied().unwrap_or_default(),
+                })
+                .collect(),
+            pools: self.named_pools(configured),
+        };
+        Rows::of(wanted, self.all_servers(), |(_, it, _)| it.name.to_string(), text, build)
+    }
+}
+
+fn busy((_, configured, sample): &Server<'_>) -> Busy {
+    Busy {
+        name: configured.name.to_string(),
+        state: sample.state,
+        shown: sample.shown.as_str(),
+        requests_per_second: sample.point.map_or(0.0, |point| point.requests),
+        connections_open: sample.open,
+        p99_ms: sample.p99_ms,
+    }
+}
+
+fn pool_row((configured, live, sample): &Pool<'_>) -> PoolRow {
+    let totals = live.pool.counters.totals();
+    let members = configured.members.iter().zip(&live.members);
+    let mark = |(configured, live): (&snapshot::Member, &std::sync::Arc<LiveMember>)| {
+        let (state, shown) = member_shown(configured, live);
+        Mark { member: live.label.to_string(), state, shown: shown.as_str() }
+    };
+    PoolRow {
+        state: sample.state(),
+        shown: sample.shown.as_str(),
+        balance: status::balance_name(&configured.balance),
+        members: sample.members,
+        members_in_service: sample.in_service,
+        marks: members.take(MARKS_MAX).map(mark).collect(),
+        queue_requests: shown_gauge(totals.queue_length),
+        retries: totals.retries,
+        no_member: totals.no_member,
+    }
+}
+
+fn labels(live: &TablePool) -> String {
+    let labels: Vec<&str> = live.members.iter().map(|member| &*member.label).collect();
+    labels.join(" ")
+}
+
+fn clipped(mut names: Vec<String>) -> Vec<String> {
+    names.truncate(NAMES_MAX);
+    names
+}

@@ -1,0 +1,355 @@
+//! Recent findings of the web application firewall, and exclusions from its rules. Secrets of requests are masked, as in its
+//! log.
+
+use std::collections::{BTreeMap, HashMap};
+
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+use weir_config::snapshot::{Role, VirtualServer, Waf};
+use weir_exchange::shared::live::LiveTable;
+use weir_waf::exclusion::Exclusion;
+
+use super::answer::Answer;
+use super::ask::{Ask, Kind, Parameter, Query};
+use super::page::{AFTER, LIMIT, Page};
+
+use super::route::{Handled, Route};
+use crate::firewall::group::Group;
+use crate::firewall::line::{Checked, Found, Line, decoded};
+use crate::firewall::{Wanted, propose};
+
+/// Findings that are listed, those in most requests first.
+const FINDINGS_MAX: usize = 200;
+
+/// Bytes of the readable part of an exclusion's name.
+const NAME_BYTES_MAX: usize = 40;
+
+/// Virtual servers that an exclusion is said to apply to.
+const SERVERS_TOLD_MAX: usize = 20;
+
+/// The largest id of a rule.
+const RULE_MAX: u64 = 4_000_000_000;
+
+const VIRTUAL_SERVER: Parameter = Parameter {
+    name: "virtual_server",
+    kind: Kind::Text,
+    summary: "Only requests to this virtual server",
+};
+
+const RULE: Parameter = Parameter {
+    name: "rule",
+    kind: Kind::Number { max: RULE_MAX, default: RULE_MAX },
+    summary: "Only requests in which this rule found something",
+};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get(
+            "/v1/waf/events",
+            "listWafEvents",
+            "The last requests with findings of the firewall, the newest first",
+            events,
+        )
+        .role(Role::Operate)
+        .query(&[LIMIT, AFTER, VIRTUAL_SERVER, RULE])
+        .statuses(&[StatusCode::NOT_FOUND])
+        .answers::<Page<FirewallEvent>>(),
+        Route::get(
+            "/v1/waf/findings",
+            "listWafFindings",
+            "The same findings by rule, variable and path, each with the change that excludes it",
+            findings,
+        )
+        .role(Role::Operate)
+        .query(&[VIRTUAL_SERVER])
+        .answers::<Findings>(),
+    ]
+}
+
+/// A request with findings.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FirewallEvent {
+    /// Its number since the start.
+    number: u64,
+    time: String,
+    request_id: String,
+    client: String,
+    virtual_server: String,
+    method: String,
+    host: String,
+    /// The target, secrets masked.
+    target: String,
+    /// The mode: `detect` or `block`.
+    mode: String,
+    /// `passed`, `detected`, `blocked` or `unjudged`.
+    outcome: String,
+    /// The status of the firewall's answer.
+    status: Option<u16>,
+    /// The rule that decided.
+    rule: Option<u64>,
+    /// The check that decided.
+    check: Option<String>,
+    /// The limit because of which it was not judged.
+    limit: Option<String>,
+    /// The sum of the scores of all findings.
+    score: i64,
+    /// The score from which a request is denied.
+    threshold: Option<i64>,
+    rules: Vec<RuleFinding>,
+    checks: Vec<CheckFinding>,
+}
+
+/// A rule that found something.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RuleFinding {
+    id: u64,
+    message: String,
+    /// What it says of the value.
+    data: String,
+    severity: String,
+    values: Vec<FoundValue>,
+}
+
+/// A value with a finding.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FoundValue {
+    variable: String,
+    /// Its value, secrets masked.
+    value: String,
+}
+
+/// A check that found something.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CheckFinding {
+    name: String,
+    /// `block` or `alarm`.
+    action: String,
+    /// The part of the request.
+    place: String,
+    /// What was found there, secrets masked.
+    data: String,
+}
+
+impl FirewallEvent {
+    fn of(number: u64, line: Line) -> Self {
+        Self {
+            number,
+            time: line.time,
+            request_id: line.request_id,
+            client: line.client,
+            virtual_server: line.virtual_server,
+            method: line.method,
+            host: decoded(&line.host),
+            target: decoded(&line.target),
+            mode: line.mode,
+            outcome: line.outcome,
+            status: Some(line.status).filter(|status| *status != 0),
+            rule: Some(line.rule).filter(|rule| *rule != 0),
+            check: line.check,
+            limit: line.limit,
+            score: line.score,
+            threshold: Some(line.threshold).filter(|threshold| *threshold != 0),
+            rules: line.rules.into_iter().map(RuleFinding::of).collect(),
+            checks: line.checks.into_iter().map(CheckFinding::of).collect(),
+        }
+    }
+}
+
+impl RuleFinding {
+    fn of(found: Found) -> Self {
+        let value = |value: crate::firewall::line::Value| FoundValue {
+            variable: decoded(&value.variable),
+            value: decoded(&value.value),
+        };
+        Self {
+            id: found.id,
+            message: decoded(&found.message),
+            data: decoded(&found.data),
+            severity: found.severity,
+            values: found.values.into_iter().map(value).collect(),
+        }
+    }
+}
+
+impl CheckFinding {
+    fn of(Checked { name, action, place, data }: Checked) -> Self {
+        Self { name, action, place: decoded(&place), data: decoded(&data) }
+    }
+}
+
+fn is_asked_for(query: &Query, line: &Line) -> bool {
+    let server = query.text(VIRTUAL_SERVER.name);
+    let rule = query.text(RULE.name).and_then(|rule| rule.parse::<u64>().ok());
+    server.is_none_or(|server| line.virtual_server == server)
+        && rule.is_none_or(|rule| line.rules.iter().any(|found| found.id == rule))
+}
+
+fn events(ask: &Ask) -> Handled {
+    let lines = ask.context.observed.admin.findings.lines();
+    let wanted = lines.into_iter().filter(|(_, line)| is_asked_for(&ask.query, line));
+    let page = Page::of(
+        &ask.query,
+        wanted,
+        |(number, _)| number.to_string(),
+        |(number, line)| FirewallEvent::of(number, line),
+    )?;
+    Answer::json(&page)
+}
+
+/// Findings of rules in recent requests.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "WafFindings")]
+struct Findings {
+    /// Those in most requests first.
+    items: Vec<Finding>,
+    /// Further ones that are not listed.
+    left_out: usize,
+    /// Findings in variables that no exclusion can name.
+    unnamed: u64,
+    /// The version of the configuration, for `If-Match: "version-N"` of a change.
+    version: u64,
+}
+
+/// A rule that found something in one variable of requests with one path.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "WafFinding")]
+struct Finding {
+    /// Names it in the list.
+    id: String,
+    virtual_server: String,
+    rule: u64,
+    message: String,
+    /// The variable, as rules name it.
+    variable: String,
+    /// The path, or `/folder/*`.
+    path: String,
+    /// Recent requests with it.
+    requests: u64,
+    /// Clients that sent them: at most 64 are counted.
+    clients: usize,
+    /// Requests among them that have another attack elsewhere, or come from a scanner.
+    suspicious: u64,
+    /// The score of one such finding.
+    score: i64,
+    /// A value that was found, if it is no secret.
+    example: Option<String>,
+    /// Whether `weir waf tune` would propose the exclusion, with its usual thresholds.
+    is_proposed: bool,
+    /// Whether the configuration has an exclusion for it.
+    is_excluded: bool,
+    /// The virtual servers that the exclusion applies to: more than one, if they share a profile.
+    applies_to: Vec<String>,
+    /// The change that makes the exclusion: for `POST /v1/changes`.
+    change: Value,
+}
+
+fn findings(ask: &Ask) -> Handled {
+    let observed = &ask.context.observed;
+    let (lines, table) = (observed.admin.findings.lines(), observed.table());
+    let mut by_server: BTreeMap<&str, Vec<&Line>> = BTreeMap::new();
+    for (_, line) in lines.iter().filter(|(_, line)| is_asked_for(&ask.query, line)) {
+        by_server.entry(&line.virtual_server).or_default().push(line);
+    }
+    let servers: HashMap<&str, &VirtualServer> =
+        table.snapshot.virtual_servers.iter().map(|server| (&*server.name, server)).collect();
+    let (mut items, mut unnamed) = (Vec::new(), 0);
+    for (name, lines) in by_server {
+        // One that is gone since has nothing to exclude from.
+        let Some((server, waf)) = servers.get(name).and_then(|it| Some((*it, it.waf.as_ref()?)))
+        else {
+            continue;
+        };
+        let (evidence, proposed) = propose(&lines, Wanted::default());
+        unnamed += evidence.unnamed;
+        for ((rule, variable), places) in evidence.groups {
+            for (place, group) in places {
+                let is_proposed = proposed.has(rule, &variable, &place);
+                let exclusion = Exclusion { rule, variable: variable.clone(), place };
+                items.push(finding((server, waf, &table), exclusion, group, is_proposed));
+            }
+        }
+    }
+    items.sort_by(|one, other| (other.requests, &one.id).cmp(&(one.requests, &other.id)));
+    let left_out = items.len().saturating_sub(FINDINGS_MAX);
+    items.truncate(FINDINGS_MAX);
+    let version = observed.changes.history().version();
+    Answer::json(&Findings { items, left_out, unnamed, version })
+}
+
+fn finding(
+    (server, waf, table): (&VirtualServer, &Waf, &LiveTable),
+    exclusion: Exclusion,
+    group: Group,
+    is_proposed: bool,
+) -> Finding {
+    let is_same = |it: &Exclusion| {
+        it.rule == exclusion.rule
+            && it.variable == exclusion.variable
+            && it.place.has(&exclusion.place)
+    };
+    let name = name_of(&exclusion);
+    Finding {
+        id: format!("{} {name}", server.name),
+        virtual_server: server.name.to_string(),
+        rule: exclusion.rule,
+        message: group.message,
+        variable: exclusion.variable.clone(),
+        path: exclusion.place.to_string(),
+        requests: group.requests,
+        clients: group.clients.count(),
+        suspicious: group.suspicious,
+        score: group.score,
+        example: group.example,
+        is_proposed,
+        is_excluded: waf.exclusions.iter().any(is_same),
+        applies_to: applies_to(server, waf, table),
+        change: change(server, waf, &name, &exclusion),
+    }
+}
+
+/// The change that makes an exclusion, in the profile or the virtual server that has the firewall's settings.
+fn change(server: &VirtualServer, waf: &Waf, name: &str, exclusion: &Exclusion) -> Value {
+    let section = match &waf.profile {
+        Some(profile) => format!("/profiles/waf/{}", escaped(profile)),
+        None => format!("/virtual_servers/{}/waf", escaped(&server.name)),
+    };
+    json!({
+        "op": "set",
+        "path": format!("{section}/exclusions/{name}"),
+        "value": {
+            "rule": exclusion.rule,
+            "variable": exclusion.variable,
+            "path": exclusion.place.to_string(),
+        },
+    })
+}
+
+/// A name in a JSON pointer (RFC 6901).
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+fn applies_to(server: &VirtualServer, waf: &Waf, table: &LiveTable) -> Vec<String> {
+    let Some(profile) = &waf.profile else { return vec![server.name.to_string()] };
+    let has_it = |other: &&VirtualServer| {
+        other.waf.as_ref().is_some_and(|waf| waf.profile.as_ref() == Some(profile))
+    };
+    let all = table.snapshot.virtual_servers.iter().filter(has_it);
+    all.take(SERVERS_TOLD_MAX).map(|server| server.name.to_string()).collect()
+}
+
+/// A name that only this exclusion has: what it is about, and a hash.
+fn name_of(Exclusion { rule, variable, place }: &Exclusion) -> String {
+    let whole = format!("{rule}-{variable}-{place}");
+    let is_plain = |char: char| char.is_ascii_alphanumeric();
+    let words = whole.split(|char| !is_plain(char)).filter(|word| !word.is_empty());
+    let mut readable = words.collect::<Vec<_>>().join("-");
+    readable.truncate(NAME_BYTES_MAX);
+    let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, whole.as_bytes());
+    format!("{readable}-{}", data_encoding::HEXLOWER.encode(&hash.as_ref()[..4]))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! The points of charts, of the last minutes.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::sample::Sample;
+
+/// Points that are kept: four minutes.
+pub(crate) const POINTS_MAX: usize = 120;
+
+/// Figures between two samples.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "DashboardPoint")]
+pub(crate) struct Point {
+    /// Requests, or connections of other types, per second.
+    pub requests: f32,
+    /// Responses with 5xx per second.
+    pub failed: f32,
+    /// The mean response time in milliseconds; `null`: there was no response.
+    pub ms: Option<f32>,
+    /// Open connections of clients.
+    pub open: f32,
+    /// Bytes sent to clients per second.
+    pub sent: f32,
+    /// Requests per second that the firewall blocked.
+    pub blocked: f32,
+}
+
+/// The points of one chart, the oldest first.
+pub(crate) type Points = VecDeque<Point>;
+
+/// All points that are kept.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    total: Points,
+    servers: HashMap<Arc<str>, Points>,
+}
+
+impl History {
+    /// Of all virtual servers together.
+    pub fn total(&self) -> Points {
+        self.total.clone()
+    }
+
+    /// Of one.
+    pub fn of(&self, server: &str) -> Points {
+        self.servers.get(server).cloned().unwrap_or_default()
+    }
+
+    /// Takes the points of a sample; of servers that are gone nothing is kept.
+    pub fn push(&mut self, sample: &Sample) {
+        let Some(total) = sample.total else { return };
+        push(&mut self.total, total);
+        for server in &sample.servers {
+            let points = self.servers.entry(Arc::clone(&server.name)).or_default();
+            match server.point {
+                Some(point) => push(points, point),
+                // Another one of this name.
+                None => points.clear(),
+            }
+        }
+        if self.servers.len() > sample.servers.len() {
+            let there: HashSet<&str> = sample.servers.iter().map(|it| &*it.name).collect();
+            self.servers.retain(|name, _| there.contains(&**name));
+        }
+    }
+}
+
+fn push(points: &mut Points, point: Point) {
+    if points.len() == POINTS_MAX {
+        points.pop_front();
+    }
+    points.push_back(point);
+}

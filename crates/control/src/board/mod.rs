@@ -1,0 +1,105 @@
+//! Figures for open dashboards: one sampler for all of them, and nothing while none is open.
+//!
+//! The sampler reads counters and states every two seconds, on another thread, and keeps the points of charts. It begins
+//! with the first reader and ends, with all that it keeps, when there is none left.
+
+mod history;
+mod sample;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
+
+pub(crate) use history::{History, Point, Points};
+pub(crate) use sample::{PoolSample, Sample, ServerSample, Shown, member_shown};
+
+use crate::observed::Observed;
+
+/// Between two samples.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(2);
+
+/// The sampler of a process.
+#[derive(Debug)]
+pub struct Sampler {
+    samples: watch::Sender<Option<Arc<Sample>>>,
+    history: Mutex<History>,
+    is_running: Mutex<bool>,
+}
+
+impl Default for Sampler {
+    fn default() -> Self {
+        Self {
+            samples: watch::Sender::new(None),
+            history: Mutex::default(),
+            is_running: Mutex::new(false),
+        }
+    }
+}
+
+impl Sampler {
+    /// The samples from now on; the last one, if there is one, at once. Must be called within a tokio runtime.
+    pub(crate) fn subscribe(observed: &Arc<Observed>) -> watch::Receiver<Option<Arc<Sample>>> {
+        let sampler = &observed.admin.sampler;
+        let samples = sampler.samples.subscribe();
+        let mut is_running = lock(&sampler.is_running);
+        if !*is_running {
+            *is_running = true;
+            tokio::spawn(run(Arc::clone(observed)));
+        }
+        samples
+    }
+
+    /// The points of the charts so far.
+    pub(crate) fn history(&self) -> MutexGuard<'_, History> {
+        lock(&self.history)
+    }
+
+    /// Whether it samples.
+    #[cfg(test)]
+    pub(crate) fn is_running(&self) -> bool {
+        *lock(&self.is_running)
+    }
+
+    /// Ends it if nobody reads. Whoever comes later starts it again.
+    fn has_ended(&self) -> bool {
+        let mut is_running = lock(&self.is_running);
+        if self.samples.receiver_count() > 0 {
+            return false;
+        }
+        *is_running = false;
+        self.samples.send_replace(None);
+        *self.history() = History::default();
+        true
+    }
+}
+
+async fn run(observed: Arc<Observed>) {
+    let mut ticks = tokio::time::interval(INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut before: Option<Arc<Sample>> = None;
+    loop {
+        ticks.tick().await;
+        if observed.admin.sampler.has_ended() {
+            return;
+        }
+        let (shared, last) = (Arc::clone(&observed), before.take());
+        let take = move || {
+            let sample = Arc::new(Sample::of(&shared, last.as_deref()));
+            shared.admin.sampler.history().push(&sample);
+            sample
+        };
+        // A panic of it is a defect; the next sample may do better.
+        let Ok(sample) = tokio::task::spawn_blocking(take).await else { continue };
+        before = Some(Arc::clone(&sample));
+        observed.admin.sampler.samples.send_replace(Some(sample));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

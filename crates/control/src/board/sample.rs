@@ -1,0 +1,245 @@
+//! Counters and states of one moment, and the figures since the moment before.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use weir_config::snapshot::{Member, NOBODY, Snapshot};
+use weir_core::admin_state::AdminState;
+use weir_exchange::shared::counters::VirtualServerTotals;
+use weir_exchange::shared::live::{LiveMember, LiveTable, TablePool};
+use weir_exchange::shared::sticky::reached_pools;
+
+use super::history::Point;
+use crate::member_state::{MemberState, administrative_state, is_in_service};
+use crate::observed::{Observed, shown_gauge};
+use crate::status::quantile;
+use crate::time::monotonic_ms;
+
+/// How a state is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Shown {
+    /// All is well.
+    Good,
+    /// It is off by the will of the operator, or has nothing to do.
+    Off,
+    /// It serves, but not as it should.
+    Warn,
+    /// It does not serve.
+    Bad,
+}
+
+impl Shown {
+    /// The word for the page.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Off => "off",
+            Self::Warn => "warn",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+/// Counters of a virtual server; they only grow.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    requests: u64,
+    failed: u64,
+    answered: u64,
+    us: u64,
+    sent: u64,
+    blocked: u64,
+}
+
+/// A virtual server.
+#[derive(Debug)]
+pub(crate) struct ServerSample {
+    pub name: Arc<str>,
+    counts: Counts,
+    pub open: u64,
+    pub failed: u64,
+    pub p50_ms: Option<f64>,
+    pub p99_ms: Option<f64>,
+    pub state: &'static str,
+    pub shown: Shown,
+    /// `None`: there is no sample before.
+    pub point: Option<Point>,
+}
+
+/// A pool.
+#[derive(Debug)]
+pub(crate) struct PoolSample {
+    pub members: usize,
+    pub in_service: usize,
+    /// Members that are up, whatever the operator wants.
+    pub up: usize,
+    pub shown: Shown,
+}
+
+/// One moment.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    pub at_ms: u64,
+    pub table: Arc<LiveTable>,
+    /// In the order of the table.
+    pub servers: Vec<ServerSample>,
+    /// In the order of the table.
+    pub pools: Vec<PoolSample>,
+    /// `None`: there is no sample before.
+    pub total: Option<Point>,
+}
+
+/// The state of a member: its word, and how it is shown.
+pub(crate) fn member_shown(configured: &Member, live: &LiveMember) -> (&'static str, Shown) {
+    let state = MemberState::of(live);
+    if matches!(state, MemberState::Down | MemberState::Ejected) {
+        return (state.as_str(), Shown::Bad);
+    }
+    let administrative = administrative_state(configured, live);
+    if administrative != AdminState::Enabled {
+        return (administrative.as_str(), Shown::Off);
+    }
+    let shown = if state == MemberState::Up { Shown::Good } else { Shown::Warn };
+    (state.as_str(), shown)
+}
+
+impl PoolSample {
+    fn of(configured: &weir_config::snapshot::Pool, live: &TablePool) -> Self {
+        let members = || configured.members.iter().zip(&live.members);
+        let in_service = members().filter(|(member, live)| is_in_service(member, live)).count();
+        let shown = match in_service {
+            _ if live.members.is_empty() => Shown::Off,
+            0 => Shown::Bad,
+            some if some < live.members.len() => Shown::Warn,
+            _ => Shown::Good,
+        };
+        let up = members().filter(|(_, live)| MemberState::of(live) == MemberState::Up).count();
+        Self { members: live.members.len(), in_service, up, shown }
+    }
+
+    /// The word for its state.
+    pub fn state(&self) -> String {
+        match self.shown {
+            Shown::Off => "empty".into(),
+            Shown::Bad => "down".into(),
+            Shown::Warn => format!("{} of {}", self.in_service, self.members),
+            Shown::Good => "up".into(),
+        }
+    }
+}
+
+impl Counts {
+    fn of(totals: &VirtualServerTotals, is_relay: bool) -> Self {
+        let connections = if is_relay { totals.connections_accepted } else { 0 };
+        Self {
+            requests: totals.requests.wrapping_add(connections),
+            failed: totals.responses_5xx,
+            answered: totals.request_duration.count(),
+            us: totals.request_duration.sum_us,
+            sent: totals.bytes_sent,
+            blocked: totals.waf_blocked,
+        }
+    }
+
+    /// What was counted since then; `None`: the counters are others.
+    fn since(&self, earlier: &Self) -> Option<Self> {
+        Some(Self {
+            requests: self.requests.checked_sub(earlier.requests)?,
+            failed: self.failed.checked_sub(earlier.failed)?,
+            answered: self.answered.checked_sub(earlier.answered)?,
+            us: self.us.checked_sub(earlier.us)?,
+            sent: self.sent.checked_sub(earlier.sent)?,
+            blocked: self.blocked.checked_sub(earlier.blocked)?,
+        })
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.requests = self.requests.wrapping_add(other.requests);
+        self.failed = self.failed.wrapping_add(other.failed);
+        self.answered = self.answered.wrapping_add(other.answered);
+        self.us = self.us.wrapping_add(other.us);
+        self.sent = self.sent.wrapping_add(other.sent);
+        self.blocked = self.blocked.wrapping_add(other.blocked);
+    }
+
+    fn point(&self, span_ms: u64, open: u64) -> Point {
+        let seconds = span_ms.max(1) as f64 / 1_000.0;
+        let rate = |count: u64| ((count as f64 / seconds) * 10.0).round() as f32 / 10.0;
+        let mean_us = (self.answered > 0).then(|| self.us as f64 / self.answered as f64);
+        Point {
+            requests: rate(self.requests),
+            failed: rate(self.failed),
+            ms: mean_us.map(|us| us.round() as f32 / 1_000.0),
+            open: open as f32,
+            sent: rate(self.sent),
+            blocked: rate(self.blocked),
+        }
+    }
+}
+
+impl Sample {
+    /// The sample of this moment; `before`: the last one.
+    pub fn of(observed: &Observed, before: Option<&Self>) -> Self {
+        let (table, at_ms) = (observed.table(), monotonic_ms());
+        let snapshot = &table.snapshot;
+        let pools = snapshot.pools.iter().zip(&table.pools);
+        let pools: Vec<PoolSample> = pools.map(|(it, live)| PoolSample::of(it, live)).collect();
+        let earlier = before.map(Self::counts).unwrap_or_default();
+        let span_ms = before.map_or(0, |before| at_ms.saturating_sub(before.at_ms));
+        let (mut all, mut open_of_all) = (Counts::default(), 0);
+        let mut servers = Vec::with_capacity(table.virtual_servers.len());
+        for (configured, live) in snapshot.virtual_servers.iter().zip(&table.virtual_servers) {
+            let totals = live.counters.totals();
+            let counts = Counts::of(&totals, configured.service.is_relay());
+            let open = shown_gauge(totals.connections_open);
+            let change = earlier.get(&*live.name).and_then(|earlier| counts.since(earlier));
+            change.iter().for_each(|change| all.add(change));
+            open_of_all += open;
+            let (state, shown) = server_state(snapshot, configured, &pools);
+            let answered = counts.answered;
+            servers.push(ServerSample {
+                name: Arc::clone(&live.name),
+                counts,
+                open,
+                failed: counts.failed,
+                p50_ms: quantile(&totals.request_duration, answered, 50),
+                p99_ms: quantile(&totals.request_duration, answered, 99),
+                state,
+                shown,
+                point: change.map(|change| change.point(span_ms, open)),
+            });
+        }
+        let total = before.map(|_| all.point(span_ms, open_of_all));
+        Self { at_ms, table, servers, pools, total }
+    }
+
+    fn counts(&self) -> HashMap<&str, Counts> {
+        self.servers.iter().map(|server| (&*server.name, server.counts)).collect()
+    }
+}
+
+/// The state of a virtual server by the pools that it uses; one without a pool answers by itself.
+fn server_state(
+    snapshot: &Snapshot,
+    configured: &weir_config::snapshot::VirtualServer,
+    pools: &[PoolSample],
+) -> (&'static str, Shown) {
+    if *snapshot.pools[configured.pool].name == *NOBODY {
+        return ("up", Shown::Good);
+    }
+    match pools[configured.pool].shown {
+        Shown::Bad => ("down", Shown::Bad),
+        Shown::Warn => ("degraded", Shown::Warn),
+        Shown::Off => ("empty", Shown::Off),
+        Shown::Good => {
+            let others = reached_pools(configured, snapshot);
+            let is_bad = |pool: usize| {
+                *snapshot.pools[pool].name != *NOBODY && pools[pool].shown != Shown::Good
+            };
+            match others.into_iter().any(is_bad) {
+                true => ("degraded", Shown::Warn),
+                false => ("up", Shown::Good),
+            }
+        }
+    }
+}

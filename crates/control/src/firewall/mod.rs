@@ -1,0 +1,53 @@
+//! Recent findings of the web application firewall, and the exclusions that findings give reason for: for the admin API,
+//! and for `weir waf tune`.
+
+pub mod evidence;
+pub mod exclusions;
+pub mod finding;
+pub mod group;
+pub mod line;
+pub mod places;
+pub mod proposal;
+pub mod recent;
+
+use evidence::Evidence;
+use exclusions::Exclusions;
+use line::Line;
+
+/// Times that lines are read for exclusions.
+pub const ROUNDS_MAX: usize = 8;
+
+/// Thresholds for proposing exclusions.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// Least number of requests with the finding.
+    pub requests: u64,
+    /// Least number of clients that sent them.
+    pub clients: usize,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self { requests: 10, clients: 3 }
+    }
+}
+
+/// The evidence in these lines, and the exclusions that it gives reason for. Findings that an exclusion removes do not make
+/// others suspicious, so lines are read again until nothing is added.
+pub fn propose(lines: &[&Line], wanted: Wanted) -> (Evidence, Exclusions) {
+    let mut exclusions = Exclusions::default();
+    let mut evidence = Evidence::default();
+    for _ in 0..ROUNDS_MAX {
+        evidence = Evidence::default();
+        for line in lines {
+            evidence.add(line, &exclusions);
+        }
+        let more = proposal::exclusions(&evidence, wanted);
+        let is_done = more.all.len() == exclusions.all.len();
+        exclusions = more;
+        if is_done {
+            break;
+        }
+    }
+    (evidence, exclusions)
+}

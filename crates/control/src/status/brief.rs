@@ -1,0 +1,44 @@
+//! What every view of the dashboard shows of the process. It changes only when something happens.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::observed::Observed;
+use crate::problems::problems;
+use crate::time::rfc3339;
+
+/// Problems that are shown.
+const PROBLEMS_MAX: usize = 20;
+
+/// The process in short.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ProcessBrief")]
+pub(crate) struct Brief {
+    version: &'static str,
+    started: String,
+    /// Problems of the process as a whole, in sentences; the first ones.
+    problems: Vec<String>,
+    /// All of them.
+    problems_count: usize,
+    starting: bool,
+    draining: bool,
+}
+
+impl Brief {
+    /// The process now.
+    pub fn of(observed: &Observed) -> Self {
+        let mut problems = problems(observed);
+        let problems_count = problems.len();
+        problems.truncate(PROBLEMS_MAX);
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            started: rfc3339(observed.started_unix_ms),
+            problems,
+            problems_count,
+            starting: observed.starting.load(Relaxed),
+            draining: observed.draining.load(Relaxed),
+        }
+    }
+}

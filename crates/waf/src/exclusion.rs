@@ -1,0 +1,207 @@
+//! Exclusions: a value that a rule does not inspect in requests of some paths.
+//!
+//! They are rules themselves, in front of all others ([`rules_of`]): each removes a target of a rule for one request.
+
+use std::fmt::Write as _;
+
+use crate::seclang;
+
+/// The name of the text with exclusions, among the files of rules.
+pub const FILE: &str = "exclusions";
+
+/// Most exclusions of one rule set.
+pub const EXCLUSIONS_MAX: usize = 1_000;
+
+/// The id of the first rule that an exclusion makes; above those that rule sets have.
+const FIRST_ID: u64 = 99_000_000_000;
+
+/// The end of a path that stands for everything below it.
+const BELOW: &str = "/*";
+
+/// A path, or all below one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place {
+    /// Below a path that ends with a slash.
+    pub is_prefix: bool,
+    /// The path, as in `REQUEST_FILENAME`.
+    pub path: String,
+}
+
+impl Place {
+    /// Reads `/path`, or `/folder/*`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (path, is_prefix) = match text.strip_suffix(BELOW) {
+            Some(folder) => (format!("{folder}/"), true),
+            None => (text.to_owned(), false),
+        };
+        if !path.starts_with('/') {
+            return Err("a path begins with `/`".into());
+        }
+        match path.chars().find(|char| !is_plain(*char)) {
+            None => Ok(Self { is_prefix, path }),
+            Some(char) => Err(format!("a path has no character `{}` here", char.escape_default())),
+        }
+    }
+
+    /// The place of a decoded path. If rules cannot name a part of it literally, the folder above that part is used.
+    pub fn of_path(path: &str) -> Self {
+        match path.find(|char: char| !is_plain(char)) {
+            None if path.starts_with('/') => Self { is_prefix: false, path: path.to_owned() },
+            None => Self { is_prefix: true, path: "/".into() },
+            Some(at) => {
+                let end = path[..at].rfind('/').map_or(0, |slash| slash + 1);
+                let path = if end == 0 { "/".into() } else { path[..end].to_owned() };
+                Self { is_prefix: true, path }
+            }
+        }
+    }
+
+    /// Everything in the folder of this one; `None`: there is no folder above.
+    pub fn folder(&self) -> Option<Self> {
+        let path = if self.is_prefix { &self.path[..self.path.len() - 1] } else { &self.path };
+        let end = path.rfind('/')? + 1;
+        Some(Self { is_prefix: true, path: path[..end].to_owned() })
+    }
+
+    /// How deep it stands.
+    pub fn depth(&self) -> usize {
+        self.path.bytes().filter(|byte| *byte == b'/').count()
+    }
+
+    /// Whether another stands in it.
+    pub fn has(&self, other: &Self) -> bool {
+        if self.is_prefix {
+            other.path.starts_with(&self.path)
+        } else {
+            !other.is_prefix && self.path == other.path
+        }
+    }
+
+    /// The operator of a rule.
+    pub fn operator(&self) -> String {
+        let name = if self.is_prefix { "beginsWith" } else { "streq" };
+        format!("@{name} {}", self.path)
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.path)?;
+        formatter.write_str(if self.is_prefix { "*" } else { "" })
+    }
+}
+
+/// Characters that rules take as they are, and that paths have without an escape.
+fn is_plain(char: char) -> bool {
+    char.is_ascii_alphanumeric() || "/._-~!$&()+,;=:@".contains(char)
+}
+
+/// Whether an exclusion can name a variable: one that a client sent, without quotes.
+pub fn is_variable(variable: &str) -> bool {
+    let is_derived = variable.starts_with("TX") || variable.starts_with("MATCHED_VAR");
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:[]@".contains(&byte);
+    !is_derived
+        && !variable.is_empty()
+        && !variable.ends_with(':')
+        && variable.bytes().all(is_plain)
+}
+
+/// A value that a rule does not inspect.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Exclusion {
+    /// The id of the rule.
+    pub rule: u64,
+    /// The variable, as rules name it: `ARGS:text`.
+    pub variable: String,
+    /// The requests.
+    pub place: Place,
+}
+
+impl Exclusion {
+    /// The rule that makes it, under this id.
+    pub fn rule_text(&self, id: u64) -> String {
+        let Self { rule, variable, place } = self;
+        format!(
+            "SecRule REQUEST_FILENAME \"{}\" \\\n    \
+             \"id:{id},phase:1,t:none,nolog,pass,ctl:ruleRemoveTargetById={rule};{variable}\"\n",
+            place.operator(),
+        )
+    }
+
+    /// Why rules cannot name its variable.
+    pub fn check(&self) -> Result<(), String> {
+        if !is_variable(&self.variable) {
+            return Err("an exclusion names a variable that a client sends, without quotes".into());
+        }
+        match seclang::parse(FILE, &self.rule_text(FIRST_ID)) {
+            Ok(_) => Ok(()),
+            Err(problems) => {
+                Err(problems.into_iter().next().map_or_else(String::new, |it| it.message))
+            }
+        }
+    }
+}
+
+/// The text of rules for these exclusions.
+pub fn rules_of(exclusions: &[Exclusion]) -> String {
+    let mut text = String::new();
+    for (exclusion, id) in exclusions.iter().zip(FIRST_ID..) {
+        // A String takes all.
+        let _ = text.write_str(&exclusion.rule_text(id));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_read_and_written() {
+        for (text, expected) in [
+            ("/a/b", Ok((false, "/a/b"))),
+            ("/a/*", Ok((true, "/a/"))),
+            ("/*", Ok((true, "/"))),
+            ("a", Err("a path begins with `/`")),
+            ("", Err("a path begins with `/`")),
+            ("/a*b", Err("a path has no character `*` here")),
+            ("/a\"b", Err("a path has no character `\\\"` here")),
+            ("/a\nb", Err("a path has no character `\\n` here")),
+        ] {
+            let place = Place::parse(text);
+            let found = place.as_ref().map(|it| (it.is_prefix, it.path.as_str()));
+            assert_eq!(found.map_err(String::as_str), expected, "{text:?}");
+            assert!(place.is_err() || place.is_ok_and(|place| place.to_string() == text));
+        }
+    }
+
+    #[test]
+    fn places_have_folders() {
+        let mut place = Some(Place { is_prefix: false, path: "/a/b/c".into() });
+        let mut above = Vec::new();
+        while let Some(here) = place {
+            above.push(here.path.clone());
+            place = here.folder();
+        }
+        assert_eq!(above, ["/a/b/c", "/a/b/", "/a/", "/"]);
+    }
+
+    #[test]
+    fn variables_are_those_that_rules_can_name() {
+        for (variable, expected) in [
+            ("ARGS:text", true),
+            ("REQUEST_COOKIES:a.b", true),
+            ("REQUEST_BODY", true),
+            ("ARGS", true),
+            ("ARGS:", false),
+            ("", false),
+            ("TX:score", false),
+            ("ARGS:a\"", false),
+            ("NOTHING:a", false),
+        ] {
+            let place = Place { is_prefix: false, path: "/".into() };
+            let exclusion = Exclusion { rule: 1, variable: variable.into(), place };
+            assert_eq!(exclusion.check().is_ok(), expected, "{variable}: {:?}", exclusion.check());
+        }
+    }
+}
