@@ -65,6 +65,11 @@ impl Files {
         self.texts.files.iter().map(|file| &*file.name)
     }
 
+    /// The names of the files, and their texts as they were read.
+    pub fn contents(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.texts.files.iter().map(|file| (&*file.name, &*file.text))
+    }
+
     /// The folder for data that must survive a restart. An overlay, which is kept in it, cannot change it.
     pub fn state_dir(&self) -> PathBuf {
         let node = self.root.as_ref().and_then(|root| root.get("state_dir"));

@@ -52,6 +52,7 @@ pub mod audit;
 mod changes;
 mod dashboard;
 mod explain;
+mod files;
 mod flows;
 mod gate;
 mod handover;

@@ -14,6 +14,7 @@ pub mod admin;
 mod asking;
 pub mod events;
 pub mod explaining;
+pub mod file_digests;
 mod key_log;
 pub mod log_writer;
 pub mod logs;
@@ -36,7 +37,10 @@ pub mod status;
 pub mod supervisor;
 #[cfg(test)]
 mod testing;
-mod time;
+pub mod time;
 pub mod token_keys;
+pub mod trial;
 pub mod upgrade;
 mod wording;
+
+pub use weir_event_loop::synchronised;

@@ -33,6 +33,7 @@ mod secure;
 mod socket;
 pub mod sockets;
 mod straight;
+pub mod synchronised;
 mod table;
 #[cfg(test)]
 mod tests;

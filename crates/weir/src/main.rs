@@ -8,6 +8,7 @@ mod check;
 mod completion;
 mod demo;
 mod diff;
+mod doctor;
 mod explain;
 mod input;
 mod l4;
@@ -46,6 +47,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
                   weir set /pools/web/members/10.0.0.11:80/weight 5   # change the configuration\n  \
                   weir diff              # show such changes beside the configuration file\n  \
                   weir explain URL       # show why a request goes where it goes\n  \
+                  weir doctor            # find common troubles and how to mend them\n  \
                   weir demo              # demonstrate weir with its own members and traffic\n  \
                   weir bench run quick   # compare weir with HAProxy, nginx and Envoy on this machine\n  \
                   weir help check        # show the help of a subcommand"
@@ -78,6 +80,7 @@ enum Command {
     Upgrade(upgrade::Arguments),
     L4(l4::Arguments),
     Waf(waf::Arguments),
+    Doctor(doctor::Arguments),
     Demo(demo::Arguments),
     Bench(bench::Arguments),
     Completion(completion::Arguments),
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
         Command::Upgrade(arguments) => upgrade::run(&arguments),
         Command::L4(arguments) => l4::run(&arguments),
         Command::Waf(arguments) => waf::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Completion(arguments) => completion::run(&arguments, CommandLine::command()),

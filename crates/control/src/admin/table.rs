@@ -1,7 +1,9 @@
 //! All routes.
 
 use super::route::Route;
-use super::{changes, explain, flows, member_change, pools, process, reload, servers, upgrade};
+use super::{
+    changes, explain, files, flows, member_change, pools, process, reload, servers, upgrade,
+};
 
 /// All routes, in the order of the OpenAPI document.
 pub(super) fn routes() -> Vec<Route> {
@@ -13,6 +15,7 @@ pub(super) fn routes() -> Vec<Route> {
         reload::routes(),
         upgrade::routes(),
         changes::routes(),
+        files::routes(),
         explain::routes(),
         flows::routes(),
     ];

@@ -44,6 +44,11 @@ impl Connection {
     pub fn client(&self) -> Result<Client, Error> {
         Client::new(self.admin.clone(), self.credentials.read()?)
     }
+
+    /// Whether that weir runs on this host.
+    pub fn is_here(&self) -> bool {
+        self.admin.is_here()
+    }
 }
 
 /// How standard output is painted.

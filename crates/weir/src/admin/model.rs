@@ -11,6 +11,9 @@ use super::findings::Finding;
 #[derive(Debug, Deserialize)]
 pub struct Status {
     pub version: String,
+    /// Absent in old versions.
+    #[serde(default)]
+    pub pid: Option<u32>,
     pub uptime_seconds: u64,
     /// Problems of the process as a whole.
     pub problems: Vec<String>,
