@@ -19,8 +19,10 @@ mod pool;
 mod reload;
 mod run;
 mod save;
+mod screen;
 mod status;
 mod token;
+mod top;
 mod upgrade;
 mod values;
 mod versions;
@@ -44,6 +46,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
                   weir run weir.yaml     # serve a configuration file\n  \
                   weir check weir.yaml   # report every mistake in a configuration file\n  \
                   weir status            # show state and problems of a running weir\n  \
+                  weir top               # a live view of it\n  \
                   weir set /pools/web/members/10.0.0.11:80/weight 5   # change the configuration\n  \
                   weir diff              # show such changes beside the configuration file\n  \
                   weir explain URL       # show why a request goes where it goes\n  \
@@ -63,6 +66,7 @@ enum Command {
     Run(run::Arguments),
     Check(check::Arguments),
     Status(status::Arguments),
+    Top(top::Arguments),
     Vs(vs::Arguments),
     Pool(pool::Arguments),
     Member(member::Arguments),
@@ -94,6 +98,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::Vs(arguments) => vs::run(&arguments),
         Command::Pool(arguments) => pool::run(&arguments),
         Command::Member(arguments) => member::run(&arguments),

@@ -8,6 +8,7 @@ pub mod model;
 pub mod text;
 pub mod versions;
 
+use std::fmt;
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
@@ -48,6 +49,13 @@ impl Connection {
     /// Whether that weir runs on this host.
     pub fn is_here(&self) -> bool {
         self.admin.is_here()
+    }
+}
+
+/// The address of the admin listener.
+impl fmt::Display for Connection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.admin.fmt(formatter)
     }
 }
 

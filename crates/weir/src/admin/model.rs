@@ -14,6 +14,9 @@ pub struct Status {
     /// Absent in old versions.
     #[serde(default)]
     pub pid: Option<u32>,
+    /// Absent in old versions.
+    #[serde(default)]
+    pub started: String,
     pub uptime_seconds: u64,
     /// Problems of the process as a whole.
     pub problems: Vec<String>,
@@ -221,6 +224,9 @@ pub struct Member {
     pub response_failures: u64,
     pub ejections: u64,
     pub responses: Responses,
+    /// Bytes of its responses.
+    #[serde(default)]
+    pub bytes_received: u64,
     pub response_duration: Latency,
 }
 
