@@ -32,6 +32,7 @@ mod problems;
 mod random;
 mod rates;
 pub mod reloads;
+mod sandbox;
 mod service_manager;
 pub mod status;
 pub mod supervisor;

@@ -1,7 +1,7 @@
 //! State of the running process for metrics and status: read-only views.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use weir_config::Files;
 use weir_config::snapshot::Snapshot;
@@ -15,6 +15,7 @@ use crate::monitors::Board;
 use crate::overlay::changes::Changes;
 use crate::rates::Rates;
 use crate::reloads::Reloads;
+use crate::sandbox::SandboxStatus;
 use crate::time::unix_ms;
 use crate::upgrade::reports::Upgrades;
 
@@ -37,6 +38,8 @@ pub struct Observed {
     pub ocsp: Arc<crate::ocsp::Counters>,
     /// Results of fetching token keys.
     pub token_keys: Arc<crate::token_keys::Counters>,
+    /// Whether workers are kept from files; empty before they start.
+    pub sandbox: OnceLock<SandboxStatus>,
     /// Requested reloads.
     pub reloads: Reloads,
     /// Transactions, and the versions of the overlay.
@@ -106,6 +109,7 @@ impl Observed {
             flows: RwLock::new(None),
             ocsp,
             token_keys,
+            sandbox: OnceLock::new(),
             reloads,
             changes,
             upgrades: Upgrades::default(),

@@ -21,6 +21,7 @@ use crate::observed::{Observed, Waiting, shown_gauge};
 use crate::problems::problems;
 use crate::rates::{Counts, Rate, Rates, Way};
 use crate::reloads::Failure;
+use crate::sandbox::SandboxStatus;
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
 use crate::upgrade::reports::Report;
 
@@ -57,6 +58,8 @@ pub(crate) struct ProcessStatus {
     starting: bool,
     draining: bool,
     workers: usize,
+    /// Whether worker threads are kept from files; `null` before they start.
+    sandbox: Option<SandboxStatus>,
     configuration: ConfigurationStatus,
     /// The last upgrade: one that failed here, or the one by which this process came; `null` without one.
     upgrade: Option<Report>,
@@ -351,6 +354,7 @@ pub(crate) fn process(observed: &Observed) -> ProcessStatus {
         starting: observed.starting.load(Relaxed),
         draining: observed.draining.load(Relaxed),
         workers: table.workers(),
+        sandbox: observed.sandbox.get().cloned(),
         configuration: ConfigurationStatus {
             generation: table.generation,
             in_force_since: rfc3339(reloads.last_success_unix_ms.load(Relaxed)),

@@ -39,6 +39,7 @@ use crate::overlay::journal::JournalError;
 use crate::overlay::judge::{Configuration, check};
 use crate::own_keys::{self, OwnKeysError};
 use crate::packets::PacketPlane;
+use crate::sandbox;
 use crate::service_manager::ServiceManager;
 use crate::token_keys::TokenKeys;
 use crate::upgrade::predecessor::Predecessor;
@@ -97,6 +98,8 @@ pub enum Error {
     System(io::Error),
     /// The workers ended unexpectedly.
     WorkersEnded,
+    /// The configuration requires a sandbox that the kernel does not have.
+    Sandbox(io::Error),
     /// The process that this one was started to replace hands nothing over.
     Handover(io::Error),
     /// It did not say whether this one may serve.
@@ -126,6 +129,12 @@ impl fmt::Display for Error {
             }
             Self::DataPlane(error) => error.fmt(formatter),
             Self::System(error) => write!(formatter, "cannot start: {}", io_error_text(error)),
+            Self::Sandbox(error) => write!(
+                formatter,
+                "`data_plane.sandbox: on` needs Landlock of the kernel (Linux 5.13, `landlock` in its `lsm` list): {}; \
+                 `auto` starts without it",
+                io_error_text(error)
+            ),
             Self::WorkersEnded => formatter.write_str("all workers have ended"),
             Self::Handover(error) => {
                 let error = io_error_text(error);
@@ -284,7 +293,16 @@ impl Supervisor {
         let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         let (log, waf_log) = (logs.access_sender(), logs.waf_sender());
         let inherited = heritage.give_to(&table);
-        let options = Options { workers, log, waf_log, events: to_events, inherited, policy_lines };
+        let sandbox = sandbox::decide(table.snapshot.data_plane.sandbox).map_err(Error::Sandbox)?;
+        let options = Options {
+            workers,
+            log,
+            waf_log,
+            events: to_events,
+            inherited,
+            policy_lines,
+            is_confined: sandbox.is_on,
+        };
         let mut data_plane =
             DataPlane::start(Arc::clone(&table), options).map_err(Error::DataPlane)?;
         let mut monitors = Monitors::new(events.clone());
@@ -304,6 +322,8 @@ impl Supervisor {
             packets.board(),
             (Arc::clone(&configuration.files), changes),
         ));
+        // Nobody else has set it.
+        let _ = observed.sandbox.set(sandbox);
         let outlets = open_outlets([worker_events, lines], &observed, &events, &heritage).await;
         let admins = outlets.inspect_err(|_| data_plane.stop())?;
         let upgrading = Upgrading::new(heritage, &observed);
@@ -558,7 +578,13 @@ impl Supervisor {
 }
 
 /// Tells of settings that a reload does not change.
-fn tell_restart_needed(events: &Events, table: &LiveTable, changes: &Changes) {
+fn tell_restart_needed(events: &Events, table: &LiveTable, observed: &Observed) {
+    let changes = &observed.changes;
+    let wanted = table.snapshot.data_plane.sandbox.as_str();
+    if let Some(running) = observed.sandbox.get().filter(|running| running.setting != wanted) {
+        let what = format_args!("needs a restart to change from {} to {wanted}", running.setting);
+        events.warning("data_plane.sandbox", what);
+    }
     let (wanted, running) = (workers_of(&table.snapshot), table.workers());
     if wanted != running {
         let what = format_args!("needs a restart to change from {running} to {wanted}");

@@ -38,6 +38,8 @@ pub struct Options {
     pub inherited: Inherited,
     /// Where the lines of policies go, which may come with every request: they must not displace events.
     pub policy_lines: SyncSender<Event>,
+    /// Workers open no files.
+    pub is_confined: bool,
 }
 
 /// The data path cannot start.
@@ -92,7 +94,8 @@ impl DataPlane {
     pub fn start(table: Arc<LiveTable>, options: Options) -> Result<Self, StartError> {
         raise_descriptor_limit();
         thread::note_panics();
-        let Options { workers, log, waf_log, events, inherited, policy_lines } = options;
+        let Options { workers, log, waf_log, events, inherited, policy_lines, is_confined } =
+            options;
         let counters = Arc::new(PerWorker::new(workers));
         let mut data_plane = Self {
             workers: Vec::with_capacity(workers),
@@ -106,7 +109,7 @@ impl DataPlane {
         };
         data_plane.prepare(&table.snapshot).map_err(StartError::Bind)?;
         for id in 0..workers {
-            let worker = WorkerThread::start(|commands| Setup {
+            let worker = WorkerThread::start(is_confined, |commands| Setup {
                 id,
                 table: Arc::clone(&table),
                 counters: Arc::clone(&counters),
@@ -388,7 +391,9 @@ mod tests {
             let policy_lines = events.clone();
             let waf_log = log.clone();
             let inherited = Inherited::default();
-            let options = Options { workers, log, waf_log, events, inherited, policy_lines };
+            let is_confined = weir_event_loop::confine::version().is_ok();
+            let options =
+                Options { workers, log, waf_log, events, inherited, policy_lines, is_confined };
             let mut data_plane = DataPlane::start(Arc::clone(&table), options).unwrap();
             data_plane.put_in_force(table);
             Self { directory, data_plane, events: receiver }
@@ -487,6 +492,21 @@ mod tests {
     }
 
     /// A member that a reload removed may come back: requests of a worker on it must end with the worker.
+    #[test]
+    fn a_worker_opens_no_file() {
+        if let Err(error) = weir_event_loop::confine::version() {
+            return weir_testing::skip(&format!("the kernel has no Landlock: {error}"));
+        }
+        let bed = Bed::new("confined");
+        // Its clients and members are served by unix sockets all the same.
+        get(&mut bed.client());
+        let (answer, opened) = std::sync::mpsc::channel();
+        bed.data_plane.workers[0].tell(Command::Open("/etc/passwd".into(), answer));
+        let refused = opened.recv().unwrap().unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+        std::fs::File::open("/etc/passwd").expect("other threads are not restricted");
+    }
+
     #[test]
     fn a_panic_leaves_no_request_on_a_member_that_has_gone() {
         let mut bed = Bed::new("gone");

@@ -16,6 +16,7 @@
 pub mod adopted;
 mod bounds;
 pub mod clock;
+pub mod confine;
 mod datagram_sockets;
 mod datagrams;
 pub mod descriptors;

@@ -59,7 +59,7 @@ use crate::parts::Parts;
 use crate::raw;
 use crate::scalar::Whole;
 use crate::snapshot::{
-    AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Persistence, Pool, Snapshot,
+    AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Persistence, Pool, Sandbox, Snapshot,
 };
 
 /// Checks everything that is there, also when the decoder has reported errors: a user wants all of
@@ -248,6 +248,11 @@ fn data_plane(file: &raw::File) -> DataPlaneSettings {
     DataPlaneSettings {
         workers: section.workers.value.value().map(|Whole(count)| count),
         drain_timeout_ms: section.drain_timeout.0,
+        sandbox: match section.sandbox.value {
+            raw::Sandbox::Auto => Sandbox::Auto,
+            raw::Sandbox::On => Sandbox::On,
+            raw::Sandbox::Off => Sandbox::Off,
+        },
     }
 }
 

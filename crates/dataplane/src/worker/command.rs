@@ -36,6 +36,9 @@ pub enum Command {
     Stop,
     /// Set this, to show that the worker makes turns.
     Answer(Arc<AtomicBool>),
+    /// Open a file, for tests.
+    #[cfg(test)]
+    Open(std::path::PathBuf, std::sync::mpsc::Sender<std::io::Result<()>>),
     /// Panic, for tests.
     #[cfg(test)]
     Panic,

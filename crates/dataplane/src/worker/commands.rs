@@ -73,6 +73,10 @@ impl Worker {
             Command::Stop => self.stop(io),
             Command::Answer(answer) => answer.store(true, Relaxed),
             #[cfg(test)]
+            Command::Open(path, answer) => {
+                answer.send(std::fs::File::open(path).map(drop)).expect("a test that waits");
+            }
+            #[cfg(test)]
             Command::Panic => panic!("as told"),
             #[cfg(test)]
             Command::Wait(until) => until.recv().expect("a word"),

@@ -21,6 +21,9 @@ pub struct Status {
     /// Problems of the process as a whole.
     pub problems: Vec<String>,
     pub workers: usize,
+    /// Absent in old versions.
+    #[serde(default)]
+    pub sandbox: Option<Sandbox>,
     pub configuration: Configuration,
     pub virtual_servers: Vec<VirtualServer>,
     /// Disabled virtual servers.
@@ -30,6 +33,13 @@ pub struct Status {
     #[serde(default)]
     pub packet_path: Option<PacketPath>,
     pub pools: Vec<Pool>,
+}
+
+/// Whether worker threads are kept from files.
+#[derive(Debug, Deserialize)]
+pub struct Sandbox {
+    pub is_on: bool,
+    pub why: Option<String>,
 }
 
 /// A virtual server that does not serve.

@@ -60,6 +60,17 @@ pub fn check(running: &Running, answers: &Answers, file: Option<&Path>) -> Check
             "weir status; its event log has the details",
         ));
     }
+    if let Some(sandbox) = &status.sandbox {
+        checked.fact(if sandbox.is_on { "sandbox on" } else { "sandbox off" });
+        if let Some(why) = &sandbox.why {
+            let mend = "Linux 5.13 or newer, with `landlock` in the `lsm=` list of the kernel; `data_plane.sandbox: \"off\"` says that it is not wanted";
+            checked.find(Finding::note(
+                format!("workers are not kept from files: {why}"),
+                "data_plane.sandbox",
+                mend,
+            ));
+        }
+    }
     let own = env!("CARGO_PKG_VERSION");
     if status.version != own {
         let what = format!("version {} runs, and this program is version {own}", status.version);
@@ -181,6 +192,20 @@ mod tests {
             (Severity::Error, "2 access log lines lost")
         );
         assert!(version.what.starts_with("version 0.0.9 runs"), "{version:?}");
+    }
+
+    #[test]
+    fn a_sandbox_that_the_kernel_lacks() {
+        let of = |why: serde_json::Value| {
+            let change = |status: &mut serde_json::Value| {
+                let is_on = why.is_null();
+                status["sandbox"] = serde_json::json!({ "is_on": is_on, "why": why });
+            };
+            check(&running(change), &answers(), None)
+        };
+        assert_eq!(of(serde_json::Value::Null).findings, []);
+        let found = of("the kernel has no Landlock".into());
+        assert!(found.findings[0].what.contains("not kept from files"), "{found:?}");
     }
 
     #[test]
