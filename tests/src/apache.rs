@@ -8,11 +8,11 @@ use crate::process::Process;
 use crate::temp::TempDir;
 use crate::tools;
 
-/// Where Debian has its modules.
+/// Debian's folder of modules.
 const MODULES: &str = "/usr/lib/apache2/modules";
 
-/// Starts Apache httpd on a leased port. Its files are in `folder`, which its user may write. It loads these modules in
-/// addition to the modules that every server needs; `more` is the rest of its configuration.
+/// Starts Apache httpd on a leased port. Its files are in `folder`, which the server's user may write. It loads these
+/// modules in addition to the ones that every server needs. `more` is added to its configuration.
 pub fn start(lease: &Lease, folder: &TempDir, modules: &[&str], more: &str) -> Process {
     let at = folder.path().display();
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).expect("its own folder");
@@ -29,7 +29,7 @@ pub fn start(lease: &Lease, folder: &TempDir, modules: &[&str], more: &str) -> P
     );
     let file = folder.write("apache.conf", text);
     let program = tools::find("apache2").expect("apache2");
-    // In one process: its children would outlive it if it was killed.
+    // Runs as one process, because child processes would survive a killed parent.
     let words = ["-X", "-d", &at.to_string(), "-f", &file.to_string_lossy()];
     let mut process = Process::start(&program, &words, &folder.path().join("output.log"));
     process.wait_until_listening(&[listen]);

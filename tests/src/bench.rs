@@ -1,4 +1,4 @@
-//! `weir bench load` and `weir bench origin` as a user runs them.
+//! `weir bench load` and `weir bench origin`, run as a user does.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -19,7 +19,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Starts `servers` on loopback, with further arguments.
+    /// Starts an origin with `servers` servers on loopback, with further arguments.
     pub fn start(servers: usize, arguments: &[&str]) -> Self {
         let directory = TempDir::new("origin");
         let servers = servers.to_string();
@@ -47,13 +47,13 @@ impl Origin {
         format!("http://{}{path}", self.addresses[index])
     }
 
-    /// Its counters.
+    /// The origin's counters.
     pub fn counts(&self) -> Value {
         let response = Client::connect(self.addresses[0]).get("/_origin/counts");
         serde_json::from_slice(&response.body).expect("counts in JSON")
     }
 
-    /// Ends it with SIGTERM; its last line.
+    /// Ends the origin with SIGTERM. Returns the last line of its output.
     pub fn end(mut self) -> Value {
         self.process.signal(rustix::process::Signal::TERM);
         assert!(self.process.wait(crate::STEP_TIMEOUT).success());
@@ -62,7 +62,7 @@ impl Origin {
     }
 }
 
-/// Runs a load with `--json`; the result, whatever the exit status was.
+/// Runs a load with `--json`. Returns the result, even with a failed exit status.
 #[track_caller]
 pub fn load(arguments: &[&str]) -> Value {
     let output = Command::new(weir_binary())
@@ -76,7 +76,7 @@ pub fn load(arguments: &[&str]) -> Value {
     })
 }
 
-/// A number of a result, which must be there.
+/// A number in a result; panics if it is missing.
 #[track_caller]
 pub fn number(result: &Value, name: &str) -> u64 {
     result[name].as_u64().unwrap_or_else(|| panic!("{name} in {result}"))

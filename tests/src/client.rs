@@ -1,4 +1,4 @@
-//! A raw HTTP/1.1 client: sends exactly the bytes that a scenario names.
+//! A raw HTTP/1.1 client, which sends exactly the bytes of a scenario.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -15,15 +15,15 @@ pub struct Response {
     pub status: u16,
     /// Status line and fields.
     pub head: Head,
-    /// The body, as far as it came.
+    /// The received part of the body.
     pub body: Vec<u8>,
-    /// The chunked body's trailer fields.
+    /// The trailer fields of a chunked body.
     pub trailers: Head,
-    /// The message ended as its framing says; a body cut short is false.
+    /// Whether the message ended as its framing says; false for a truncated body.
     pub complete: bool,
-    /// The body ended by the end of the connection.
+    /// Whether the end of the connection ended the body.
     pub until_close: bool,
-    /// Interim responses that came before.
+    /// Interim responses before it.
     pub interim: Vec<Head>,
 }
 
@@ -56,20 +56,20 @@ impl Client {
             .unwrap_or_else(|error| panic!("connecting to {address}: {error}"))
     }
 
-    /// Connects where a refusal is one of the expected outcomes.
+    /// Connects; for scenarios that expect a possible refusal.
     pub fn try_connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, crate::STEP_TIMEOUT)?;
         stream.set_nodelay(true)?;
         Self::over(stream)
     }
 
-    /// Connects from this address of loopback.
+    /// Connects from this loopback address.
     #[track_caller]
     pub fn connect_from(address: SocketAddr, source: IpAddr) -> Self {
         Self::try_connect_from(address, source).expect("a connection")
     }
 
-    /// The same, where a refusal is one of the expected outcomes.
+    /// The same; for scenarios that expect a possible refusal.
     pub fn try_connect_from(address: SocketAddr, source: IpAddr) -> io::Result<Self> {
         use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -79,12 +79,12 @@ impl Client {
         Self::over(TcpStream::from(socket))
     }
 
-    /// Connects to a unix socket, whose kernel buffers are small and do not grow.
+    /// Connects to a unix socket. Its kernel buffers are small and do not grow.
     #[track_caller]
     pub fn connect_unix(path: &Path) -> Self {
         let stream = UnixStream::connect(path)
             .unwrap_or_else(|error| panic!("connecting to {}: {error}", path.display()));
-        // A stream is a stream: the types of std differ only in how they name its ends.
+        // Both are stream sockets. The types of std differ only in their addresses.
         Self::over(TcpStream::from(OwnedFd::from(stream))).expect("timeouts")
     }
 
@@ -111,7 +111,7 @@ impl Client {
         self
     }
 
-    /// Sends bytes where the proxy may have closed already.
+    /// Sends bytes; for scenarios in which the proxy may have closed.
     pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         self.stream().write_all(bytes.as_ref())
     }
@@ -122,13 +122,13 @@ impl Client {
         self
     }
 
-    /// Closes with RST, as a crashing client does.
+    /// Closes with RST, like a crashing client.
     pub fn reset(mut self) {
         rustix::net::sockopt::set_socket_linger(self.stream(), Some(std::time::Duration::ZERO))
             .expect("SO_LINGER");
     }
 
-    /// GET on this connection; panics unless a complete response comes.
+    /// Sends a GET request; panics without a complete response.
     #[track_caller]
     pub fn get(&mut self, path: &str) -> Response {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n"));
@@ -137,7 +137,7 @@ impl Client {
         response
     }
 
-    /// POST with Content-Length.
+    /// Sends a POST request with Content-Length; panics without a complete response.
     #[track_caller]
     pub fn post(&mut self, path: &str, body: &[u8]) -> Response {
         let length = body.len();
@@ -148,19 +148,19 @@ impl Client {
         self.response()
     }
 
-    /// The response to a request that was not HEAD.
+    /// Reads the response to a request other than HEAD.
     #[track_caller]
     pub fn response(&mut self) -> Response {
         self.try_response(false).expect("a response")
     }
 
-    /// The response to HEAD.
+    /// Reads the response to HEAD.
     #[track_caller]
     pub fn head_response(&mut self) -> Response {
         self.try_response(true).expect("a response")
     }
 
-    /// The next final response; an error when the connection ends before a head.
+    /// Reads the next final response. An error if the connection ends before its head.
     pub fn try_response(&mut self, to_head: bool) -> io::Result<Response> {
         let mut response = Response::default();
         let no_head = || io::Error::new(io::ErrorKind::UnexpectedEof, "closed without a response");
@@ -186,7 +186,7 @@ impl Client {
         Ok(response)
     }
 
-    /// Panics unless the proxy closes now without sending anything more.
+    /// Panics unless the proxy closes the connection without sending more data.
     #[track_caller]
     pub fn assert_closed(&mut self) {
         let rest = self.reader.rest();

@@ -1,4 +1,4 @@
-//! Members and clients that speak by datagrams, and ports of UDP for the program under test.
+//! UDP members and clients, and UDP ports for the program under test.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use crate::STEP_TIMEOUT;
 
-/// Below the ports that the kernel assigns for port 0.
+/// Ports below those that the kernel assigns for port 0.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
-/// How often a member looks whether it is to end.
+/// Interval at which a member checks whether it must end.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A port of UDP that no other scenario uses while the lease lives. It holds the port of TCP: a socket of UDP would get its
-/// share of the datagrams.
+/// A UDP port that no other scenario uses during the lease. The lease holds the TCP port of the same number: a UDP
+/// socket would receive a part of the datagrams.
 #[derive(Debug)]
 pub struct UdpLease {
     _holder: TcpListener,
@@ -34,7 +34,7 @@ impl UdpLease {
             let port = PORTS.start + (start.wrapping_add(step)) % count;
             let address = SocketAddr::from(([127, 0, 0, 1], port));
             let Ok(holder) = TcpListener::bind(address) else { continue };
-            // Free on every address, for listeners there.
+            // The port must be free on every address, for listeners there.
             if UdpSocket::bind(SocketAddr::from(([0, 0, 0, 0], port))).is_ok() {
                 return Self { _holder: holder, address };
             }
@@ -57,7 +57,7 @@ impl Default for UdpLease {
 /// Sender and payload of a datagram.
 pub type Seen = (SocketAddr, Vec<u8>);
 
-/// A member in a thread of its own: a closure makes the answers to each datagram.
+/// A member in its own thread. A closure returns the answers to each datagram.
 #[derive(Debug)]
 pub struct DatagramMember {
     address: SocketAddr,
@@ -67,7 +67,7 @@ pub struct DatagramMember {
 }
 
 impl DatagramMember {
-    /// A member that answers as the closure says.
+    /// A member that sends the answers from the closure.
     #[track_caller]
     pub fn new(answers: impl Fn(&[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Self {
         Self::at(SocketAddr::from(([127, 0, 0, 1], 0)), answers)
@@ -92,7 +92,7 @@ impl DatagramMember {
                 let bytes = &buffer[..length];
                 sees.lock().expect("no panic").push((from, bytes.to_vec()));
                 for answer in answers(bytes) {
-                    // The other end may be gone.
+                    // The other side may have closed.
                     let _ = socket.send_to(&answer, from);
                 }
             }
@@ -100,24 +100,24 @@ impl DatagramMember {
         Self { address, stopping, seen, thread: Some(thread) }
     }
 
-    /// Answers with its name and the received text.
+    /// A member that answers with its name and the received text.
     #[track_caller]
     pub fn echo(name: &'static str) -> Self {
         Self::new(move |bytes| vec![[name.as_bytes(), b" ", bytes].concat()])
     }
 
-    /// Receives datagrams and never answers.
+    /// A member that receives datagrams and never answers.
     #[track_caller]
     pub fn silent() -> Self {
         Self::new(|_| Vec::new())
     }
 
-    /// Where it is.
+    /// The address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// All that came so far, with its senders.
+    /// Senders and payloads of all received datagrams.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().expect("no panic").clone()
     }
@@ -132,14 +132,14 @@ impl Drop for DatagramMember {
     }
 }
 
-/// A client with a port of its own.
+/// A client with its own port.
 #[derive(Debug)]
 pub struct DatagramClient {
     socket: UdpSocket,
 }
 
 impl DatagramClient {
-    /// Of this address.
+    /// A client of this server.
     #[track_caller]
     pub fn of(server: SocketAddr) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port of UDP");
@@ -148,7 +148,7 @@ impl DatagramClient {
         Self { socket }
     }
 
-    /// Where it is.
+    /// The client's address.
     pub fn address(&self) -> SocketAddr {
         self.socket.local_addr().expect("an address")
     }
@@ -161,7 +161,7 @@ impl DatagramClient {
         sent.expect("sending");
     }
 
-    /// The next datagram.
+    /// Receives the next datagram.
     #[track_caller]
     pub fn receive(&self) -> Vec<u8> {
         let mut buffer = vec![0; 65_536];
@@ -170,14 +170,14 @@ impl DatagramClient {
         buffer
     }
 
-    /// Sends a text, and returns the answer.
+    /// Sends a text and returns the answer.
     #[track_caller]
     pub fn ask(&self, text: &str) -> String {
         self.send(text);
         String::from_utf8_lossy(&self.receive()).into_owned()
     }
 
-    /// The datagram that arrives within this time.
+    /// The datagram that arrives within this time; `None` otherwise.
     #[track_caller]
     pub fn receive_within(&self, time: Duration) -> Option<Vec<u8>> {
         self.socket.set_read_timeout(Some(time)).expect("a timeout");

@@ -1,6 +1,6 @@
-//! HTTP/2 as the harness speaks it: frames that a scenario names, in either role, without TLS.
+//! HTTP/2 without TLS for the harness, in either role, with the frames of a scenario.
 //!
-//! A [`Peer`] answers SETTINGS and PING, opens the windows for received data unless the scenario disables that, and
+//! A [`Peer`] answers SETTINGS and PING, returns the window of received data unless the scenario disables that, and
 //! records the frames of each stream. The scenario does everything else.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -17,7 +17,7 @@ pub use weir_testing::frame::{Frame, PREFACE, code, flag, kind, setting};
 
 /// Initial window of a stream and of the connection.
 const WINDOW_DEFAULT: i64 = 65_535;
-/// Largest payload that any peer accepts.
+/// Largest payload that every peer accepts.
 const FRAME_BYTES_MAX: usize = 16_384;
 
 /// The received frames of a stream.
@@ -25,17 +25,17 @@ const FRAME_BYTES_MAX: usize = 16_384;
 pub struct Message {
     /// Pseudo-header fields and fields, as text.
     pub head: Vec<(String, String)>,
-    /// Data, unless the scenario has taken it.
+    /// The data that the scenario has not taken yet.
     pub body: Vec<u8>,
     /// Trailers.
     pub trailers: Vec<(String, String)>,
     /// Heads of interim responses.
     pub interim: Vec<Vec<(String, String)>>,
-    /// The peer has ended the stream.
+    /// Whether the peer has ended the stream.
     pub ended: bool,
-    /// The code with which the peer has reset it.
+    /// The error code with which the peer has reset it.
     pub reset: Option<u32>,
-    /// Bytes whose window was not given back.
+    /// Number of received bytes whose window was not returned.
     pub withheld: u32,
 }
 
@@ -60,7 +60,7 @@ impl Message {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// Panics unless this is a whole response with this status.
+    /// Panics unless this is a complete response with this status.
     #[track_caller]
     pub fn assert_status(&self, status: u16) -> &Self {
         assert_eq!(self.status(), status, "{self:?}");
@@ -75,31 +75,31 @@ pub struct Peer {
     stream: TcpStream,
     buffer: Vec<u8>,
     decoder: Decoder,
-    /// Received frames, by stream.
+    /// Received messages, by stream.
     pub streams: BTreeMap<u32, Message>,
     /// Last stream and code of each GOAWAY.
     pub goaways: Vec<(u32, u32)>,
     /// The peer's settings.
     pub settings: BTreeMap<u16, u32>,
-    /// PINGs that were answered.
+    /// Number of answered PINGs.
     pub pongs: usize,
-    /// The peer has acknowledged settings.
+    /// Whether the peer has acknowledged settings.
     pub acknowledged: bool,
-    /// The peer has closed, in order or not.
+    /// Whether the peer has closed the connection, cleanly or not.
     pub closed: bool,
-    /// Data is not answered by WINDOW_UPDATE.
+    /// Whether the window of received data is not returned.
     pub holds_windows: bool,
-    /// Data is counted in `received` and dropped.
+    /// Whether received data is only counted in `received`.
     pub drops_data: bool,
-    /// Bytes of data that came.
+    /// Number of received data bytes.
     pub received: u64,
     is_server: bool,
     next_stream: u32,
     window: i64,
     windows: BTreeMap<u32, i64>,
-    /// Streams in the order in which their heads came.
+    /// Streams in the order in which their heads arrived.
     arrived: VecDeque<u32>,
-    /// Streams on which the last data came, in order.
+    /// Stream and length of each received DATA frame, in order.
     pub data_order: Vec<(u32, usize)>,
 }
 
@@ -116,7 +116,7 @@ impl Peer {
         Self::try_connect(address, settings).unwrap_or_else(|error| panic!("{address}: {error}"))
     }
 
-    /// The same where a refusal is one of the expected outcomes.
+    /// The same; for scenarios that expect a possible refusal.
     pub fn try_connect(address: SocketAddr, settings: &[(u16, u32)]) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, crate::STEP_TIMEOUT)?;
         let mut peer = Self::over(stream, false)?;
@@ -157,7 +157,7 @@ impl Peer {
         &mut self.stream
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub fn send_bytes(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         self.stream.write_all(bytes.as_ref())
     }
@@ -169,13 +169,13 @@ impl Peer {
         self
     }
 
-    /// The id of the next stream, which is the caller's from now on.
+    /// Allocates the id of the next stream.
     pub fn new_stream(&mut self) -> u32 {
         self.next_stream += 2;
         self.next_stream - 2
     }
 
-    /// Sends a request's head, with these fields behind the pseudo-header fields.
+    /// Sends a request's head, with these fields after the pseudo-header fields.
     #[track_caller]
     pub fn request(&mut self, method: &str, path: &str, fields: &[(&str, &str)], end: bool) -> u32 {
         let mut lines =
@@ -184,7 +184,7 @@ impl Peer {
         self.open(&lines, end)
     }
 
-    /// Opens a stream with exactly these lines.
+    /// Opens a stream with exactly these header lines.
     #[track_caller]
     pub fn open(&mut self, lines: &[(&str, &str)], end: bool) -> u32 {
         let stream = self.new_stream();
@@ -200,7 +200,7 @@ impl Peer {
         self.send(&Frame::headers(stream, &lines, end))
     }
 
-    /// GET, and its response; panics unless that is whole.
+    /// Sends a GET request and returns its response; panics if that is incomplete.
     #[track_caller]
     pub fn get(&mut self, path: &str) -> Message {
         let stream = self.request("GET", path, &[], true);
@@ -209,7 +209,7 @@ impl Peer {
         response
     }
 
-    /// POST, and its response.
+    /// Sends a POST request and returns its response.
     #[track_caller]
     pub fn post(&mut self, path: &str, body: &[u8]) -> Message {
         let stream = self.request("POST", path, &[], false);
@@ -217,7 +217,7 @@ impl Peer {
         self.response(stream)
     }
 
-    /// Sends one DATA frame without regard to the windows.
+    /// Sends one DATA frame and ignores the windows.
     #[track_caller]
     pub fn data(&mut self, stream: u32, data: &[u8], end: bool) -> &mut Self {
         self.spend(stream, data.len());
@@ -230,25 +230,25 @@ impl Peer {
         setting.map_or(WINDOW_DEFAULT, |value| i64::from(*value))
     }
 
-    /// Counts this many bytes of data as sent on a stream.
+    /// Counts this many data bytes as sent on a stream.
     pub fn spend(&mut self, stream: u32, length: usize) {
         let initial = self.window_initial();
         self.window -= length as i64;
         *self.windows.entry(stream).or_insert(initial) -= length as i64;
     }
 
-    /// Bytes that may be sent on all streams together.
+    /// Number of bytes that the connection's window allows.
     pub fn allowance_of_connection(&self) -> usize {
         usize::try_from(self.window).unwrap_or(0)
     }
 
-    /// Bytes that may be sent on a stream now.
+    /// Number of bytes that the windows of stream and connection allow.
     pub fn allowance(&self, stream: u32) -> usize {
         let of_stream = self.windows.get(&stream).copied().unwrap_or(self.window_initial());
         usize::try_from(of_stream.min(self.window)).unwrap_or(0)
     }
 
-    /// Sends data as the windows allow, and reads in the meantime. An error: the stream or the connection ended.
+    /// Sends data as the windows allow, and reads meanwhile. An error if the stream or the connection ends.
     pub fn body(&mut self, stream: u32, mut data: &[u8], end: bool) -> io::Result<()> {
         loop {
             let length = self.allowance(stream).min(data.len()).min(FRAME_BYTES_MAX);
@@ -273,7 +273,7 @@ impl Peer {
         }
     }
 
-    /// The next frame as received; `None` when the peer has closed. Nothing is answered.
+    /// The next received frame; `None` if the peer has closed. Answers nothing.
     pub fn frame(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = self.buffered_frame() {
@@ -304,7 +304,7 @@ impl Peer {
         Some(frame)
     }
 
-    /// Reads one frame and answers it if necessary. False: the peer has closed.
+    /// Reads one frame and answers it if necessary. Returns false if the peer has closed.
     pub fn pump(&mut self) -> bool {
         let Some(frame) = self.frame() else { return false };
         self.heed(frame);
@@ -335,13 +335,13 @@ impl Peer {
         let _ = self.stream.set_read_timeout(Some(crate::STEP_TIMEOUT));
     }
 
-    /// Takes the data of a stream since the last call, and whether the stream has ended.
+    /// Takes the data received on a stream since the last call. Also returns whether the stream has ended.
     pub fn take_body(&mut self, stream: u32) -> (Vec<u8>, bool) {
         let message = self.streams.get_mut(&stream);
         message.map_or((Vec::new(), false), |it| (std::mem::take(&mut it.body), it.ended))
     }
 
-    /// Returns the held windows, and holds none from now on.
+    /// Returns all withheld windows, and withholds none from now on.
     pub fn release_windows(&mut self) {
         self.holds_windows = false;
         let held: Vec<(u32, u32)> = self
@@ -398,7 +398,7 @@ impl Peer {
         }
     }
 
-    /// A response that the peer may not want any more.
+    /// Sends a frame; the peer may have closed meanwhile.
     fn answer(&mut self, frame: &Frame) {
         let _ = self.stream.write_all(&frame.bytes());
     }
@@ -454,7 +454,7 @@ impl Peer {
         }
     }
 
-    /// The frames of a stream, after it is complete or reset, or the peer has closed.
+    /// The message of a stream, once it is complete or reset, or the peer has closed.
     pub fn response(&mut self, stream: u32) -> Message {
         loop {
             if let Some(message) = self.streams.get(&stream)
@@ -468,7 +468,7 @@ impl Peer {
         }
     }
 
-    /// The same, once its head is there.
+    /// The same, once the head has arrived.
     #[track_caller]
     pub fn response_head(&mut self, stream: u32) -> Message {
         self.pump_until("a head", |peer| {
@@ -477,7 +477,7 @@ impl Peer {
         self.streams[&stream].clone()
     }
 
-    /// Waits until the peer has processed all sent frames: it answers a PING.
+    /// Waits for the answer to a PING: the peer has then processed all earlier frames.
     #[track_caller]
     pub fn settle(&mut self) {
         let before = self.pongs;
@@ -485,13 +485,13 @@ impl Peer {
         self.pump_until("the answer to a PING", |peer| peer.pongs > before);
     }
 
-    /// Reads to the end; the last GOAWAY.
+    /// Reads to the end. Returns the last GOAWAY.
     pub fn rest(&mut self) -> Option<(u32, u32)> {
         while self.pump() {}
         self.goaways.last().copied()
     }
 
-    /// The next request, as a server, once its head is there.
+    /// As a server, waits for the head of the next request. Returns its stream.
     pub fn next_request(&mut self) -> Option<u32> {
         while self.arrived.is_empty() {
             if !self.pump() {
@@ -501,12 +501,12 @@ impl Peer {
         self.arrived.pop_front()
     }
 
-    /// The next request among those already received, as a server.
+    /// As a server, the stream of the next request that has already arrived.
     pub fn try_next_request(&mut self) -> Option<u32> {
         self.arrived.pop_front()
     }
 
-    /// Answers with a body, as far as the windows allow at once.
+    /// Responds with a body, as far as the windows allow without waiting.
     pub fn answer_with(&mut self, stream: u32, body: &[u8]) -> io::Result<()> {
         let length = body.len().to_string();
         let lines: [(&[u8], &[u8]); 2] =
@@ -516,7 +516,7 @@ impl Peer {
     }
 }
 
-/// An HTTP/2 member with a scenario as its script, one thread for each connection.
+/// An HTTP/2 member scripted by a scenario, with one thread per connection.
 #[derive(Debug)]
 pub struct Http2Member {
     address: SocketAddr,
@@ -533,7 +533,7 @@ struct Seen {
 }
 
 impl Http2Member {
-    /// A member with these settings, whose handler has the connection, with its number, from the preface on.
+    /// A member with these settings. The handler gets each connection after the preface, with its number.
     pub fn new(
         settings: &[(u16, u32)],
         handler: impl Fn(&mut Peer, usize) -> io::Result<()> + Send + Sync + 'static,
@@ -541,7 +541,7 @@ impl Http2Member {
         Self::greeting(Frame::settings(settings).bytes(), handler)
     }
 
-    /// The same, but the handler sends its SETTINGS.
+    /// The same, but without SETTINGS: the handler sends them.
     pub fn without_settings(
         handler: impl Fn(&mut Peer, usize) -> io::Result<()> + Send + Sync + 'static,
     ) -> Self {
@@ -571,7 +571,7 @@ impl Http2Member {
                 let (shared, handler, hello) =
                     (Arc::clone(&shared), Arc::clone(&handler), hello.clone());
                 thread::spawn(move || {
-                    // An error means that the proxy closed: the scenario checks the recorded frames.
+                    // An error means that the proxy closed. The scenario checks the recorded frames.
                     let _ = serve(stream, &hello, number, &*handler);
                     shared.open.fetch_sub(1, Ordering::AcqRel);
                 });
@@ -580,7 +580,7 @@ impl Http2Member {
         Self { address, seen, acceptor: Some(acceptor) }
     }
 
-    /// A member that answers each request, once it is whole, with the number of its connection, its method and path.
+    /// A member that responds to each complete request with the number of its connection, the method and the path.
     pub fn telling(settings: &[(u16, u32)]) -> Self {
         Self::new(settings, |peer, number| {
             while let Some(stream) = peer.next_request() {
@@ -597,17 +597,17 @@ impl Http2Member {
         })
     }
 
-    /// Where it listens.
+    /// The address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many connections were opened to it.
+    /// Number of connections so far.
     pub fn connection_count(&self) -> usize {
         self.seen.connections.load(Ordering::Acquire)
     }
 
-    /// How many of them are open now.
+    /// Number of open connections.
     pub fn open_connections(&self) -> usize {
         self.seen.open.load(Ordering::Acquire)
     }
@@ -617,7 +617,7 @@ impl Drop for Http2Member {
     fn drop(&mut self) {
         self.seen.stopping.store(true, Ordering::Release);
         if let Some(acceptor) = self.acceptor.take() {
-            // Wakes the acceptor out of its wait.
+            // Wakes up the accepting thread.
             let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
             let _ = acceptor.join();
         }

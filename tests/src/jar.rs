@@ -1,18 +1,17 @@
-//! A user agent's cookies.
+//! The cookies of a user agent.
 
 use std::net::SocketAddr;
 
 use crate::client::{Client, Response};
 
-/// The cookies that a user agent has. It knows them by name; paths, domains and ends are not looked at.
+/// Cookies by name. Paths, domains and expiry are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Jar {
     cookies: Vec<(String, String)>,
 }
 
 impl Jar {
-    /// Requests a path on a connection of its own, with all cookies, and stores those of the
-    /// response.
+    /// Requests a path on a new connection with all cookies. Stores the cookies of the response.
     #[track_caller]
     pub fn get(&mut self, address: SocketAddr, path: &str) -> Response {
         let mut client = Client::connect(address);
@@ -39,7 +38,7 @@ impl Jar {
         }
     }
 
-    /// The value of a Cookie field with all of them.
+    /// The value of a Cookie field with all cookies.
     pub fn field(&self) -> String {
         let cookies = self.cookies.iter().map(|(name, value)| format!("{name}={value}"));
         cookies.collect::<Vec<_>>().join("; ")

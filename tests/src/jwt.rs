@@ -6,9 +6,9 @@ use std::process::Command;
 use crate::temp::TempDir;
 use crate::tools;
 
-/// An issuer that signs with the keys that openssl makes.
+/// An issuer that signs with keys made by openssl.
 pub struct Issuer {
-    /// Where the keys are.
+    /// The folder of the keys.
     pub folder: TempDir,
 }
 
@@ -40,7 +40,7 @@ impl Issuer {
         Self { folder }
     }
 
-    /// Both keys, as `rsa` and `ed`.
+    /// The key set with both keys, `rsa` and `ed`.
     pub fn key_set(&self) -> String {
         let modulus = openssl(self.folder.path(), "rsa -in rsa.pem -noout -modulus");
         let digits = modulus.trim().strip_prefix("Modulus=").expect("a modulus");
@@ -63,13 +63,13 @@ impl Issuer {
         format!("{signed}.{}", base64url(&signature))
     }
 
-    /// By the key `rsa`.
+    /// A token with these claims, signed with RS256 by the key `rsa`.
     pub fn rs256(&self, claims: &str) -> String {
         let arguments = "dgst -sha256 -sign rsa.pem -out signature signed";
         self.sign(r#"{"alg":"RS256","kid":"rsa"}"#, claims, arguments)
     }
 
-    /// By the key `ed`.
+    /// A token with these claims, signed with EdDSA by the key `ed`.
     pub fn eddsa(&self, claims: &str) -> String {
         let arguments = "pkeyutl -sign -rawin -inkey ed.pem -in signed -out signature";
         self.sign(r#"{"alg":"EdDSA","kid":"ed"}"#, claims, arguments)

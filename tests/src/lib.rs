@@ -1,6 +1,6 @@
-//! Shared harness of the scenario tests: a proxy under test, members that follow a script, raw clients.
+//! Shared harness of the scenario tests: the proxy under test, scripted members and raw clients.
 //!
-//! Everything listens on loopback, on leased ports; each starter of a process also ends it.
+//! Everything listens on loopback, on leased ports. The code that starts a process also ends it.
 
 pub mod apache;
 pub mod bench;
@@ -31,10 +31,10 @@ pub use weir_testing::hpack;
 
 use std::time::{Duration, Instant};
 
-/// Longest that any single step of a scenario may take before the scenario fails.
+/// Maximum duration of a single step; then the scenario fails.
 pub const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Checks repeatedly until the condition holds; panics with `what` if it does not hold in time.
+/// Repeats a check until it succeeds; panics with `what` after `timeout`.
 #[track_caller]
 pub fn eventually(what: &str, timeout: Duration, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + timeout;

@@ -1,4 +1,4 @@
-//! Steady load on keep-alive connections, with every outcome counted.
+//! A steady load on keep-alive connections that counts every outcome.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,30 +8,30 @@ use std::time::Duration;
 
 use crate::client::Client;
 
-/// Failures whose text is kept.
+/// Maximum number of failures whose text is kept.
 const FAILURES_KEPT_MAX: usize = 20;
 
 /// Results of a load.
 #[derive(Debug, Default, Clone)]
 pub struct Tally {
-    /// Requests answered with 200, complete.
+    /// Complete responses with status 200.
     pub good: usize,
-    /// New connections that could not be made.
+    /// New connections that could not be opened.
     pub connect_failures: usize,
-    /// Keep-alive connections that ended while a request was on them.
+    /// Requests whose keep-alive connection ended before the response.
     pub lost_requests: usize,
-    /// Keep-alive connections that ended after a response although nothing had announced it.
+    /// Keep-alive connections that ended after a response without announcement.
     pub lost_connections: usize,
     /// Responses with another status, by status.
     pub other_status: Vec<u16>,
-    /// Responses cut short.
+    /// Truncated responses.
     pub truncated: usize,
     /// Texts of the first failures.
     pub failures: Vec<String>,
 }
 
 impl Tally {
-    /// Requests that did not get a good answer.
+    /// Requests without a good response.
     pub fn failed(&self) -> usize {
         self.connect_failures + self.lost_requests + self.other_status.len() + self.truncated
     }
@@ -53,14 +53,14 @@ impl Tally {
     }
 }
 
-/// How the load asks.
+/// The load's connections and pace.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Connections, each in a thread, each with one request at a time.
+    /// Number of connections. Each has a thread and one request at a time.
     pub connections: usize,
-    /// Between two requests of a connection.
+    /// Pause between two requests of a connection.
     pub pause: Duration,
-    /// A connection is replaced after this number of requests; `None`: it lives as long as the load.
+    /// Number of requests after which a connection is replaced; `None`: never.
     pub requests_per_connection: Option<usize>,
 }
 
@@ -72,7 +72,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts asking for `path`.
+    /// Starts requesting `path`.
     pub fn start(address: SocketAddr, path: &'static str, plan: Plan) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let threads = (0..plan.connections)
@@ -84,7 +84,7 @@ impl Load {
         Self { stop, threads }
     }
 
-    /// Stops it and returns the results.
+    /// Stops the load and returns the results.
     pub fn stop(mut self) -> Tally {
         self.stop.store(true, Ordering::Release);
         let mut tally = Tally::default();

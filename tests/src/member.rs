@@ -1,4 +1,4 @@
-//! Members that follow a scenario byte for byte, and record their requests.
+//! Members with a scripted behaviour, which record their requests.
 
 use std::io::{self, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::wire::{Framing, Head, Reader};
 
-/// The harness does not keep bodies larger than this; only a handler that reads them itself gets them.
+/// Maximum size of a body that the harness keeps. A handler that reads bodies itself gets larger ones.
 const BODY_BYTES_KEPT_MAX: u64 = 16 * 1024 * 1024;
 
 /// A request as the member received it.
@@ -21,48 +21,48 @@ pub struct Request {
     pub body: Vec<u8>,
     /// Trailers of a chunked body.
     pub trailers: Head,
-    /// Which of the member's connections brought it, from 0.
+    /// Index of the member's connection, from 0.
     pub connection: usize,
 }
 
 impl Request {
-    /// Method, the first word of the request line.
+    /// The method: the first word of the request line.
     pub fn method(&self) -> &str {
         self.head.start.split(' ').next().unwrap_or_default()
     }
 
-    /// Target, the second word.
+    /// The target: the second word of the request line.
     pub fn target(&self) -> &str {
         self.head.start.split(' ').nth(1).unwrap_or_default()
     }
 }
 
-/// The state of the connection after a request.
+/// What the member does with the connection after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
-    /// The next request may come.
+    /// Keeps it open for the next request.
     KeepAlive,
-    /// FIN.
+    /// Closes it with FIN.
     Close,
-    /// RST.
+    /// Closes it with RST.
     Reset,
 }
 
-/// One request and the connection to answer it on.
+/// A request, and the connection for the response.
 #[derive(Debug)]
 pub struct Exchange<'a> {
-    /// The request; it contains the body unless `Member::streaming` was used.
+    /// The request. It contains the body unless the member is [`Member::streaming`].
     pub request: Request,
     reader: &'a mut Reader,
 }
 
 impl Exchange<'_> {
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         self.reader.stream().write_all(bytes.as_ref())
     }
 
-    /// Sends a 200 with Content-Length.
+    /// Sends a response with status 200 and Content-Length.
     pub fn answer(&mut self, body: impl AsRef<[u8]>) -> io::Result<Then> {
         let body = body.as_ref();
         let mut message =
@@ -72,7 +72,7 @@ impl Exchange<'_> {
         Ok(Then::KeepAlive)
     }
 
-    /// Answers with the request itself, head and body, as text.
+    /// Responds with the request itself, head and body, as text.
     pub fn echo(&mut self) -> io::Result<Then> {
         let mut text = format!("{}\r\n", self.request.head.start);
         for (name, value) in &self.request.head.fields {
@@ -84,18 +84,18 @@ impl Exchange<'_> {
         self.answer(bytes)
     }
 
-    /// Reads the request's body, for handlers of `Member::streaming`.
+    /// Reads the request's body, for handlers of [`Member::streaming`].
     pub fn read_body(&mut self, take: impl FnMut(&[u8])) -> io::Result<Head> {
         let framing = self.request.head.framing().unwrap_or(Framing::Length(0));
         self.reader.body(framing, take)
     }
 
-    /// Bytes as they come, beyond any framing (tunnels); 0 at the end.
+    /// Received bytes without any framing (for tunnels); 0 at the end.
     pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.reader.some(buffer)
     }
 
-    /// The socket, for a half-close or an option.
+    /// The socket, for a half-close or socket options.
     pub fn stream(&mut self) -> &mut TcpStream {
         self.reader.stream()
     }
@@ -110,12 +110,12 @@ struct Seen {
     stopping: AtomicBool,
 }
 
-/// A locked list; a handler that panicked has failed its scenario already.
+/// Locks a list. If a handler panicked, its scenario has failed anyway.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A member in threads of its own, one per connection.
+/// A member with one thread per connection.
 #[derive(Debug)]
 pub struct Member {
     address: SocketAddr,
@@ -124,7 +124,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// A member that reads each request whole and lets the handler answer.
+    /// A member that reads each complete request and lets the handler respond.
     pub fn new(
         handler: impl Fn(&mut Exchange) -> io::Result<Then> + Send + Sync + 'static,
     ) -> Self {
@@ -138,17 +138,17 @@ impl Member {
         Self::on(loopback(), false, handler)
     }
 
-    /// A member that answers every request with the request.
+    /// A member that responds to every request with the request.
     pub fn echo() -> Self {
         Self::new(|exchange| exchange.echo())
     }
 
-    /// A member that answers every request with its own name.
+    /// A member that responds to every request with its name.
     pub fn named(name: &'static str) -> Self {
         Self::new(move |exchange| exchange.answer(name))
     }
 
-    /// A member that answers with `name` after the flag is set.
+    /// A member that responds with `name` once the flag is set.
     pub fn gated(name: &'static str) -> (Self, Arc<AtomicBool>) {
         let is_open = Arc::new(AtomicBool::new(false));
         let gate = Arc::clone(&is_open);
@@ -162,7 +162,7 @@ impl Member {
         (member, is_open)
     }
 
-    /// Waits until it has had this number of requests.
+    /// Waits until this number of requests has arrived.
     #[track_caller]
     pub fn wait_for_requests(&self, count: usize) {
         crate::eventually("the member has them", crate::STEP_TIMEOUT, || {
@@ -170,12 +170,12 @@ impl Member {
         });
     }
 
-    /// A member that sends these bytes whatever the request, then closes.
+    /// A member that sends these bytes in response to any request, then closes.
     pub fn script(response: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
         Self::new(move |exchange| exchange.send(&response).map(|()| Then::Close))
     }
 
-    /// A member on a given address (one that was there before, or is leased).
+    /// A member on a given address (an earlier member's address, or a leased one).
     pub fn on(
         address: SocketAddr,
         read_bodies: bool,
@@ -199,49 +199,49 @@ impl Member {
         Self { address, seen, acceptor: Some(acceptor) }
     }
 
-    /// Where it listens.
+    /// The address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Every request that arrived whole, oldest first.
+    /// All complete requests, the oldest first.
     pub fn requests(&self) -> Vec<Request> {
         locked(&self.seen.requests).clone()
     }
 
-    /// How many requests arrived.
+    /// Number of complete requests.
     pub fn request_count(&self) -> usize {
         locked(&self.seen.requests).len()
     }
 
-    /// How many connections were opened to it.
+    /// Number of connections so far.
     pub fn connection_count(&self) -> usize {
         self.seen.connections.load(Ordering::Acquire)
     }
 
-    /// How many of them are open now.
+    /// Number of open connections.
     pub fn open_connections(&self) -> usize {
         locked(&self.seen.open).len()
     }
 
-    /// Bytes of request heads and bodies that arrived, whether or not they made a request.
+    /// Whether any byte of a request head or body has arrived, even without a complete request.
     pub fn saw_anything(&self) -> bool {
         self.seen.bytes.load(Ordering::Acquire) > 0 || self.request_count() > 0
     }
 
-    /// Closes every open connection, idle or not, and goes on listening.
+    /// Closes every open connection, idle or not. The member continues to listen.
     pub fn close_connections(&self) {
         for (_, stream) in locked(&self.seen.open).iter() {
-            // One that is closed already needs nothing.
+            // A closed connection needs no action.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
-    /// Stops listening and closes everything, as a killed server does.
+    /// Stops listening and closes all connections, like a killed server.
     pub fn kill(&mut self) {
         self.seen.stopping.store(true, Ordering::Release);
         if let Some(acceptor) = self.acceptor.take() {
-            // Wakes the acceptor out of its wait.
+            // Wakes up the accepting thread.
             let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
             acceptor.join().expect("the member's acceptor");
         }
@@ -271,11 +271,11 @@ fn serve(
     };
     locked(&seen.open).push((connection, second));
     let mut reader = Reader::new(stream);
-    // An error means that the proxy closed or reset: the scenario checks the recorded requests.
+    // An error means that the proxy closed or reset the connection. The scenario checks the recorded requests.
     let then = requests(&mut reader, connection, seen, read_bodies, handler).unwrap_or(Then::Close);
     seen.bytes.fetch_add(reader.buffered().len(), Ordering::AcqRel);
     if then == Then::Reset {
-        // Best effort: the socket may be gone.
+        // Best effort: the socket may be closed already.
         let _ = rustix::net::sockopt::set_socket_linger(reader.stream(), Some(Duration::ZERO));
     }
     locked(&seen.open).retain(|&(number, _)| number != connection);

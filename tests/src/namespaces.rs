@@ -1,4 +1,4 @@
-//! Network namespaces for scenarios that need routing: they need root, and the program `ip`.
+//! Network namespaces for scenarios that need routing. They require root and the program `ip`.
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -24,7 +24,7 @@ pub struct Namespaces {
 const ROLES: [&str; 3] = ["client", "adc", "server"];
 
 impl Namespaces {
-    /// Makes them; `None`, with the reason printed, where they cannot be had.
+    /// Makes the namespaces. If that is impossible, prints the reason and returns `None`.
     #[track_caller]
     pub fn make() -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -72,24 +72,24 @@ impl Namespaces {
         Some(namespaces)
     }
 
-    /// The name of the namespace of client, adc or server for `ip netns`.
+    /// The name of a role's namespace (`client`, `adc` or `server`) for `ip netns`.
     pub fn name(&self, role: &str) -> String {
         format!("{}-{role}", self.prefix)
     }
 
-    /// Runs a line of shell in one.
+    /// Runs a shell command in a namespace.
     #[track_caller]
     pub fn shell(&self, role: &str, line: &str) {
         self.output(role, line);
     }
 
-    /// The output of such a command.
+    /// Runs a shell command in a namespace and returns its output.
     #[track_caller]
     pub fn output(&self, role: &str, line: &str) -> String {
         tools::run(Command::new("ip").args(["netns", "exec", &self.name(role), "sh", "-ec", line]))
     }
 
-    /// Does something in one, on a thread of its own: sockets that are made there stay there.
+    /// Calls `work` on a new thread in a namespace. Sockets created there stay there.
     pub fn within<T: Send>(&self, role: &str, work: impl FnOnce() -> T + Send) -> T {
         let path = format!("/run/netns/{}", self.name(role));
         thread::scope(|scope| {
@@ -108,7 +108,7 @@ impl Namespaces {
 impl Drop for Namespaces {
     fn drop(&mut self) {
         for role in ROLES {
-            // It may not have come to be.
+            // The namespace may not exist.
             let _ = Command::new("ip").args(["netns", "del", &self.name(role)]).output();
         }
     }

@@ -8,14 +8,14 @@ use crate::process::Process;
 use crate::temp::TempDir;
 use crate::tools;
 
-/// Where it expects the PROXY protocol, in its directory.
+/// The socket for the PROXY protocol, in its directory.
 const PROXIED_SOCKET: &str = "proxied.sock";
-/// Where it speaks TLS, in its directory.
+/// The socket for TLS, in its directory.
 const TLS_SOCKET: &str = "tls.sock";
 
-/// nginx that serves files, accepts uploads by PUT, and returns its name at `/name` and in every response. At `/seen` it
-/// returns the information about the client that it got. At `/post` it answers at once, at `/whole` after the complete
-/// body.
+/// An nginx that serves files, accepts uploads by PUT, and returns its name at `/name` and in every response. `/seen`
+/// returns the information about the client that the request contains. `/post` responds at once, `/whole` after the
+/// complete body.
 #[derive(Debug)]
 pub struct Nginx {
     process: Option<Process>,
@@ -24,7 +24,7 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts one.
+    /// Starts an nginx.
     pub fn start(name: &str) -> Self {
         let (lease, directory) = (Lease::new(), TempDir::new("nginx"));
         std::fs::create_dir(directory.path().join("files")).expect("a folder for files");
@@ -34,9 +34,9 @@ impl Nginx {
         nginx
     }
 
-    /// Starts it again on the same address after `kill`.
+    /// Starts it again on the same address after [`Nginx::kill`].
     pub fn restart(&mut self) {
-        // A killed nginx leaves its socket; the first time there is none.
+        // A killed nginx leaves its sockets; at the first start there are none.
         let _ = std::fs::remove_file(self.proxied_socket());
         let _ = std::fs::remove_file(self.tls_socket());
         let directory = format!("{}/", self.directory.path().display());
@@ -48,27 +48,27 @@ impl Nginx {
         self.process = Some(process);
     }
 
-    /// kill -9.
+    /// Kills it (SIGKILL).
     pub fn kill(&mut self) {
         self.process = None;
     }
 
-    /// Where it listens.
+    /// The address for HTTP.
     pub fn address(&self) -> SocketAddr {
         self.lease.address()
     }
 
-    /// The socket that expects the PROXY protocol. nginx answers with the client address in its header.
+    /// The socket for the PROXY protocol. nginx responds with the client address from the PROXY header.
     pub fn proxied_socket(&self) -> std::path::PathBuf {
         self.directory.path().join(PROXIED_SOCKET)
     }
 
-    /// Where it speaks TLS as `shop.example`; it answers with its name and the one that it was asked for.
+    /// The socket for TLS as `shop.example`. nginx responds with its name and the requested server name (SNI).
     pub fn tls_socket(&self) -> std::path::PathBuf {
         self.directory.path().join(TLS_SOCKET)
     }
 
-    /// The folder of the files that it serves and takes.
+    /// The folder of the served and uploaded files.
     pub fn files(&self) -> std::path::PathBuf {
         self.directory.path().join("files")
     }
@@ -78,7 +78,7 @@ fn configuration(name: &str, listen: SocketAddr, directory: &Path) -> String {
     let proxied = directory.join(PROXIED_SOCKET).display().to_string();
     let tls = directory.join(TLS_SOCKET).display().to_string();
     let (cert, key) = (crate::tls::file("shop-ec.crt"), crate::tls::file("shop-ec.key"));
-    // As root nginx would give up its rights and then not reach the temporary folder.
+    // Started as root, nginx would drop its privileges and lose access to the temporary folder.
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     format!(
         "daemon off; master_process off; pid nginx.pid; error_log error.log warn; {user}

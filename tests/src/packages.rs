@@ -1,4 +1,4 @@
-//! The packages of the repository, as cargo knows them: of its workspace, of the simulation and of the fuzz targets.
+//! The packages of the repository according to cargo: workspace, simulation and fuzz targets.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ const WORKSPACES: [&str; 3] = ["Cargo.toml", "simulation/Cargo.toml", "fuzz/Carg
 /// A package.
 #[derive(Debug, Clone)]
 pub struct Package {
-    /// Its folder, from the repository's root.
+    /// The package's folder, relative to the repository's root.
     pub folder: String,
     /// The dependencies in its manifest.
     pub dependencies: Vec<Dependency>,
@@ -22,22 +22,22 @@ pub struct Package {
 /// A dependency in a manifest.
 #[derive(Debug, Clone)]
 pub struct Dependency {
-    /// As its registry knows it.
+    /// The name in its registry.
     pub name: String,
-    /// Its folder from the repository's root, if it is one of ours.
+    /// The folder, relative to the repository's root, if it is a package of this repository.
     pub folder: Option<String>,
-    /// When it is one.
+    /// The builds that need it.
     pub scope: Scope,
 }
 
-/// When something is a dependency.
+/// The builds that need a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// In every build.
+    /// Every build.
     Always,
-    /// With a feature.
+    /// Builds with a feature.
     Feature,
-    /// In tests and benchmarks.
+    /// Tests and benchmarks.
     Tests,
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// Length after which the pattern repeats: a prime, so that no buffer size is a multiple of it.
+/// Length after which the pattern repeats: a prime, so that it is not aligned with any buffer size.
 const PERIOD_BYTES: usize = 1_048_573;
 
 /// One period of pseudo-random bytes (SplitMix64), the same in every run.
@@ -38,7 +38,7 @@ pub fn fill(buffer: &mut [u8], offset: u64) {
     }
 }
 
-/// Checks bytes as they come.
+/// Checks received bytes against the pattern.
 #[derive(Debug, Default)]
 pub struct Checker {
     offset: u64,
@@ -46,13 +46,13 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Checks the pattern from `offset` on, which counts as received.
+    /// A checker that expects the pattern from `offset` on, and counts the bytes before as received.
     #[must_use]
     pub fn beginning_at(offset: u64) -> Self {
         Self { offset, wrong_before: None }
     }
 
-    /// Takes the next bytes.
+    /// Checks the next bytes.
     pub fn take(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let part = from(self.offset);
@@ -65,13 +65,13 @@ impl Checker {
         }
     }
 
-    /// Panics unless exactly `size` bytes came, each the right one.
+    /// Panics unless exactly `size` bytes arrived, all of them correct.
     #[track_caller]
     pub fn assert_whole(&self, size: u64) {
         assert_eq!(self.verdict(), format!("{size} good bytes"));
     }
 
-    /// `N good bytes`, or where the first wrong ones are.
+    /// `N good bytes`, or the position of the first wrong bytes.
     pub fn verdict(&self) -> String {
         match self.wrong_before {
             None => format!("{} good bytes", self.offset),

@@ -1,15 +1,15 @@
-//! Ports for servers that cannot be asked to pick one themselves (port 0).
+//! Ports for servers that cannot listen on port 0.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket, sockopt};
 
-/// A loopback port that no other process gets while the lease lives.
+/// A loopback port that no other process gets during the lease.
 ///
-/// The lease holds a socket that is bound but does not listen. With SO_REUSEADDR and SO_REUSEPORT on it,
-/// Linux lets a server that sets either bind and listen on the port, but does not assign the port to sockets that ask
-/// for any port; and it refuses connections to the port until a server listens.
+/// The lease holds a socket that is bound but does not listen, with SO_REUSEADDR and SO_REUSEPORT. Linux then lets a
+/// server with either option bind and listen on the port, does not assign the port to sockets that ask for any port,
+/// and refuses connections until a server listens.
 #[derive(Debug)]
 pub struct Lease {
     _holder: OwnedFd,
@@ -22,7 +22,7 @@ impl Lease {
         Self::try_new(Ipv4Addr::LOCALHOST).expect("a free port on loopback")
     }
 
-    /// Leases a port on every address, so that a server may listen on 0.0.0.0. Its [`address`](Self::address) is that of
+    /// Leases a port on every address, so that a server can listen on 0.0.0.0. Its [`address`](Self::address) is on
     /// loopback.
     ///
     /// A port that is free on 127.0.0.1 can be in use on another address.

@@ -1,4 +1,4 @@
-//! Programs that a scenario starts: ended when dropped, or when the test process itself ends.
+//! Processes of a scenario. They end when dropped, or when the test process ends.
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::tools;
 
-/// A running program whose output goes to a file.
+/// A running process whose output goes to a file.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -18,10 +18,10 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a program; its standard output and error go to `log`.
+    /// Starts a program. Its standard output and error go to `log`.
     ///
-    /// It must be started by the thread that outlives it: where `setpriv` is there, the kernel kills it
-    /// when that thread ends, so that not even a killed test run leaves it behind.
+    /// Call this from a thread that outlives the process: if `setpriv` is installed, the kernel kills the process when
+    /// that thread ends. So even a killed test run leaves no process behind.
     pub fn start(program: &Path, arguments: &[&str], log: &Path) -> Self {
         let output = File::options().create(true).append(true).open(log).expect("a log file");
         let mut command = match tools::find("setpriv") {
@@ -42,7 +42,7 @@ impl Process {
         Self { child, log: log.to_owned() }
     }
 
-    /// Waits until every address accepts connections, and the program is still there.
+    /// Waits until every address accepts connections. Panics if the process ends.
     #[track_caller]
     pub fn wait_until_listening(&mut self, addresses: &[SocketAddr]) {
         let deadline = Instant::now() + crate::STEP_TIMEOUT;
@@ -58,12 +58,12 @@ impl Process {
         assert!(self.exited().is_none(), "another process serves there:\n{}", self.output());
     }
 
-    /// Process id.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its output so far.
+    /// The output so far.
     pub fn output(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
     }
@@ -75,7 +75,7 @@ impl Process {
         kill_process(pid, signal).expect("signalling a child");
     }
 
-    /// Stops it (SIGSTOP) while `meanwhile` runs. Afterwards it finds all events at once.
+    /// Stops the process (SIGSTOP) while `meanwhile` runs. Afterwards the process finds all events at once.
     #[track_caller]
     pub fn while_stopped<T>(&self, meanwhile: impl FnOnce() -> T) -> T {
         self.signal(Signal::STOP);
@@ -90,8 +90,8 @@ impl Process {
         done
     }
 
-    /// Sends a signal by the id of one thread: that thread gets it, unless it blocks it. Then another
-    /// one does, as with any signal to the process.
+    /// Sends a signal to one thread. If the thread blocks the signal, another thread handles it, as with any signal to
+    /// the process.
     #[track_caller]
     pub fn signal_thread(&self, name: &str, signal: Signal) {
         let named = |thread: &PathBuf| {
@@ -107,18 +107,18 @@ impl Process {
         kill_process(id, signal).expect("signalling a thread of a child");
     }
 
-    /// The folders of its threads in `/proc`.
+    /// The folders of the process's threads in `/proc`.
     fn threads(&self) -> impl Iterator<Item = PathBuf> {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
         threads.into_iter().flatten().flatten().map(|thread| thread.path())
     }
 
-    /// Its exit status, once it has ended.
+    /// The exit status; `None` while it runs.
     pub fn exited(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("waiting for a child")
     }
 
-    /// Waits for its end; panics when it takes longer.
+    /// Waits for the exit; panics after `timeout`.
     #[track_caller]
     pub fn wait(&mut self, timeout: Duration) -> ExitStatus {
         let mut status = None;
@@ -129,9 +129,9 @@ impl Process {
         status.expect("set by the condition")
     }
 
-    /// SIGKILL, and waits for the end.
+    /// Kills the process (SIGKILL) and waits for its exit.
     pub fn kill(&mut self) {
-        // Fails only for a child that has ended already.
+        // Fails only if the process has ended already.
         let _ = self.child.kill();
         self.child.wait().expect("waiting for a child");
     }
@@ -144,7 +144,7 @@ impl Process {
         line.trim().trim_end_matches(" kB").parse::<u64>().map_or(0, |kib| kib * 1024)
     }
 
-    /// Open descriptors, over all threads: a thread may have a table of its own.
+    /// Number of open descriptors of all threads. A thread may have its own table.
     pub fn descriptors(&self) -> usize {
         self.threads()
             .filter_map(|thread| std::fs::read_dir(thread.join("fd")).ok())

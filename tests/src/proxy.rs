@@ -1,7 +1,7 @@
-//! The proxy under test: weir, or HAProxy in its place, which shows whether a scenario also passes with another proxy.
+//! The proxy under test: weir, or HAProxy to show whether a scenario passes with another proxy.
 //!
-//! `WEIR_TEST_PROXY=haproxy` runs the scenarios against HAProxy; scenarios about features that only weir has then fail
-//! or are skipped, as expected.
+//! `WEIR_TEST_PROXY=haproxy` runs the scenarios against HAProxy. Scenarios about features that only weir has then fail
+//! or are skipped.
 
 use std::fmt::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -49,63 +49,64 @@ impl Setup {
         Self { members: members.iter().map(ToString::to_string).collect(), ..Self::default() }
     }
 
-    /// Adds a member in the form that the file has.
+    /// Adds a member, written as in the file.
     #[must_use]
     pub fn member(mut self, member: &str) -> Self {
         self.members.push(member.to_owned());
         self
     }
 
-    /// Adds a key of the HTTP profile: `header_timeout: 1s`.
+    /// Adds a key of the HTTP profile, such as `header_timeout: 1s`.
     #[must_use]
     pub fn http(mut self, line: &str) -> Self {
         self.http.push(line.to_owned());
         self
     }
 
-    /// Adds a key of the virtual server: `limits: { connections: 2 }`.
+    /// Adds a key of the virtual server, such as `limits: { connections: 2 }`.
     #[must_use]
     pub fn virtual_server(mut self, line: &str) -> Self {
         self.virtual_server.push(line.to_owned());
         self
     }
 
-    /// Adds a key of the pool: `retries: 0`.
+    /// Adds a key of the pool, such as `retries: 0`.
     #[must_use]
     pub fn pool(mut self, line: &str) -> Self {
         self.pool.push(line.to_owned());
         self
     }
 
-    /// Adds a line at the top level: `data_plane: { workers: 1 }`.
+    /// Adds a line at the top level, such as `data_plane: { workers: 1 }`.
     #[must_use]
     pub fn top(mut self, line: &str) -> Self {
         self.top.push(line.to_owned());
         self
     }
 
-    /// Adds a further pool: `images: { members: [ 127.0.0.1:9003 ] }`.
+    /// Adds another pool, such as `images: { members: [ 127.0.0.1:9003 ] }`.
     #[must_use]
     pub fn also_pool(mut self, line: &str) -> Self {
         self.further_pools.push(line.to_owned());
         self
     }
 
-    /// Adds a further virtual server with settings of its own: `images: { listen: "127.0.0.1:80", pool: images }`.
+    /// Adds another virtual server with its own settings, such as `images: { listen: "127.0.0.1:80", pool: images }`.
     #[must_use]
     pub fn also_virtual_server(mut self, line: &str) -> Self {
         self.further_servers.push(line.to_owned());
         self
     }
 
-    /// Adds a further virtual server on this address, which may be `unix:/path`: `extra-0`, `extra-1`, …
+    /// Adds another virtual server on this address, which may be `unix:/path`. The names are `extra-0`, `extra-1` and
+    /// so on.
     #[must_use]
     pub fn also_listen(mut self, address: impl ToString) -> Self {
         self.extra_listen.push(address.to_string());
         self
     }
 
-    /// Writes the access log, as JSON, to the process's output.
+    /// Writes the access log as JSON to the process's output.
     #[must_use]
     pub fn access_log(self) -> Self {
         self.access_log_as("json")
@@ -118,7 +119,7 @@ impl Setup {
         self
     }
 
-    /// Writes the access log there instead.
+    /// Sets another destination for the access log.
     #[must_use]
     pub fn log_to(mut self, to: &str) -> Self {
         self.log_to = Some(to.to_owned());
@@ -132,14 +133,15 @@ impl Setup {
         self
     }
 
-    /// Calls the virtual server this instead of `main`.
+    /// Sets another name than `main` for the virtual server.
     #[must_use]
     pub fn named(mut self, name: &'static str) -> Self {
         self.name = Some(name);
         self
     }
 
-    /// The words that start it with this configuration; each that is in front replaces itself by the next.
+    /// The command that starts the proxy with this configuration. A program in front of it replaces itself by the next
+    /// one.
     fn command(&self, file: &str) -> Vec<String> {
         let mut words = self.started_by.clone();
         if let Some(limit) = self.descriptors {
@@ -158,22 +160,21 @@ impl Setup {
         words
     }
 
-    /// A variable of its environment; it must be `weir`.
+    /// Sets an environment variable. Only for `weir`.
     #[must_use]
     pub fn environment(mut self, name: &str, value: &str) -> Self {
         self.environment.push(format!("{name}={value}"));
         self
     }
 
-    /// An argument of `weir run`.
+    /// Adds an argument of `weir run`.
     #[must_use]
     pub fn argument(mut self, argument: &str) -> Self {
         self.arguments.push(argument.to_owned());
         self
     }
 
-    /// Starts it through another program with these arguments: `setpriv`, and the privileges that it removes. It must be
-    /// `weir`.
+    /// Starts the proxy through another program, such as `setpriv` with the privileges to remove. Only for `weir`.
     #[must_use]
     pub fn started_by(mut self, program: &str, words: &[&str]) -> Self {
         let program = tools::find(program).unwrap_or_else(|| panic!("{program} is not there"));
@@ -182,21 +183,21 @@ impl Setup {
         self
     }
 
-    /// Limits its open descriptors to this number. It must be `weir`, and `prlimit` must be installed.
+    /// Limits the number of open descriptors. Only for `weir`; requires `prlimit`.
     #[must_use]
     pub fn descriptors(mut self, limit: usize) -> Self {
         self.descriptors = Some(limit);
         self
     }
 
-    /// The virtual server has no pool of its own, only those by name.
+    /// The virtual server has no default pool, only pools that policies name.
     #[must_use]
     pub fn without_pool(mut self) -> Self {
         self.without_pool = true;
         self
     }
 
-    /// Puts the admin listener on a unix socket, over which members can be changed.
+    /// Puts the admin listener on a unix socket, which permits changes of members.
     #[must_use]
     pub fn admin_socket(mut self) -> Self {
         self.admin_socket = true;
@@ -287,17 +288,17 @@ impl Setup {
     }
 }
 
-/// Which program is under test.
+/// The program under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The project's own.
+    /// Weir.
     Weir,
-    /// The stand-in.
+    /// HAProxy.
     HaProxy,
 }
 
 impl Kind {
-    /// As the environment says.
+    /// The program that the environment chooses.
     pub fn chosen() -> Self {
         match std::env::var("WEIR_TEST_PROXY").as_deref() {
             Err(_) | Ok("weir") => Self::Weir,
@@ -307,7 +308,7 @@ impl Kind {
     }
 }
 
-/// Where the admin listener is.
+/// The address of the admin listener.
 #[derive(Debug)]
 enum Admin {
     Tcp(Lease),
@@ -344,7 +345,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts it and waits until it serves.
+    /// Starts the proxy and waits until it serves.
     #[track_caller]
     pub fn start(setup: &Setup) -> Self {
         let kind = Kind::chosen();
@@ -388,12 +389,12 @@ impl Proxy {
         self.process.wait_until_listening(&[self.listen.address()]);
     }
 
-    /// Where clients reach it.
+    /// The address for clients.
     pub fn address(&self) -> SocketAddr {
         self.listen.address()
     }
 
-    /// Where `/metrics` and the API are.
+    /// The address of `/metrics` and the API.
     #[track_caller]
     pub fn admin(&self) -> SocketAddr {
         match &self.admin {
@@ -402,7 +403,7 @@ impl Proxy {
         }
     }
 
-    /// Where the admin listener is, as `weir --admin` takes it.
+    /// The address of the admin listener, in the form for `weir --admin`.
     pub fn admin_address(&self) -> String {
         self.admin.to_string()
     }
@@ -416,12 +417,12 @@ impl Proxy {
         }
     }
 
-    /// Which program it is.
+    /// The program under test.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// `http://address` with this path.
+    /// The URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address())
     }
@@ -436,12 +437,12 @@ impl Proxy {
         &mut self.process
     }
 
-    /// Writes another configuration and sends SIGHUP; does not wait.
+    /// Writes another configuration and sends SIGHUP, without waiting for the result.
     pub fn reload(&self, setup: &Setup) {
         self.reload_text(&setup.yaml(self.address(), &self.admin));
     }
 
-    /// Reloads and waits until the new configuration is in force.
+    /// Reloads and waits until the new configuration is active.
     #[track_caller]
     pub fn reload_and_wait(&self, setup: &Setup) {
         let before = self.reloads("success");
@@ -451,7 +452,7 @@ impl Proxy {
         });
     }
 
-    /// Reloads and waits until the new configuration was refused.
+    /// Reloads and waits until the new configuration was rejected.
     #[track_caller]
     pub fn reload_and_fail(&self, setup: &Setup) {
         let before = self.reloads("failure");
@@ -461,7 +462,7 @@ impl Proxy {
         });
     }
 
-    /// How many reloads had this result: `success` or `failure`.
+    /// Number of reloads with this result: `success` or `failure`.
     #[track_caller]
     pub fn reloads(&self, result: &str) -> f64 {
         self.metric("weir_config_reloads_total", &[&format!("\"{result}\"")])
@@ -472,15 +473,15 @@ impl Proxy {
         self.directory.path().join("weir.yaml")
     }
 
-    /// Writes any text as the configuration and sends SIGHUP; does not wait.
+    /// Writes a text as the configuration and sends SIGHUP, without waiting for the result.
     ///
-    /// The file is replaced in one step, so that no reload can see half of it.
+    /// The file is replaced atomically, so that a reload never reads a part of it.
     pub fn reload_text(&self, yaml: &str) {
         self.write_text(yaml);
         self.process.signal(Signal::HUP);
     }
 
-    /// Replaces the configuration file by that of this set-up, without a reload.
+    /// Replaces the configuration file, without a reload.
     pub fn write(&self, setup: &Setup) {
         self.write_text(&setup.yaml(self.address(), &self.admin));
     }
@@ -491,7 +492,7 @@ impl Proxy {
             .expect("replacing the configuration");
     }
 
-    /// The admin listener's answer to a GET.
+    /// The admin listener's response to a GET request.
     #[track_caller]
     pub fn admin_get(&self, path: &str) -> String {
         let mut client = self.admin_client();
@@ -499,7 +500,7 @@ impl Proxy {
         client.response().assert_status(200).text()
     }
 
-    /// Waits until the metrics give a member this state.
+    /// Waits until the metrics show this state of a member.
     #[track_caller]
     pub fn wait_for_member_state(&self, member: SocketAddr, state: &str, timeout: Duration) {
         let what = format!("{member} is {state}");
@@ -519,7 +520,7 @@ impl Proxy {
         });
     }
 
-    /// Sum over all series of a metric whose labels contain every text in `labels`; 0 if there is none.
+    /// Sum over all series of a metric whose labels contain all texts in `labels`; 0 without a series.
     #[track_caller]
     pub fn metric(&self, name: &str, labels: &[&str]) -> f64 {
         let text = self.admin_get("/metrics");
@@ -534,9 +535,9 @@ impl Proxy {
             .sum()
     }
 
-    /// `count` idle connections to each of the workers, in turn: the first worker's first, the second
-    /// worker's first, the first worker's second and so on. The kernel decides which worker gets a
-    /// connection, so more are opened than are kept.
+    /// Opens `count` idle connections to each worker, ordered in turn: the first worker's first, the second worker's
+    /// first, the first worker's second and so on. The kernel decides which worker gets a connection, so more are
+    /// opened and the rest closed.
     pub fn clients_of_each_worker(&self, count: usize) -> Vec<Client> {
         let workers = self.metric("weir_workers", &[]) as usize;
         let accepted = |worker: usize| {
@@ -572,7 +573,7 @@ impl Proxy {
     }
 }
 
-/// The built `weir`: `WEIR_BIN`, or the one beside the running test, brought up to date once.
+/// The built `weir`: `WEIR_BIN`, or the program in the test's target folder, built once per test process.
 pub fn weir_binary() -> &'static PathBuf {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
@@ -580,7 +581,7 @@ pub fn weir_binary() -> &'static PathBuf {
             return PathBuf::from(path);
         }
         let test = std::env::current_exe().expect("the test's own path");
-        // target/debug/deps/scenario-0123 or target/debug/soak
+        // Examples: target/debug/deps/scenario-0123 or target/debug/soak.
         let folder = test.ancestors().skip(1).find(|folder| !folder.ends_with("deps"));
         let folder = folder.expect("a target folder").to_owned();
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

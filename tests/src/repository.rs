@@ -1,4 +1,4 @@
-//! The repository's own files, for tests that look at them.
+//! The repository's files, for tests that read them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ pub fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Paths from the root of all files with this extension, in order. Output of builds and of runs is left out.
+/// Paths, relative to the root, of all files with this extension, sorted. Build output and results of runs are
+/// excluded.
 pub fn files(extension: &str) -> Vec<String> {
     let root = root();
     let mut found = Vec::new();

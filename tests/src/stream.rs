@@ -1,4 +1,4 @@
-//! Members of any protocol: a closure has the socket. Also ClientHello records of their clients.
+//! Members for any protocol, whose handler is a closure with the socket. Also ClientHello records for clients.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-/// A member in threads of its own, one per connection.
+/// A member with one thread per connection.
 #[derive(Debug)]
 pub struct StreamMember {
     address: SocketAddr,
@@ -22,7 +22,7 @@ struct Seen {
 }
 
 impl StreamMember {
-    /// A member whose handler serves a connection from its beginning to its end.
+    /// A member whose handler serves a connection from start to end.
     pub fn new(handler: impl Fn(TcpStream) -> io::Result<()> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("the listener's address");
@@ -41,7 +41,7 @@ impl StreamMember {
                     let timeout = Some(crate::STEP_TIMEOUT);
                     let _ = stream.set_read_timeout(timeout);
                     let _ = stream.set_write_timeout(timeout);
-                    // The other end notices how it ends.
+                    // The peer notices how the connection ends.
                     let _ = handler(stream);
                     shared.open.fetch_sub(1, Ordering::AcqRel);
                 });
@@ -50,7 +50,7 @@ impl StreamMember {
         Self { address, seen, acceptor: Some(acceptor) }
     }
 
-    /// Sends its name, then echoes the received bytes up to the end.
+    /// A member that sends its name and then echoes the received bytes to the end.
     pub fn echo(name: &'static str) -> Self {
         Self::new(move |mut stream| {
             stream.write_all(name.as_bytes())?;
@@ -58,7 +58,7 @@ impl StreamMember {
         })
     }
 
-    /// Waits for a line, says its name and the line, and closes.
+    /// A member that waits for a line, sends its name and the line, and closes.
     pub fn line(name: &'static str) -> Self {
         Self::new(move |mut stream| {
             let mut line = name.as_bytes().to_vec();
@@ -70,22 +70,22 @@ impl StreamMember {
         })
     }
 
-    /// Where it listens.
+    /// The address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many connections it has had.
+    /// Number of connections so far.
     pub fn connection_count(&self) -> usize {
         self.seen.connections.load(Ordering::Acquire)
     }
 
-    /// How many of them are open now.
+    /// Number of open connections.
     pub fn open_connections(&self) -> usize {
         self.seen.open.load(Ordering::Acquire)
     }
 
-    /// Waits until there are this many.
+    /// Waits until this number of connections is open.
     #[track_caller]
     pub fn wait_for_open(&self, count: usize) {
         let what = format!("{count} connections are open");
@@ -96,7 +96,7 @@ impl StreamMember {
 impl Drop for StreamMember {
     fn drop(&mut self) {
         self.seen.stopping.store(true, Ordering::Release);
-        // Wakes the acceptor.
+        // Wakes up the accepting thread.
         let _ = TcpStream::connect(self.address);
         if let Some(acceptor) = self.acceptor.take() {
             let _ = acceptor.join();
@@ -104,7 +104,7 @@ impl Drop for StreamMember {
     }
 }
 
-/// Echoes the received bytes; ends after the peer.
+/// Echoes the received bytes until the peer ends.
 pub fn echo(stream: &mut TcpStream) -> io::Result<()> {
     let mut buffer = [0; 16 * 1024];
     loop {
@@ -115,14 +115,14 @@ pub fn echo(stream: &mut TcpStream) -> io::Result<()> {
     }
 }
 
-/// Closes with a reset.
+/// Closes with RST.
 pub fn reset(stream: TcpStream) {
     rustix::net::sockopt::set_socket_linger(&stream, Some(std::time::Duration::ZERO))
         .expect("SO_LINGER");
     drop(stream);
 }
 
-/// A ClientHello in one record that asks for this name, with `padding` bytes of an unknown extension.
+/// A ClientHello in one record, with this server name and `padding` bytes in an unknown extension.
 pub fn client_hello(name: Option<&str>, padding: usize) -> Vec<u8> {
     let vector_16 = |content: &[u8]| {
         let length = u16::try_from(content.len()).expect("a short vector");
@@ -146,13 +146,13 @@ pub fn client_hello(name: Option<&str>, padding: usize) -> Vec<u8> {
     record(&message)
 }
 
-/// A record of a handshake.
+/// A handshake record.
 pub fn record(content: &[u8]) -> Vec<u8> {
     let length = u16::try_from(content.len()).expect("a short record").to_be_bytes();
     [&[22, 3, 1][..], &length, content].concat()
 }
 
-/// The same message in records of `size` bytes.
+/// Splits the message of a record into records of `size` bytes.
 pub fn divided(hello: &[u8], size: usize) -> Vec<u8> {
     hello[5..].chunks(size).flat_map(record).collect()
 }

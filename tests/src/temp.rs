@@ -1,14 +1,14 @@
-//! Folders that vanish.
+//! Temporary folders.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder of its own, removed when dropped.
+/// A temporary folder, removed when dropped.
 #[derive(Debug)]
 pub struct TempDir(PathBuf);
 
 impl TempDir {
-    /// Makes an empty folder whose name starts with `purpose`.
+    /// Creates an empty folder whose name starts with `purpose`.
     pub fn new(purpose: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Clients that speak TLS, curl and openssl, and the certificates of the examples.
+//! TLS clients (curl and openssl), and the certificates of the examples.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -12,17 +12,17 @@ pub fn file(name: &str) -> String {
     format!("{}/../examples/tls/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A certificate and its key as `tls.certificates` takes them.
+/// A certificate and its key in the form for `tls.certificates`.
 pub fn pair(name: &str) -> String {
     format!("{{ cert: {}, key: {} }}", file(&format!("{name}.crt")), file(&format!("{name}.key")))
 }
 
-/// `tls:` with both certificates of `shop.example`, and more.
+/// The key `tls:` with both certificates of `shop.example`, and further settings.
 pub fn shop(more: &str) -> String {
     format!("tls: {{ certificates: [ {}, {} ], {more} }}", pair("shop-ec"), pair("shop-rsa"))
 }
 
-/// A command of curl for `https://NAME`, which is at this address.
+/// A curl command for `https://NAME`, resolved to this address.
 pub fn curl(address: SocketAddr, name: &str) -> Command {
     let mut command = Command::new("curl");
     let to = format!("{name}:443:{}:{}", address.ip(), address.port());
@@ -30,7 +30,7 @@ pub fn curl(address: SocketAddr, name: &str) -> Command {
     command
 }
 
-/// The output of curl for a path of `shop.example`.
+/// Output of curl for a path of `shop.example`.
 #[track_caller]
 pub fn get(address: SocketAddr, path: &str, arguments: &[&str]) -> String {
     let url = format!("https://shop.example{path}");
@@ -41,7 +41,8 @@ pub fn get(address: SocketAddr, path: &str, arguments: &[&str]) -> String {
     tools::run(command.args(arguments).arg(url))
 }
 
-/// Runs a client that sends its input and ends when the server does: its input ends after its output.
+/// Runs a client that sends its input and ends when the server does. Its standard input stays open until its output
+/// ends.
 pub fn converse(command: &mut Command, input: &[u8]) -> Output {
     let mut child = command
         .stdin(Stdio::piped())
@@ -50,7 +51,7 @@ pub fn converse(command: &mut Command, input: &[u8]) -> Output {
         .spawn()
         .unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let mut stdin = child.stdin.take().expect("piped");
-    // A server that has closed before takes nothing.
+    // A server that has already closed reads nothing.
     let _ = stdin.write_all(input);
     let mut stdout = Vec::new();
     child.stdout.take().expect("piped").read_to_end(&mut stdout).expect("a pipe");
@@ -60,7 +61,7 @@ pub fn converse(command: &mut Command, input: &[u8]) -> Output {
     output
 }
 
-/// Runs `openssl s_client` for `shop.example`, which sends `input` and ends when the server does.
+/// Runs `openssl s_client` for `shop.example`. It sends `input` and ends when the server does.
 pub fn s_client(address: SocketAddr, arguments: &[&str], input: &[u8]) -> Output {
     let mut command = Command::new("openssl");
     command
@@ -70,13 +71,13 @@ pub fn s_client(address: SocketAddr, arguments: &[&str], input: &[u8]) -> Output
     converse(&mut command, input)
 }
 
-/// The same as text: its output, followed by the errors.
+/// The same, as text: output, then errors.
 pub fn s_client_text(address: SocketAddr, arguments: &[&str], input: &[u8]) -> String {
     let output = s_client(address, arguments, input);
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
 
-/// The bytes that `openssl s_client` sends before any answer.
+/// The bytes that `openssl s_client` sends before any response.
 pub fn first_flight(arguments: &[&str]) -> Vec<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -91,7 +92,7 @@ pub fn first_flight(arguments: &[&str]) -> Vec<u8> {
     let (mut stream, _) = listener.accept().expect("a connection");
     stream.set_read_timeout(Some(Duration::from_millis(500))).expect("a timeout");
     let mut flight = Vec::new();
-    // It waits for an answer, or has come to its end.
+    // The client waits for a response, or has ended.
     let _ = stream.read_to_end(&mut flight);
     drop(stream);
     child.wait().expect("an end");

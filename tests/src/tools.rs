@@ -1,14 +1,14 @@
-//! Programs that a scenario needs and a machine may lack.
+//! Programs that a scenario needs, and that a machine may lack.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 pub use weir_testing::skip;
 
-/// Ends the test early, saying why, where a program is absent.
+/// Ends the test early with a message if a program is missing.
 ///
-/// `./test` installs all of them; a bare `cargo test` on a machine without them still passes.
-/// With `WEIR_TEST_STRICT` in the environment an absent program is a failure.
+/// `./test` installs all programs. A bare `cargo test` on a machine without them still passes.
+/// With `WEIR_TEST_STRICT` set, a missing program is a failure.
 #[macro_export]
 macro_rules! require {
     ($($program:expr),+ $(,)?) => {
@@ -18,7 +18,7 @@ macro_rules! require {
     };
 }
 
-/// Whether the program is in the search path; prints the reason for a skip otherwise.
+/// Whether the program is in the search path. Prints the reason for a skip otherwise.
 pub fn present(program: &str) -> bool {
     let found = find(program).is_some();
     if !found {
@@ -27,7 +27,7 @@ pub fn present(program: &str) -> bool {
     found
 }
 
-/// Where a program is; folders of administration programs are searched even if PATH lacks them.
+/// The path of a program. The search includes folders of administration programs, even if PATH lacks them.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -50,7 +50,7 @@ pub fn run(command: &mut Command) -> String {
     text
 }
 
-/// The path that a variable names, or the reason for a skip.
+/// The path in an environment variable. Prints the reason for a skip if it is not set.
 pub fn suite(variable: &str) -> Option<PathBuf> {
     let path = std::env::var_os(variable).map(PathBuf::from);
     match path {

@@ -1,4 +1,4 @@
-//! A minimal WebSocket client and member (RFC 6455): text frames of up to 125 bytes, one key.
+//! A minimal WebSocket client and member (RFC 6455): text frames of up to 125 bytes, with a constant key.
 
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use crate::client::Client;
 use crate::member::{Exchange, Member, Then};
 
-/// The nonce of RFC 6455 section 1.3, and the server's answer to it.
+/// The nonce from RFC 6455 section 1.3, and the server's response to it.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
@@ -20,13 +20,13 @@ pub struct WebSocket {
 }
 
 impl WebSocket {
-    /// Upgrades a new connection; panics unless the answer is 101.
+    /// Upgrades a new connection; panics unless the status is 101.
     #[track_caller]
     pub fn connect(address: SocketAddr) -> Self {
         Self::try_connect(address).unwrap_or_else(|error| panic!("upgrading: {error}"))
     }
 
-    /// Upgrades a new connection where that may fail.
+    /// Upgrades a new connection; for scenarios in which this may fail.
     pub fn try_connect(address: SocketAddr) -> io::Result<Self> {
         let mut client = Client::try_connect(address)?;
         client.try_send(format!(
@@ -44,7 +44,7 @@ impl WebSocket {
         }
     }
 
-    /// Sends a text and returns the text that comes back.
+    /// Sends a text and returns the received text.
     pub fn echo(&mut self, text: &str) -> io::Result<String> {
         self.send(TEXT, text.as_bytes())?;
         let (kind, payload) = read_frame(&mut ReadBuffered(&mut self.client))?;
@@ -54,7 +54,7 @@ impl WebSocket {
         Ok(String::from_utf8_lossy(&payload).into_owned())
     }
 
-    /// Closing handshake; true when the other side answered it and closed.
+    /// Performs the closing handshake. True if the other side answered and closed.
     pub fn close(mut self) -> bool {
         let closed = self.send(CLOSE, &1000_u16.to_be_bytes());
         let answer = closed.and_then(|()| read_frame(&mut ReadBuffered(&mut self.client)));
@@ -70,12 +70,12 @@ impl WebSocket {
     }
 }
 
-/// A member that accepts every upgrade and sends texts back.
+/// A member that accepts every upgrade and echoes texts.
 pub fn echo_member() -> Member {
     Member::new(serve)
 }
 
-/// The handler of `echo_member`: it serves upgrades, and echoes all other requests.
+/// The handler of [`echo_member`]. It echoes other requests too.
 pub fn serve(exchange: &mut Exchange) -> io::Result<Then> {
     if !exchange.request.head.has_token("upgrade", "websocket") {
         return exchange.echo();
@@ -122,7 +122,7 @@ impl Read for Received<'_, '_> {
     }
 }
 
-/// Reads the buffered bytes of the client's reader, then from the socket.
+/// Reads the bytes that the client's reader has buffered, then the socket.
 struct ReadBuffered<'a>(&'a mut Client);
 
 impl Read for ReadBuffered<'_> {

@@ -1,11 +1,11 @@
-//! HTTP/1.1 as the harness reads it: just enough, on purpose apart from the codec under test.
+//! A minimal HTTP/1.1 parser of the harness, independent of the codec under test.
 
 use std::io::{self, ErrorKind, Read};
 use std::net::TcpStream;
 
 /// Bytes read from a socket at a time.
 const READ_BYTES: usize = 64 * 1024;
-/// Longest line of a head or a chunk header that the harness takes.
+/// Longest accepted line of a head or chunk header.
 const LINE_BYTES_MAX: usize = 256 * 1024;
 
 /// A message head: its first line and its fields.
@@ -13,12 +13,12 @@ const LINE_BYTES_MAX: usize = 256 * 1024;
 pub struct Head {
     /// Request line or status line.
     pub start: String,
-    /// In order of arrival, names as received.
+    /// The fields in order of arrival, with names as received.
     pub fields: Vec<(String, String)>,
 }
 
 impl Head {
-    /// Parses the lines before the empty one.
+    /// Parses the lines before the empty line.
     pub fn parse(lines: &str) -> Self {
         let mut lines = lines.split("\r\n").filter(|line| !line.is_empty());
         let start = lines.next().unwrap_or_default().to_owned();
@@ -52,7 +52,7 @@ impl Head {
             .any(|part| part.trim().eq_ignore_ascii_case(token))
     }
 
-    /// How the body is framed by the fields alone; `None` where no field says.
+    /// The framing of the body according to the fields; `None` if no field determines it.
     pub fn framing(&self) -> Option<Framing> {
         if self.has_token("transfer-encoding", "chunked") {
             return Some(Framing::Chunked);
@@ -62,14 +62,14 @@ impl Head {
     }
 }
 
-/// Where a body ends.
+/// The end of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// After this number of bytes.
     Length(u64),
     /// After the last chunk and the trailers.
     Chunked,
-    /// With the connection.
+    /// At the end of the connection.
     UntilClose,
 }
 
@@ -87,7 +87,7 @@ impl Reader {
         Self { stream, buffer: Vec::new(), start: 0 }
     }
 
-    /// The stream below; bytes that were read ahead are not in it any more.
+    /// The underlying stream. It lacks the bytes that the reader has buffered.
     pub fn stream(&mut self) -> &mut TcpStream {
         &mut self.stream
     }
@@ -109,7 +109,7 @@ impl Reader {
         result
     }
 
-    /// Everything up to and including `end`; `None` when the peer ended before it sent anything.
+    /// Everything up to and including `end`; `None` if the peer ended before it sent anything.
     fn until(&mut self, end: &[u8]) -> io::Result<Option<Vec<u8>>> {
         let mut searched = 0;
         loop {
@@ -137,7 +137,7 @@ impl Reader {
         }
     }
 
-    /// The next head; `None` when the peer ended between two messages.
+    /// The next head; `None` if the peer ended between two messages.
     pub fn head(&mut self) -> io::Result<Option<Head>> {
         let Some(bytes) = self.until(b"\r\n\r\n")? else {
             return Ok(None);
@@ -145,7 +145,7 @@ impl Reader {
         Ok(Some(Head::parse(&String::from_utf8_lossy(&bytes))))
     }
 
-    /// A body, handed on in pieces; returns its trailers. An early end is `UnexpectedEof`.
+    /// Reads a body and passes it on in pieces; returns its trailers. An early end is `UnexpectedEof`.
     pub fn body(&mut self, framing: Framing, mut take: impl FnMut(&[u8])) -> io::Result<Head> {
         match framing {
             Framing::Length(length) => self.exactly(length, &mut take)?,
@@ -214,7 +214,7 @@ impl Reader {
         }
     }
 
-    /// Bytes as they come, beyond any framing (tunnels); 0 at the end.
+    /// Received bytes without any framing (for tunnels); 0 at the end.
     pub fn some(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.buffered().is_empty() {
             return self.stream.read(buffer);
@@ -225,7 +225,7 @@ impl Reader {
         Ok(count)
     }
 
-    /// Everything until the peer ends; an error counts as its end.
+    /// Everything until the peer ends. An error counts as the end.
     pub fn rest(&mut self) -> Vec<u8> {
         while matches!(self.fill(), Ok(count) if count > 0) {}
         let rest = self.buffered().to_vec();

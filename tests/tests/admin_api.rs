@@ -1,4 +1,4 @@
-//! The admin API beyond this host: TLS, tokens and client certificates, the commands over it, and the audit log.
+//! The admin API from other hosts: TLS, tokens and client certificates, commands over it, and the audit log.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -10,7 +10,7 @@ use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::require;
 use weir_tests::temp::TempDir;
 
-/// weir with an admin listener that others could reach, beside that of the tests.
+/// weir with a second admin listener, over TLS.
 struct Open {
     proxy: Proxy,
     member: Member,
@@ -24,7 +24,7 @@ impl Open {
         let proxy = Proxy::start(&Setup::new(&[member.address()]));
         let open =
             Self { proxy, member, lease: Lease::on_every_address(), files: TempDir::new("admin") };
-        // A certificate of its own making, which clients trust.
+        // A self-signed certificate, which clients trust.
         let (cert, key) = (open.path("admin.crt"), open.path("admin.key"));
         let mut command = Command::new("openssl");
         command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]);
@@ -39,7 +39,7 @@ impl Open {
         self.files.path().join(name).to_string_lossy().into_owned()
     }
 
-    /// Puts a configuration with these users in force.
+    /// Activates a configuration with these users.
     fn reload(&self, users: &str) {
         let before = self.proxy.reloads("success");
         self.proxy.reload_text(&format!(
@@ -61,7 +61,7 @@ impl Open {
         });
     }
 
-    /// `weir …` over TLS, with the token in a file of this name.
+    /// Runs `weir` with these arguments over TLS. `token` is the name of the file with the token.
     fn weir(&self, token: &str, arguments: &[&str]) -> Output {
         let address = format!("https://localhost:{}", self.lease.address().port());
         let mut command = Command::new(weir_binary());
@@ -83,7 +83,7 @@ impl Open {
     }
 }
 
-/// Runs `weir token new`, and stores the token in this file. The line of the user in the configuration.
+/// Runs `weir token new`, and stores the token in this file. Returns the user's line for the configuration.
 fn new_token(file: &Path, name: &str, role: &str) -> String {
     let mut command = Command::new(weir_binary());
     let made = command.args(["token", "new", "--name", name, "--role", role]).output();

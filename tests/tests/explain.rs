@@ -1,4 +1,4 @@
-//! `weir explain` of a running weir: it says before what the access log says afterwards.
+//! `weir explain` of a running weir: its prediction must equal the access log of the real request.
 
 use std::process::{Command, Output, Stdio};
 
@@ -7,7 +7,7 @@ use weir_testing::Random;
 use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 
-/// Requests that are explained and sent.
+/// Number of requests that are explained and then sent.
 const REQUESTS: usize = 40;
 
 const TOP: &str = "persistence:
@@ -43,7 +43,7 @@ fn explained(proxy: &Proxy, url: &str, headers: &[String]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// The line of the access log of the request that was sent last.
+/// The access log line of the last request.
 fn logged(proxy: &mut Proxy, count: usize) -> Value {
     let mut last = Value::Null;
     weir_tests::eventually("the access log has its line", weir_tests::STEP_TIMEOUT, || {
@@ -62,7 +62,7 @@ fn texts(of: &Value) -> Vec<String> {
     texts.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The rules that are followed, as the access log names them.
+/// The rules that the explanation calls followed, in the form of the access log.
 fn followed(explained: &Value) -> Vec<String> {
     let list = |of: &Value, key: &str| of[key].as_array().cloned().unwrap_or_default();
     let mut names = Vec::new();
@@ -75,7 +75,7 @@ fn followed(explained: &Value) -> Vec<String> {
     names
 }
 
-/// Whether the line says what was explained.
+/// Asserts that the log line agrees with the explanation.
 #[track_caller]
 fn compare(explained: &Value, line: &Value) {
     let story = || format!("{explained:#}\n{line:#}");

@@ -1,4 +1,4 @@
-//! The alert rules and the Grafana dashboard name metrics that weir has, and their queries are sound.
+//! The alert rules and the Grafana dashboard use existing metrics, and their queries are valid.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -13,14 +13,14 @@ use weir_tests::{repository, tools};
 const ALERTS: &str = "packaging/monitoring/alerts.yml";
 const DASHBOARD: &str = "packaging/monitoring/grafana.json";
 
-/// The names of weir's metrics in a text. A name before `(` is none.
+/// The names of weir's metrics in a text. A name before `(` is a function.
 fn names(text: &str) -> BTreeSet<&str> {
     let is_part = |character: char| character.is_ascii_alphanumeric() || character == '_';
     let words = text.split(|character| !is_part(character));
     words.filter(|word| word.starts_with("weir_")).collect()
 }
 
-/// All queries of the dashboard, with values in the place of its variables.
+/// All queries of the dashboard, with its variables replaced by values.
 fn queries(dashboard: &Value) -> Vec<String> {
     let panels = dashboard["panels"].as_array().expect("panels");
     let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().expect("targets"));

@@ -1,4 +1,4 @@
-//! Reading a message body to its end, trailers included.
+//! Reads a message body to its end, trailers included.
 
 use weir_http::edits::TrailerEdits;
 use weir_http::h1::{
@@ -6,23 +6,22 @@ use weir_http::h1::{
 };
 use weir_http::message::Framing;
 
-/// Limits of heads and trailer sections that a benchmark reads; larger than any received ones, so that they are never
-/// tested.
+/// Limits of heads and trailer sections that a benchmark reads. They exceed all received ones, so they have no effect.
 pub const HEAD_LIMITS: HeadLimits = HeadLimits { head_size_max: 64 * 1024, headers_max: 256 };
 
-/// The result for the given bytes.
+/// The result of feeding bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fed {
-    /// All were used, and more must come.
+    /// All bytes were used, and the message needs more.
     NeedMore,
-    /// The message ended after this many of them.
+    /// The message has ended.
     Done {
-        /// Bytes used.
+        /// Number of used bytes.
         consumed: usize,
     },
 }
 
-/// Why a body cannot be read on.
+/// The body is malformed.
 #[derive(Debug)]
 pub struct Malformed;
 
@@ -42,7 +41,7 @@ impl From<TrailerError> for Malformed {
 #[derive(Debug)]
 pub struct BodyReader {
     decoder: BodyDecoder,
-    /// The trailer section as far as it is here, once it has begun.
+    /// The received part of the trailer section.
     trailers: Option<Trailers>,
 }
 
@@ -53,17 +52,17 @@ struct Trailers {
 }
 
 impl BodyReader {
-    /// A reader of a body that is framed like this.
+    /// A reader of a body with this framing.
     pub fn new(framing: Framing) -> Self {
         Self { decoder: BodyDecoder::new(framing, None), trailers: None }
     }
 
-    /// Whether the end of the connection is now the proper end of the body.
+    /// Whether the end of the connection would complete the body.
     pub fn may_end_at_eof(&self) -> bool {
         self.decoder.may_end_at_eof()
     }
 
-    /// Takes the next bytes; `on_data` gets those that are data.
+    /// Processes received bytes; passes body data to `on_data`.
     pub fn feed(&mut self, input: &[u8], mut on_data: impl FnMut(&[u8])) -> Result<Fed, Malformed> {
         let mut at = 0;
         loop {

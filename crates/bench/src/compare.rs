@@ -1,7 +1,7 @@
-//! Two runs beside each other: which ratios moved beyond their noise.
+//! Comparison of two runs: ratios that changed significantly.
 //!
-//! Absolute figures of two runs say nothing about a product: the machine had another day. What can be held
-//! against each other are the ratios weir/peer, each formed within the rounds of its own run.
+//! Absolute figures of two runs are not comparable, because the machine's state differs. The ratios weir/peer are,
+//! because each is formed within the rounds of one run.
 
 mod failures;
 
@@ -19,48 +19,48 @@ use crate::report::text;
 
 pub use failures::{ERROR_SHARE_CHANGE_MIN, Failure};
 
-/// A smaller change counts as none, however little the rounds scatter: a fresh start of the same program
-/// moves memory and code about by as much.
+/// Smaller changes are ignored, even if the rounds scatter less: a restarted program has another memory layout, which
+/// can change figures as much.
 pub const CHANGE_MIN: f64 = 0.01;
 
-/// Rates that two runs offered and that differ by more than this share are noted.
+/// Rates offered by two runs that differ by more than this share cause a note.
 pub const OFFERED_CHANGE_MAX: f64 = 0.05;
 
-/// Rates that differ by less than this share in one run are the same rate.
+/// Rates within one run that differ by less than this share are equal.
 const OFFERED_NOISE_SHARE: f64 = 1e-6;
 
-/// Changes within noise that the text names.
+/// Maximum number of insignificant changes that the text names.
 const WITHIN_NAMED_MAX: usize = 5;
 
-/// Two runs, compared.
+/// The comparison of two runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The run that is compared with.
+    /// The earlier run.
     pub a: RunName,
-    /// The run that is compared.
+    /// The later run.
     pub b: RunName,
-    /// Caveats for the reader: another machine, kernel, versions, tests.
+    /// Differences that the reader should know: machine, kernel, versions, tests.
     pub notes: Vec<String>,
-    /// Warnings about a weak comparison: most of a run has no counterpart.
+    /// Warnings if most of a run has no counterpart in the other.
     pub warnings: Vec<String>,
-    /// Everything that both runs have, the most significant first.
+    /// All ratios that both runs have, the most significant change first.
     pub changes: Vec<Change>,
     /// Results of weir in the first run that are missing in the second.
     pub failures: Vec<Failure>,
-    /// Whether weir became worse: [`Comparison::worsened`].
+    /// Whether weir became worse; see [`Comparison::worsened`].
     pub worsened: bool,
 }
 
-/// Which run.
+/// The identity of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunName {
-    /// Its folder.
+    /// The folder.
     pub folder: String,
-    /// When it began.
+    /// Start of the run.
     pub started: String,
-    /// Where.
+    /// Host name.
     pub host: String,
-    /// weir's version text.
+    /// Weir's version text.
     pub weir: String,
 }
 
@@ -71,38 +71,38 @@ pub struct Change {
     pub test: String,
     /// The figure.
     pub figure: String,
-    /// The setting in words; empty where the test varies nothing.
+    /// The setting in words; empty if the test varies nothing.
     pub setting: String,
-    /// The product that weir is divided by.
+    /// The product that weir is compared with.
     pub peer: String,
-    /// Whether the report judges by this figure and peer.
+    /// Whether the report judges by this figure and this peer.
     pub is_judged: bool,
-    /// weir/peer in the first run.
+    /// Weir/peer in the earlier run.
     pub a: Ratio,
-    /// weir/peer in the second run.
+    /// Weir/peer in the later run.
     pub b: Ratio,
-    /// The second over the first.
+    /// The later ratio divided by the earlier one.
     pub change: f64,
-    /// The range that both runs' noise allows, as a factor: from 1/noise to noise nothing has changed. `None` if a run has
-    /// a single round; infinite (`null` in JSON) for a knee beyond the ramp.
+    /// The noise of both runs, as a factor: a change between 1/noise and noise is insignificant. `None` if a run has a
+    /// single round. Infinite (`null` in JSON) for a knee beyond the ramp.
     pub noise: Option<f64>,
-    /// The outcome.
+    /// The assessment of the change.
     pub moved: Moved,
 }
 
-/// The change of a ratio.
+/// The assessment of a changed ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Moved {
-    /// In weir's favour.
+    /// A significant change in weir's favour.
     Better,
-    /// Against weir.
+    /// A significant change against weir.
     Worse,
-    /// Beyond noise, in a figure that is neither.
+    /// A significant change of a figure that has no better direction.
     Otherwise,
-    /// Not beyond noise.
+    /// No significant change.
     Not,
-    /// A run has a single round: the noise is not known.
+    /// A run has a single round, so the noise is unknown.
     Untold,
 }
 
@@ -118,14 +118,14 @@ impl Moved {
     }
 }
 
-/// Why there is no comparison.
+/// The reason why two runs cannot be compared.
 #[derive(Debug)]
 pub enum CompareError {
     /// A run cannot be read.
     Read(ReadError),
-    /// The runs have no test, setting and peer in common.
+    /// The runs share no test, setting and peer.
     NothingInCommon(PathBuf, PathBuf),
-    /// They have, but everything in a single round, whose noise is not known.
+    /// All shared ratios have a single round, so their noise is unknown.
     NothingTold(PathBuf, PathBuf),
 }
 
@@ -160,8 +160,8 @@ impl std::error::Error for CompareError {
     }
 }
 
-/// Reads two runs and compares them: `a` is the earlier one, `b` the one in question. Where nothing can be
-/// compared, that is an error: a check that looked at nothing must not pass.
+/// Reads two runs and compares them: `a` is the earlier run. Fails if nothing is comparable, because a check without
+/// data must not pass.
 pub fn compare(a: &Path, b: &Path) -> Result<Comparison, CompareError> {
     let read =
         |folder: &Path| crate::report::read(folder).map(Report::new).map_err(CompareError::Read);
@@ -196,7 +196,7 @@ impl Comparison {
         Self { a, b, notes, warnings, changes, failures, worsened }
     }
 
-    /// This figure, if it has a value.
+    /// Returns the comparison, or an error if nothing in it is comparable.
     fn told(self, a: &Path, b: &Path) -> Result<Self, CompareError> {
         let (a, b) = (a.to_owned(), b.to_owned());
         if !self.failures.is_empty() {
@@ -211,19 +211,19 @@ impl Comparison {
         Ok(self)
     }
 
-    /// Whether weir became worse: it failed where it did not before, or a judged figure changed against weir, beyond
-    /// noise, at one setting and against every peer that both runs have there.
+    /// Whether weir became worse: it has a new failure, or a judged figure changed significantly against weir, at one
+    /// setting and against every peer that both runs have there.
     ///
-    /// A real loss of weir shows against all peers. A ratio that changed against one peer alone is due to that peer's bad
-    /// round before, or its good one now; requiring all peers keeps the hundreds of comparisons of two runs from raising
-    /// an alarm by chance (three rounds of three peers without a change: 2 alarms in 79 synthetic comparisons; requiring
-    /// one peer, and only the direction of the others: 27). The price is that a small loss needs more than three rounds to
-    /// show. The relay is no peer.
+    /// A real loss of weir shows against all peers. A ratio that changed against only one peer is due to a bad or good
+    /// round of that peer. Requiring all peers avoids false alarms among the hundreds of ratios: with three rounds and
+    /// three peers without a change, 2 of 79 synthetic comparisons raised an alarm; with one significant peer and only
+    /// the same direction for the others, 27 did. In return, a small loss needs more than three rounds to show. The
+    /// relay is not a peer.
     pub fn worsened(&self) -> bool {
         self.worsened
     }
 
-    /// Changes beyond noise, the most significant first.
+    /// Significant changes, the most significant first.
     pub fn moved(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(|change| {
             matches!(change.moved, Moved::Better | Moved::Worse | Moved::Otherwise)
@@ -231,7 +231,7 @@ impl Comparison {
     }
 }
 
-/// Said where more of a run is left out than is compared.
+/// A warning if less than half of a run's ratios are compared.
 fn warning(letter: &str, all: usize, compared: usize) -> Option<String> {
     (compared * 2 < all).then(|| {
         format!(
@@ -242,7 +242,7 @@ fn warning(letter: &str, all: usize, compared: usize) -> Option<String> {
     })
 }
 
-/// A caveat if a change is against a single peer: that peer's bad round may look like weir's good one.
+/// A caveat if a change is against a single peer, whose bad round may look like a good round of weir.
 fn one_peer_only(changes: &[Change]) -> Option<String> {
     let told = changes.iter().filter(|change| change.is_judged && change.noise.is_some());
     let alone = told.filter(|change| at_one_place(changes, change).count() == 1).count();
@@ -281,7 +281,7 @@ fn run_name(folder: &Path, run: &Run) -> RunName {
     }
 }
 
-/// `0.1.0 at commit 0123abc`.
+/// Example: `0.1.0 at commit 0123abc`.
 fn version_and_commit(weir: &Product) -> String {
     let commit = weir.commit.as_ref().map(|commit| format!(" at commit {commit}"));
     weir.version.clone() + &commit.unwrap_or_default()
@@ -336,12 +336,12 @@ fn compare_test(
     }
 }
 
-/// Settings at which the runs offered rates that are too far apart: the ratios are of two different tests.
+/// Settings at which the offered rates of both runs differ too much: their ratios belong to different tests.
 fn rates_apart(
     (a, test_a): (&Report, &TestReport),
     (b, test_b): (&Report, &TestReport),
 ) -> Option<String> {
-    // A test may offer every product a rate of its own, which is then a result.
+    // If a test offers each product its own rate, the rate is a result.
     let offered = |report: &Report, test: &TestReport, at: f64| {
         let points = report.record(test).points.iter().filter(|point| point.at == at);
         let rates = Spread::of(points.filter_map(|point| point.load.offered_per_second))?;
@@ -366,13 +366,13 @@ fn rates_apart(
     Some(format!("{name}: other rates were offered, so this is not the same test: {told}"))
 }
 
-/// The figures of a test that another run can have at the same settings: not those of a ramp, whose rates depend on the
-/// machine's speed on that day.
+/// The figures of a test that another run may have at the same settings. A ramp has none: its rates depend on the
+/// machine's speed in that run.
 fn comparable_figures(test: &TestReport) -> &[FigureReport] {
     if test.test.axis == Axis::OfferedRate { &[] } else { &test.figures }
 }
 
-/// How many ratios a run has that another could be compared by.
+/// Number of ratios of a run that could be compared.
 fn ratio_count(report: &Report) -> usize {
     let of_test = |test: &TestReport| {
         let cells = comparable_figures(test).iter().flat_map(|figure| &figure.cells);
@@ -405,8 +405,8 @@ impl Change {
         b: Ratio,
     ) -> Self {
         let change = b.median / a.median;
-        // Independent runs: their noise adds up as the sides of a right angle do. With few rounds this is
-        // on the wide side, so that less than one comparison in twenty moves by chance.
+        // The runs are independent, so their noise adds as the root of the sum of squares. With few rounds the noise is
+        // rather too large, so fewer than 1 of 20 unchanged ratios counts as changed.
         let noise_ln = a.noise_ln().zip(b.noise_ln()).map(|(a, b)| a.hypot(b));
         let size = change.ln().abs();
         let moved = match (noise_ln, better) {
@@ -421,9 +421,9 @@ impl Change {
         Self { test, figure, setting, peer, is_judged, a, b, change, noise, moved }
     }
 
-    /// The change of a ratio in multiples of its noise; changes within noise are sorted last.
+    /// The change in multiples of its noise. Insignificant changes are sorted last.
     fn significance(&self) -> f64 {
-        /// Rounds without any scatter are no reason for an endless significance.
+        /// Avoids an infinite significance if the rounds do not scatter.
         const NOISE_LN_MIN: f64 = 1e-3;
         let size = self.change.ln().abs();
         let times = self.noise.map_or(0.0, |noise| size / noise.ln().max(NOISE_LN_MIN));
@@ -513,7 +513,7 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Differences between the runs besides weir.
+/// Differences between the runs other than weir.
 fn notes(a: &Run, b: &Run) -> Vec<String> {
     let mut notes = Vec::new();
     let mut differ = |what: &str, a: String, b: String| {
@@ -536,7 +536,7 @@ fn notes(a: &Run, b: &Run) -> Vec<String> {
         if let Some(other) = b.products.iter().find(|other| other.name == product.name) {
             let what = format!("version of {}", product.name);
             differ(&what, product.version.clone(), other.version.clone());
-            // Records of earlier versions do not have it.
+            // Records of earlier versions have no TLS library.
             if let (Some(tls), Some(of_other)) = (&product.tls, &other.tls) {
                 let what = format!("TLS library of {}", product.name);
                 differ(&what, tls.clone(), of_other.clone());

@@ -1,4 +1,4 @@
-//! The UDP protocol between load and origin: a query, and its answer of the requested length.
+//! The UDP protocol between load generator and origin: a query, and its answer of the requested length.
 //!
 //! ```text
 //! query   "WBQ1"  number, 8 bytes  length of the answer, 2 bytes  filling
@@ -16,15 +16,15 @@ pub const DATAGRAM_BYTES_MIN: usize = HEAD_BYTES;
 /// Longest query and answer: an Ethernet frame of 1,500 bytes with IPv6 and UDP.
 pub const DATAGRAM_BYTES_MAX: usize = 1_452;
 
-/// Writes the query of that number into `datagram`, all of which is sent.
+/// Writes a query with that number. The whole `datagram` is the query.
 pub fn write_query(datagram: &mut [u8], number: u64, answer_bytes: u16) {
     datagram[..4].copy_from_slice(QUERY_MARK);
     datagram[4..12].copy_from_slice(&number.to_be_bytes());
     datagram[12..HEAD_BYTES].copy_from_slice(&answer_bytes.to_be_bytes());
 }
 
-/// Turns the query of `length` bytes at the front of `buffer` into its answer. Returns the answer's length, or `None` if
-/// it is no query.
+/// Turns the query of `length` bytes at the start of `buffer` into its answer. Returns the answer's length; `None` if
+/// the datagram is not a query.
 pub fn answer(buffer: &mut [u8; DATAGRAM_BYTES_MAX], length: usize) -> Option<usize> {
     if !(HEAD_BYTES..=DATAGRAM_BYTES_MAX).contains(&length) || buffer[..4] != *QUERY_MARK {
         return None;
@@ -62,7 +62,7 @@ mod tests {
             assert_eq!(length, usize::from(answer_bytes));
             assert_eq!(number_answered(&buffer[..length]), Some(4_711));
             assert_eq!(number_answered(&buffer[..length - 1]), None, "cut short");
-            // An answer is no query: two origins do not answer each other for ever.
+            // An answer is not a query, so two origins cannot answer each other endlessly.
             assert_eq!(answer(&mut buffer, length), None);
         }
     }

@@ -1,19 +1,18 @@
-//! Limits beyond which a measurement counts as disturbed by the machine, and is discarded. The runner uses them, and the
+//! Limits beyond which the machine disturbed a measurement, which is then discarded. The runner applies them; the
 //! report shows them.
 
-/// The hypervisor may take this share of the cores before a measurement counts as disturbed.
+/// Maximum share of the cores that the hypervisor may take.
 pub const STOLEN_SHARE_MAX: f64 = 0.05;
-/// A measurement counts as disturbed if the product waits for its core for more than this share.
+/// Maximum share of the time that the product may wait for its core.
 pub const WAITED_SHARE_MAX: f64 = 0.1;
-/// A measurement counts as disturbed if the product's cores are busy for more than this share beyond the product's own
-/// time, which is due to softirqs.
+/// Maximum busy share of the product's cores beyond the product's own time. Softirqs account for a part of it.
 pub const FOREIGN_SHARE_MAX: f64 = 0.3;
-/// The product's cores may be so busy at rest before a round counts as disturbed.
+/// Maximum busy share of the product's cores at rest, before a measurement.
 pub const RESTING_SHARE_MAX: f64 = 0.15;
-/// This many disturbed measurements of a round are repeated before the round is given up: few, so that compared
-/// measurements are close in time.
+/// Maximum number of disturbed measurements that a round repeats before the round is discarded. It is small, so that
+/// compared measurements are close in time.
 pub const REPEATS_AT_ONCE_MAX: u32 = 3;
-/// A generator whose cores are busier than this may be the reason why a rate was not kept.
+/// Busy share of the load's cores from which the generator may be the reason for a rate that was not kept.
 pub const LOAD_SATURATED_SHARE: f64 = 0.95;
-/// So may a hypervisor that took more than this.
+/// Share taken by the hypervisor above which it may be the reason.
 pub const STOLEN_NOTICED_SHARE: f64 = 0.01;

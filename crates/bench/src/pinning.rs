@@ -1,4 +1,4 @@
-//! Threads that stay on a core of their own.
+//! Pinning of threads to cores.
 
 use std::io;
 
@@ -7,21 +7,21 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 /// A core that a thread cannot run on.
 #[derive(Debug)]
 pub struct PinError {
-    /// Which.
+    /// The core.
     pub core: usize,
     /// The system's error.
     pub source: io::Error,
 }
 
-/// Keeps the calling thread, the `thread`th of several, on its core of `cores`; without cores it stays
-/// where the system puts it.
+/// Pins the calling thread, number `thread` of several, to its core of `cores` in turn. Does nothing if `cores` is
+/// empty.
 pub fn pin_thread(cores: &[usize], thread: usize) -> Result<(), PinError> {
     if cores.is_empty() {
         return Ok(());
     }
     let core = cores[thread % cores.len()];
     let mut set = CpuSet::new();
-    // A core beyond the set leaves it empty, which the system refuses.
+    // A core number beyond the set leaves the set empty, which the kernel rejects.
     if core < CpuSet::MAX_CPU {
         set.set(core);
     }

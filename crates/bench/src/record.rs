@@ -1,7 +1,7 @@
 //! The record of a run: the format of `run.json`.
 //!
-//! The runner writes it, the report and the comparison read it. It has all data behind the report's figures; the report
-//! itself only adds arithmetic.
+//! The runner writes it; the report and the comparison read it. It has all data of the report's figures; the report
+//! only calculates with it.
 
 use std::collections::BTreeMap;
 
@@ -9,38 +9,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::load::Outcome;
 
-/// Version of the shape; a run of another version is refused with a clear message.
+/// Version of the format. A run with another version is rejected with an error that names both.
 pub const FORMAT: u32 = 1;
 
-/// The file in a run's folder.
+/// Name of the file in a run's folder.
 pub const FILE_NAME: &str = "run.json";
 
 /// One run of `weir bench run`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// [`FORMAT`].
+    /// The version of the format: [`FORMAT`].
     pub format: u32,
     /// The command line.
     pub command: String,
-    /// `quick`, `full`, or `chosen` for tests that were named.
+    /// `quick`, `full`, or `chosen` if the command line named tests.
     pub extent: String,
-    /// When it began, RFC 3339 in UTC.
+    /// Start of the run, RFC 3339 in UTC.
     pub started: String,
-    /// How long it took.
+    /// Duration of the run.
     pub elapsed_s: f64,
-    /// Where it ran.
+    /// The machine.
     pub machine: Machine,
-    /// How products, load and origin were placed.
+    /// Network and cores.
     pub bed: Bed,
     /// The participants, in the order of the report.
     pub products: Vec<Product>,
-    /// The absent ones, and the reasons.
+    /// Missing products, with reasons.
     pub absent: Vec<Absence>,
     /// One record per test, in the order of the report.
     pub tests: Vec<TestRecord>,
 }
 
-/// The machine, as far as a reader needs it to judge the figures.
+/// Properties of the machine that the report shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Host name.
@@ -51,17 +51,17 @@ pub struct Machine {
     pub system: String,
     /// Processor model.
     pub cpu: String,
-    /// Cores that the run could use.
+    /// Number of cores that the run could use.
     pub cores: usize,
     /// Main memory.
     pub memory_bytes: u64,
-    /// Open descriptors that one process may have.
+    /// Maximum number of open descriptors per process.
     pub descriptors_max: u64,
-    /// Whether the processor's energy counters could be read.
+    /// Whether the processor's energy counters are readable.
     pub energy_readable: bool,
 }
 
-/// Where everything ran.
+/// Network and cores of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Bed {
     /// `loopback` or `namespaces`.
@@ -75,59 +75,59 @@ pub struct Bed {
     pub idle: String,
 }
 
-/// The behaviour of cores before runs could choose.
+/// The behaviour of cores in runs of earlier versions.
 fn halting() -> String {
     "halt".into()
 }
 
-/// A product that took part.
+/// A product of the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Product {
-    /// `weir`, `nginx`, `haproxy`, `envoy` or a yardstick; of a maker's second row with [`SECOND`] behind it.
+    /// `weir`, `nginx`, `haproxy`, `envoy` or a yardstick; the second row of a product has the suffix [`SECOND`].
     ///
     /// [`SECOND`]: crate::catalogue::SECOND
     pub name: String,
     /// Its version text.
     pub version: String,
-    /// Its TLS library with the version, if known; `None` also in runs of earlier versions.
+    /// The name and version of its TLS library, if known; `None` in runs of earlier versions.
     #[serde(default)]
     pub tls: Option<String>,
-    /// The commit that it was built from, if known; likewise.
+    /// The commit that it was built from, if known; `None` in runs of earlier versions.
     #[serde(default)]
     pub commit: Option<String>,
-    /// SHA-256 of the program that ran, in hexadecimal; `None` in runs of earlier weirs.
+    /// SHA-256 of the program, in hexadecimal; `None` in runs of earlier versions.
     #[serde(default)]
     pub sha256: Option<String>,
 }
 
-/// Something that was left out.
+/// A missing product.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Absence {
     /// The product.
     pub product: String,
-    /// Why, in a sentence for the reader of the report.
+    /// The reason, as a sentence for the reader of the report.
     pub reason: String,
 }
 
-/// All that was measured for one test.
+/// All measurements of one test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestRecord {
     /// Its name in the catalogue.
     pub name: String,
-    /// Good rounds that were wanted.
+    /// Number of wanted undisturbed rounds.
     pub rounds: u32,
-    /// Measurements, in the order in which they were made.
+    /// Measurements, in the order of time.
     pub points: Vec<Point>,
-    /// Settings that a product could not run, and why.
+    /// Settings that a product could not run, with reasons.
     pub omissions: Vec<Omission>,
-    /// Measurements and rounds that were thrown away, and why: the machine was disturbed.
+    /// Disturbed measurements and rounds that were discarded, with reasons.
     pub discarded: Vec<Discard>,
-    /// Figures that the test found and built on, by name with its unit (`slowest_requests_per_second`).
+    /// Values that the test determined and used, by name with unit (`slowest_requests_per_second`).
     pub facts: BTreeMap<String, f64>,
 }
 
 impl TestRecord {
-    /// Whether that product could not run that setting.
+    /// Whether an omission covers that product and setting.
     pub fn omits(&self, product: &str, at: f64) -> bool {
         let is_it = |omission: &Omission| omission.product == product && omission.covers(at);
         self.omissions.iter().any(is_it)
@@ -141,37 +141,37 @@ pub struct Omission {
     pub product: String,
     /// The value on the test's axis; `None`: the whole test, or the rest of it.
     pub at: Option<f64>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 impl Omission {
-    /// Whether it is about this setting, too.
+    /// Whether the omission covers this setting.
     pub fn covers(&self, at: f64) -> bool {
         self.at.is_none_or(|omitted| omitted == at)
     }
 }
 
-/// A measurement that was thrown away, or a round before its first one.
+/// A discarded measurement, or a discarded round whose machine was busy before a measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "WrittenDiscard")]
 pub struct Discard {
-    /// The round that was tried, from 0; the next try has the same number. `None` where an earlier weir
-    /// wrote the reason alone.
+    /// Number of the round, from 0; its repetition has the same number. `None` in runs of earlier versions, which have
+    /// only the reason.
     pub round: Option<u32>,
-    /// The value on the test's axis; `None` likewise.
+    /// The value on the test's axis; `None` in runs of earlier versions.
     pub at: Option<f64>,
-    /// The product of the disturbed measurement, or of the rest before it; `None` for rounds of earlier versions.
+    /// The product of the disturbed measurement; `None` in runs of earlier versions.
     pub product: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// Requests of it that failed; `None` where nothing was measured, or in runs of earlier weirs.
+    /// Failed requests of the measurement; `None` without a measurement, and in runs of earlier versions.
     pub errors: Option<u64>,
-    /// Requests of it that were never sent; `None` likewise.
+    /// Requests of the measurement that were never sent; `None` in the same cases.
     pub unsent: Option<u64>,
 }
 
-/// A discarded round as runs have it: earlier ones have a text.
+/// A discarded round in the file; earlier versions wrote only a text.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum WrittenDiscard {
@@ -204,7 +204,7 @@ impl From<WrittenDiscard> for Discard {
 pub struct Point {
     /// The product.
     pub product: String,
-    /// The round, from 0; points of one round and setting were measured side by side.
+    /// Number of the round, from 0. Points of the same round and setting are comparable.
     pub round: u32,
     /// The value on the test's axis (connections, bytes, requests per second).
     pub at: f64,
@@ -212,7 +212,7 @@ pub struct Point {
     pub load: Outcome,
     /// The costs of the product.
     pub cost: Cost,
-    /// Counts, in the tests that count instead of timing.
+    /// Counts, in counting tests.
     #[serde(default)]
     pub counts: Counts,
 }
@@ -220,31 +220,31 @@ pub struct Point {
 /// Counts of a product.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Instructions in user space, by callgrind.
+    /// User-space instructions, by callgrind.
     #[serde(default)]
     pub instructions: Option<TwoLengths>,
     /// System calls, by perf.
     #[serde(default)]
     pub system_calls: Option<TwoLengths>,
-    /// Resident memory, step by step.
+    /// Resident memory before, while and after connections are open.
     #[serde(default)]
     pub memory: Option<MemorySteps>,
-    /// Resident memory with one and with many virtual servers of one firewall, and how long rules take to load.
+    /// Resident memory with one and with many virtual servers of one firewall, and time to load the rules.
     #[serde(default)]
     pub firewall: Option<FirewallSteps>,
 }
 
-/// The same load twice, short and long: in the difference, start and end of product and load cancel.
+/// Counts of a short and a long run. In their difference, the costs of start and end cancel out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TwoLengths {
-    /// Good transactions of the short and of the long run.
+    /// Good transactions of the short and the long run.
     pub requests: [u64; 2],
-    /// The counted numbers.
+    /// Counts of the short and the long run.
     pub counted: [u64; 2],
 }
 
 impl TwoLengths {
-    /// Per transaction; `None` where the lengths do not differ.
+    /// Count per additional transaction; `None` if both runs had the same number of transactions.
     pub fn per_request(&self) -> Option<f64> {
         let difference = |[short, long]: [u64; 2]| long as f64 - short as f64;
         let requests = difference(self.requests);
@@ -252,67 +252,66 @@ impl TwoLengths {
     }
 }
 
-/// Costs of a firewall's rules before any request.
+/// Costs of a firewall's rules, without requests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FirewallSteps {
-    /// To check a configuration with the rules, from start to end.
+    /// Duration of a check of the configuration with the rules.
     pub check_s: f64,
     /// Resident memory with one virtual server.
     pub one_bytes: u64,
-    /// Resident memory with this many.
+    /// Resident memory with `virtual_servers` virtual servers.
     pub many_bytes: u64,
-    /// How many they were.
+    /// Number of virtual servers.
     pub virtual_servers: u64,
 }
 
-/// Resident memory of a product and its processes, step by step.
+/// Resident memory of a product and its child processes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct MemorySteps {
-    /// Client connections that were opened, each of which made one request and then rested.
+    /// Number of client connections. Each made one request and then stayed open.
     pub connections: u64,
-    /// Before them, after a short load.
+    /// Memory before these connections, after a short load.
     pub before_bytes: u64,
-    /// While all of them rested.
+    /// Memory while all of them were idle.
     pub holding_bytes: u64,
-    /// Transactions between the two looks below.
+    /// Number of transactions between `warm_bytes` and `worn_bytes`.
     pub requests: u64,
-    /// When they were closed again and the product was warm.
+    /// Memory after the connections were closed and the product was warm.
     pub warm_bytes: u64,
-    /// After that many transactions.
+    /// Memory after these transactions.
     pub worn_bytes: u64,
 }
 
-/// The costs of the product during the measurement: from its beginning to the end of its time, as in [`Outcome::window`]
-/// (until the last response in runs of earlier versions).
+/// Costs of the product during [`Outcome::window`] (in runs of earlier versions: until the last response).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Time between the two readings of the counters; the window's length but for a delay.
+    /// Time between the two readings of the counters. It differs from the window's length only by a delay.
     pub elapsed_s: f64,
-    /// Time in which the product's cores were neither idle nor taken by the hypervisor, softirq
-    /// included, less [`Self::resting_share`] of the elapsed time; summed over the cores.
+    /// Time, summed over the product's cores, in which they were neither idle nor taken by the hypervisor, softirqs
+    /// included; less [`Self::resting_share`] of the elapsed time.
     pub busy_s: f64,
-    /// Share of one core that is busy while the bed rests.
+    /// Busy share of a core at rest.
     pub resting_share: f64,
     /// Number of the product's cores.
     pub cores: usize,
-    /// The scheduler's account of the product's own threads.
+    /// CPU time of the product's own threads, from the scheduler.
     pub process_s: f64,
     /// Resident memory of the product after the measurement.
     pub resident_bytes: u64,
-    /// Energy of the processor package, where counters are readable.
+    /// Energy of the processor packages, if the counters are readable.
     pub joules: Option<f64>,
-    /// The scheduler's account of the origin, which shares the load's cores; absent in runs of earlier weirs.
+    /// CPU time of the origin, which runs on the load's cores, from the scheduler; absent in runs of earlier versions.
     #[serde(default)]
     pub origin_s: Option<f64>,
-    /// Time in which the cores of load and origin were busy, softirq included; absent in runs of earlier weirs.
+    /// Busy time of the cores of load and origin, softirqs included; absent in runs of earlier versions.
     #[serde(default)]
     pub load_busy_s: Option<f64>,
-    /// Busy time of all cores per transaction with clients and servers joined directly, measured right before; only in
-    /// tests of products that are no process.
+    /// Busy time of all cores per transaction over a direct connection of clients and servers, measured just before.
+    /// Only in tests of packet paths, which have no process.
     #[serde(default)]
     pub direct_s_per_request: Option<f64>,
-    /// Busy time of the product's cores per transaction without its firewall, measured right before with the same
-    /// requests; only in tests of firewalls.
+    /// Busy time of the product's cores per transaction without its firewall, measured just before with the same
+    /// requests. Only in tests of firewalls.
     #[serde(default)]
     pub unguarded_s_per_request: Option<f64>,
 }

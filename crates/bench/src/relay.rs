@@ -1,19 +1,19 @@
 //! A bare byte relay: one thread, edge-triggered epoll, one member connection per client connection.
 //!
-//! It does not parse HTTP. Its costs per request are the costs of the kernel's TCP for any proxy on this machine, so the
+//! It does not parse HTTP. Its cost per request is the kernel's TCP cost of any proxy on this machine, so the
 //! benchmarks compare proxies with it.
 //!
-//! Per direction and event it reads once into one scratch buffer and writes at once; it stores bytes only while the
-//! receiving side is full, and does not read meanwhile.
+//! For each event and direction, it reads once into a scratch buffer and writes at once. It stores data only while the
+//! receiving side is full, and does not read during that time.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 
 use rustix::event::epoll;
 
-/// Bytes read at a time; a read that fills it is followed by another.
+/// Size of the scratch buffer. After a read that fills it, the relay reads again.
 const SCRATCH_BYTES: usize = 64 * 1024;
-/// Readiness events taken per wait.
+/// Maximum number of events per wait.
 const EVENTS_MAX: usize = 256;
 /// Event data of the listener; connections use `pair index * 2 + side`.
 const LISTENER: u64 = u64::MAX;
@@ -24,9 +24,9 @@ type Side = usize;
 /// A client connection and its member connection.
 struct Pair {
     streams: [TcpStream; 2],
-    /// Bytes accepted from the other side that this side could not take yet.
+    /// Data from the other side that this side could not send yet.
     unsent: [Vec<u8>; 2],
-    /// This side has sent its FIN.
+    /// Whether this side has sent its FIN.
     ended: [bool; 2],
 }
 
@@ -40,7 +40,7 @@ enum Fate {
 impl Pair {
     /// Moves received data of `from` to the other side.
     ///
-    /// `until_empty`: read on after a short read, because data and FIN together give no further edge.
+    /// With `until_empty`, reads again after a short read: data and FIN that arrive together cause no further event.
     fn advance(&mut self, from: Side, until_empty: bool, scratch: &mut [u8]) -> io::Result<Fate> {
         let to = 1 - from;
         while !self.ended[from] && self.unsent[to].is_empty() {
@@ -56,7 +56,7 @@ impl Pair {
             };
             let sent = write_some(&mut self.streams[to], &scratch[..received])?;
             self.unsent[to].extend_from_slice(&scratch[sent..received]);
-            // Edge-triggered: a short read emptied the socket, and the next byte gives an event.
+            // Edge-triggered: a short read emptied the socket, so the next byte causes an event.
             if received < scratch.len() && !until_empty {
                 break;
             }
@@ -64,7 +64,7 @@ impl Pair {
         Ok(if self.ended == [true, true] { Fate::Done } else { Fate::Lives })
     }
 
-    /// Sends the data that waited for `to` to become writable; true if none is left.
+    /// Sends stored data once `to` is writable. Returns true if no data is left.
     fn flush(&mut self, to: Side) -> io::Result<bool> {
         let sent = write_some(&mut self.streams[to], &self.unsent[to])?;
         self.unsent[to].drain(..sent);
@@ -82,7 +82,7 @@ impl Pair {
             && !self.unsent[side].is_empty()
             && self.flush(side)?
         {
-            // The other side was not read meanwhile, and its edge is past.
+            // The other side was not read meanwhile, and its event has passed.
             if self.advance(1 - side, true, scratch)? == Fate::Done {
                 return Ok(Fate::Done);
             }
@@ -95,7 +95,7 @@ impl Pair {
     }
 }
 
-/// Writes as much as the socket accepts without waiting.
+/// Writes as much as the socket accepts without blocking.
 fn write_some(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
     let mut sent = 0;
     while sent < bytes.len() {
@@ -108,7 +108,7 @@ fn write_some(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
     Ok(sent)
 }
 
-/// The pairs by index; indexes are reused, which is harmless because a late event only finds nothing to read.
+/// The pairs by index. Indexes are reused; a late event of an earlier pair only finds nothing to read.
 #[derive(Default)]
 struct Pairs {
     slots: Vec<Option<Pair>>,
@@ -146,7 +146,7 @@ fn accept_all(
             Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
             Err(error) => return Err(error),
         };
-        // Blocking: over loopback the handshake ends inside the call.
+        // This blocks, but on loopback the handshake completes within the call.
         let member = match TcpStream::connect(member) {
             Ok(member) => member,
             Err(error) => {
@@ -178,7 +178,7 @@ fn accept_all(
     }
 }
 
-/// Relays every connection to `listen` to `member`, until the process ends.
+/// Relays every connection on `listen` to `member`, until the process ends.
 pub fn relay(listen: SocketAddr, member: SocketAddr) -> io::Result<()> {
     let listener = TcpListener::bind(listen)?;
     listener.set_nonblocking(true)?;
@@ -207,7 +207,7 @@ pub fn relay(listen: SocketAddr, member: SocketAddr) -> io::Result<()> {
             };
             match pair.handle(side, event.flags, &mut scratch) {
                 Ok(Fate::Lives) => {}
-                // An error is a reset by one of the two: closing both passes it on.
+                // An error is a reset by one side. Closing both sockets passes it on.
                 Ok(Fate::Done) | Err(_) => pairs.remove(index),
             }
         }

@@ -11,6 +11,7 @@ use crate::diagnostic::{Position, Severity};
 use crate::hints::{meant, nearest, place_of};
 use crate::places::PlaceNames;
 use crate::quote::clip;
+use crate::rule_cache::RuleCache;
 use crate::tree::{Entry, Finding, Node, NodeValue, Scalar, Span, Style};
 
 /// Most diagnostics of one file; further ones are only counted.
@@ -80,6 +81,8 @@ pub(crate) struct Context {
     dropped: usize,
     /// A file was not read in time.
     pub is_late: bool,
+    /// Rules of the firewall that need not be compiled again.
+    pub compiled_rules: Arc<RuleCache>,
 }
 
 impl Context {

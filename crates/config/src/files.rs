@@ -1,4 +1,4 @@
-//! The files of a configuration as they were read: their texts, and one tree of all of them.
+//! The files of a configuration as they were read: their texts, and one tree of all sections.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,6 +15,7 @@ use crate::include;
 use crate::overlay::{self, Change, Difference, Overlay};
 use crate::parts::Parts;
 use crate::places::{PlaceNames, Pointers};
+use crate::rule_cache::RuleCache;
 use crate::shapes::FilePath;
 use crate::texts::{self, Read, Texts};
 use crate::tree::{Finding, Lines, Node, NodeValue, Source, Span};
@@ -25,30 +26,33 @@ use crate::{raw, validate, writer};
 pub struct Loaded {
     /// All findings, in the order of files and lines.
     pub diagnostics: Vec<Diagnostic>,
-    /// `None` when at least one of the findings is an error.
+    /// `None` if at least one of the findings is an error.
     pub config: Option<Config>,
 }
 
-/// The files of a configuration, read and not yet checked.
+/// The files of a configuration, parsed but not yet checked.
 #[derive(Debug, Clone)]
 pub struct Files {
     texts: Texts,
-    /// All sections of all files; `None`: there are none.
+    /// The sections of all files; `None`: there are none.
     root: Option<Node>,
+    compiled_rules: Arc<RuleCache>,
 }
 
 impl Files {
-    /// Reads a file, and those that it includes. Relative paths start at its directory. Mistakes are reported by [`Self::check`].
+    /// Reads a file and the files that it includes. Relative paths start at its directory. [`Self::check`] reports
+    /// errors.
     pub fn read(path: &Path) -> Self {
         Self::of_main(&path.display().to_string(), texts::read(path))
     }
 
-    /// A text in place of the file. `name` stands for it in diagnostics, and relative paths start at its directory.
+    /// Uses a text instead of a file. `name` is its name in diagnostics, and relative paths start at the directory of
+    /// `name`.
     pub fn of_text(name: &str, text: &str) -> Self {
         Self::of_main(name, texts::given(text))
     }
 
-    /// Bytes in place of the file.
+    /// Uses bytes instead of a file.
     pub fn of_bytes(name: &str, bytes: Vec<u8>) -> Self {
         Self::of_main(name, texts::bytes(bytes))
     }
@@ -57,10 +61,15 @@ impl Files {
         let mut texts = Texts::beside(name);
         let root = texts.add(name.to_owned(), read);
         let root = root.map(|root| include::include(root, &mut texts));
-        Self { texts, root }
+        Self { texts, root, compiled_rules: Arc::default() }
     }
 
-    /// The names of the files: as it was given, and those that it includes.
+    /// Reads the files again. Rules whose files have the same content are not compiled again.
+    pub fn read_again(&self, path: &Path) -> Self {
+        Self { compiled_rules: Arc::clone(&self.compiled_rules), ..Self::read(path) }
+    }
+
+    /// The names of the files: of the main file as given, and of the included ones.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.texts.files.iter().map(|file| &*file.name)
     }
@@ -70,18 +79,18 @@ impl Files {
         self.texts.files.iter().map(|file| (&*file.name, &*file.text))
     }
 
-    /// The folder for data that must survive a restart. An overlay, which is kept in it, cannot change it.
+    /// The directory for data that must survive a restart. An overlay is stored in it, so it cannot change it.
     pub fn state_dir(&self) -> PathBuf {
         let node = self.root.as_ref().and_then(|root| root.get("state_dir"));
         let given = node.and_then(|node| FilePath::decode(node, &mut Context::default()));
         self.texts.directory.join(given.map_or_else(raw::default_state_dir, |path| path.0))
     }
 
-    /// Checks the files with an overlay in front of them.
+    /// Checks the files with an overlay on top.
     pub fn check(&self, overlay: &Overlay) -> Loaded {
         let mut names = self.texts.names();
         let mut findings = self.texts.findings.clone();
-        // Names of a file that cannot be read would seem not to be defined.
+        // If a file could not be read, the names defined in it would seem to be missing.
         let is_whole = !self.texts.is_incomplete;
         let mut root = self.root.as_ref().filter(|_| is_whole).map(Cow::Borrowed);
         if let Some(files) = root.as_deref()
@@ -94,6 +103,7 @@ impl Files {
         let is_broken = findings.iter().any(|(severity, _)| *severity == Severity::Error);
         let names = Arc::new(names);
         let mut context = Context::new(Arc::clone(&names));
+        context.compiled_rules = Arc::clone(&self.compiled_rules);
         for (severity, Finding { span, message, suggestion }) in findings {
             context.report(severity, span, message, suggestion);
         }
@@ -115,7 +125,7 @@ impl Files {
         Loaded { diagnostics: self.diagnostics(context, &names), config }
     }
 
-    /// The value of a document that was read as a file.
+    /// The value of a single document.
     fn value(&self) -> Result<Value, Vec<Diagnostic>> {
         match &self.root {
             Some(root) if self.texts.findings.is_empty() => Ok(overlay::value_of(root)),
@@ -133,7 +143,8 @@ impl Files {
         }
     }
 
-    /// The overlay after further changes, one after the other; or what is wrong with them. The result is not checked yet.
+    /// The overlay after further changes, made in order; or the findings. The resulting configuration is not checked
+    /// yet.
     pub fn compose(
         &self,
         overlay: &Overlay,
@@ -151,13 +162,13 @@ impl Files {
         })
     }
 
-    /// Each change of an overlay beside what the files say.
+    /// The effects of an overlay on the files.
     pub fn differences(&self, overlay: &Overlay) -> Vec<Difference> {
         overlay.differences(&self.root_or_empty(), &self.texts.names())
     }
 
-    /// The files with the overlay as one file, without comments and `include`. It is read as the same configuration by
-    /// one who finds the same files at the same relative paths.
+    /// The files with the overlay as one file, without comments and `include`. It is the same configuration for any
+    /// reader that finds the same other files at the same relative paths.
     pub fn merged(&self, overlay: &Overlay) -> String {
         let root = self.root_or_empty().into_owned();
         writer::write(&overlay.apply(root, &mut Pointers::default()).0)
@@ -168,10 +179,10 @@ impl Files {
         self.root.as_ref().map_or_else(|| Cow::Owned(empty()), Cow::Borrowed)
     }
 
-    /// The findings with their names, places and lines.
+    /// Adds names, paths and lines to the findings.
     fn diagnostics(&self, context: Context, names: &PlaceNames) -> Vec<Diagnostic> {
         let (findings, dropped) = context.finish();
-        // Only the lines of files that have findings are looked for.
+        // Only files with findings are searched for lines.
         let mut lines = HashMap::new();
         for (_, finding) in &findings {
             if let Some(index) = finding.span.source.index() {
@@ -197,14 +208,14 @@ impl Files {
     }
 }
 
-/// The value of a document. Files that it names are not read.
+/// The value of a document. Files that it refers to are not read.
 pub(crate) fn document(name: &str, bytes: Vec<u8>) -> Result<Value, Vec<Diagnostic>> {
     let mut texts = Texts::beside(name);
     let root = texts.add(name.to_owned(), texts::bytes(bytes));
-    Files { texts, root }.value()
+    Files { texts, root, compiled_rules: Arc::default() }.value()
 }
 
-/// A finding with its name, place and line.
+/// Adds a name, a path and a line to a finding.
 fn diagnostic(
     names: &PlaceNames,
     lines: Option<&mut Concealed<'_>>,

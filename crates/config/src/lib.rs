@@ -32,6 +32,7 @@ mod profile;
 mod quote;
 mod rate;
 mod raw;
+mod rule_cache;
 pub mod rule_files;
 mod scalar;
 mod schema;

@@ -1,4 +1,4 @@
-//! A tree as YAML text that is read as the same tree.
+//! Writes a tree as YAML text that parses as the same tree.
 
 use std::fmt::Write as _;
 
@@ -6,13 +6,13 @@ use crate::decode::ScalarKind;
 use crate::quote::is_unseen;
 use crate::tree::{Entry, Node, NodeValue, Scalar, Style};
 
-/// Spaces per level.
+/// Spaces per level of indentation.
 const INDENT: usize = 2;
 
-/// A longer key is written in the explicit form: a parser looks for the colon only so far.
+/// A longer key is written in the explicit form, because parsers search only this far for the colon.
 const KEY_BYTES_MAX: usize = 512;
 
-/// The text of a tree, in blocks, with a line break at its end.
+/// The text of a tree in block style, with a final line break.
 pub(crate) fn write(root: &Node) -> String {
     let mut text = String::new();
     match &root.value {
@@ -59,7 +59,7 @@ fn list(text: &mut String, items: &[Node], indent: usize) {
     }
 }
 
-/// A value behind its key or its dash. `indent`: of what is in it.
+/// Writes a value behind its key or dash. `indent`: the indentation of its content.
 fn value(text: &mut String, node: &Node, indent: usize) {
     match &node.value {
         NodeValue::Map(entries) if !entries.is_empty() => {
@@ -78,7 +78,7 @@ fn value(text: &mut String, node: &Node, indent: usize) {
     }
 }
 
-/// A value without items.
+/// Writes a value without items.
 fn in_line(text: &mut String, value: &NodeValue, indent: usize) {
     match value {
         NodeValue::Null => text.push_str("null"),
@@ -92,7 +92,7 @@ fn in_line(text: &mut String, value: &NodeValue, indent: usize) {
     }
 }
 
-/// Whether a scalar is read the same without quotes.
+/// Whether a scalar without quotes parses as the same.
 fn is_plain(scalar: &Scalar) -> bool {
     if scalar.style != Style::Plain {
         return false;
@@ -100,7 +100,7 @@ fn is_plain(scalar: &Scalar) -> bool {
     scalar.kind() != ScalarKind::Text || is_plain_text(&scalar.text)
 }
 
-/// Whether a text has only characters that mean nothing in YAML, wherever it stands.
+/// Whether a text has only characters without a meaning in YAML, at any place.
 fn is_plain_text(text: &str) -> bool {
     let is_null = matches!(text, "null" | "Null" | "NULL");
     let is_begin = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '/');
@@ -127,7 +127,7 @@ fn is_plain_text(text: &str) -> bool {
     true
 }
 
-/// Whether a text of several lines is read the same as a block of lines.
+/// Whether a text of several lines parses as the same in a literal block.
 fn is_block(scalar: &Scalar) -> bool {
     let text = scalar.text.as_str();
     let is_sound = |line: &str| {
@@ -141,7 +141,7 @@ fn is_block(scalar: &Scalar) -> bool {
         && text.split('\n').all(is_sound)
 }
 
-/// Characters that end a line for some readers.
+/// Characters that some parsers take for line breaks.
 fn is_break(character: char) -> bool {
     matches!(character, '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
@@ -175,7 +175,7 @@ fn key(key: &str) -> String {
     text
 }
 
-/// In double quotes, the only form that can have any character.
+/// Writes a double-quoted text, the only style that can contain any character.
 fn quoted(text: &mut String, content: &str) {
     text.push('"');
     for character in content.chars() {
@@ -193,7 +193,7 @@ fn quoted(text: &mut String, content: &str) {
     text.push('"');
 }
 
-/// Characters that a file cannot have.
+/// Characters that a YAML file must not contain.
 fn is_private(character: char) -> bool {
     matches!(character, '\u{fffe}' | '\u{ffff}')
 }
@@ -227,7 +227,7 @@ mod tests {
         node(NodeValue::Scalar(Scalar { text: text.to_owned(), style }))
     }
 
-    /// The tree without places and without styles that mean the same.
+    /// The tree in a form without positions and without differences of style that have no meaning.
     fn bare(node: &Node) -> String {
         match &node.value {
             NodeValue::Null => "null".to_owned(),
@@ -325,7 +325,7 @@ mod tests {
         for text in texts {
             for style in [Style::Quoted, Style::Block, Style::Plain] {
                 let value = scalar(text, style);
-                // What is plain and nothing is no scalar.
+                // An empty plain scalar parses as null.
                 if style == Style::Plain && matches!(text, "" | "~" | "null") {
                     continue;
                 }
@@ -352,7 +352,7 @@ mod tests {
         }
     }
 
-    /// Any tree: what cannot be plain is not.
+    /// Arbitrary trees with valid plain scalars.
     fn trees() -> impl Strategy<Value = Node> {
         let text =
             prop_oneof!["[ -~]{0,12}", "[a-z0-9:. /-]{0,12}", "(?s).{0,8}", "([a-z ]{0,5}\n){0,3}"];

@@ -1,4 +1,4 @@
-// Calls of the admin API. A token stays in this tab only, and is forgotten when the tab closes.
+// Calls of the admin API. A token stays in this tab, and is dropped when the tab closes.
 
 const TOKEN = "weir-token";
 const PAGE = 1000;

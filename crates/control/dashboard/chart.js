@@ -1,4 +1,4 @@
-// Lines over time, as SVG. The text beside a chart says what it shows, for those who cannot see it too.
+// Line charts in SVG. The text beside each chart describes it, also for screen readers.
 
 import { h } from "./dom.js";
 

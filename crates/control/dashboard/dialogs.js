@@ -1,4 +1,4 @@
-// Questions to the user, and answers to what was done.
+// Dialogs that ask for confirmation, and messages about results.
 
 import { h } from "./dom.js";
 

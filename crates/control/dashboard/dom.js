@@ -1,4 +1,4 @@
-// Makes and updates elements. Text is only ever set as text, so a name from the configuration cannot become markup.
+// Creates and updates elements. Text is always set as text, so a name from the configuration cannot become markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 const OF_SVG = new Set(["svg", "path", "line", "g", "title"]);

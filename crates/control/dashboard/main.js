@@ -1,4 +1,4 @@
-// Chooses the view by the fragment of the address, reads the API, and draws.
+// Selects the view by the fragment of the URL, reads the API, and renders.
 
 import { call, hasToken, keepToken } from "./api.js";
 import { prompt, tell, tellProblem } from "./dialogs.js";
@@ -42,7 +42,7 @@ function draw() {
   const key = `${view}/${name ?? ""}`;
   if (!memories.has(key)) memories.set(key, {});
   const drawn = h("div", null, VIEWS[view].draw(name, memories.get(key), draw));
-  // Another view begins anew; the same one is brought up to date where it stands.
+  // A new view replaces the content; the same view is updated in place.
   if (content.dataset.key !== key) {
     content.replaceChildren(...drawn.childNodes);
     content.dataset.key = key;

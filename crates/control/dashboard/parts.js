@@ -1,4 +1,4 @@
-// Parts that several views share.
+// Elements that several views use.
 
 import { h } from "./dom.js";
 import { memberState } from "./words.js";

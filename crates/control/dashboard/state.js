@@ -1,4 +1,4 @@
-// What is known of weir: the last documents of the API, and how figures have changed since the page was opened.
+// The latest documents of the API, and samples of figures since the page was opened.
 
 import { all, call } from "./api.js";
 
@@ -44,7 +44,7 @@ function sample(servers) {
     gone.delete(name);
     const samples = state.history.get(name) ?? [];
     const before = samples.at(-1);
-    // Another process counts from 0.
+    // A new process counts from 0.
     if (before && figures.requests < before.requests) samples.length = 0;
     samples.push(figures);
     if (samples.length > SAMPLES_MAX) samples.shift();

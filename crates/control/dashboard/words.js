@@ -1,4 +1,4 @@
-// Numbers, times and states as people read them.
+// Formats numbers, times and states for people.
 
 const grouped = new Intl.NumberFormat("en");
 

@@ -1,19 +1,20 @@
-//! The admin listener: the API for operators and programs, metrics for scrapers, a probe for load balancers.
+//! The admin listener: the API for operators and programs, metrics for monitoring systems, a probe for load balancers.
 //!
-//! `/health` and `/metrics` are where others expect them; everything else is below `/v1`. [`table`] lists all routes; the
-//! OpenAPI document at `/v1/openapi.json` is made from the same list. [docs/api.md](../../../docs/api.md) is for users.
+//! `/health` and `/metrics` have conventional paths; everything else is below `/v1`. [`table`] lists all routes; the
+//! OpenAPI document at `/v1/openapi.json` is generated from the same list. [docs/api.md](../../../docs/api.md) is for
+//! users.
 //!
-//! | listener | who | rights without a token |
+//! | listener | access | rights without a token |
 //! |---|---|---|
 //! | unix socket (0600) | processes of weir's user | everything |
 //! | loopback address | processes of this host | reading |
 //! | other address, only with TLS | everyone | `/health` |
 //!
-//! A request passes [`gate`] (limits, `Host`, `Origin`, credentials), then its [`route`] (role, media types, query, body),
-//! then its handler.
+//! A request passes [`gate`] (limits, `Host`, `Origin`, credentials), then its [`route`] (role, media types, query,
+//! body), then its handler.
 //!
-//! **Architecture invariant:** no data port reaches it, and the data path never waits for it. A change of a member is one
-//! byte; everything larger is proposed to the supervisor.
+//! **Architecture invariant:** data ports do not serve the API, and the data path never waits for it. A change of a
+//! member's state writes one byte; all larger changes go to the supervisor.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -76,48 +77,47 @@ mod tags;
 pub mod token;
 mod upgrade;
 
-/// Most simultaneous connections; further ones are closed at once, counted and reported.
+/// Maximum number of simultaneous connections. Further ones are closed at once, counted and reported.
 pub const CONNECTIONS_MAX: usize = 64;
 
-/// Bytes of a request's head.
+/// Maximum size of a request's head.
 pub const HEAD_SIZE_MAX: usize = 16 * 1024;
 
-/// Fields of a request's head.
+/// Maximum number of header fields in a request.
 pub const HEADERS_MAX: usize = 64;
 
-/// For a request's head to be complete, and for the next request on a connection.
+/// Timeout for a complete request head, and for the next request on a connection.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection is closed after this time, whatever happens on it: a reader that does not read cannot
-/// hold it for ever.
+/// Maximum lifetime of a connection. It ends even a connection whose client does not read.
 pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(120);
 
-/// At most one event about connections that were turned away in this time.
+/// Minimum interval between events about refused connections.
 const TURNED_AWAY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Pause after a connection could not be accepted.
+/// Pause after a failure to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The help about any other path.
+/// The hint for unknown paths.
 const PATHS: &str = "/v1/openapi.json lists all paths: /v1/status, /v1/virtual-servers, /v1/pools, /metrics, /health, …";
 
-/// A running admin listener; it stops accepting when this is dropped.
+/// A running admin listener. Dropping it stops accepting.
 #[derive(Debug)]
 pub struct Admin {
     address: Address,
     accepting: JoinHandle<()>,
-    /// Takes samples for rates.
+    /// The task that samples counters for rates.
     sampling: JoinHandle<()>,
-    /// The socket file to remove, and its inode, so that no other process' file is removed.
+    /// The socket file and its inode, so that another process's file is never removed.
     socket_file: Option<(PathBuf, u64)>,
-    /// Of the listener, for another process.
+    /// A duplicate of the listener for another process.
     duplicate: OwnedFd,
-    /// For connections: those that are open have one each.
+    /// One permit per open connection.
     permits: Arc<Semaphore>,
 }
 
 impl Admin {
-    /// Binds the address and answers on it from now on. Must be called within a tokio runtime.
+    /// Binds the address and begins to serve. Must be called within a tokio runtime.
     pub async fn start(
         address: &Address,
         observed: Arc<Observed>,
@@ -179,7 +179,7 @@ impl Admin {
         Ok(Self { address, accepting, sampling, socket_file, duplicate, permits })
     }
 
-    /// The address that it listens on, with the real port if 0 was configured.
+    /// The address of the listener, with the real port if 0 was configured.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -192,16 +192,16 @@ impl Drop for Admin {
         if let Some((path, inode)) = &self.socket_file
             && std::fs::metadata(path).is_ok_and(|metadata| metadata.ino() == *inode)
         {
-            // An error means that the file is gone already.
+            // An error means that the file was removed already.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// Binds a unix socket that only weir's user can connect to, at no moment anyone else.
+/// Binds a unix socket that only weir's user can open.
 ///
-/// The file takes its place by a rename out of a private directory: its mode is right before anyone can
-/// see it, and a file that a process which died left behind is replaced.
+/// The socket is created in a private directory and then renamed into place. So its mode is right from the beginning,
+/// and it replaces a stale socket of a dead process.
 async fn bind_unix(path: &Path) -> io::Result<(UnixListener, u64)> {
     match std::fs::symlink_metadata(path) {
         Ok(metadata) if !metadata.file_type().is_socket() => {
@@ -218,7 +218,7 @@ async fn bind_unix(path: &Path) -> io::Result<(UnixListener, u64)> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", std::process::id()));
     let directory = PathBuf::from(name);
-    // One that a process of the same number left behind.
+    // A process with the same process id may have left this directory.
     let _ = std::fs::remove_dir_all(&directory);
     DirBuilder::new().mode(0o700).create(&directory)?;
     let bound = bind_within(&directory, path);
@@ -235,7 +235,7 @@ fn bind_within(directory: &Path, path: &Path) -> io::Result<(UnixListener, u64)>
     Ok((listener, inode))
 }
 
-/// The state that requests are answered from.
+/// The state from which requests are answered.
 #[derive(Debug, Clone)]
 struct Context {
     observed: Arc<Observed>,
@@ -256,7 +256,7 @@ fn router(context: Context) -> Router {
         .with_state(context)
 }
 
-/// Does work on another thread.
+/// Runs a function on another thread.
 async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Problem> {
@@ -266,7 +266,7 @@ async fn off_thread<T: Send + 'static>(
     })
 }
 
-/// Serves connections.
+/// The service that answers requests of one connection.
 #[derive(Clone)]
 struct Service {
     router: Router,
@@ -315,7 +315,7 @@ impl Service {
     }
 }
 
-/// Serves one connection. How it ends is the client's affair.
+/// Serves one connection. Errors of the client are ignored.
 async fn serve<S>(stream: S, mut peer: Peer, router: Router, observed: &Observed)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -326,7 +326,7 @@ where
     if network.is_loopback {
         return serve_http(stream, peer, router).await;
     }
-    // A configuration without TLS has no such listener, and this one is about to be closed.
+    // Without TLS in the configuration, this listener is about to be closed.
     let tls = observed.table().snapshot.admin.tls.as_ref().map(|tls| Arc::clone(&tls.config));
     let Some(tls) = tls else { return };
     let handshake = TlsAcceptor::from(tls).accept(stream);

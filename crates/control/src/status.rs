@@ -63,6 +63,8 @@ pub(crate) struct ProcessStatus {
     configuration: ConfigurationStatus,
     /// The last upgrade: one that failed here, or the one by which this process came; `null` without one.
     upgrade: Option<Report>,
+    /// The process id of the process that this one has replaced, while that drains.
+    draining_process: Option<u32>,
     log: LogStatus,
     socket_failures: u64,
     admin_connections_turned_away: u64,
@@ -77,6 +79,12 @@ pub(crate) struct ProcessStatus {
 struct ConfigurationStatus {
     /// Tables activated so far: by the start, reloads and changes of names' addresses.
     generation: u64,
+    /// The newest version of the overlay; 0: there is none.
+    version: u64,
+    /// The version of the overlay that is in force; a newer one may wait for first probes.
+    version_in_force: u64,
+    /// A version that is taken back unless it is confirmed.
+    unconfirmed_version: Option<u64>,
     in_force_since: String,
     last_reload_successful: bool,
     reloads: u64,
@@ -345,6 +353,7 @@ pub(crate) fn process(observed: &Observed) -> ProcessStatus {
     let workers = observed.workers.totals();
     let now = unix_ms();
     let reloads = &observed.reloads;
+    let history = observed.changes.history();
     ProcessStatus {
         version: env!("CARGO_PKG_VERSION"),
         pid: std::process::id(),
@@ -357,6 +366,9 @@ pub(crate) fn process(observed: &Observed) -> ProcessStatus {
         sandbox: observed.sandbox.get().cloned(),
         configuration: ConfigurationStatus {
             generation: table.generation,
+            version: history.version(),
+            version_in_force: observed.changes.in_force(),
+            unconfirmed_version: history.unconfirmed().map(|it| it.version),
             in_force_since: rfc3339(reloads.last_success_unix_ms.load(Relaxed)),
             last_reload_successful: reloads.last_succeeded.load(Relaxed),
             reloads: reloads.succeeded.load(Relaxed),
@@ -365,6 +377,7 @@ pub(crate) fn process(observed: &Observed) -> ProcessStatus {
             waiting: observed.waiting().map(|waiting| WaitingStatus::of(&waiting, observed)),
         },
         upgrade: observed.upgrades.last(),
+        draining_process: observed.upgrades.draining(),
         log: LogStatus {
             lines: observed.logs.access.lines_written.load(Relaxed),
             lines_dropped: workers.log_lines_dropped,

@@ -36,7 +36,7 @@ use crate::observed::Observed;
 use crate::ocsp::Ocsp;
 use crate::overlay::changes::Changes;
 use crate::overlay::journal::JournalError;
-use crate::overlay::judge::{Configuration, check};
+use crate::overlay::judge::{Configuration, check, take_back_overdue};
 use crate::own_keys::{self, OwnKeysError};
 use crate::packets::PacketPlane;
 use crate::sandbox;
@@ -276,7 +276,7 @@ impl Supervisor {
         key_log: Option<KeyLog>,
         (events, mut heritage): (Events, Heritage),
     ) -> Result<Self, Error> {
-        let (configuration, changes) = first(file, &events).await?;
+        let (configuration, changes) = first(file, &events, &heritage).await?;
         let names = first_names(&configuration, name_servers, &events).await;
         let mut snapshot = configuration.config.snapshot(&names.resolutions());
         own_keys::provide(&mut snapshot).map_err(Error::OwnKeys)?;
@@ -623,11 +623,20 @@ async fn open_outlets(
 
 /// Reads the files and the overlay; reports warnings. In a separate thread: with many certificates, or a slow disk, it takes
 /// seconds, and monitors and the admin listener must continue.
-async fn first(file: &Path, events: &Events) -> Result<(Arc<Configuration>, Arc<Changes>), Error> {
+async fn first(
+    file: &Path,
+    events: &Events,
+    heritage: &Heritage,
+) -> Result<(Arc<Configuration>, Arc<Changes>), Error> {
+    // A process that replaces another one writes when it serves: until then the overlay belongs to the other one.
+    let may_write = !heritage.has_predecessor();
     let path = file.to_owned();
     let read = tokio::task::spawn_blocking(move || {
         let files = Arc::new(Files::read(&path));
         let changes = Changes::open(&files.state_dir())?;
+        if may_write {
+            take_back_overdue(&changes)?;
+        }
         let history = changes.history();
         Ok((check(&path, files, (history.overlay(), history.version())), changes))
     });

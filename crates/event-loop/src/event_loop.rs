@@ -1,4 +1,4 @@
-//! The loop itself: its sockets, and operations on them.
+//! The event loop: its sockets and the operations on them.
 
 use std::io::{self, IoSlice};
 
@@ -19,13 +19,13 @@ use crate::table::Sockets;
 use crate::timers::Timers;
 use crate::token::{Owner, Token};
 
-/// Descriptors that a worker keeps back from clients, where its limit is large.
+/// Maximum number of descriptors that a worker reserves, which client connections cannot use.
 const DESCRIPTORS_RESERVED_MAX: usize = 1024;
-/// The share of those that it keeps back from member connections too: for new listeners.
+/// One in this many reserved descriptors is for new listeners: member connections cannot use it either.
 const LISTENERS_SHARE: usize = 4;
-/// Open descriptors of a worker that are no socket of its loop: standard streams and epoll.
+/// Descriptors of a worker beside its sockets and pipes: standard streams and epoll.
 const DESCRIPTORS_BESIDE: usize = 4;
-/// Events taken from the kernel at once.
+/// Maximum number of events per call of epoll_wait.
 const EVENTS_PER_TURN: usize = 256;
 
 /// The sockets of one thread and their events.
@@ -36,33 +36,33 @@ pub struct EventLoop {
     pub(crate) clock: Clock,
     pub(crate) spares: Spares,
     pub(crate) pipes: Pipes,
-    /// The amounts from which bytes count as bulk.
+    /// Thresholds from which data counts as bulk.
     pub(crate) bulk: Bulk,
     pub(crate) open_count: usize,
     pub(crate) room: Room,
     pub(crate) scratch: Box<[u8]>,
-    /// Encrypted data of secure sockets; empty between two sends.
+    /// Buffer for encrypted data; empty between two sends.
     pub(crate) sealed: Sealed,
-    /// Sockets to look at in the next turn without an event of the kernel.
+    /// Sockets that the next turn handles without an event of the kernel.
     pub(crate) ready: Vec<Token>,
     pub(crate) events: Vec<epoll::Event>,
     pub(crate) due: Vec<u32>,
     pub(crate) due_tokens: Vec<Token>,
-    /// Turns so far.
+    /// The number of turns so far.
     pub(crate) turns: u64,
     pub(crate) stopping: bool,
     pub(crate) is_precise: bool,
-    /// State for datagrams, once there is such a socket.
+    /// State for datagrams; `None` until the first socket for datagrams.
     pub(crate) datagrams: Option<Box<datagrams::Desk>>,
 }
 
 impl EventLoop {
-    /// A loop without sockets.
+    /// An event loop without sockets.
     pub fn new() -> io::Result<Self> {
         Ok(Self::over(Kernel::linux()?))
     }
 
-    /// A loop without sockets over this kernel.
+    /// An event loop without sockets that uses this kernel.
     pub fn over(kernel: Kernel) -> Self {
         let clock = clock::now();
         let descriptors_max = kernel.descriptors_max();
@@ -89,18 +89,19 @@ impl EventLoop {
         }
     }
 
-    /// Wakes for [`Handler::turn_ended`](crate::Handler::turn_ended) to the microsecond, not at the next millisecond.
+    /// Makes wake-ups for [`Handler::turn_ended`](crate::Handler::turn_ended) precise to the microsecond instead of the
+    /// millisecond.
     pub fn wake_precisely(&mut self) {
         self.is_precise = true;
     }
 
-    /// The time of the current turn.
+    /// The time at which the current turn began.
     #[inline]
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Milliseconds of the current turn's time.
+    /// The time at which the current turn began, in milliseconds.
     #[inline]
     pub fn now_ms(&self) -> u64 {
         self.clock.now_ms()
@@ -113,8 +114,8 @@ impl EventLoop {
 
     /// Registers a listener.
     pub fn add_listener(&mut self, fd: Descriptor, owner: Owner) -> Result<Token, Errno> {
-        // EXCLUSIVE: where workers share one listener (unix sockets), one of them is woken.
-        // Level-triggered, so that accepting may rest and go on without bookkeeping.
+        // EXCLUSIVE: if several workers share one listener (unix sockets), a connection wakes one of them.
+        // Level-triggered: pausing and resuming accept needs no bookkeeping.
         self.add(fd, owner, State::Listening, epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE)
     }
 
@@ -128,7 +129,7 @@ impl EventLoop {
         self.add(fd, owner, State::Open, Self::stream_events())
     }
 
-    /// Opens a connection; [`Handler::connected`](crate::Handler::connected) follows.
+    /// Begins to open a connection. [`Handler::connected`](crate::Handler::connected) reports the result.
     pub fn connect(
         &mut self,
         to: Endpoint<'_>,
@@ -168,13 +169,13 @@ impl EventLoop {
         Ok(token)
     }
 
-    /// The descriptor behind a token, for socket options and messages.
+    /// The descriptor of a socket, for socket options and for other system calls.
     pub fn descriptor(&mut self, token: Token) -> Option<&Descriptor> {
         self.sockets.get(token).and_then(|socket| socket.fd.as_ref())
     }
 
-    /// Sends `parts` in order, at once as far as the socket takes them; the rest is queued.
-    /// A failure is reported by [`Handler::failed`](crate::Handler::failed) later.
+    /// Sends `parts` in order: as much as the socket accepts at once; the rest is queued.
+    /// [`Handler::failed`](crate::Handler::failed) reports a failure later.
     pub fn send(&mut self, token: Token, parts: &[IoSlice<'_>]) {
         if self.is_secure(token) {
             return self.send_sealed(token, parts, false);
@@ -182,8 +183,8 @@ impl EventLoop {
         self.send_bytes(token, parts, SendFlags::empty());
     }
 
-    /// Sends the last data of a connection. The caller closes or finishes it in the same call: the end then travels with
-    /// the data in one segment that wakes the peer once. Without a close, the data would wait.
+    /// Sends the last data of a connection. The caller closes or finishes the socket within the same call: data and FIN
+    /// then share a segment, which wakes the peer once. Without a close, the kernel would delay the data (MSG_MORE).
     pub fn send_last(&mut self, token: Token, parts: &[IoSlice<'_>]) {
         if self.is_secure(token) {
             return self.send_sealed(token, parts, true);
@@ -191,13 +192,13 @@ impl EventLoop {
         self.send_bytes(token, parts, SendFlags::MORE);
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes without encryption.
     pub(crate) fn send_bytes(&mut self, token: Token, parts: &[IoSlice<'_>], flags: SendFlags) {
         let Some(socket) = self.sockets.get(token) else {
             return;
         };
         if socket.state == State::Connecting || socket.output.is_some() {
-            // A drained socket will be reported as failed soon, so new data is dropped.
+            // A draining socket is about to be reported as failed: new data is dropped.
             if !socket.state.is_leaving() && !matches!(socket.state, State::Draining(_)) {
                 let output = socket.output.get_or_insert_with(|| self.spares.take_output());
                 output.append(parts, 0);
@@ -218,7 +219,7 @@ impl EventLoop {
                 socket.output = Some(output);
             }
             Err(error) => {
-                // Nobody gets them here; see `take_queued`.
+                // The bytes are kept for `take_queued`; this socket will not send them.
                 let mut output = self.spares.take_output();
                 output.append(parts, 0);
                 socket.output = Some(output);
@@ -228,7 +229,7 @@ impl EventLoop {
         }
     }
 
-    /// Bytes that wait for the socket to take them: none where a write has failed.
+    /// The number of queued bytes that the socket has not accepted; 0 after a failed write.
     #[inline]
     pub fn queued(&mut self, token: Token) -> usize {
         let Some(socket) = self.sockets.get(token) else {
@@ -244,8 +245,8 @@ impl EventLoop {
         }
     }
 
-    /// Whether nothing is pending: nothing is queued, and nothing was received beyond the data being delivered, not even a
-    /// part of a record.
+    /// Whether nothing is queued and nothing was received beyond the data of the current event, not even a part of a
+    /// TLS record.
     #[inline]
     pub fn is_quiet(&mut self, token: Token) -> bool {
         match self.sockets.get(token) {
@@ -257,8 +258,8 @@ impl EventLoop {
         }
     }
 
-    /// Takes the queued bytes away, to send them elsewhere: also those of a failed write; on a secure socket the data that
-    /// waits for the handshake.
+    /// Removes and returns the queued bytes, including those of a failed write, to send them on another connection. For
+    /// a secure socket: the data that waits for the handshake.
     pub fn take_queued(&mut self, token: Token) -> Vec<u8> {
         let secure = self.sockets.get(token).and_then(|socket| socket.secure.as_mut());
         if let Some(secure) = secure {
@@ -273,12 +274,12 @@ impl EventLoop {
         bytes
     }
 
-    /// Bytes that the kernel took from this socket's sender so far.
+    /// The number of bytes that the kernel has accepted for this socket.
     pub fn sent_bytes(&mut self, token: Token) -> u64 {
         self.sockets.get(token).map_or(0, |socket| socket.sent_bytes)
     }
 
-    /// The peer is known to have taken everything, because it answered. Returns [`Self::sent_bytes`].
+    /// Records that the peer has received everything, because it has answered. Returns [`Self::sent_bytes`].
     #[inline]
     pub fn note_all_taken(&mut self, token: Token) -> u64 {
         let Some(socket) = self.sockets.get(token) else {
@@ -288,13 +289,12 @@ impl EventLoop {
         socket.sent_bytes
     }
 
-    /// The deadline of a peer that has not taken everything: `timeout_ms` after it was last seen to take some; 0 if it was
-    /// never seen to.
+    /// The deadline of a peer with untaken data: `timeout_ms` after its last known progress; 0 without any.
     ///
-    /// The kernel accepts more data for a full socket only when a good part of its buffer is free again, which can take
-    /// minutes with a slow peer. Therefore the peer's acknowledgements count. Asking for them costs a system call, so it
-    /// is done only when a deadline has passed. If nothing is queued here, the kernel's acceptance says nothing either:
-    /// then only bytes acknowledged since the last query count.
+    /// Acceptance by the kernel is not enough to see progress: with a slow peer, a full send buffer accepts nothing for
+    /// minutes, until a good part of it is free. So bytes that the peer has acknowledged count. This query is a system
+    /// call; it is made only when a deadline has passed. If nothing is queued here, only bytes that were acknowledged
+    /// since the last query count.
     pub fn patience_until_ms(&mut self, token: Token, timeout_ms: u64) -> u64 {
         let now_ms = self.clock.now_ms();
         let Some(socket) = self.sockets.get(token) else {
@@ -313,7 +313,7 @@ impl EventLoop {
         }
     }
 
-    /// Stops delivering data of the peer; the kernel's buffer fills and slows the peer down.
+    /// Stops delivering the peer's data; TCP flow control slows the peer down when the kernel's buffer is full.
     #[inline]
     pub fn pause(&mut self, token: Token) {
         if let Some(socket) = self.sockets.get(token) {
@@ -321,7 +321,7 @@ impl EventLoop {
         }
     }
 
-    /// Delivers again; data that has arrived meanwhile comes in the next turn.
+    /// Resumes delivery. Data that has arrived during the pause is delivered in the next turn.
     #[inline]
     pub fn resume(&mut self, token: Token) {
         let Some(socket) = self.sockets.get(token) else {
@@ -335,7 +335,8 @@ impl EventLoop {
         }
     }
 
-    /// From now on a socket is read like that; as usual where it or the other is to go straight and is no plain one.
+    /// Sets how a socket is read. [`Reading::Straight`] is replaced by [`Reading::Usual`] if the sink or the socket
+    /// uses TLS.
     pub fn read_as(&mut self, token: Token, reading: Reading) {
         let reading = match reading {
             Reading::Straight(sink) if self.is_secure(sink) => Reading::Usual,
@@ -346,18 +347,18 @@ impl EventLoop {
         }
     }
 
-    /// Whether the kernel has unread data of a plain socket. For a secure one it is unknown whether that would be data:
-    /// false.
+    /// Whether the kernel has unread data for a plain socket. For a secure socket false: unread bytes may contain no
+    /// data.
     pub fn has_unread(&mut self, token: Token) -> bool {
         match self.sockets.get(token) {
-            // The kernel is only asked where a read has filled its buffer.
+            // A system call, made only if the last read has filled its buffer.
             Some(Socket { readable: true, secure: None, fd: Some(fd), .. }) => fd.has_unread(),
             _ => false,
         }
     }
 
-    /// Whether something has come, be it the peer's end or part of a record, that was not delivered. What comes after this turn
-    /// began is not looked for.
+    /// Whether anything undelivered has arrived: data, the peer's end, or a part of a TLS record. Arrivals after the
+    /// beginning of this turn may be missed.
     pub fn has_news(&mut self, token: Token) -> bool {
         match self.sockets.get(token) {
             Some(Socket { alert: true, .. }) => true,
@@ -367,8 +368,8 @@ impl EventLoop {
         }
     }
 
-    /// Whether something has come that was not delivered, be it the peer's end; it is delivered in the next turn. For
-    /// a socket that is about to be closed for its silence: the question is a system call.
+    /// Whether anything undelivered has arrived, including the peer's end. It is delivered in the next turn. This is a
+    /// system call; it is meant for a socket that is about to be closed as idle.
     pub fn has_arrived(&mut self, token: Token) -> bool {
         let Some(socket) = self.sockets.get(token) else {
             return false;
@@ -385,7 +386,7 @@ impl EventLoop {
         has_arrived
     }
 
-    /// Sets the socket's one deadline.
+    /// Sets the deadline of a socket, which has only one.
     #[inline]
     pub fn set_deadline(&mut self, token: Token, at_ms: u64) {
         if let Some(socket) = self.sockets.get(token)
@@ -395,7 +396,7 @@ impl EventLoop {
         }
     }
 
-    /// Takes the deadline away.
+    /// Removes the deadline of a socket.
     #[inline]
     pub fn clear_deadline(&mut self, token: Token) {
         if self.sockets.get(token).is_some() {
@@ -403,7 +404,7 @@ impl EventLoop {
         }
     }
 
-    /// Sends our end (FIN); the caller makes sure that nothing is queued.
+    /// Sends FIN, behind close_notify on a secure socket. The caller ensures that nothing is queued.
     pub fn shut_write(&mut self, token: Token) {
         self.send_close_notify(token);
         let Some(socket) = self.sockets.get(token) else {
@@ -418,15 +419,15 @@ impl EventLoop {
         }
     }
 
-    /// Closes at once; queued bytes are lost, [`Handler::closed`](crate::Handler::closed) is not called.
+    /// Closes a socket at once. Queued bytes are lost, and [`Handler::closed`](crate::Handler::closed) is not called.
     pub fn close(&mut self, token: Token) {
         self.send_close_notify(token);
         let Some(socket) = self.sockets.get(token) else {
             return;
         };
         if let (true, Some(fd)) = (socket.is_listener(), &socket.fd) {
-            // The control plane has a duplicate, so closing ours would leave it in epoll. It is not
-            // there while accepting rests.
+            // The control plane has a duplicate of the descriptor, so close() alone would leave the listener in epoll.
+            // The call fails while accepting is paused, because the listener is not in epoll then.
             let _ = self.kernel.unwatch(fd);
         }
         socket.generation = socket.generation.wrapping_add(1);
@@ -442,19 +443,19 @@ impl EventLoop {
         self.sockets.free.push(token.index);
     }
 
-    /// Closes at once with a reset, so that the peer cannot take a part for the whole.
+    /// Closes a socket at once with a reset, which shows the peer that data is missing.
     pub fn reset(&mut self, token: Token) {
         self.reset_on_close(token);
         self.close(token);
     }
 
-    /// Makes a reset of the close that follows.
+    /// Makes the following close send a reset.
     pub fn reset_on_close(&mut self, token: Token) {
         if let Some(socket) = self.sockets.get(token) {
             socket.secure = None;
         }
         if let Some(fd) = self.descriptor(token) {
-            // If the option fails, the close is a plain one; there is no one to report it to.
+            // If setting the option fails, the close is an ordinary one; the failure is reported nowhere.
             let _ = fd.reset_on_close();
         }
     }
@@ -468,18 +469,18 @@ impl EventLoop {
         }
     }
 
-    /// A buffer from the spares.
+    /// Takes a spare buffer.
     pub fn take_buffer(&mut self) -> Vec<u8> {
         self.spares.take()
     }
 
-    /// Gives a buffer to the spares.
+    /// Returns a buffer to the spares.
     pub fn give_buffer(&mut self, buffer: Vec<u8>) {
         self.spares.give(buffer);
     }
 
-    /// Closes every connection, but keeps listeners and the control socket: for a worker after a panic, when the state of
-    /// its connections is unreliable.
+    /// Closes all connections but no listeners and not the control socket. Used after a panic in a worker, when the
+    /// state of its connections is unreliable.
     pub fn close_streams(&mut self) {
         for index in 0..self.sockets.slots.len() {
             let socket = &mut self.sockets.slots[index];
@@ -504,13 +505,13 @@ impl EventLoop {
     }
 }
 
-/// How many open sockets there may be for another one of a kind to be opened.
+/// Limits on the number of open sockets, below which a socket of each kind may be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// Clients leave some to members.
+    /// Client connections leave descriptors for member connections.
     pub(crate) accept_below: usize,
-    /// Clients and members leave some to listeners: one that a worker cannot take would keep its
-    /// share of the new connections waiting for ever.
+    /// Client and member connections leave descriptors for listeners: a worker that could not add a listener would
+    /// leave its share of new connections without an answer.
     pub(crate) connect_below: usize,
 }
 

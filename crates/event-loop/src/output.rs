@@ -1,14 +1,14 @@
-//! Bytes that a socket could not take yet.
+//! Bytes that a socket has not accepted yet.
 
 use crate::pipes::Filled;
 
-/// Spare buffers of closed or drained queues, so that a busy worker does not allocate for them.
+/// Maximum number of spare buffers, which save a busy worker allocations.
 const SPARES_MAX: usize = 64;
-/// A spare above this capacity is given back to the allocator: a response that is collected has a body of at most 128 KiB.
+/// A spare buffer with a larger capacity is freed. A collected response, with a body of at most 128 KiB, fits.
 const SPARE_CAPACITY_MAX: usize = 160 * 1024;
 
-/// A queue of bytes: appended at the end, sent from the front. A pipe at its front has bytes that never came through
-/// this program; dropped, it is closed with them.
+/// A queue of bytes, sent in order of arrival. A pipe before them holds bytes that never were in this process's memory;
+/// dropping the queue discards those too.
 #[derive(Debug, Default)]
 pub struct Output {
     pub pipe: Option<Filled>,
@@ -17,17 +17,17 @@ pub struct Output {
 }
 
 impl Output {
-    /// Bytes not yet sent, behind those of the pipe.
+    /// Unsent bytes behind those of the pipe.
     pub fn pending(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
 
-    /// How many there are, those of the pipe among them.
+    /// The number of unsent bytes, including those of the pipe.
     pub fn len(&self) -> usize {
         self.pipe.as_ref().map_or(0, Filled::bytes) + self.pending().len()
     }
 
-    /// Appends the part of `parts` (taken as one string) that lies after its first `skip` bytes.
+    /// Appends `parts`, taken as one string, without its first `skip` bytes.
     pub fn append(&mut self, parts: &[std::io::IoSlice<'_>], mut skip: usize) {
         if self.sent == self.bytes.len() {
             self.bytes.clear();
@@ -40,7 +40,7 @@ impl Output {
         }
     }
 
-    /// Notes that the first `count` pending bytes went out.
+    /// Removes the first `count` pending bytes after they were sent.
     pub fn advance(&mut self, count: usize) {
         self.sent += count;
         debug_assert!(self.sent <= self.bytes.len());
@@ -52,12 +52,12 @@ impl Output {
 pub struct Spares(Vec<Vec<u8>>);
 
 impl Spares {
-    /// An empty buffer, with capacity if one is at hand.
+    /// A spare buffer, or an empty one without capacity.
     pub fn take(&mut self) -> Vec<u8> {
         self.0.pop().unwrap_or_default()
     }
 
-    /// Takes a buffer back.
+    /// Takes a buffer back; frees it if it is too large or not needed.
     pub fn give(&mut self, mut buffer: Vec<u8>) {
         let capacity = buffer.capacity();
         if capacity > 0 && capacity <= SPARE_CAPACITY_MAX && self.0.len() < SPARES_MAX {
@@ -66,7 +66,7 @@ impl Spares {
         }
     }
 
-    /// A queue over a spare buffer.
+    /// A queue that uses a spare buffer.
     pub fn take_output(&mut self) -> Box<Output> {
         Box::new(Output { pipe: None, bytes: self.take(), sent: 0 })
     }
@@ -76,7 +76,7 @@ impl Spares {
         Box::new(Output { pipe: Some(pipe), bytes: Vec::new(), sent: 0 })
     }
 
-    /// Takes a queue's buffer back; a pipe that still has bytes is closed.
+    /// Takes the buffer of a queue back; a pipe with bytes is closed.
     pub fn give_output(&mut self, output: Output) {
         self.give(output.bytes);
     }

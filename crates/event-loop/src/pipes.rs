@@ -1,13 +1,13 @@
-//! Pipes: bytes go from socket to socket without a copy through this program (splice(2)).
+//! Pipes move bytes from socket to socket without a copy through this process (splice(2)).
 //!
 //! | state | holds | operations |
 //! |---|---|---|
 //! | [`Empty`] | nothing | filled from a socket, given back to the pool |
 //! | [`Filled`] | bytes of one connection | drained into a socket, dropped |
 //!
-//! Each step takes the pipe and returns it in its new state. The pool takes only [`Empty`] pipes, and a dropped [`Filled`]
-//! one is closed: a reused pipe cannot carry bytes of one connection to another.
-//! A pipe is filled only when it is empty. So EAGAIN means that the source has no data, never that the pipe is full.
+//! Each operation consumes the pipe and returns it in its new state. The pool accepts only [`Empty`] pipes, and
+//! dropping a [`Filled`] pipe closes it, so a reused pipe cannot carry bytes of another connection. Only an empty pipe
+//! is filled. So EAGAIN means that the source has no data, never that the pipe is full.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -16,18 +16,18 @@ use rustix::io::Errno;
 
 use crate::kernel::{Descriptor, Kernel, Pipe};
 
-/// Pipes that a loop may have open, where its limit of descriptors is large.
+/// Maximum number of open pipes per event loop.
 const PIPES_MAX: usize = 256;
-/// One pipe per this many descriptors, unless configured otherwise.
+/// At most one pipe may be open per this many descriptors of the limit.
 const DESCRIPTORS_PER_PIPE: usize = 64;
-/// Descriptors of a pipe.
+/// The descriptors that a pipe uses.
 pub const DESCRIPTORS_OF_A_PIPE: usize = 2;
-/// Empty pipes that are kept open.
+/// Maximum number of empty pipes that stay open for reuse.
 const SPARES_MAX: usize = 16;
-/// After a pipe could not be opened, no other is tried for this long.
+/// Time until the next attempt after a failure to open a pipe.
 const REST_MS: u64 = 1_000;
 
-/// An open pipe. It is counted until it is closed.
+/// An open pipe. It counts as open until it is dropped.
 #[derive(Debug)]
 struct Open {
     pipe: Pipe,
@@ -40,11 +40,11 @@ impl Drop for Open {
     }
 }
 
-/// A pipe with nothing in it.
+/// An empty pipe.
 #[derive(Debug)]
 pub struct Empty(Open);
 
-/// A pipe with bytes of one connection in it; dropped, they are gone and it is closed.
+/// A pipe with bytes of one connection. Dropping it closes it and discards the bytes.
 #[derive(Debug)]
 pub struct Filled {
     open: Open,
@@ -54,31 +54,31 @@ pub struct Filled {
 /// The result of filling a pipe.
 #[derive(Debug)]
 pub enum Fill {
-    /// Bytes came.
+    /// The pipe was filled.
     Bytes(Filled),
-    /// The socket has no data now, or none before urgent data.
+    /// The socket has no data, or none before urgent data.
     Nothing(Empty),
-    /// Its peer has ended, perhaps behind urgent data.
+    /// The peer has ended its sending side, possibly behind urgent data.
     End(Empty),
-    /// It is broken.
+    /// The socket failed.
     Failure(Empty, Errno),
-    /// Its bytes cannot be moved; it can still be read.
+    /// This socket's data cannot be spliced; it can still be read.
     Unable(Empty),
 }
 
 /// The state of a pipe after draining.
 #[derive(Debug)]
 pub enum Drain {
-    /// Nothing is in it.
+    /// The pipe is empty.
     All(Empty),
-    /// The socket takes no more now.
+    /// The socket accepts no more now.
     Rest(Filled),
-    /// The socket is broken.
+    /// The socket failed.
     Failure(Filled, Errno),
 }
 
 impl Empty {
-    /// Moves received data of a socket, at most `bytes_max`.
+    /// Moves received data of a socket into the pipe, at most `bytes_max`.
     pub fn fill(self, from: &Descriptor, bytes_max: usize) -> Fill {
         loop {
             return match self.0.pipe.fill(from, bytes_max) {
@@ -86,7 +86,7 @@ impl Empty {
                 Ok(bytes) => Fill::Bytes(Filled { open: self.0, bytes }),
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => Fill::Nothing(self),
-                // These are of the call: it is not allowed, not there, or has no memory.
+                // Errors of the call itself: splice is not supported here, not permitted, or lacks memory.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::PERM | Errno::ACCESS | Errno::NOMEM) => {
                     Fill::Unable(self)
                 }
@@ -97,13 +97,13 @@ impl Empty {
 }
 
 impl Filled {
-    /// Bytes in it.
+    /// The number of bytes in the pipe.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Moves data until the pipe is empty or the socket is full: only a full socket reports when it has room again.
-    /// Returns how many bytes it accepted.
+    /// Moves bytes until the pipe is empty or the socket is full: only a full socket reports when it has room again.
+    /// Returns how many bytes the socket accepted.
     pub fn drain(mut self, to: &Descriptor) -> (usize, Drain) {
         let all = self.bytes;
         while self.bytes > 0 {
@@ -118,19 +118,19 @@ impl Filled {
     }
 }
 
-/// The pipes of a loop.
+/// The pipes of an event loop.
 #[derive(Debug)]
 pub struct Pipes {
     spares: Vec<Empty>,
-    /// Open pipes, spares among them.
+    /// The number of open pipes, including spares.
     open: Arc<AtomicUsize>,
     open_max: usize,
-    /// None can be opened before.
+    /// No pipe is opened before this time.
     rests_until_ms: u64,
 }
 
 impl Pipes {
-    /// None is open, and as many may be as suits a limit of descriptors.
+    /// A pool without open pipes. Its maximum follows from the limit on descriptors.
     pub fn within(descriptors_max: usize) -> Self {
         Self {
             spares: Vec::new(),
@@ -140,7 +140,7 @@ impl Pipes {
         }
     }
 
-    /// A pipe; `None`: the limit is reached, or the kernel has none, or only small ones.
+    /// An empty pipe. `None`: the maximum is reached, or the kernel offers none or only a small one.
     pub fn take(&mut self, kernel: &Kernel, now_ms: u64) -> Option<Empty> {
         if let Some(spare) = self.spares.pop() {
             return Some(spare);
@@ -154,34 +154,34 @@ impl Pipes {
                 Some(Empty(Open { pipe, count: Arc::clone(&self.open) }))
             }
             Err(_) => {
-                // Bytes are copied meanwhile: nothing is lost by it.
+                // Until the next attempt, bytes are copied instead.
                 self.rests_until_ms = now_ms + REST_MS;
                 None
             }
         }
     }
 
-    /// Takes a pipe back, to be used by any connection.
+    /// Returns an empty pipe to the pool.
     pub fn give(&mut self, pipe: Empty) {
         if self.spares.len() < SPARES_MAX {
             self.spares.push(pipe);
         }
     }
 
-    /// Pipes that are open.
+    /// The number of open pipes.
     #[cfg(test)]
     pub fn open(&self) -> usize {
         self.open.load(Relaxed)
     }
 
-    /// Sets how many may be open.
+    /// Sets the maximum number of open pipes.
     #[cfg(test)]
     pub fn limit(&mut self, open_max: usize) {
         self.open_max = open_max;
     }
 }
 
-/// Pipes that there may be within a limit of descriptors.
+/// The maximum number of pipes for a limit on descriptors.
 pub fn open_max(descriptors_max: usize) -> usize {
     (descriptors_max / DESCRIPTORS_PER_PIPE).min(PIPES_MAX)
 }

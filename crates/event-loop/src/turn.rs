@@ -1,4 +1,4 @@
-//! One turn of the loop: wait, deadlines, events, leftovers.
+//! A turn of the event loop: waiting, events, sockets that are ready without an event, deadlines.
 
 use std::io;
 
@@ -21,10 +21,10 @@ use crate::table::Sockets;
 use crate::token::{Owner, OwnerKey, Token};
 
 impl EventLoop {
-    /// Turns until [`Self::stop`].
+    /// Runs turns until [`Self::stop`] is called.
     pub fn run(&mut self, handler: &mut impl Handler) -> io::Result<()> {
-        // The first turn does not wait: only its end shows when the handler wants to be called, and a loop without a
-        // socket would never get there.
+        // The first turn does not wait: the handler says only at the end of a turn when it wants the next, and a loop
+        // without a socket would wait forever.
         let mut wanted_at_us = Some(0);
         while !self.stopping {
             wanted_at_us = self.turn(handler, wanted_at_us)?;
@@ -32,7 +32,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// One turn, which waits until `wanted_at_us` at the latest. Returns when the handler wants the next.
+    /// Runs one turn, which waits until `wanted_at_us` at the latest. Returns when the handler wants the next turn.
     pub fn turn(
         &mut self,
         handler: &mut impl Handler,
@@ -56,18 +56,18 @@ impl EventLoop {
         self.stopping
     }
 
-    /// When the next turn begins at the latest, if nothing happens before; the driver of a simulation asks.
+    /// The latest beginning of the next turn if no event occurs. A simulation advances its clock to this time.
     #[cfg(feature = "simulation")]
     pub fn due_us(&self, wanted_at_us: Option<u64>, now_us: u64) -> Option<u64> {
         if !self.ready.is_empty() {
             return Some(now_us);
         }
-        // A time that is past is due: a wait until then would have ended.
+        // A timer in the past is due now.
         let timer_us = self.timers.next_ms().map(|at_ms| at_ms * 1_000);
         [timer_us, wanted_at_us].into_iter().flatten().min()
     }
 
-    /// Sockets of this loop, listeners included.
+    /// The number of open sockets, including listeners.
     #[cfg(feature = "simulation")]
     pub fn open_sockets(&self) -> usize {
         self.open_count
@@ -76,7 +76,7 @@ impl EventLoop {
     #[inline(always)]
     fn wait(&mut self, wanted_at_us: Option<u64>) -> io::Result<()> {
         if wanted_at_us.is_some() {
-            // The turn took its time, and the handler counts in microseconds.
+            // The last turn took time, and the handler's wish is precise to the microsecond.
             self.clock = clock::now();
         }
         let until_timer_us =
@@ -131,8 +131,8 @@ impl EventLoop {
         };
         let owner = socket.owner;
         socket.note(flags);
-        // weir does not wait for a client that reset its connection, even if it is paused. Data that a member sent before
-        // its reset must still be read.
+        // A client that has reset its connection is dropped even if its socket is paused. Data that a member sent
+        // before its reset must still be read.
         if flags.contains(EventFlags::ERR)
             && socket.is_not_read()
             && matches!(owner, Owner::Client(_))
@@ -142,7 +142,7 @@ impl EventLoop {
                 return handler.failed(self, owner, error);
             }
         }
-        // One whose reads are limited gets one in a turn: this, or the one that it waits for already.
+        // A socket that is read in slices gets one read per turn: this one, or the read that is already scheduled.
         let is_next = socket.in_ready && socket.is_read_in_slices();
         if flags.contains(EventFlags::OUT) && socket.output.is_some() {
             return flush_and_read(self, handler, (token, owner), !is_next);
@@ -163,7 +163,7 @@ impl EventLoop {
             return;
         };
         let owner = socket.owner;
-        // The query is a system call: it is done only after an error.
+        // The query is a system call, made only if epoll reports an error.
         let has_failed = flags.contains(epoll::EventFlags::ERR);
         let error = socket.fd.as_ref().filter(|_| has_failed).map(Descriptor::take_error);
         let outcome = match error.or(socket.fd.as_ref().map(|_| Ok(()))) {
@@ -177,7 +177,7 @@ impl EventLoop {
         }
         handler.connected(self, owner, outcome);
         if outcome.is_ok() {
-            // Data that came before a request was sent is delivered first.
+            // Data that arrived before a request was sent is delivered first.
             let asked = flags - epoll::EventFlags::OUT;
             self.handle_stream(handler, token, asked);
             self.flush(handler, token);
@@ -189,8 +189,8 @@ impl EventLoop {
         let Owner::Listener(listener) = owner else {
             return;
         };
-        // A check that no other connection waits costs as much as an accept. So it is done only if the turn before has
-        // accepted, too: connections then come faster than turns.
+        // To find that no other connection waits costs as much as an accept. So further accepts are tried only if the
+        // previous turn has accepted too: then connections arrive faster than turns.
         let turn = self.turns;
         let is_busy = self.sockets.get(token).is_some_and(|socket| socket.sent_bytes == turn);
         for _ in 0..if is_busy { ACCEPTS_IN_A_ROW_MAX } else { 1 } {
@@ -213,8 +213,7 @@ impl EventLoop {
         }
     }
 
-    /// Stops accepting for a moment: there is no descriptor or memory left, and a level-triggered
-    /// listener would spin.
+    /// Pauses accepting for a moment: no descriptor or memory is left, and a level-triggered listener would busy-loop.
     fn rest(&mut self, handler: &mut impl Handler, token: Token, listener: OwnerKey, error: Errno) {
         if let Some(socket) = self.sockets.get(token) {
             socket.paused = true;
@@ -224,7 +223,7 @@ impl EventLoop {
         handler.accept_failed(self, listener, error);
     }
 
-    /// Takes a listener out of epoll or puts it back (EXCLUSIVE forbids modifying it).
+    /// Removes a listener from epoll or adds it again (EXCLUSIVE forbids a modification).
     pub(crate) fn watch_listener(&mut self, token: Token, watch: bool) {
         let Some(fd) = self.sockets.get(token).and_then(|socket| socket.fd.as_ref()) else {
             return;
@@ -240,14 +239,13 @@ impl EventLoop {
         }
     }
 
-    /// Delivers the available data, within the turn's share of this socket.
+    /// Reads and delivers the available data, within the socket's share of the turn.
     #[inline(never)]
     fn read(&mut self, handler: &mut impl Handler, token: Token) {
         read_now(self, handler, token);
     }
 
-    /// Reads once from a socket that the handler has finished, or that takes nothing more. Returns whether it may be read
-    /// further.
+    /// Reads once from a socket that is finished or cannot send. Returns whether another read may follow.
     #[cold]
     fn read_finished(&mut self, handler: &mut impl Handler, token: Token) -> bool {
         let Some(socket) = self.sockets.get(token) else {
@@ -268,9 +266,9 @@ impl EventLoop {
         true
     }
 
-    /// Reads the data that came before a write failed. The write has already reported a reset, and the kernel reports it
-    /// only once: an end that is read behind it is not real. Only behind the peer's own end (FIN) is its reset reported as
-    /// EPIPE.
+    /// Reads data that arrived before a write failed. The kernel reports a reset only once, and the write has got it:
+    /// an end of data read afterwards is false. Exception: with EPIPE the peer had sent FIN before its reset, so the
+    /// end is true.
     fn read_broken(
         &mut self,
         handler: &mut impl Handler,
@@ -300,7 +298,7 @@ impl EventLoop {
         }
     }
 
-    /// Sends the queued data, as far as the socket accepts it.
+    /// Sends queued data, as much as the socket accepts.
     fn flush(&mut self, handler: &mut impl Handler, token: Token) {
         let now_ms = self.now_ms();
         let Some(socket) = self.sockets.get(token) else {
@@ -334,13 +332,13 @@ impl EventLoop {
         if state.is_leaving() {
             self.sent_all(handler, token);
         } else if self.queued(token) == 0 {
-            // Data that waits for a handshake was not sent.
+            // Data that waits for a handshake was not sent yet.
             handler.drained(self, owner);
         }
     }
 
-    /// Sockets that want attention without an event: resumed, cut short by their share of the
-    /// turn, finished, or broken by a write.
+    /// Handles sockets that need attention without an event: resumed, interrupted at their share of the turn, finished,
+    /// or with a failed write.
     fn handle_ready(&mut self, handler: &mut impl Handler) {
         if self.ready.is_empty() {
             return;
@@ -369,8 +367,8 @@ impl EventLoop {
         }
     }
 
-    /// A write failed. A member that refused a request body may have sent the reason before it closed (RFC 9112 section
-    /// 9.5), so its data is read first.
+    /// Handles a failed write. A member that refused a request body may have sent its reason before it closed (RFC 9112
+    /// section 9.5), so its data is read first.
     fn handle_broken(&mut self, handler: &mut impl Handler, token: Token, error: Errno) {
         let Some(socket) = self.sockets.get(token) else {
             return;
@@ -381,7 +379,7 @@ impl EventLoop {
         }
         socket.state = State::Draining(error);
         (socket.readable, socket.alert) = (true, true);
-        // One that is paused is read when it is resumed.
+        // A paused socket is read when it is resumed.
         self.read(handler, token);
     }
 
@@ -391,7 +389,7 @@ impl EventLoop {
         }
         let mut due = std::mem::take(&mut self.due);
         self.timers.advance(&mut self.sockets, self.clock.now_ms(), &mut due);
-        // Tokens, because one socket's deadline may close another and its slot be used anew.
+        // Tokens instead of indexes: the deadline of one socket may close another, whose slot is then reused.
         let mut tokens = std::mem::take(&mut self.due_tokens);
         tokens.extend(due.drain(..).map(|index| Token {
             index,
@@ -403,7 +401,7 @@ impl EventLoop {
                 continue;
             };
             if socket.timer.is_armed() {
-                // It got another deadline meanwhile.
+                // A handler has set a later deadline during this loop.
                 continue;
             }
             let owner = socket.owner;
@@ -422,7 +420,7 @@ impl EventLoop {
     }
 }
 
-/// Accepts the connections that wait at a listener which is about to close: the kernel would reset them.
+/// Accepts the connections that wait at a listener that is about to close: the kernel would reset them.
 pub fn accept_before_close(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
     let Some(Owner::Listener(listener)) = io.sockets.get(token).map(|socket| socket.owner) else {
         return;
@@ -438,7 +436,7 @@ pub fn accept_before_close(io: &mut EventLoop, handler: &mut impl Handler, token
     }
 }
 
-/// See [`EventLoop::read`]. It is built into the handling of an event, by which nearly all data comes.
+/// See [`EventLoop::read`]. Inlined into event handling, because nearly all data arrives there.
 #[inline(always)]
 fn read_now(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
     for _ in 0..READS_IN_A_ROW_MAX {
@@ -463,7 +461,7 @@ fn read_now(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
             io.read_secure(handler, token, owner);
             continue;
         }
-        // The scratch buffer leaves the loop while the handler looks at it.
+        // The scratch buffer is taken out of the loop while the handler uses both.
         let mut scratch = std::mem::take(&mut io.scratch);
         let read = socket.receive(&mut scratch[..READ_BUFFER_BYTES], RecvFlags::empty());
         match read {
@@ -480,7 +478,7 @@ fn read_now(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
     }
 }
 
-/// Reads from an open socket that is read in slices, once, or whose bytes may go straight to another.
+/// Reads once from an open socket that is read in slices, or moves its bytes directly to another socket.
 #[inline(never)]
 fn read_otherwise(io: &mut EventLoop, handler: &mut impl Handler, token: Token) {
     let Some(socket) = io.sockets.get(token) else {
@@ -504,8 +502,8 @@ fn read_otherwise(io: &mut EventLoop, handler: &mut impl Handler, token: Token) 
     io.scratch = scratch;
 }
 
-/// Data that a member sent before it gets the waiting data is no response to it, so it is read first. To a client, the
-/// waiting data is sent first.
+/// For a member: reads first, because data that arrived before the queued request cannot be a response to it. For a
+/// client: sends first.
 #[inline(never)]
 fn flush_and_read(
     io: &mut EventLoop,
@@ -525,8 +523,9 @@ fn flush_and_read(
     }
 }
 
-/// Events of members come first: a connection that has ended or sent unrequested data is not given to a request of the
-/// same turn. All of them are recorded before the first is handled, since handling one may send a request to another.
+/// Moves events of members to the front: a member connection that has ended, or has sent unrequested data, must not be
+/// given to a request of the same turn. All of these events are recorded before the first is handled, because handling
+/// one may send a request on another.
 fn put_members_first(events: &mut [epoll::Event], sockets: &mut Sockets) {
     let mut members = 0;
     for index in 0..events.len() {

@@ -1,9 +1,8 @@
 //! Storage for the objects of one worker, and keys that name them.
 //!
-//! A key has a type and a generation: it names the object that it was given for, or nothing, never a later object in the
-//! same slot.
-//! There is no indexing: each access returns whether the object still exists. A stale key therefore ends one piece of
-//! work, not the worker.
+//! A key has a type and a generation: it names the object that it was created for, or nothing, never a later object in
+//! the same slot. There is no indexing: each access returns whether the object still exists. So a stale key ends one
+//! piece of work, not the worker.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -40,7 +39,7 @@ pub type SessionKey = Key<OfSession>;
 /// Names a listener.
 pub type ListenerKey = Key<OfListener>;
 
-/// Names one thing of an [`Arena`], as long as that is there.
+/// The key of one object in an [`Arena`], valid while the object exists.
 pub struct Key<K> {
     slot: u32,
     generation: u32,
@@ -48,7 +47,7 @@ pub struct Key<K> {
 }
 
 impl<K> Key<K> {
-    /// The key of nothing.
+    /// A key that names no object.
     pub const NOTHING: Self = Self { slot: 0, generation: 0, kind: PhantomData };
 
     fn new(slot: u32, generation: u32) -> Self {
@@ -61,7 +60,7 @@ impl<K> Key<K> {
         u64::from(self.generation) << 32 | u64::from(self.slot)
     }
 
-    /// The key that this number stands for; `None`: it stands for none.
+    /// The key with this number; `None`: no key has it.
     #[inline]
     pub fn from_bits(bits: u64) -> Option<Self> {
         let generation = (bits >> 32) as u32;
@@ -112,11 +111,11 @@ impl<K> fmt::Debug for Key<K> {
 /// The end of the list of free slots.
 const NO_SLOT: u32 = u32::MAX;
 
-/// Room for one thing.
+/// A slot for one object.
 pub struct Slot<T> {
     /// The generation of the current object, or of the next one if the slot is free; never 0.
     generation: u32,
-    /// The slot that is free after this one, if it is free.
+    /// The next slot in the list of free slots, if this one is free.
     next_free: u32,
     content: Option<T>,
 }
@@ -128,17 +127,17 @@ impl<T> Slot<T> {
     }
 }
 
-/// Memory for things that an arena gave away while it had none.
+/// The memory of an empty arena, for reuse by another one.
 pub struct Room<T>(Vec<Slot<T>>);
 
 impl<T> Room<T> {
-    /// How many things fit.
+    /// The number of objects that fit.
     pub fn capacity(&self) -> usize {
         self.0.capacity()
     }
 }
 
-/// Things by key. A slot is used again, under another generation.
+/// Objects by key. A slot is reused with another generation.
 pub struct Arena<K, T> {
     slots: Vec<Slot<T>>,
     free: u32,
@@ -160,12 +159,12 @@ impl<K, T> Arena<K, T> {
         self.count == 0
     }
 
-    /// How many there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// The key that the next thing gets.
+    /// The key of the next object.
     #[inline]
     pub fn next_key(&self) -> Key<K> {
         match self.slots.get(self.free as usize) {
@@ -174,7 +173,7 @@ impl<K, T> Arena<K, T> {
         }
     }
 
-    /// Takes a thing in.
+    /// Adds an object.
     #[inline]
     pub fn insert(&mut self, thing: T) -> Key<K> {
         let key = self.next_key();
@@ -182,8 +181,7 @@ impl<K, T> Arena<K, T> {
         key
     }
 
-    /// The place of the thing that gets the next key, and has to be put there now. A large thing that is written there
-    /// is not moved.
+    /// The slot for the next object; the caller must store an object in it at once. This avoids moving a large object.
     #[inline]
     pub fn vacant(&mut self) -> &mut Option<T> {
         let key = self.next_key();
@@ -254,7 +252,7 @@ impl<K, T> Arena<K, T> {
         }
     }
 
-    /// Takes everything out. Keys that were given name nothing any more.
+    /// Removes all objects. Old keys then name nothing.
     pub fn clear(&mut self) {
         for at in 0..self.slots.len() {
             let key = Key::new(at as u32, self.slots[at].generation);
@@ -282,12 +280,12 @@ impl<K, T> Arena<K, T> {
         }
     }
 
-    /// Whether it has memory for things.
+    /// Whether it has memory for objects.
     pub fn has_room(&self) -> bool {
         self.slots.capacity() > 0
     }
 
-    /// All things with their keys.
+    /// All objects with their keys.
     pub fn iter(&self) -> impl Iterator<Item = (Key<K>, &T)> {
         self.slots.iter().enumerate().filter_map(|(at, slot)| {
             let thing = slot.content.as_ref()?;
@@ -295,13 +293,13 @@ impl<K, T> Arena<K, T> {
         })
     }
 
-    /// All things.
+    /// All objects, mutable.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().filter_map(|slot| slot.content.as_mut())
     }
 }
 
-/// The generation after this one; a slot that has had them all begins again.
+/// The next generation; after the last one follows the first.
 fn next_generation(generation: u32) -> u32 {
     generation.checked_add(1).unwrap_or(1)
 }
@@ -373,7 +371,7 @@ mod tests {
         }
     }
 
-    /// Any operations in any order: a map that never reuses a key gives the same results.
+    /// Random operations: the results must equal those of a map that never reuses a key.
     #[test]
     fn does_as_a_map_does() {
         for seed in 0..50 {

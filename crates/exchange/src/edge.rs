@@ -1,8 +1,9 @@
-//! The interface between a transaction and its surroundings: its two connections of any HTTP version, wait queues, the
-//! log. The transaction decides; the calls of this interface carry the decisions out. No call calls the transaction back:
-//! consequences come as separate events, after the call.
+//! The interface between a transaction and its environment: its two connections of any HTTP version, queues, logs. The
+//! transaction decides, and calls this interface to carry the decisions out. No call leads back into the transaction:
+//! consequences arrive as separate events, after the call.
 //!
-//! The workers of the data path implement it with sockets (`Desk`), explanations (`crates/explain`) and tests without.
+//! Implementations: the workers of the data path, with sockets (`Desk`); explanations (`crates/explain`) and tests,
+//! without.
 
 use weir_core::clock::Clock;
 
@@ -18,28 +19,27 @@ use crate::parts::tools::Tools;
 use crate::parts::witness::Witness;
 use crate::termination::Termination;
 
-/// The interface between a transaction and its surroundings. A test keeps the number of functions small.
+/// The interface between a transaction and its environment. A test bounds its number of methods.
 pub trait Edge: Witness {
-    /// Begins a message to the client with a head; `is_end`: it is all of the message. Where the head goes out by
-    /// itself nothing is returned, else the head, to go out with the first bytes of the body.
+    /// Begins a message to the client with a head. `is_end`: the message has no body. Returns the head if it must be
+    /// sent together with the first bytes of the body, or an empty message if it was sent already.
     fn head(&mut self, ends: &mut Ends, out: &OutHead<'_>, kind: HeadKind, is_end: bool)
     -> Message;
 
-    /// Sends some of a message's body to the client, behind its head where that has not gone out, and its end.
+    /// Sends a part of a body to the client: behind `head` if that was not sent yet, and followed by the end.
     fn send(&mut self, ends: &mut Ends, head: Message, body: &Sending<'_>);
 
-    /// Sends a response that weir makes itself.
+    /// Sends a response of weir's own.
     fn answer(&mut self, ends: &mut Ends, answer: &OwnAnswer<'_>);
 
-    /// Holds back data from the client's stream that cannot be forwarded yet. The stream's window bounds its size.
+    /// Holds data of the client's stream that cannot be forwarded yet. The stream's window limits its size.
     fn hold(&mut self, ends: &mut Ends, body: (&[u8], &Pieces), end: End<'_>);
 
-    /// Lets the client continue to send. Returns the data that was held back from its stream; further data comes as
-    /// events.
+    /// Lets the client continue to send. Returns the held data of its stream; later data arrives as events.
     fn let_on(&mut self, ends: &mut Ends) -> Option<(Vec<u8>, OwnedEnd)>;
 
-    /// Gets a connection to this member, which the transaction has a place at. `is_again`: the one that it had before
-    /// has gone stale.
+    /// Gets a connection to the member at which the transaction has a place. `is_again`: the previous connection was
+    /// stale.
     fn connect(
         &mut self,
         ends: &mut Ends,
@@ -48,85 +48,87 @@ pub trait Edge: Witness {
         is_again: bool,
     ) -> Result<(), MemberFailure>;
 
-    /// Sends a request to the member, or more of it: its head if that has not gone out, some of its body, its end.
+    /// Sends a request or a further part of it to the member: its head if that was not sent yet, body data, and the
+    /// end.
     fn ask(&mut self, ends: &mut Ends, request: &mut Request, body: (&[u8], &Pieces), end: End<'_>);
 
-    /// Sends a request to another member than before: `unsent`, which was queued for that one, or all that there is.
+    /// Sends a request again on a new connection: `unsent` (the data that was queued on the old one), or the stored
+    /// request.
     fn ask_again(&mut self, ends: &mut Ends, request: &mut Request, unsent: &[u8]);
 
     /// The state of the connection to the member. `None`: there is no connection, or the request waits on it and is not
     /// sent yet.
     fn reach(&mut self, ends: &Ends, request: &Request) -> Option<Reach>;
 
-    /// Leaves the connection to the member. Whether something of the request was sent on its stream.
+    /// Releases the member connection. Returns whether something of the request was sent on its stream.
     fn release(&mut self, ends: &mut Ends, how: Release) -> bool;
 
-    /// Whether there is nothing more to read of the member for now.
+    /// Whether no unread data of the member is known.
     fn is_dry(&mut self, ends: &Ends) -> bool;
 
-    /// Sends bytes of a tunnel to a side, or takes note of those that went there by themselves.
+    /// Sends bytes of a tunnel to a side, or counts bytes that were moved there directly.
     fn pass(&mut self, ends: &mut Ends, side: Side, bytes: Passing<'_>);
 
-    /// Half-closes one side of a tunnel: on a stream behind the data sent so far, on a socket when that data was taken. On
-    /// a stream this is sent only once.
+    /// Half-closes one side of a tunnel: on a stream behind the sent data, on a socket when all data was taken. On a
+    /// stream, the end is sent only once.
     fn half_close(&mut self, ends: &mut Ends, side: Side);
 
-    /// Whether a side accepts the data that it was sent.
+    /// Whether a side has taken the data that was sent to it.
     fn lag(&mut self, ends: &Ends, side: Side) -> Lag;
 
-    /// Sets how a side may continue to send. Clients are only stopped, and given window: [`Edge::let_on`] lets them
-    /// continue.
+    /// Pauses or resumes a side, or returns window to it. Clients can only be paused and given window here;
+    /// [`Edge::let_on`] resumes them.
     fn flow(&mut self, ends: &mut Ends, side: Side, flow: Flow);
 
-    /// When a side must have done something; `None`: it need not.
+    /// Sets the deadline of a side; `None`: removes it.
     fn due(&mut self, ends: &mut Ends, side: Side, at_ms: Option<u64>);
 
-    /// The deadline of a side that accepts data slowly; 0: there is no sign that it accepts any.
+    /// The deadline of a side that takes data slowly; 0: there is no sign of progress.
     fn patience_until_ms(&mut self, ends: &Ends, side: Side, timeout_ms: u64) -> u64;
 
     /// Puts the transaction into the queue of its pool. False: there is no queue, it is full, or no member could serve
     /// later.
     fn line_up(&mut self, ends: &mut Ends, is_sent: bool) -> bool;
 
-    /// Lets the transaction wait for its time.
+    /// Delays the transaction until `until_us`.
     fn delay(&mut self, ends: &Ends, until_us: u64);
 
-    /// The transaction is over: it waits no more, has left its client's connection, and is logged.
+    /// Ends a transaction: removes it from queues and from its client connection, and logs it.
     fn finish(&mut self, ends: &mut Ends, why: Termination, stream_end: StreamEnd);
 
-    /// Tells the operator of something, in a log.
+    /// Writes a message for operators to a log.
     fn tell(&mut self, notice: Notice<'_>);
 
-    /// When this turn of the worker began, and whether the process stops.
+    /// The time of the current turn of the worker, and whether the process is draining.
     fn turn(&self) -> Turn;
 
-    /// Tools that all transactions share, one after another.
+    /// Tools that transactions share, one after another.
     fn tools(&mut self) -> &mut Tools;
 
-    /// Takes a buffer that is not needed any more.
+    /// Takes back an unused buffer.
     fn recycle(&mut self, buffer: Vec<u8>);
 }
 
-/// One of the two connections.
+/// One side of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The client's.
+    /// The client.
     Client,
-    /// The member's.
+    /// The member.
     Member,
 }
 
 /// Bytes of a tunnel on their way from one side to the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passing<'a> {
-    /// These, which are to be sent.
+    /// Bytes to be sent.
     Bytes(&'a [u8]),
-    /// So many, which went on or are queued without having come here: see [`Flow::Straight`].
+    /// This many bytes were moved directly or queued: see [`Flow::Straight`].
     Moved(usize),
 }
 
 impl Passing<'_> {
-    /// How many there are.
+    /// The number of bytes.
     pub fn count(self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
@@ -135,84 +137,84 @@ impl Passing<'_> {
     }
 }
 
-/// How a side may continue to send.
+/// How a side continues to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// It has to wait. On a stream its window does that.
+    /// It pauses. On a stream, the window has this effect.
     Stop,
-    /// It may continue.
+    /// It continues.
     Go,
-    /// Its data was forwarded: return that much of the stream's window.
+    /// Its data was forwarded: return window for it.
     Window,
     /// Read at most this many bytes at a time, unless other streams share the connection.
     Slices(usize),
-    /// It is read by as many at a time as there is room for.
+    /// Read as much at a time as fits in the buffer.
     Bulk,
-    /// From now on its data goes to the other side unchanged. If both are plain connections, it may bypass the
+    /// Its data passes unchanged to the other side from now on. Between two plain connections, it may bypass the
     /// transaction.
     Straight,
 }
 
-/// Whether a side accepts the data that it was sent.
+/// Whether a side has taken the data that was sent to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lag {
-    /// It has taken all.
+    /// It has taken everything.
     None,
-    /// It has taken all of this; others on the same connection wait.
+    /// It has taken everything of this transaction; data of other streams on the connection is queued.
     Others,
-    /// It has not, and had no chance to yet.
+    /// It has not, because the connection is still opening or the request was not sent yet.
     Excused,
-    /// It has not.
+    /// It has not taken everything.
     Behind,
 }
 
-/// How far the connection to a member is.
+/// The state of the connection to a member.
 #[derive(Debug, Clone, Copy)]
 pub struct Reach {
-    /// It is not asked before its SETTINGS are known.
+    /// Requests wait until its SETTINGS arrive.
     pub awaits_settings: bool,
-    /// It is not open yet.
+    /// The connection is not open yet.
     pub is_connecting: bool,
     /// The timeout of the next step.
     pub timeout_ms: u64,
 }
 
-/// How the connection to a member is left.
+/// What to do with the connection to a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Release {
-    /// It may carry another request.
+    /// Keep it for another request.
     Keep,
-    /// It is not used any more; of one that others share its stream.
+    /// Close it; if it is shared, only its stream.
     Drop,
-    /// As above, with a reset, so that the member does not mistake it for an orderly end of the client. `is_told`: the
-    /// client has ended, and a member that has taken everything gets an orderly end.
+    /// Close it with a reset, so that the member does not take this for an orderly end of the client. `is_told`: the
+    /// client has ended; a member that has taken everything then gets an orderly end.
     Reset {
-        /// The client has ended.
+        /// The client has ended its sending side.
         is_told: bool,
     },
-    /// As above, once the member has taken everything that the client sent before its connection broke.
+    /// Close it with a reset, after the member has taken everything that the client sent before its connection broke.
     ResetWhenTaken,
 }
 
-/// The phase of the turn.
+/// The current turn of the worker.
 #[derive(Debug, Clone, Copy)]
 pub struct Turn {
-    /// The worker.
+    /// The index of the worker.
     pub worker: usize,
-    /// When it began.
+    /// The time at which the turn began.
     pub clock: Clock,
-    /// The process stops.
+    /// The process is draining.
     pub is_draining: bool,
 }
 
 impl Turn {
-    /// When it began.
+    /// The time at which the turn began, in milliseconds.
     #[inline]
     pub fn now_ms(self) -> u64 {
         self.clock.now_ms()
     }
 
-    /// When it began.
+    /// The time at which the turn began, in microseconds.
     #[inline]
     pub fn now_us(self) -> u64 {
         self.clock.now_us()

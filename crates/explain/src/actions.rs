@@ -1,4 +1,4 @@
-//! Actions of rules in words, with the values that they have for a request.
+//! Descriptions of rule actions, with their values for a request.
 
 use weir_config::snapshot::Snapshot;
 use weir_core::expression::{Evaluation, Template};
@@ -6,7 +6,7 @@ use weir_core::policy::{Action, FieldAction, FieldChange, How, PoolChoice, Rewri
 
 use crate::masks::Masks;
 
-/// What an action of a rule does, in the words of the configuration.
+/// The description of an action, in the words of the configuration.
 pub fn told(
     action: &Action,
     snapshot: &Snapshot,
@@ -80,7 +80,7 @@ fn pool_name(snapshot: &Snapshot, pool: u32) -> &str {
     snapshot.pools.get(pool as usize).map_or("", |pool| &pool.name)
 }
 
-/// The text of a template; what reads the response is not known yet.
+/// The text of a template. Parts that read the response are unknown yet.
 fn rendered(template: &Template, evaluation: &mut Evaluation<'_>, masks: &Masks) -> String {
     if template.reads_response() {
         return "(as the response says)".into();

@@ -8,34 +8,34 @@ use weir_http::h1::{HeadLimits, Parsed, RequestError, parse_request};
 use weir_http::message::{RequestHead, Scheme, Version};
 use weir_http::path::TargetForm;
 
-/// Bytes of a request's body that is explained.
+/// Maximum size of the body of an explained request.
 pub const BODY_BYTES_MAX: usize = 128 * 1024;
 
-/// The client's port, which nobody names.
+/// The client's port, if it is not given.
 const CLIENT_PORT: u16 = 40_000;
 
 /// A supposed request.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Asked {
-    /// Its URL: `https://shop.example/cart?id=1`.
+    /// The URL: `https://shop.example/cart?id=1`.
     pub url: String,
-    /// Its method; `None`: GET, or POST with a body.
+    /// The method; `None`: GET, or POST with a body.
     #[serde(default)]
     pub method: Option<String>,
-    /// Its fields: `Name: value`.
+    /// The fields: `Name: value`.
     #[serde(default)]
     pub headers: Vec<String>,
-    /// Its body.
+    /// The body.
     #[serde(default)]
     pub body: Option<String>,
-    /// Where its connection comes from; `None`: this host.
+    /// The client's address; `None`: this host.
     #[serde(default)]
     pub from: Option<IpAddr>,
-    /// It comes by HTTP/2.
+    /// Whether the request uses HTTP/2.
     #[serde(default)]
     pub http2: bool,
-    /// The virtual server that it comes to; `None`: that which the URL leads to.
+    /// The virtual server that receives it; `None`: chosen by the URL.
     #[serde(default)]
     pub virtual_server: Option<String>,
 }
@@ -43,23 +43,23 @@ pub struct Asked {
 /// The parts of a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
-    /// How it is asked.
+    /// The scheme.
     pub scheme: Scheme,
-    /// Its host, without brackets and port, in lower case.
+    /// The host without brackets and port, in lower case.
     pub host: String,
-    /// Its port, if it is named.
+    /// The port, if it is given.
     pub port: Option<u16>,
-    /// Host and port as they are written.
+    /// Host and port as written.
     pub authority: String,
     /// Path and query.
     pub target: String,
 }
 
 impl Url {
-    /// Takes a URL apart.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// It is no URL of a request.
+    /// The text is not the URL of a request.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (scheme, rest) = match text.split_once("://") {
             Some((name, rest)) if name.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
@@ -79,7 +79,7 @@ impl Url {
         Ok(Self { scheme, host: host.to_ascii_lowercase(), port, authority, target })
     }
 
-    /// The port that it leads to.
+    /// The port, or the default port of the scheme.
     pub fn port_or_default(&self) -> u16 {
         self.port.unwrap_or(match self.scheme {
             Scheme::Http => 80,
@@ -101,27 +101,27 @@ fn host_and_port(authority: &str) -> Result<(&str, Option<u16>), String> {
     Ok((host, port))
 }
 
-/// A request as it is received.
+/// A request as a virtual server receives it.
 pub struct Received {
-    /// Its head.
+    /// The head.
     pub head: RequestHead,
-    /// The text of its head.
+    /// The text of the head.
     pub input: Vec<u8>,
-    /// Its body.
+    /// The body.
     pub body: Vec<u8>,
 }
 
-/// Why there is no request to decide about.
+/// The reason why there is no request to decide about.
 #[derive(Debug)]
 pub enum NoRequest {
-    /// It is not clear what is asked.
+    /// The question is ambiguous or invalid.
     Unclear(String),
-    /// It is answered for its form.
+    /// The request is malformed, and gets an error response.
     Malformed(RequestError),
 }
 
 impl Asked {
-    /// Where its connection comes from.
+    /// The peer of the connection.
     pub fn peer(&self) -> SocketAddr {
         let address = self.from.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
         SocketAddr::new(address, CLIENT_PORT)

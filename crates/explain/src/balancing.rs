@@ -1,7 +1,7 @@
-//! Which members a request can get.
+//! The members that a request can get.
 //!
-//! What a worker has counted since its start is not known here. So the pool is asked as several workers: if all of them give the
-//! same member, it is certain.
+//! Counters that each worker has of its own are unknown here. So the selection runs as several workers: if all of them
+//! select the same member, the result is certain.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,16 +15,16 @@ use weir_exchange::shared::live::{LiveMember, LiveTable};
 
 use crate::explanation::{Balancing, Candidate, Timeouts};
 
-/// Members that are listed.
+/// Maximum number of listed members.
 pub const CANDIDATES_MAX: usize = 200;
 
-/// As many workers are asked, at most.
+/// Maximum number of simulated workers.
 const WORKERS_MAX: usize = 32;
 
-/// Members that are copied for that, over all of them.
+/// Maximum number of members that are copied for that, in all simulated workers.
 const COPIED_MAX: usize = 20_000;
 
-/// How the members of a pool stand to a request with this preference. `live` is as it was before the request.
+/// The members of a pool from the view of a request with this preference. `live`: the state before the request.
 pub fn of(live: &LiveTable, pool: &str, preference: Preference, now: Clock) -> Option<Balancing> {
     let index = live.snapshot.pools.iter().position(|it| *it.name == *pool)?;
     let settings = Arc::clone(&live.snapshot.pools[index]);
@@ -45,7 +45,7 @@ pub fn of(live: &LiveTable, pool: &str, preference: Preference, now: Clock) -> O
     let mut candidates: Vec<Candidate> = candidates.collect();
     let left_out = candidates.len().saturating_sub(CANDIDATES_MAX);
     if left_out > 0 {
-        // Those that the request can get are shown.
+        // Members that the request can get come first.
         candidates.sort_by_key(|it| (!it.is_possible, !it.is_eligible));
         candidates.truncate(CANDIDATES_MAX);
     }
@@ -72,22 +72,22 @@ pub fn of(live: &LiveTable, pool: &str, preference: Preference, now: Clock) -> O
     })
 }
 
-/// The pool as a worker with this seed sees it, with a state of its own.
+/// A copy of the pool as a worker with this seed has it.
 fn asked_as(live: &LiveTable, index: usize, seed: u64) -> LocalPool {
     LocalPool::new(&live.snapshot, index, &live.pools[index].copied(), None, 0, seed)
 }
 
-/// The members that workers would give a request; `None`: none.
+/// The members that the simulated workers select; `None`: no member.
 fn given(live: &LiveTable, index: usize, preference: Preference, now: Clock) -> Vec<Option<u32>> {
     let members = live.pools[index].members.len().max(1);
     let workers = (COPIED_MAX / members).clamp(2, WORKERS_MAX) as u64;
-    // The steps of SplitMix64: each bit of a seed differs.
+    // The increments of SplitMix64, so that seeds differ in many bits.
     let seeds = (1..=workers).map(|it| it.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let given = seeds.map(|seed| asked_as(live, index, seed).occupy(&[], now, preference).ok());
     given.collect()
 }
 
-/// The member that a request gets from every worker.
+/// The member that all workers select.
 fn certain(
     settings: &Pool,
     preference: Preference,
@@ -99,7 +99,7 @@ fn certain(
         settings.balance,
         Balance::Method(Method::LeastConnections | Method::LeastResponseTime)
     );
-    // Of many, a worker compares only some.
+    // From many members, a worker compares only some.
     let is_compared = !goes_by_load || eligible.len() <= SCAN_MEMBERS_MAX;
     let is_led =
         matches!(preference, Preference::Key(_)) || preference == Preference::Member(first);
@@ -109,7 +109,7 @@ fn certain(
         .then_some(first)
 }
 
-/// Whether any eligible member can be the one.
+/// Whether every eligible member is possible.
 fn is_anybody(settings: &Pool, preference: Preference, given: &[Option<u32>]) -> bool {
     let is_led = matches!(preference, Preference::Key(_));
     let is_in_turn = !matches!(

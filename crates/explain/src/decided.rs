@@ -1,4 +1,4 @@
-//! What one virtual server decides about a request.
+//! The decisions of one virtual server about a request.
 
 use weir_core::clock::Clock;
 use weir_core::policy::{End, PoolChoice, RewriteError};
@@ -12,7 +12,7 @@ use crate::masks::Masks;
 use crate::rules::Telling;
 use crate::{limits, persistence, rules};
 
-/// Tells of a decision. `live` is as it was before the request.
+/// Describes a decision. `live`: the state before the request.
 pub fn told(
     decided: &mut Decided<'_, '_>,
     live: &LiveTable,

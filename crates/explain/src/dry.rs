@@ -1,4 +1,4 @@
-//! The surroundings of a transaction that is only tried: no connection, no log, no line. What it asks for is noted.
+//! The environment of a dry run: without connections, logs and queues. It records the calls of the transaction.
 
 use weir_core::clock::Clock;
 use weir_exchange::arena::Key;
@@ -23,80 +23,80 @@ use crate::firewall;
 use crate::masks::Masks;
 use crate::rules::{self, Telling};
 
-/// Characters of an answer's body that are shown.
+/// Maximum number of characters shown of an answer's body.
 const BODY_BYTES_MAX: usize = 300;
 
-/// The surroundings of a transaction that is only tried, and what it did.
+/// The environment of a dry run, with its records.
 pub struct Dry<'a> {
     tools: Tools,
     clock: Clock,
     /// The live state before the request.
     live: &'a LiveTable,
     masks: &'a Masks,
-    /// What was noted.
+    /// The records.
     pub notes: Notes,
 }
 
-/// What a transaction did.
+/// The records of a dry run.
 #[derive(Default)]
 pub struct Notes {
-    /// What virtual servers have decided.
+    /// The decisions of virtual servers.
     pub considered: Vec<Considered>,
     /// Policies for the response.
     pub response_policies: Vec<PolicyTold>,
-    /// What the firewall has found.
+    /// The findings of the firewall.
     pub firewall: Option<Firewall>,
-    /// Where it looked for a member.
+    /// The search for a member.
     pub sought: Option<Sought>,
-    /// What the member gets.
+    /// The request as the member receives it.
     pub sent: Option<Sent>,
-    /// The answer of weir's own.
+    /// The answer of weir itself.
     pub answer: Option<OwnTold>,
-    /// Why it ended.
+    /// The termination reason.
     pub ended: Option<Termination>,
-    /// It waits in the queue of its pool.
+    /// Whether the request waits in the queue of its pool.
     pub is_queued: bool,
-    /// The client is told to send its body.
+    /// Whether the client gets 100 (Continue).
     pub is_told_to_continue: bool,
-    /// What rules wrote to the log.
+    /// Log lines written by rules.
     pub lines: Vec<String>,
 }
 
-/// Where a transaction looked for a member.
+/// A search for a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sought {
     /// The pool.
     pub pool: String,
-    /// The member that it got; `None`: none.
+    /// The selected member; `None`: none.
     pub member: Option<u32>,
-    /// What led it there.
+    /// The preference of the search.
     pub preference: Preference,
 }
 
-/// What a member gets of a request.
+/// A request as a member receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
-    /// The first line.
+    /// The request line.
     pub request_line: String,
     /// The fields.
     pub headers: Vec<Field>,
-    /// Bytes of the body.
+    /// The size of the body.
     pub body_bytes: usize,
 }
 
-/// An answer of weir's own.
+/// An answer of weir itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnTold {
-    /// Its status.
+    /// The status.
     pub status: u16,
-    /// Its fields.
+    /// The fields.
     pub headers: Vec<Field>,
-    /// The beginning of its body.
+    /// The beginning of the body.
     pub body: Option<String>,
 }
 
 impl<'a> Dry<'a> {
-    /// Nothing has happened.
+    /// A dry run without records.
     pub fn new(tools: Tools, clock: Clock, (live, masks): (&'a LiveTable, &'a Masks)) -> Self {
         Self { tools, clock, live, masks, notes: Notes::default() }
     }
@@ -163,7 +163,7 @@ impl Witness for Dry<'_> {
 
 impl Edge for Dry<'_> {
     fn head(&mut self, _: &mut Ends, _: &OutHead<'_>, kind: HeadKind, _: bool) -> Message {
-        // No member answers: it is an interim response of weir's own.
+        // No member answers here, so an interim response comes from weir itself.
         self.notes.is_told_to_continue |= kind == HeadKind::Interim;
         self.tools.scratch.take()
     }

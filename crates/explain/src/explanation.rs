@@ -1,70 +1,70 @@
-//! The result of an explanation. Secrets of the request are masked in all of its texts.
+//! The result of an explanation. Secrets of the request are masked in all texts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Why a request goes where it goes.
+/// The explanation of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Explanation {
     /// The request.
     pub request: RequestTold,
-    /// Where it comes in.
+    /// The listener that receives the request.
     pub listener: Listener,
-    /// Policies about its connection.
+    /// Policies for the connection.
     #[serde(default)]
     pub connection_policies: Vec<PolicyTold>,
-    /// What virtual servers decide about it: more than one, where one hands it to another.
+    /// The decisions of virtual servers: of several, if one hands the request over to another.
     #[serde(default)]
     pub virtual_servers: Vec<Considered>,
-    /// What the web application firewall finds.
+    /// The findings of the web application firewall.
     #[serde(default)]
     pub firewall: Option<Firewall>,
-    /// Which member it gets.
+    /// The selection of a member.
     #[serde(default)]
     pub balancing: Option<Balancing>,
-    /// What comes of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// What else is to be known.
+    /// Remarks.
     #[serde(default)]
     pub remarks: Vec<String>,
 }
 
-/// The request that is explained.
+/// The explained request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestTold {
-    /// Its method.
+    /// The method.
     pub method: String,
-    /// Its URL.
+    /// The URL.
     pub url: String,
     /// `1.1` or `2`.
     pub version: String,
-    /// The other end of its connection.
+    /// The peer of the connection.
     pub peer: String,
-    /// Its fields.
+    /// The fields.
     pub headers: Vec<Field>,
-    /// Bytes of its body.
+    /// The size of the body.
     pub body_bytes: usize,
 }
 
 /// A field of a head.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Field {
-    /// Its name.
+    /// The name of the field.
     pub name: String,
-    /// Its value.
+    /// The value of the field.
     pub value: String,
 }
 
-/// Where a request comes in.
+/// The listener that receives a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Listener {
     /// The virtual server.
     pub virtual_server: String,
-    /// The address that it listens on; `None`: requests are only handed to it.
+    /// The listening address; `None`: other virtual servers hand requests over to this one.
     pub address: Option<String>,
-    /// Why it is that one.
+    /// The reason for this choice.
     pub because: String,
-    /// The TLS of the connection; `None`: it has none.
+    /// The TLS of the connection; `None`: the connection is not encrypted.
     pub tls: Option<Tls>,
     /// Limits on connections.
     #[serde(default)]
@@ -74,115 +74,115 @@ pub struct Listener {
 /// The TLS of a connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tls {
-    /// The name that the client asks for; empty: none.
+    /// The name in SNI; empty: none.
     pub server_name: String,
-    /// The certificate that it gets; `None`: the handshake is refused.
+    /// The certificate for the client; `None`: the handshake is refused.
     pub certificate: Option<Certificate>,
 }
 
 /// A certificate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Certificate {
-    /// Its subject.
+    /// The subject.
     pub subject: String,
-    /// The names that it is for.
+    /// The names in the certificate.
     pub names: Vec<String>,
-    /// The name that was asked for is not among them.
+    /// The default certificate, because none has the requested name.
     pub is_default: bool,
 }
 
-/// What one virtual server decides about a request.
+/// The decisions of one virtual server about a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Considered {
     /// The virtual server.
     pub virtual_server: String,
-    /// The client, as rules see it.
+    /// The client's address in rules.
     pub client: Option<String>,
-    /// Where that is from: the connection, or a header of a trusted proxy.
+    /// The source of that address: the connection, or a header of a trusted proxy.
     pub client_from: String,
-    /// Limits that the request counts against.
+    /// The limits that count the request.
     pub limits: Vec<LimitTold>,
-    /// Policies, in their order.
+    /// The policies, in order.
     pub policies: Vec<PolicyTold>,
-    /// What rules have made of the target.
+    /// Changes of the target by rules.
     pub rewrites: Vec<Rewrite>,
-    /// What is asked about its user.
+    /// Authentication steps.
     pub authentication: Vec<String>,
-    /// What is decided.
+    /// The verdict.
     pub verdict: String,
-    /// The pool that it goes to, if it goes to one.
+    /// The selected pool, if any.
     pub pool: Option<PoolTold>,
-    /// How its client is kept at a member.
+    /// Persistence of the client.
     pub persistence: Option<PersistenceTold>,
 }
 
 /// A limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitTold {
-    /// Its name.
+    /// The name of the limit.
     pub name: String,
-    /// What it counts by; `None`: all together.
+    /// The value of its key; `None`: the limit has no key.
     pub key: Option<String>,
-    /// How many more would pass now.
+    /// How many more requests or connections the limit permits now.
     pub room: u64,
-    /// How many there may be at once.
+    /// The maximum at one time.
     pub max: u64,
-    /// Whether they are counted by time: what passed may pass again later.
+    /// Whether it limits a rate: its room recovers over time.
     pub is_rate: bool,
-    /// Whether the request is above it.
+    /// Whether the request exceeds the limit.
     pub is_exceeded: bool,
 }
 
 /// A policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyTold {
-    /// Its name.
+    /// The name of the policy.
     pub name: String,
     /// `first_match` or `all_match`.
     pub strategy: String,
-    /// Its rules, in their order.
+    /// The rules, in order.
     pub rules: Vec<RuleTold>,
 }
 
 /// A rule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleTold {
-    /// Its name, or its number in the policy.
+    /// The name of the rule, or its number in the policy.
     pub name: String,
-    /// Where it stands: `weir.yaml:12:9`.
+    /// The file, line and column: `weir.yaml:12:9`.
     pub place: String,
-    /// Its condition; `None`: it always holds.
+    /// The condition; `None`: the rule has none.
     pub when: Option<String>,
-    /// Whether its condition holds; `None`: that shows with the response.
+    /// Whether the condition holds; `None`: this depends on the response.
     pub holds: Option<bool>,
-    /// What became of it.
+    /// The result for the rule.
     pub verdict: RuleVerdict,
-    /// The values that its condition reads.
+    /// The values that the condition reads.
     pub values: Vec<ValueTold>,
-    /// What it does.
+    /// The actions.
     pub actions: Vec<String>,
 }
 
-/// What became of a rule.
+/// The result for a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleVerdict {
-    /// It was followed.
+    /// The rule was followed.
     Followed,
-    /// Its condition does not hold.
+    /// The condition does not hold.
     False,
-    /// A rule before it was followed, or has ended the request.
+    /// An earlier rule was followed, or has ended the request.
     NotReached,
-    /// It is followed with the response.
+    /// The rule is followed when the response arrives.
     WithResponse,
-    /// The response decides.
+    /// The result depends on the response.
     AwaitsResponse,
 }
 
 /// A value that a condition reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ValueTold {
-    /// As expressions name it.
+    /// The name in expressions.
     pub name: String,
     /// The value; `None`: it is absent.
     pub value: Option<String>,
@@ -193,190 +193,190 @@ pub struct ValueTold {
 pub struct Rewrite {
     /// `path`, `query` or `host`.
     pub part: String,
-    /// As it was received.
+    /// The received text.
     pub before: String,
-    /// As the member gets it.
+    /// The text that the member receives.
     pub after: String,
 }
 
 /// The pool of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PoolTold {
-    /// Its name.
+    /// The name of the pool.
     pub name: String,
-    /// Why it is that one.
+    /// The reason for this choice.
     pub because: String,
-    /// Chance decides: another request may get another pool.
+    /// Whether the pool was drawn at random, so another request may get another pool.
     pub is_drawn: bool,
 }
 
-/// How the client of a request is kept at a member.
+/// The persistence of a request's client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PersistenceTold {
-    /// Its name; empty: a rule names the member.
+    /// The name of the persistence; empty: a rule selects the member.
     pub name: String,
-    /// The way to identify clients.
+    /// The method of persistence.
     pub kind: String,
     /// `kept`, `new`, `by_key`, `no_key` or `by_rule`.
     pub verdict: String,
-    /// The member that its client is at.
+    /// The member of the client.
     pub member: Option<String>,
-    /// What is remembered with this request.
+    /// What is stored with this request.
     pub remembers: Option<String>,
 }
 
-/// What the web application firewall finds.
+/// The findings of the web application firewall.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Firewall {
     /// `detect` or `block`.
     pub mode: String,
     /// `passed`, `detected`, `blocked` or `unjudged`.
     pub outcome: String,
-    /// The status that it answers with; `None`: the request goes on.
+    /// The status of the answer; `None`: the request continues.
     pub status: Option<u16>,
-    /// The score of the request.
+    /// The anomaly score of the request.
     pub score: i64,
-    /// The score from which on requests are blocked; 0: rules have none.
+    /// The score at which requests are blocked; 0: the rules have no threshold.
     pub threshold: i64,
-    /// Rules that have found something.
+    /// Rules that matched.
     pub rules: Vec<WafRule>,
-    /// Checks that have found something.
+    /// Checks with findings.
     pub checks: Vec<WafCheck>,
-    /// Further findings, which are not listed.
+    /// The number of further findings, which are not listed.
     pub left_out: usize,
 }
 
-/// A rule of the firewall that has found something.
+/// A rule of the firewall that matched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WafRule {
-    /// Its number.
+    /// The id of the rule.
     pub id: u64,
-    /// What it says.
+    /// The message of the rule.
     pub message: String,
-    /// How grave that is.
+    /// The severity of the rule.
     pub severity: Option<String>,
-    /// Where it stands.
+    /// The file and line of the rule.
     pub place: Option<String>,
-    /// The values that it was found in.
+    /// The values that matched.
     pub values: Vec<ValueTold>,
 }
 
-/// A check of the firewall that has found something.
+/// A check of the firewall with a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WafCheck {
-    /// Its name.
+    /// The name of the check.
     pub name: String,
-    /// What is done.
+    /// The action.
     pub action: String,
-    /// What was found.
+    /// The finding.
     pub found: String,
 }
 
-/// Which member of a pool a request gets.
+/// The selection of a member in a pool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Balancing {
     /// The pool.
     pub pool: String,
-    /// How it balances.
+    /// The method of load balancing.
     pub method: String,
-    /// What leads the request to a member: `any`, `key` or `member`.
+    /// The preference of the request: `any`, `key` or `member`.
     pub preference: String,
-    /// Its members.
+    /// The members.
     pub candidates: Vec<Candidate>,
-    /// Members that are not listed.
+    /// The number of members that are not listed.
     pub left_out: usize,
-    /// The member that it gets; `None`: none, or one of those that it [may](Candidate::is_possible) get.
+    /// The selected member; `None`: no member, or one of the [possible](Candidate::is_possible) ones.
     pub member: Option<String>,
-    /// In words.
+    /// The reason in words.
     pub because: String,
-    /// Until when what has to have come.
+    /// The timeouts.
     pub timeouts: Timeouts,
 }
 
-/// A member that a request may get.
+/// A member as a candidate for a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
-    /// Its address.
+    /// The address.
     pub member: String,
-    /// The name that the file gives it.
+    /// The name in the configuration.
     pub name: Option<String>,
     /// `up`, `pending`, `down`, `draining` or `ejected`.
     pub state: String,
     /// `enabled`, `drain` or `disabled`.
     pub administrative: String,
-    /// Its weight.
+    /// The weight.
     pub weight: u16,
-    /// Its priority.
+    /// The priority.
     pub priority: u16,
-    /// Requests that occupy it now.
+    /// The number of active requests.
     pub occupancy: u32,
-    /// How many there may be.
+    /// The maximum number of active requests.
     pub connections_max: Option<u32>,
-    /// How fast it answered of late, in microseconds; `None`: that is not looked at, or not known.
+    /// The recent response time in microseconds; `None`: not used by the method, or unknown.
     pub response_time_us: Option<u64>,
     /// Whether it takes new requests.
     pub is_eligible: bool,
-    /// Whether the request may get it.
+    /// Whether the request may get this member.
     pub is_possible: bool,
 }
 
 /// Timeouts of a request at a member, in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Timeouts {
-    /// For the connection.
+    /// For opening the connection.
     pub connect_ms: u64,
-    /// For the head of the response.
+    /// For the response head.
     pub response_ms: u64,
-    /// For a place in the queue; `None`: there is no queue.
+    /// For the wait in the queue; `None`: the pool has no queue.
     pub queue_ms: Option<u64>,
-    /// How many other members are tried.
+    /// The maximum number of retries on other members.
     pub retries: u8,
 }
 
-/// What comes of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Outcome {
-    /// A member gets it.
+    /// A member receives the request.
     Member {
         /// The pool.
         pool: String,
-        /// The member; `None`: one of the possible ones.
+        /// The member; `None`: one of the possible members.
         member: Option<String>,
-        /// The first line of the request.
+        /// The request line.
         request_line: String,
-        /// Its fields.
+        /// The fields.
         headers: Vec<Field>,
-        /// Bytes of the body.
+        /// The size of the body.
         body_bytes: usize,
-        /// Rules that may be followed with the response.
+        /// Policies with rules for the response.
         response_policies: Vec<PolicyTold>,
     },
-    /// Weir answers.
+    /// weir itself answers.
     Answer {
         /// The status.
         status: u16,
-        /// Why: as the access log has it.
+        /// The termination reason, as in the access log.
         termination: String,
-        /// Fields of the answer.
+        /// The fields of the answer.
         headers: Vec<Field>,
-        /// The beginning of its body.
+        /// The beginning of the body.
         body: Option<String>,
     },
-    /// It waits in the queue of its pool.
+    /// The request waits in the queue of its pool.
     Queue {
         /// The pool.
         pool: String,
-        /// How many wait already.
+        /// The number of requests in the queue.
         waiting: u32,
-        /// How many may.
+        /// The maximum number of requests in the queue.
         length_max: u32,
     },
-    /// Its connection is closed without an answer.
+    /// The connection is closed without an answer.
     Closed {
-        /// Why: as the access log has it.
+        /// The termination reason, as in the access log.
         termination: String,
-        /// With a reset.
+        /// Whether the close is a reset.
         is_reset: bool,
     },
 }

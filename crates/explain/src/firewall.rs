@@ -1,4 +1,4 @@
-//! What the web application firewall finds in a request.
+//! The findings of the web application firewall in a request.
 
 use weir_core::policy::WafMode;
 use weir_dataplane::redaction::{self, Secrets};
@@ -8,13 +8,13 @@ use weir_waf::inspection::{Inspection, Match};
 use crate::explanation::{Firewall, ValueTold, WafCheck, WafRule};
 use crate::masks::Masks;
 
-/// Rules and checks that are listed.
+/// Maximum number of listed rules and checks.
 const FINDINGS_MAX: usize = 64;
 
-/// Values of one rule that are listed.
+/// Maximum number of listed values per rule.
 const VALUES_MAX: usize = 8;
 
-/// Tells of an inspection; `status`: 0 where the request goes on.
+/// Describes an inspection. `status`: 0 if the request continues.
 pub fn told(
     inspection: &Inspection,
     mode: WafMode,

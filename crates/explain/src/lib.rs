@@ -1,22 +1,22 @@
-//! Why a request goes where it goes: what the data path decides about a supposed request, told step by step.
+//! Explains the way of a supposed request through the data path, step by step.
 //!
-//! [`explain`] has the request decided by [`weir_exchange::transaction`], as a worker has, on a copy of the live state. The
-//! surroundings of the transaction are a [`dry`] run: they open no connection, and note each step. So an explanation cannot
-//! disagree with the data path, and changes nothing of it.
+//! [`explain`] runs [`weir_exchange::transaction`], the code of the workers, on a copy of the live state. The
+//! environment of the transaction is a [`dry`] run: it opens no connection, and records each step. So an explanation
+//! agrees with the data path, and has no effect on it.
 //!
-//! | part | what |
+//! | part | content |
 //! |---|---|
 //! | [`asked`] | the request to explain |
 //! | [`explanation`] | the result, for people and programs |
-//! | [`listener`] | which virtual server it comes to, and which certificate it gets |
-//! | [`dry`] | the surroundings of the transaction |
-//! | [`decided`], [`rules`], [`actions`], [`limits`], [`persistence`] | what a virtual server decides |
-//! | [`firewall`] | what the web application firewall finds |
-//! | [`balancing`] | which members it can get |
-//! | [`masks`] | what is not shown |
+//! | [`listener`] | the virtual server that receives the request, and the certificate |
+//! | [`dry`] | the environment of the transaction |
+//! | [`decided`], [`rules`], [`actions`], [`limits`], [`persistence`] | the decisions of a virtual server |
+//! | [`firewall`] | the findings of the web application firewall |
+//! | [`balancing`] | the members that the request can get |
+//! | [`masks`] | the secrets to be masked |
 //!
-//! **Architecture invariant:** nothing here decides about a request. What is told of a condition, a limit or a member is what
-//! the code says that decides.
+//! **Architecture invariant:** no decision about a request is made here. All results for conditions, limits and members
+//! come from the code that decides in the data path.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Limits, and the room that is left under them.
+//! Limits, and the room that they leave.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -10,8 +10,7 @@ use weir_exchange::shared::live::{LiveTable, LiveVirtualServer};
 use crate::explanation::LimitTold;
 use crate::masks::Masks;
 
-/// The limits that a request counts against: those of its virtual server, then those of rules. `live` is as it was before the
-/// request.
+/// The limits that count a request: of its virtual server, then of rules. `live`: the state before the request.
 pub fn of_request(
     decided: &mut Decided<'_, '_>,
     live: &LiveTable,
@@ -29,7 +28,7 @@ pub fn of_request(
     told
 }
 
-/// Limits on the connection that a request comes by.
+/// The limits on the connection of a request.
 pub fn of_connection(server: &VirtualServer, live: &LiveTable, now: Clock) -> Vec<LimitTold> {
     let mut told = Vec::new();
     let Some(used) = live_of(live, server) else { return told };
@@ -103,7 +102,7 @@ fn at_a_time(name: &str, key: Option<String>, taken: u64, max: u64) -> LimitTold
     LimitTold { name: name.into(), key, room, max, is_rate: false, is_exceeded: room == 0 }
 }
 
-/// `delays`: a request above the limit waits, so that it is not above it.
+/// `delays`: requests above the limit wait, so they do not exceed it.
 fn rated(name: &str, key: Option<String>, room: u64, max: u64, delays: bool) -> LimitTold {
     let is_exceeded = room == 0 && !delays;
     LimitTold { name: name.into(), key, room, max, is_rate: true, is_exceeded }

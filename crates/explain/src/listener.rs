@@ -1,4 +1,4 @@
-//! Which virtual server a request comes to, and which certificate it gets there.
+//! The virtual server that receives a request, and its certificate.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use weir_http::message::Scheme;
 use crate::asked::{Asked, Url};
 use crate::explanation::{Certificate, Tls};
 
-/// Names that a message lists.
+/// Maximum number of names in a message.
 const NAMES_MAX: usize = 10;
 
-/// The virtual server that a request comes to.
+/// The virtual server that receives a request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its place in the snapshot.
+    /// The index in the snapshot.
     pub index: usize,
-    /// The address that it listens on.
+    /// The listening address.
     pub address: Option<Address>,
-    /// Why it is that one.
+    /// The reason for this choice.
     pub because: String,
 }
 
-/// Finds the virtual server that a request comes to.
+/// Finds the virtual server that receives a request.
 ///
 /// # Errors
-/// None, or several, could get it.
+/// No virtual server could receive it, or several could.
 pub fn find(snapshot: &Snapshot, asked: &Asked, url: &Url) -> Result<Found, String> {
     if let Some(name) = &asked.virtual_server {
         return named(snapshot, name, url);
@@ -74,7 +74,7 @@ fn named(snapshot: &Snapshot, name: &str, url: &Url) -> Result<Found, String> {
     Ok(Found { index, address, because: "it was named".into() })
 }
 
-/// The address by which a virtual server gets connections to this host and port.
+/// The address on which a virtual server accepts connections to this host and port.
 fn listening(server: &VirtualServer, host: Option<IpAddr>, port: u16) -> Option<&Address> {
     let is_it = |address: &Address| match address {
         Address::Socket(own) => {
@@ -86,7 +86,7 @@ fn listening(server: &VirtualServer, host: Option<IpAddr>, port: u16) -> Option<
     server.listen.iter().map(|it| &it.address).find(|it| is_it(it))
 }
 
-/// Goes on from those that could get a request to the one that does: by TLS, then by the names of certificates.
+/// Selects one of several virtual servers: by TLS, then by the names in certificates.
 fn narrow(
     mut candidates: Vec<(usize, &VirtualServer)>,
     url: &Url,
@@ -148,7 +148,7 @@ fn is_for(names: &[String], host: &str) -> bool {
         .any(|name| name == host || name.strip_prefix("*.").is_some_and(|of| Some(of) == parent))
 }
 
-/// The TLS of a client that asks for this name.
+/// The TLS of a client that requests this name.
 pub fn tls(live: &LiveTable, index: usize, server_name: &str) -> Option<Tls> {
     let acceptor = &live.tls.get(index)?.as_ref()?.acceptor;
     let shown = acceptor.certificate_for(server_name);

@@ -1,4 +1,4 @@
-//! What is not shown of a request: its secrets, wherever they appear.
+//! Masks the secrets of a request in all texts.
 
 use weir_core::expression::{PartRead, ValueRead};
 use weir_dataplane::redaction::message::recorded_field;
@@ -9,7 +9,7 @@ use weir_http::cookies::request_cookies;
 use weir_http::message::RequestHead;
 use weir_http::query;
 
-/// Characters of one text that is shown.
+/// Maximum number of characters shown of one text.
 const TEXT_CHARACTERS_MAX: usize = 500;
 
 /// The secrets of a request.
@@ -19,7 +19,7 @@ pub struct Masks {
 }
 
 impl Masks {
-    /// The values of its credentials, cookies and secret parameters.
+    /// The secrets of a request: the values of credentials, cookies and secret parameters.
     pub fn of(head: &RequestHead, input: &[u8]) -> Self {
         let mut values: Vec<Vec<u8>> = Vec::new();
         for field in head.fields.iter() {
@@ -38,12 +38,12 @@ impl Masks {
         Self { values }
     }
 
-    /// Further values that are secret.
+    /// Adds a secret value.
     pub fn add(&mut self, value: Vec<u8>) {
         self.values.push(value);
     }
 
-    /// A text without secrets, as far as it is shown.
+    /// A text without secrets, truncated.
     pub fn text(&self, text: &[u8]) -> String {
         let secrets = self.secrets();
         clipped(&secrets.without(text))
@@ -54,12 +54,12 @@ impl Masks {
         self.text(&target(text))
     }
 
-    /// The value of a field, without secrets.
+    /// The value of a field without secrets.
     pub fn field(&self, name: &[u8], value: &[u8]) -> String {
         clipped(&recorded_field(name, value, &self.secrets()))
     }
 
-    /// A value that a condition reads.
+    /// A value that a condition reads, without secrets.
     pub fn value_read(&self, read: &ValueRead) -> Option<String> {
         let value = read.value.as_deref()?;
         let is_secret = match &read.part {
@@ -79,7 +79,7 @@ impl Masks {
     }
 }
 
-/// The value of `name=value` with a secret name: as it stands, and decoded.
+/// The value of `name=value` if the name means a secret: as written, and decoded.
 fn secret_of_pair(pair: &[u8]) -> Option<[Vec<u8>; 2]> {
     let equals = pair.iter().position(|byte| *byte == b'=')?;
     let (name, value) = (&pair[..equals], &pair[equals + 1..]);

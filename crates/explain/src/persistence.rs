@@ -1,4 +1,4 @@
-//! How the client of a request is kept at a member.
+//! The persistence of a request's client.
 
 use weir_config::snapshot::{AddressOf, PersistenceKind};
 use weir_exchange::local::pool::Preference;
@@ -8,7 +8,7 @@ use weir_exchange::shared::sticky::Sticky;
 
 use crate::explanation::PersistenceTold;
 
-/// What persistence says of a request that goes to a member; `None`: there is none.
+/// The result of persistence for a request that goes to a member; `None`: no persistence applies.
 pub fn of(decided: &Decided<'_, '_>, route: &Route) -> Option<PersistenceTold> {
     let pool = decided.traffic.pool(route.pool);
     let label = |member: u32| {
@@ -57,7 +57,7 @@ fn kind_of(kind: &PersistenceKind) -> &'static str {
     }
 }
 
-/// What the member that the request gets is remembered by.
+/// The key under which the request's member is stored.
 fn remembers(route: &Route) -> Option<String> {
     let stickiness = route.stickiness.as_ref()?;
     match &*stickiness.sticky {

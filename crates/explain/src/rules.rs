@@ -1,6 +1,7 @@
-//! Policies of a virtual server, rule by rule: whether its condition holds, by which values, and what became of it.
+//! Policies of a virtual server, rule by rule: the condition, its values, and the result.
 //!
-//! What was followed is what the decision says. Conditions are evaluated once more, by the same evaluator, with the same facts.
+//! The decision says which rules were followed. Conditions are evaluated a second time, by the same evaluator with the
+//! same facts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,13 +14,13 @@ use crate::actions;
 use crate::explanation::{PolicyTold, RuleTold, RuleVerdict, ValueTold};
 use crate::masks::Masks;
 
-/// What is needed to tell of rules.
+/// The data for descriptions of rules.
 pub struct Telling<'a> {
-    /// The snapshot of the rules.
+    /// The snapshot that contains the rules.
     pub snapshot: &'a Snapshot,
-    /// What is not shown.
+    /// The secrets to mask.
     pub masks: &'a Masks,
-    /// Rules that were followed, by their numbers.
+    /// The numbers of the rules that were followed.
     pub followed: &'a [u32],
 }
 
@@ -29,7 +30,7 @@ pub fn for_request(
     evaluation: &mut Evaluation<'_>,
     telling: &Telling<'_>,
 ) -> Vec<PolicyTold> {
-    // Rules may name the user, and those before them did not know it.
+    // Rules may refer to the user, who was unknown to the rules before authentication.
     let user = evaluation.user().to_vec();
     evaluation.set_user(b"");
     let told = policies.iter().map(|policy| {
@@ -42,7 +43,7 @@ pub fn for_request(
     told
 }
 
-/// The policies of a response that has not come yet.
+/// The policies of a response that has not arrived.
 pub fn for_response(
     policies: &[Arc<Policy>],
     evaluation: &mut Evaluation<'_>,
@@ -64,7 +65,7 @@ pub fn for_response(
     told
 }
 
-/// The policies of a connection, of which only the result is known.
+/// The policies of a connection. Only their results are known.
 pub fn for_connection(policies: &[Arc<Policy>], telling: &Telling<'_>) -> Vec<PolicyTold> {
     let of = |policy: &Arc<Policy>| {
         let rules = policy.request.all().iter().map(|rule| {
@@ -161,7 +162,8 @@ fn place<'a>(rule: &Rule, telling: &Telling<'a>) -> Option<&'a RulePlace> {
     telling.snapshot.rule_places.get(rule.id? as usize)
 }
 
-/// Where rules stand. The second part of one that was counted with the request has no number: it is found by name.
+/// The places of rules. The response part of a rule that was counted with the request has no number, so it is found by
+/// name.
 struct Places<'a> {
     snapshot: &'a Snapshot,
     by_name: HashMap<(&'a str, &'a str), usize>,
@@ -185,7 +187,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// A condition as the file has it.
+/// The condition as written in the file.
 fn when(place: &RulePlace, telling: &Telling<'_>) -> Option<String> {
     place.when.as_ref().map(|when| telling.masks.text(when.as_bytes()))
 }

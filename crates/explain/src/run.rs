@@ -1,4 +1,4 @@
-//! Has a supposed request decided, and tells of it.
+//! Runs a supposed request through the data path's code, and describes the result.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -42,21 +42,21 @@ use crate::listener::{self, Found};
 use crate::masks::Masks;
 use crate::rules::{self, Telling};
 
-/// Steps of a request that waits for something; more mean that it never ends.
+/// Maximum number of steps of a request that waits; a request with more would never end.
 const STEPS_MAX: usize = 64;
 
-/// When a request is explained, and where time and chance come from.
+/// The time of an explanation, and its sources of time and random numbers.
 #[derive(Clone, Copy)]
 pub struct Moment {
     /// The time.
     pub clock: Clock,
-    /// The time of day, and chance.
+    /// The time of day, and random numbers.
     pub sources: Sources,
     /// The CPU time of this thread in microseconds.
     pub cpu_us: fn() -> u64,
 }
 
-/// Why there is no explanation.
+/// The reason why there is no explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unexplained(pub String);
 
@@ -68,10 +68,10 @@ impl std::fmt::Display for Unexplained {
 
 impl std::error::Error for Unexplained {}
 
-/// Tells what becomes of a request, by the state as it is now. Nothing of that is changed.
+/// Explains a request in the current state, which is not changed.
 ///
 /// # Errors
-/// It is not clear which request is meant, or none is.
+/// The request is ambiguous or invalid.
 pub fn explain(
     live: &LiveTable,
     asked: &Asked,
@@ -94,7 +94,7 @@ pub fn explain(
     Ok(trial.explain(&found, server))
 }
 
-/// One that is answered for its form, before anything is decided.
+/// The explanation of a malformed request, which gets an error response before any decision.
 fn malformed(
     live: &LiveTable,
     asked: &Asked,
@@ -115,7 +115,7 @@ fn malformed(
             url: masks.target(asked.url.as_bytes()),
             version: if asked.http2 { "2" } else { "1.1" }.into(),
             peer: asked.peer().ip().to_string(),
-            // What is secret in it is not known.
+            // Fields are not shown, because their secrets cannot be recognised.
             headers: Vec::new(),
             body_bytes: asked.body.as_ref().map_or(0, String::len),
         },
@@ -146,7 +146,7 @@ fn listener_told(live: &LiveTable, found: &Found, url: &Url) -> Listener {
     }
 }
 
-/// A request that is tried.
+/// A request in a dry run.
 struct Trial<'a> {
     live: &'a LiveTable,
     asked: &'a Asked,
@@ -225,7 +225,7 @@ impl Trial<'_> {
         Some(Rc::new(ClientTls::supposed(name, Some(tls.lets_in.clone()))))
     }
 
-    /// What policies say of the connection, and what comes of it if they do not let it in.
+    /// Describes the policies of the connection, and the outcome if they refuse it.
     fn connection(
         &self,
         server: &LocalServer,
@@ -253,7 +253,7 @@ impl Trial<'_> {
         (told, None)
     }
 
-    /// Has the request decided, and tells what comes of it.
+    /// Runs the request, and describes the outcome.
     fn run(
         &self,
         server: &Rc<LocalServer>,
@@ -303,7 +303,7 @@ impl Trial<'_> {
         outcome(&exchange, &mut dry.notes)
     }
 
-    /// A request that was judged, and whose response is to be judged, too.
+    /// Notes a request that was inspected and whose response is inspected too.
     fn note_judged(&self, exchange: &Exchange, dry: &mut Dry<'_>) {
         let judged = match exchange.scrutiny.as_deref() {
             Some(Scrutiny::Passed(_, _, judged) | Scrutiny::Passing(_, judged)) => judged,
@@ -320,7 +320,7 @@ impl Trial<'_> {
     }
 }
 
-/// Does what a request waits for. False: it waits for nothing that can be done here.
+/// Simulates the event that a request waits for. False: no such event can be simulated.
 fn go_on(
     exchange: &mut Exchange,
     dry: &mut Dry<'_>,
@@ -355,7 +355,7 @@ fn go_on(
     }
 }
 
-/// Checks the passwords that a request waits for, by the very hashes.
+/// Checks the passwords that a request waits for, with the configured hashes.
 fn check_passwords(exchange: &Exchange, remarks: &mut Vec<String>) {
     let remembered = exchange.ends.remembered.as_deref();
     let Some(identity) = remembered.and_then(|it| it.identity.as_deref()) else { return };
@@ -369,7 +369,7 @@ fn check_passwords(exchange: &Exchange, remarks: &mut Vec<String>) {
     }
 }
 
-/// The response of a service that lets a request in.
+/// A response of an authorisation service that permits the request.
 fn let_in() -> Reply {
     let text = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec();
     let limits = HeadLimits { head_size_max: 4_096, headers_max: 8 };
@@ -379,7 +379,7 @@ fn let_in() -> Reply {
     Reply { head, text, body: Some(Vec::new()), body_bytes: 0, is_whole: true }
 }
 
-/// A virtual server that hands on all requests alike.
+/// The decision of a virtual server without rules.
 fn plain(server: &LocalServer, peer: SocketAddr) -> Considered {
     let pool = server.pool.settings().name.to_string();
     let because = "the pool of the virtual server".to_owned();
@@ -401,7 +401,7 @@ fn closed(termination: &str, is_reset: bool) -> Outcome {
     Outcome::Closed { termination: termination.into(), is_reset }
 }
 
-/// What has come of a request.
+/// The outcome of a request.
 fn outcome(exchange: &Exchange, notes: &mut Notes) -> Outcome {
     let termination = notes.ended.map_or("complete", |why| why.as_str());
     if let Some(answer) = notes.answer.take() {
@@ -431,7 +431,7 @@ fn outcome(exchange: &Exchange, notes: &mut Notes) -> Outcome {
     }
 }
 
-/// Notes the pool of a request that has looked for a member, or was about to.
+/// Records the pool of a request that has searched for a member or was about to.
 fn note_pool(exchange: &Exchange, notes: &mut Notes) {
     let looked =
         notes.is_queued || notes.ended == Some(weir_exchange::termination::Termination::NoMember);
@@ -442,7 +442,7 @@ fn note_pool(exchange: &Exchange, notes: &mut Notes) {
     }
 }
 
-/// The member is told where it is certain.
+/// Adds the member to an outcome if the member is certain.
 fn with_member(outcome: Outcome, balancing: &Option<crate::explanation::Balancing>) -> Outcome {
     match outcome {
         Outcome::Member { pool, request_line, headers, body_bytes, response_policies, .. } => {

@@ -1,9 +1,9 @@
-//! Bodies determined by a seed: similar to web pages, data and noise for an encoder.
+//! Bodies generated from a seed: web pages, data and noise for an encoder.
 
 use crate::Random;
 
-/// A page of products: markup that repeats, words of a vocabulary with the frequencies of a language, numbers
-/// and identifiers that do not repeat. Level 5 of zlib takes about four fifths of it away.
+/// A page of products: repeated markup, words with the frequencies of a natural language, and unique numbers and
+/// identifiers. Level 5 of zlib removes about four fifths of it.
 pub fn html(seed: u64, bytes: usize) -> Vec<u8> {
     let mut random = Random::new(seed);
     let vocabulary: Vec<String> = (0..1_500).map(|_| word(&mut random)).collect();
@@ -55,7 +55,7 @@ fn sentence(random: &mut Random, vocabulary: &[String], words: usize, page: &mut
     }
 }
 
-/// Few words are frequent, most are rare.
+/// Picks a word: a few words are frequent, most are rare.
 fn pick<'v>(random: &mut Random, vocabulary: &'v [String]) -> &'v str {
     let range = 1 + random.below(vocabulary.len());
     &vocabulary[random.below(range)]
@@ -70,8 +70,8 @@ fn word(random: &mut Random) -> String {
         .collect()
 }
 
-/// A body of one of the kinds that an encoder meets: none, tiny, noise, one byte over and over, markup, a
-/// mixture. At most `bytes_max` long.
+/// A body of a random kind: empty, tiny, noise, a single repeated byte, markup, or a mixture. Its length is at most
+/// `bytes_max`.
 pub fn body(random: &mut Random, bytes_max: usize) -> Vec<u8> {
     let bytes = 1 + random.below(bytes_max);
     match random.below(8) {
@@ -89,13 +89,13 @@ pub fn body(random: &mut Random, bytes_max: usize) -> Vec<u8> {
     }
 }
 
-/// Bytes that no encoder makes shorter.
+/// Incompressible bytes.
 pub fn noise(random: &mut Random, bytes: usize) -> Vec<u8> {
     std::iter::repeat_with(|| random.next() as u8).take(bytes).collect()
 }
 
-/// Uniform rows with noise between them, as the benchmark's origin serves HTML. Level 5 of zlib removes three quarters of
-/// it; it does not resemble a language.
+/// Uniform rows with noise between them, like the HTML of the benchmark's origin. Level 5 of zlib removes three
+/// quarters of it; it does not resemble natural language.
 pub fn rows(seed: u64, bytes: usize) -> Vec<u8> {
     const ROW: &[u8] = b"<tr class=\"row even\"><td class=\"name\">Item</td><td class=\"value\">\
         how much of it goes where, and why</td></tr>\n";

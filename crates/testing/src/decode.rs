@@ -1,9 +1,9 @@
-//! Decoders that are not of the same making as the encoders of responses, where there are such.
+//! Decoders. Where possible they are from another author than the encoder under test.
 
 use std::io::Read;
 
-/// The decoded `encoded`, up to its end or to where it is truncated, and whether it ends properly. `coding` is the value
-/// of Content-Encoding.
+/// Decodes `encoded` up to its end, or to the place where it is truncated. Returns the data, and whether the encoding
+/// ended properly. `coding` is the value of Content-Encoding.
 pub fn decode(coding: &str, encoded: &[u8]) -> (Vec<u8>, bool) {
     let mut out = Vec::new();
     let whole = match coding {

@@ -5,11 +5,12 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 
-/// `plain` in a coding, as Content-Encoding names it; `raw-deflate` is deflate without the frame that it is to have.
+/// Encodes `plain` with a coding of Content-Encoding, or with `raw-deflate`: deflate without the zlib frame that HTTP
+/// requires.
 ///
 /// # Panics
 ///
-/// For a coding that is not known.
+/// If the coding is unknown.
 pub fn encode(coding: &str, plain: &[u8]) -> Vec<u8> {
     let level = Compression::default();
     match coding {

@@ -1,5 +1,5 @@
-//! HPACK as tests need it (RFC 7541), on purpose apart from the codec under test: it writes literals without
-//! indexing and without Huffman's code, and reads everything.
+//! HPACK for tests (RFC 7541), independent of the codec under test. It writes literals without indexing and without
+//! Huffman coding, and reads everything.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -7,21 +7,21 @@ use std::sync::OnceLock;
 /// A header line.
 pub type Line = (Vec<u8>, Vec<u8>);
 
-/// Writes a line as a literal that does not enter the table (section 6.2.2).
+/// Writes a line as a literal without indexing (section 6.2.2).
 pub fn write_line(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.push(0x00);
     write_string(name, out);
     write_string(value, out);
 }
 
-/// Writes a line as a literal that enters the table (section 6.2.1); it has index 62 then.
+/// Writes a line as a literal with incremental indexing (section 6.2.1). Its index is 62 then.
 pub fn write_indexed_line(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.push(0x40);
     write_string(name, out);
     write_string(value, out);
 }
 
-/// Writes a line that is in a table (section 6.1).
+/// Writes a line as an index into the tables (section 6.1).
 pub fn write_index(index: usize, out: &mut Vec<u8>) {
     write_integer(index, 7, 0x80, out);
 }
@@ -45,7 +45,7 @@ fn write_integer(value: usize, prefix_bits: u32, first: u8, out: &mut Vec<u8>) {
     out.push(rest as u8);
 }
 
-/// The receiving end of one direction.
+/// The decoder of one direction of a connection.
 #[derive(Debug, Default)]
 pub struct Decoder {
     table: VecDeque<Line>,
@@ -57,13 +57,13 @@ pub struct Decoder {
 const TABLE_BYTES_DEFAULT: usize = 4096;
 
 impl Decoder {
-    /// The lines of a header block; panics if it is invalid.
+    /// Decodes a header block; panics if it is invalid.
     #[track_caller]
     pub fn read(&mut self, block: &[u8]) -> Vec<Line> {
         self.try_read(block).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The lines of a header block, or the error in it.
+    /// Decodes a header block, or returns the error in it.
     pub fn try_read(&mut self, mut block: &[u8]) -> Result<Vec<Line>, String> {
         let mut lines = Vec::new();
         while let Some(&first) = block.first() {
@@ -118,7 +118,7 @@ impl Decoder {
     }
 }
 
-/// Section 4.1.
+/// The size of an entry (section 4.1).
 fn entry_size((name, value): &Line) -> usize {
     name.len() + value.len() + 32
 }
@@ -153,8 +153,8 @@ fn take(block: &mut &[u8]) -> Result<u8, String> {
     Ok(*first)
 }
 
-/// The tree of Huffman's code of appendix B, which is canonical: shorter codes first, then by symbol. A node has for
-/// either bit: another node, or a leaf, which is a symbol above [`LEAF`].
+/// The tree of the Huffman code (appendix B). The code is canonical: shorter codes first, then by symbol. A node has an
+/// entry for each bit: the next node, or a symbol plus [`LEAF`].
 fn tree() -> &'static [[u16; 2]] {
     static TREE: OnceLock<Vec<[u16; 2]>> = OnceLock::new();
     TREE.get_or_init(|| {
@@ -181,20 +181,20 @@ fn tree() -> &'static [[u16; 2]] {
     })
 }
 
-/// From here on entries of [`tree`] are symbols.
+/// Entries of [`tree`] from this value on are symbols.
 const LEAF: u16 = 0x8000;
-/// The end of a string, which no string has.
+/// The end-of-string symbol, which no string may contain.
 const END_SYMBOL: u16 = 256;
 
-/// Four bits on from a node of [`tree`]: the next node, and the symbol that ended on the way. Codes are too long for two
-/// of them.
+/// The result of four bits from a node of [`tree`]: the next node, and the symbol that ended on the way, if any. Codes
+/// are too long for two symbols in four bits.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stride {
     next: u8,
     symbol: Option<u16>,
 }
 
-/// Where each four bits lead from each node.
+/// The stride for each node and each four bits.
 fn strides() -> &'static [[Stride; 16]] {
     static STRIDES: OnceLock<Vec<[Stride; 16]>> = OnceLock::new();
     STRIDES.get_or_init(|| {

@@ -1,7 +1,7 @@
-//! Helpers for the tests of several crates: numbers and bodies determined by a seed, decoders and encoders, HTTP/2
+//! Helpers for the tests of several crates: random numbers and bodies from a seed, decoders and encoders, HTTP/2
 //! independent of the codec under test, and skipping of tests.
 //!
-//! Only tests and benchmarks depend on it.
+//! Only tests and benchmarks depend on this crate.
 #![forbid(unsafe_code)]
 
 pub mod bodies;

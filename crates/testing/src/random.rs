@@ -1,11 +1,11 @@
-//! Numbers that a seed determines.
+//! Pseudo-random numbers from a seed.
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// The same seed gives the same sequence.
+    /// A generator; the same seed gives the same sequence.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -25,7 +25,7 @@ impl Random {
         (self.next() % end as u64) as usize
     }
 
-    /// True in `percent` of the calls.
+    /// Returns true with a probability of `percent` / 100.
     pub fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

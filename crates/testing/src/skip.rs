@@ -1,4 +1,4 @@
-/// Prints why the running test ends early. With `WEIR_TEST_STRICT` in the environment that is a failure.
+/// Prints the reason why the running test ends early. Fails the test if `WEIR_TEST_STRICT` is set.
 #[track_caller]
 pub fn skip(reason: &str) {
     let test = std::thread::current();
@@ -7,7 +7,7 @@ pub fn skip(reason: &str) {
     println!("SKIPPED {name}: {reason}");
 }
 
-/// Skips because data is missing that is no part of the project and that nothing installs: never a failure.
+/// Skips because data is missing that is neither part of the project nor installed by its scripts. Never fails.
 pub fn skip_without_data(reason: &str) {
     let test = std::thread::current();
     println!("SKIPPED {}: {reason}", test.name().unwrap_or("?"));

@@ -1,4 +1,4 @@
-//! `weir check`: says everything that is wrong in a configuration, and where.
+//! `weir check`: reports all errors in a configuration, with their places.
 
 mod explain;
 
@@ -13,10 +13,10 @@ use weir_dataplane::handle;
 use crate::input::Input;
 use crate::output;
 
-/// Exit status of a configuration that cannot be used.
+/// Exit status for an invalid configuration.
 const EXIT_INVALID: u8 = 1;
 
-/// Exit status when the answer itself cannot be written.
+/// Exit status if the output cannot be written.
 const EXIT_OUTPUT: u8 = 3;
 
 /// Check a configuration file without serving it
@@ -45,8 +45,8 @@ pub struct Arguments {
     /// Also show how this user on this host would serve each virtual server
     ///
     /// For type fast_l4: by packets, by sockets, or not at all, with the consequences. This depends on the capabilities
-    /// of the process, so run it as weir's user. With `waf`: its mode, the number of evaluated rules, and whether checks,
-    /// cookies and responses are on.
+    /// of the process, so run it as weir's user. With `waf`: its mode, the number of evaluated rules, and whether
+    /// checks, cookies and responses are on.
     #[arg(long, conflicts_with = "json")]
     explain: bool,
 
@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     };
     match written {
         Ok(()) => verdict,
-        // The reader has seen enough (`weir check … | head`), which makes no file better or worse.
+        // The reader has closed the pipe (`weir check … | head`); this does not affect the result.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => verdict,
         Err(error) => {
             output::tell(format_args!("weir check: cannot write the answer: {error}\n"));
@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The exit status that the file deserves, and whether the answer could be written.
+/// Checks a file. Returns the exit status for it, and whether the output could be written.
 fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
     let name = Input::of(file).name();
     let mut loaded = match Input::of(file) {
@@ -114,7 +114,7 @@ fn check(file: &Path, arguments: &Arguments) -> (ExitCode, io::Result<()>) {
     (verdict, written)
 }
 
-/// Interfaces to listen on that this host does not have; the one that will serve may have them.
+/// Warns about interfaces in `listen` that this host does not have; the target host may have them.
 fn missing_interfaces(config: &Config, file: &Path) -> Vec<Diagnostic> {
     let missing = handle::missing_interfaces(&config.snapshot(&Resolutions::default()));
     let file = file.display().to_string();
@@ -128,7 +128,7 @@ fn missing_interfaces(config: &Config, file: &Path) -> Vec<Diagnostic> {
     missing.collect()
 }
 
-/// Findings to standard error, the summary of a usable configuration to standard output.
+/// Writes findings to standard error, and the summary of a valid configuration to standard output.
 fn report(file: &Path, loaded: &Loaded) -> io::Result<()> {
     let colour = if io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
         Colour::Always

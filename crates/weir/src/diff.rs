@@ -1,4 +1,4 @@
-//! `weir diff`: the changes of a running weir beside what its files say.
+//! `weir diff`: the changes of a running weir on top of its files.
 
 use std::process::ExitCode;
 
@@ -11,17 +11,17 @@ use crate::admin::{self, Connection, EXIT_UNREACHABLE};
 
 const COMMAND: &str = "weir diff";
 
-/// Exit status if changes have an effect, or are stale.
+/// Exit status if a change has an effect or is stale.
 const EXIT_DIFFERENT: u8 = 1;
 
 /// Show what the changes of a running weir say beside its files
 ///
-/// For each change: its place, its effect, and both values. An effect is added, changed, removed; redundant if the files
-/// say the same; or stale if the object that it names has gone from the files. `!` marks stale changes. Passwords and
-/// shared keys are not shown. Changes of `weir member` are not among them.
+/// For each change: its place, its effect, and both values. An effect is added, changed, removed; redundant if the
+/// files say the same; or stale if the object that it names has gone from the files. `!` marks stale changes. Passwords
+/// and shared keys are not shown. Changes of `weir member` are not among them.
 ///
-/// Exit status, like that of diff: 0 the files alone give the same configuration; 1 they do not, or a change is stale; 2
-/// wrong usage; 3 weir cannot be reached, or refused.
+/// Exit status, like that of diff: 0 the files alone give the same configuration; 1 they do not, or a change is stale;
+/// 2 wrong usage; 3 weir cannot be reached, or refused.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir diff\n  \
@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The answer, and whether there are differences.
+/// The output, and whether there are differences.
 fn diff(arguments: &Arguments, paint: Paint) -> Result<(String, bool), Error> {
     let client = arguments.connection.client()?;
     let document = client.get("/v1/diff")?;
@@ -86,7 +86,7 @@ fn render(found: &Differences, paint: Paint) -> String {
     text
 }
 
-/// `changed /pools/web/balance (weir.yaml:3)`, and the values in lines with `-` and `+`.
+/// A heading such as `changed /pools/web/balance (weir.yaml:3)`, and the values in lines with `-` and `+`.
 fn one(item: &Difference, paint: Paint) -> String {
     let tone = match item.effect.as_str() {
         "stale" => Tone::Wrong,
@@ -101,7 +101,7 @@ fn one(item: &Difference, paint: Paint) -> String {
     };
     let mut text = paint.line(tone, "  ", &format!("{} {}{place}{why}", item.effect, item.path));
     let values = match tone {
-        // Both are the same.
+        // Both values are equal.
         Tone::Unusual => [("=", item.overlay.as_deref()), ("-", None)],
         _ => [("-", item.file.as_deref()), ("+", item.overlay.as_deref())],
     };

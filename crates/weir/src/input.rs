@@ -1,4 +1,4 @@
-//! Documents that a command reads: files, or standard input.
+//! Documents that a command reads from a file or from standard input.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use weir_config::FILE_BYTES_MAX;
 use weir_config::file::read_file_or_pipe;
 
-/// Where a document comes from.
+/// The source of a document.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Input {
     /// A file.
@@ -16,7 +16,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// The one that an argument names.
+    /// The source that an argument names.
     pub fn of(argument: &Path) -> Self {
         match argument.as_os_str() == "-" {
             true => Self::Standard,
@@ -24,7 +24,7 @@ impl Input {
         }
     }
 
-    /// Its name in messages.
+    /// The name of the source in messages.
     pub fn name(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
@@ -32,7 +32,7 @@ impl Input {
         }
     }
 
-    /// All of its bytes, at most as many as a configuration may have.
+    /// Reads everything, up to the maximum size of a configuration.
     pub fn read(&self) -> Result<Vec<u8>, String> {
         let bytes = match self {
             Self::File(path) => {

@@ -98,8 +98,8 @@ struct EndArguments {
 
 /// Remove the programs and tables that a stopped weir left in the kernel
 ///
-/// They remain after a crash, or with `on_exit: keep`. Their flows end. Programs and tables of a running weir stay. Needs
-/// root, or the capabilities of the packet path.
+/// They remain after a crash, or with `on_exit: keep`. Their flows end. Programs and tables of a running weir stay.
+/// Needs root, or the capabilities of the packet path.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir l4 detach\n  \
@@ -217,7 +217,7 @@ fn detach(name: Option<&str>) -> ExitCode {
     }
 }
 
-/// The text about removed programs, and those that stayed.
+/// Describes the removed programs and the remaining ones.
 fn told(detached: &Detached) -> String {
     let Detached { removed, in_use } = detached;
     let mut text: String =

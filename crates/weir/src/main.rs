@@ -60,7 +60,7 @@ struct CommandLine {
     command: Command,
 }
 
-/// One variant per subcommand; each has its module with `Arguments` and `run`.
+/// The subcommands; each has a module with `Arguments` and `run`.
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Arguments),
@@ -92,7 +92,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // clap answers `--help` and `--version` with 0, and wrong usage with 2.
+    // clap exits with 0 for `--help` and `--version`, and with 2 for wrong usage.
     let command_line = CommandLine::parse();
     match command_line.command {
         Command::Run(arguments) => run::run(&arguments),
@@ -135,7 +135,7 @@ mod tests {
         CommandLine::command().debug_assert();
     }
 
-    /// The record of a benchmark reads these lines.
+    /// Records of benchmarks contain these lines.
     #[test]
     fn the_long_version_tells_commit_and_tls_library() {
         let command = CommandLine::command();

@@ -1,4 +1,4 @@
-//! `weir man`: man pages of all commands, made from their help.
+//! `weir man`: man pages of all commands, generated from their help.
 
 use std::fs;
 use std::io;
@@ -46,14 +46,14 @@ pub fn run(arguments: &Arguments, command: Command) -> ExitCode {
 
 /// One man page.
 struct Page {
-    /// Its file: `weir-check.1`.
+    /// The file name: `weir-check.1`.
     name: String,
     text: Vec<u8>,
 }
 
 impl Page {
     fn of(command: Command) -> Self {
-        // Of `weir member drain` it is `weir-member-drain`.
+        // For `weir member drain` the name is `weir-member-drain`.
         let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
         let mut text = Vec::new();
         let man = Man::new(command).manual("Weirgate");
@@ -66,7 +66,7 @@ impl Page {
     }
 }
 
-/// The pages of a command and of all below it.
+/// The pages of a command and of its subcommands.
 fn pages(command: Command) -> Vec<Page> {
     let mut command = command.disable_help_subcommand(true);
     command.build();

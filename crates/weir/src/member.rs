@@ -1,4 +1,4 @@
-//! `weir member`: takes a member out of service while weir runs, and puts it back.
+//! `weir member`: takes a member out of service at run time, and puts it back.
 
 use std::process::ExitCode;
 use std::thread;
@@ -16,17 +16,17 @@ use crate::values::parse_duration;
 
 const COMMAND: &str = "weir member";
 
-/// Exit status when requests are still under way at the end of `--wait`.
+/// Exit status if requests are open at the end of `--wait`.
 const EXIT_UNDER_WAY: u8 = 4;
 
 /// The interval of checks while waiting for a member.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// From one line of progress to the next.
+/// The interval between lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Checks in a row that must find no open request: the second one sees a request that a worker was just giving to the
-/// member.
+/// Number of successive checks that must find no open request. The second check finds a request that a worker was just
+/// dispatching.
 const IDLE_LOOKS: u32 = 2;
 
 /// Take a member out of service while weir runs, or put it back
@@ -47,8 +47,8 @@ const IDLE_LOOKS: u32 = 2;
 #[command(override_usage = "weir member [OPTIONS] [POOL] <ADDRESS> <ACTION>")]
 pub struct Arguments {
     /// The pool (default: all pools), the member's address as shown by `weir pool POOL`, and an action: drain (only
-    /// clients with persistence get new requests), disable (no new requests), enable (overrides the configuration), reset
-    /// (back to the configuration)
+    /// clients with persistence get new requests), disable (no new requests), enable (overrides the configuration),
+    /// reset (back to the configuration)
     #[arg(value_name = "POOL ADDRESS ACTION", num_args = 2..=3, required = true,
           value_parser = NonEmptyStringValueParser::new())]
     words: Vec<String>,
@@ -80,7 +80,7 @@ enum Action {
 }
 
 impl Action {
-    /// The word of the admin listener.
+    /// The word for the admin listener.
     fn state(self) -> &'static str {
         match self {
             Self::Drain => "drain",
@@ -188,28 +188,28 @@ fn source(member: &Member) -> &'static str {
     }
 }
 
-/// A warning about the consequences of taking a member out.
+/// A warning about the consequences of the change.
 fn warning(changed: &Changed) -> Option<String> {
     let pool = &changed.pool;
     let nobody_left = changed.members_in_service == 0 && !changed.member.is_enabled();
     nobody_left.then(|| format!("no member of pool {pool} takes new requests now: clients get 503"))
 }
 
-/// How waiting for a member ended.
+/// The end of a wait for a member.
 #[derive(Debug, PartialEq, Eq)]
 enum Waited {
-    /// Nothing is under way, after this time.
+    /// No request is open, after this time.
     Idle(Duration),
-    /// So many requests were under way when the time was over.
+    /// The time is over; this many requests are open.
     Late(Duration, u32),
-    /// It takes requests again: someone else wanted it so.
+    /// The member was enabled again by another command.
     Enabled,
-    /// It is in its pool no longer.
+    /// The member was removed from its pool.
     Gone,
 }
 
 impl Waited {
-    /// Tells it; the exit status for it.
+    /// Prints the end of the wait; returns its exit status.
     fn tell(&self, name: &str) -> ExitCode {
         match self {
             Self::Idle(time) => {

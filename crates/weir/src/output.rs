@@ -1,7 +1,7 @@
-//! Standard output and standard error of a command whose reader may go away.
+//! Standard output and standard error of a command whose reader may close the pipe.
 //!
-//! `print!` and `eprint!` panic when the stream is closed: a terminal that went away, or a reader such as `head` that has
-//! seen enough. These functions return an error, or ignore it where the caller says so.
+//! `print!` and `eprint!` panic if the stream is closed, for example by a closed terminal or by `head`. These functions
+//! return the error, or ignore it as documented.
 
 use std::fmt;
 use std::io::{self, Write as _};
@@ -13,7 +13,7 @@ pub fn print(text: impl fmt::Display) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Writes `text` to standard error. If that is gone, the text is lost; the exit status shows the result.
+/// Writes `text` to standard error. Errors are ignored: the exit status shows the result too.
 pub fn tell(text: impl fmt::Display) {
     let _ = write!(io::stderr().lock(), "{text}");
 }

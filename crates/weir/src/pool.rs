@@ -142,7 +142,7 @@ fn heading(pool: &Pool, paint: Paint) -> String {
     text
 }
 
-/// Every member with all details.
+/// All members with all details.
 fn detail(pool: &Pool, paint: Paint) -> String {
     let mut text = heading(pool, paint);
     text += &paint.line(
@@ -228,7 +228,7 @@ fn held_up_text(monitor: &Monitor) -> Option<String> {
     Some(format!("passes, up in {} if it goes on (up_delay)", span(time)))
 }
 
-/// Why a member is not up, as far as it is known.
+/// The known reasons why a member is not up.
 fn reasons(member: &Member) -> Vec<String> {
     if !is_wrong(member) {
         return Vec::new();
@@ -246,7 +246,7 @@ fn ejected_text(member: &Member) -> Option<String> {
     Some(printable(&format!("{why}: gets none for another {}", span(time))))
 }
 
-/// Whether monitors or traffic have something against it.
+/// Whether monitors or traffic have found a problem.
 fn is_wrong(member: &Member) -> bool {
     member.state != UP && member.state != "pending"
 }

@@ -1,8 +1,8 @@
-//! How pools look. The document is one of weir's own, shortened.
+//! Output for pools. The document is a shortened answer of weir.
 
 use super::*;
 
-/// A pool with a member that is fine, one that is drained and one that is down.
+/// A pool with three members: up, drained and down.
 pub const POOL: &str = r#"{
   "name": "web", "balance": "round_robin", "members_up": 2, "members_in_service": 1,
   "retries": 2, "no_member": 0, "queue_requests": 0, "queued": 9,

@@ -15,31 +15,32 @@ use crate::values::parse_duration;
 
 const COMMAND: &str = "weir reload";
 
-/// Exit status if the configuration is not active at the end of `--wait`.
+/// Exit status if the configuration is not in force at the end of `--wait`.
 const EXIT_UNDER_WAY: u8 = 4;
 
-/// From one look to the next.
+/// The interval between queries of the result.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// From one line of progress to the next.
+/// The interval between lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Changes that are shown in lines of their own.
+/// Maximum number of changes that are printed.
 const CHANGES_SHOWN_MAX: usize = 50;
 
 /// Reload the configuration of a running weir
 ///
 /// The file takes effect as a whole, or is refused as a whole. After a refusal, the previous configuration stays in
-/// effect, and the command prints the errors. A new pool gets traffic when one of its members has passed its first probe.
-/// Open connections and requests are not affected.
+/// effect, and the command prints the errors. A new pool gets traffic when one of its members has passed its first
+/// probe. Open connections and requests are not affected.
 ///
 /// Files named in the configuration (certificates, rules, pages) are read again as well; the list of changes does not
 /// include them.
 ///
-/// Needs the unix socket of the admin listener, or a token with the role operate. SIGHUP does the same without an answer.
+/// Needs the unix socket of the admin listener, or a token with the role operate. SIGHUP does the same without an
+/// answer.
 ///
-/// Exit status: 0 in effect; 1 refused; 2 wrong usage; 3 weir cannot be reached; 4 still waiting for first probes at the
-/// end of --wait.
+/// Exit status: 0 in effect; 1 refused; 2 wrong usage; 3 weir cannot be reached; 4 still waiting for first probes at
+/// the end of --wait.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir check /etc/weir/weir.yaml && weir reload\n  \
@@ -63,7 +64,7 @@ struct Asked {
     number: u64,
 }
 
-/// The result, as weir reports it.
+/// The report of weir.
 #[derive(Debug, Deserialize)]
 struct Report {
     state: State,
@@ -157,7 +158,7 @@ fn tell(report: &Report, waited: Duration) -> ExitCode {
     }
 }
 
-/// `in force: 2 changes`, and the list of them.
+/// `in force: 2 changes`, and the list of changes.
 fn in_force_text(report: &Report) -> String {
     let count = report.changes.len() + report.changes_untold;
     if count == 0 {

@@ -12,10 +12,10 @@ use weir_control::supervisor::{self, Error};
 
 use crate::output;
 
-/// Exit status when nothing was served, or no longer is.
+/// Exit status if weir could not serve, or stopped because of an error.
 const EXIT_FAILED: u8 = 1;
 
-/// The time for writing the last events at the end.
+/// Maximum time for writing the last events.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serve a configuration file
@@ -43,7 +43,7 @@ pub struct Arguments {
     tls_key_log: bool,
 }
 
-/// The variable that names the file for the secrets of TLS sessions, as browsers and curl have it.
+/// The environment variable for the file with TLS secrets, as in browsers and curl.
 const KEY_LOG_VARIABLE: &str = "SSLKEYLOGFILE";
 
 /// Exit status for wrong usage.
@@ -83,7 +83,7 @@ fn serve(file: &Path, key_log: Option<&Path>) -> ExitCode {
     }
 }
 
-/// The message for the user: the findings of `weir check` if the file is to blame, else one line.
+/// The error message: the findings of `weir check` if the file is invalid, else one line.
 fn text_of(error: &Error) -> String {
     let colourful = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let colour = if colourful { Colour::Always } else { Colour::Never };

@@ -1,4 +1,4 @@
-//! `weir save`: the configuration of a running weir with its changes, as one file.
+//! `weir save`: the configuration of a running weir, including its changes, as one file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -13,17 +13,17 @@ use crate::output;
 
 const COMMAND: &str = "weir save";
 
-/// A new file has passwords and keys in it: only its owner reads it.
+/// A new file contains passwords and keys, so only its owner may read it.
 const MODE: u32 = 0o600;
 
 /// Print or write the configuration in effect as one file
 ///
 /// The files of a running weir with its changes in front of them, as one file in YAML without comments and `include`.
-/// Relative paths in it are those of the main file, so it belongs into the same folder. It contains passwords and shared keys
-/// as the files do.
+/// Relative paths in it are those of the main file, so it belongs into the same folder. It contains passwords and
+/// shared keys as the files do.
 ///
-/// With FILE, writes it there in one step. A new file can be read by you only; an existing one is replaced only with --force,
-/// and keeps its owner and mode.
+/// With FILE, writes it there in one step. A new file can be read by you only; an existing one is replaced only with
+/// --force, and keeps its owner and mode.
 ///
 /// The changes stay in front of the files, where they then have no effect. To end them, once weir's file is replaced:
 /// `weir reload`, `weir diff` (all is redundant), `weir rollback 0`.
@@ -77,11 +77,11 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Writes a file in one step: it has all of `bytes`, or what it had before.
+/// Replaces or creates a file atomically: it contains either all of `bytes` or its old content.
 fn write(file: &Path, bytes: &[u8], replaces: bool) -> io::Result<()> {
     let before = match fs::symlink_metadata(file) {
         Ok(_) if !replaces => return Err(io::ErrorKind::AlreadyExists.into()),
-        // A link stays one.
+        // A symbolic link is followed, and remains.
         Ok(_) => Some(fs::canonicalize(file)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
@@ -91,17 +91,17 @@ fn write(file: &Path, bytes: &[u8], replaces: bool) -> io::Result<()> {
     let written = write_fresh(&fresh, bytes, before.as_deref());
     let done = written.and_then(|()| match &before {
         Some(target) => fs::rename(&fresh, target),
-        // Unlike `rename`, it fails if there is a file by now.
+        // Unlike `rename`, this fails if the file exists.
         None => fs::hard_link(&fresh, file).and_then(|()| fs::remove_file(&fresh)),
     });
     if done.is_err() {
-        // It may not be there; the error that is reported says why nothing is written.
+        // The temporary file may not exist. The original error is reported.
         let _ = fs::remove_file(&fresh);
     }
     done.and_then(|()| sync_folder(target))
 }
 
-/// A name beside the file.
+/// A name for a temporary file in the same directory.
 fn fresh_name(file: &Path) -> io::Result<PathBuf> {
     let name = file.file_name().ok_or_else(|| io::Error::other("this is no name of a file"))?;
     let mut fresh = std::ffi::OsString::from(".");
@@ -110,7 +110,7 @@ fn fresh_name(file: &Path) -> io::Result<PathBuf> {
     Ok(file.with_file_name(fresh))
 }
 
-/// A new file with owner and mode of the one before.
+/// Creates a file with the owner and mode of the old one.
 fn write_fresh(fresh: &Path, bytes: &[u8], before: Option<&Path>) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(fresh)?;
     if let Some(before) = before.map(fs::metadata).transpose()? {
@@ -130,7 +130,7 @@ fn write_fresh(fresh: &Path, bytes: &[u8], before: Option<&Path>) -> io::Result<
     file.sync_all()
 }
 
-/// The name of the file is on the disk, too.
+/// Syncs the directory entry to disk.
 fn sync_folder(file: &Path) -> io::Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()

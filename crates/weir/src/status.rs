@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
     let client = arguments.connection.client()?;
     let document = client.get("/v1/status")?;
-    // An unreadable status is an error in both forms.
+    // An unreadable status is an error for both output formats.
     let status: Status = client.read(&document)?;
     if arguments.json {
         return Ok(String::from_utf8_lossy(&document).into_owned());
@@ -60,12 +60,24 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
 
 fn render(status: &Status, paint: Paint) -> String {
     let mut text = paint.heading(&format!(
-        "weir {}: runs for {} with {}; configuration of {}",
+        "weir {}: runs for {} with {}; configuration of {}{}",
         status.version,
         span(Duration::from_secs(status.uptime_seconds)),
         counted(status.workers as u64, "worker"),
         status.configuration.in_force_since,
+        match status.configuration.version_in_force {
+            0 => String::new(),
+            version => format!(", version {version}"),
+        },
     ));
+    if let Some(version) = status.configuration.unconfirmed_version {
+        let what = format!("version {version} is taken back unless: weir confirm {version}");
+        text += &paint.line(Tone::Unusual, "  ", &what);
+    }
+    if let Some(pid) = status.draining_process {
+        let what = format!("process {pid}, which this one has replaced, drains");
+        text += &paint.line(Tone::Unusual, "  ", &what);
+    }
     for problem in &status.problems {
         text += &paint.line(Tone::Wrong, "  ", &printable(problem));
     }
@@ -93,7 +105,7 @@ fn render(status: &Status, paint: Paint) -> String {
     text
 }
 
-/// A virtual server that does not serve.
+/// A disabled virtual server.
 pub fn render_disabled(server: &Disabled, paint: Paint) -> String {
     let listen = match server.listen.is_empty() {
         true => "nowhere".to_owned(),
@@ -103,7 +115,7 @@ pub fn render_disabled(server: &Disabled, paint: Paint) -> String {
         + &paint.line(Tone::Plain, "  ", &format!("listen       {listen}"))
 }
 
-/// A virtual server as a heading and lines.
+/// A virtual server: a heading and lines.
 pub fn render_server(server: &VirtualServer, status: &Status, paint: Paint) -> String {
     let mut text = paint.heading(&format!("virtual server {}", server.name));
     let mut line = |tone, name: &str, value: String| {
@@ -166,7 +178,7 @@ pub fn render_server(server: &VirtualServer, status: &Status, paint: Paint) -> S
     text
 }
 
-/// Where a virtual server listens, or which others hand requests to it.
+/// The listening addresses of a virtual server, or the virtual servers that hand requests to it.
 pub fn listens_on(server: &VirtualServer, status: &Status) -> String {
     if !server.listen.is_empty() {
         return server.listen.join(", ");
@@ -180,7 +192,7 @@ pub fn listens_on(server: &VirtualServer, status: &Status) -> String {
     }
 }
 
-/// The counted unit of a virtual server besides connections and bytes.
+/// The unit that a virtual server counts, besides connections and bytes.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Http,
@@ -189,7 +201,7 @@ enum Kind {
     Packets,
 }
 
-/// Its rates per second.
+/// The rates per second.
 fn per_second(rates: &Rates, kind: Kind) -> String {
     let connections = amount(rates.connections_per_second);
     let begun = match kind {
@@ -210,13 +222,13 @@ fn per_second(rates: &Rates, kind: Kind) -> String {
     format!("{begun}; {received}/s from clients, {sent}/s to clients (over {seconds:.0} s)")
 }
 
-/// Names of a certificate that are shown.
+/// Maximum number of names shown of a certificate.
 const NAMES_SHOWN_MAX: usize = 3;
 
-/// A certificate with fewer days is one that should have been renewed.
+/// A certificate with fewer remaining days is marked: its renewal is overdue.
 const DAYS_MIN: i64 = 30;
 
-/// The names of a certificate, and its remaining days.
+/// The names of a certificate and its remaining days.
 fn shown_certificate(certificate: &Certificate) -> (Tone, String) {
     let Certificate { names, subject, not_after, days_left } = certificate;
     let mut text = names.iter().take(NAMES_SHOWN_MAX).cloned().collect::<Vec<_>>().join(", ");
@@ -236,7 +248,7 @@ fn shown_certificate(certificate: &Certificate) -> (Tone, String) {
     (if *days_left < DAYS_MIN { Tone::Wrong } else { Tone::Plain }, text)
 }
 
-/// The pools of a virtual server. A pool whose members take no requests is marked; the tone is that of the server's own
+/// The pools of a virtual server. A pool without available members is marked; the tone is that of the server's own
 /// pool.
 pub fn pools_of(server: &VirtualServer, known: &[Pool]) -> (Tone, String) {
     let is_out =
@@ -262,7 +274,8 @@ pub fn pools_of(server: &VirtualServer, known: &[Pool]) -> (Tone, String) {
     (tone, shown.join(", "))
 }
 
-/// A virtual server of type fast_l4. Where it is served by sockets, its counters are those of the one above of its name.
+/// A virtual server of type fast_l4. If it is served by sockets, its counters are those of the virtual server with the
+/// same name above.
 pub fn render_packet_server(server: &PacketServer, paint: Paint) -> String {
     let mut text = paint.heading(&format!("virtual server {} (fast_l4)", server.name));
     let mut line = |tone, name: &str, value: String| {
@@ -317,7 +330,7 @@ pub fn render_packet_server(server: &PacketServer, paint: Paint) -> String {
     text
 }
 
-/// Datagrams of a virtual server, and those that got nowhere.
+/// The numbers of datagrams, delivered and dropped.
 fn shown(datagrams: &Datagrams) -> String {
     let (received, sent) = (grouped(datagrams.received), grouped(datagrams.sent));
     let mut text = format!("{received} from clients; {sent} to clients");
@@ -331,7 +344,7 @@ fn shown(datagrams: &Datagrams) -> String {
     text
 }
 
-/// The ends of relayed connections: normal ends first, then others, the most frequent first.
+/// The ends of relayed connections: normal ends first, then others by frequency.
 fn ended(relayed: &BTreeMap<String, u64>) -> String {
     let complete = relayed.get("complete").copied().unwrap_or(0);
     let mut others: Vec<(&str, u64)> = relayed
@@ -383,6 +396,26 @@ virtual server shop
   requests     24,112; 3 under way; 12 answered 5xx; p50 1.2 ms, p99 8.0 ms
 
 pool web: round_robin, 1 of 3 members in service
+";
+        assert!(text.starts_with(expected), "{text}");
+    }
+
+    #[test]
+    fn versions_and_the_process_before_are_told() {
+        let text = render(
+            &status(|status| {
+                status["configuration"]["version_in_force"] = 7.into();
+                status["configuration"]["unconfirmed_version"] = 7.into();
+                status["draining_process"] = 4_711.into();
+            }),
+            Paint::Plain,
+        );
+        let expected = "\
+weir 0.1.0: runs for 3 h 12 min with 4 workers; configuration of 2026-11-21T06:00:00.000Z, version 7
+  version 7 is taken back unless: weir confirm 7
+  process 4711, which this one has replaced, drains
+
+virtual server shop
 ";
         assert!(text.starts_with(expected), "{text}");
     }

@@ -25,8 +25,8 @@ enum Action {
 
 /// Make a token, and print it with the lines for the configuration
 ///
-/// Standard output has the lines for the configuration, with the hash of the token. Standard error has the token itself,
-/// once: weir stores it nowhere. Give it to its user, who keeps it in a file (`weir --token-file`).
+/// Standard output has the lines for the configuration, with the hash of the token. Standard error has the token
+/// itself, once: weir stores it nowhere. Give it to its user, who keeps it in a file (`weir --token-file`).
 ///
 /// A second token for the same user goes beside the first: `token_hash: [ FIRST, SECOND ]`.
 #[derive(Debug, Args)]

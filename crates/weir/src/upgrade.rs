@@ -1,4 +1,4 @@
-//! `weir upgrade`: replaces a running weir by another process, and reports the result.
+//! `weir upgrade`: replaces a running weir with a new process, and reports the result.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,25 +16,27 @@ use crate::values::parse_duration;
 
 const COMMAND: &str = "weir upgrade";
 
-/// From one look to the next.
+/// The interval between queries of the result.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// From one line of progress to the next.
+/// The interval between lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Looks that may fail in a row, while one process takes the place of the other.
+/// Number of successive queries that may fail during the take-over.
 const FAILURES_MAX: u32 = 20;
 
 /// Replace a running weir by a new process, without losing a connection
 ///
 /// The running process starts the program again, by default from the same path with the same arguments. The new process
-/// checks the configuration, gets the listening sockets, and waits for the first probes of its members. When it is ready, it
-/// serves; the old process accepts no more connections, and exits with its last client, at the latest after
-/// `data_plane.drain_timeout`. If the new process fails or is not ready in time, it is ended, and the old one serves on.
+/// checks the configuration, gets the listening sockets, and waits for the first probes of its members. When it is
+/// ready, it serves; the old process accepts no more connections, and exits with its last client, at the latest after
+/// `data_plane.drain_timeout`. If the new process fails or is not ready in time, it is ended, and the old one serves
+/// on.
 ///
 /// Needs the unix socket of the admin listener. SIGUSR2 does the same without an answer.
 ///
-/// Exit status: 0 the new process serves; 1 it failed, and the old one serves on; 2 wrong usage; 3 weir cannot be reached.
+/// Exit status: 0 the new process serves; 1 it failed, and the old one serves on; 2 wrong usage; 3 weir cannot be
+/// reached.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir upgrade\n  \
@@ -62,7 +64,7 @@ struct Asked {
     number: u64,
 }
 
-/// The result, as weir reports it.
+/// The report of weir.
 #[derive(Debug, Deserialize)]
 struct Report {
     state: State,
@@ -104,7 +106,7 @@ fn upgrade(arguments: &Arguments, binary: Option<PathBuf>) -> Result<ExitCode, E
     let began = Instant::now();
     let (mut told_at, mut failures) = (began, 0);
     loop {
-        // The answer may come from either process; a connection may be lost between them.
+        // Either process may answer, and the take-over may break a connection.
         let document = match client.get(&format!("/v1/upgrades/{}", asked.number)) {
             Err(error) if error.is_answer() || failures >= FAILURES_MAX => return Err(error),
             Err(_) => {

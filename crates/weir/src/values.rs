@@ -1,8 +1,8 @@
-//! Values of the command line.
+//! Parsers for values on the command line.
 
 use std::time::Duration;
 
-/// `500ms`, `30s`, `5m`, `1h`, as in configurations.
+/// A duration: `500ms`, `30s`, `5m`, `1h`, as in configurations.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|character: char| !character.is_ascii_digit());
     let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
@@ -14,7 +14,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         _ => return Err("a time is a number with ms, s, m or h: 30s".into()),
     };
     let number: u64 = number.parse().map_err(|_| "a time starts with a number: 30s")?;
-    // A longer one could not be added to the time that it is now.
+    // A longer duration could overflow when added to the current time.
     const DURATION_MAX_MS: u64 = 365 * 24 * 3_600_000;
     match number.checked_mul(unit_ms) {
         Some(ms) if (1..=DURATION_MAX_MS).contains(&ms) => Ok(Duration::from_millis(ms)),
@@ -22,7 +22,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// `128`, `5KiB`, `20MiB`: bytes, as in configurations, where a plain number will do too.
+/// A size: `128`, `5KiB`, `20MiB`, as in configurations.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let digits = text.find(|character: char| !character.is_ascii_digit());
     let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
@@ -37,7 +37,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(|| "a size that large does not exist".into())
 }
 
-/// `20%`, `0.5%`: a share from 0 to 1.
+/// A share from 0 to 1: `20%`, `0.5%`.
 pub fn parse_share(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').ok_or("a share is written in percent: 20%")?;
     match number.parse::<f64>() {

@@ -14,9 +14,9 @@ const COMMAND: &str = "weir versions";
 
 /// Show the versions of a running weir's configuration, or one of them in detail
 ///
-/// Each change of the configuration while weir serves makes a version. Version 0 is the files without changes. Shows the
-/// newest versions first; with NUMBER, all changes of one. --json has the oldest first, as the API lists them. Passwords and
-/// shared keys are not shown.
+/// Each change of the configuration while weir serves makes a version. Version 0 is the files without changes. Shows
+/// the newest versions first; with NUMBER, all changes of one. --json has the oldest first, as the API lists them.
+/// Passwords and shared keys are not shown.
 ///
 /// Exit status: 0 shown; 1 unknown version; 2 wrong usage; 3 weir cannot be reached.
 #[derive(Debug, Args)]
@@ -69,7 +69,7 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
     Ok(if arguments.json { String::from_utf8_lossy(&document).into_owned() } else { text })
 }
 
-/// The version that comes before the newest `limit`, if it is kept.
+/// The version before the newest `limit` versions, if it is stored.
 fn before_the_newest(client: &Client, limit: u64) -> Result<Option<u64>, Error> {
     let oldest: Versions = client.read(&client.get("/v1/versions?limit=1")?)?;
     let newest: Differences = client.read(&client.get("/v1/diff")?)?;
@@ -122,7 +122,7 @@ fn unconfirmed(version: &Version) -> Option<String> {
     Some(format!("version {before} returns at {until}, unless: weir confirm {number}"))
 }
 
-/// Its first change, and the number of others.
+/// The first change, and the number of further ones.
 fn summary(version: &Version) -> String {
     if let Some(to) = version.rolled_back_to {
         return format!("back to version {to}");
@@ -157,7 +157,7 @@ fn detail(version: &Version, paint: Paint) -> String {
     text
 }
 
-/// `set /pools/web/retries 2`
+/// A change such as `set /pools/web/retries 2`.
 fn shown(change: &Change) -> String {
     let value = change.value.as_ref().map_or_else(String::new, |value| format!(" {value}"));
     format!("{} {}{value}", change.op, change.path)

@@ -15,8 +15,8 @@ const COMMAND: &str = "weir vs";
 
 /// Show the virtual servers of a running weir, or one of them in detail
 ///
-/// With NAME, shows its listeners, pools, certificates, connections, requests and rates. `!` marks a problem. With --json,
-/// virtual servers that are served by packets (type fast_l4) are in `/v1/packet-path` of the API instead.
+/// With NAME, shows its listeners, pools, certificates, connections, requests and rates. `!` marks a problem. With
+/// --json, virtual servers that are served by packets (type fast_l4) are in `/v1/packet-path` of the API instead.
 ///
 /// Exit status: 0 shown; 1 unknown virtual server; 2 wrong usage; 3 weir cannot be reached.
 #[derive(Debug, Args)]
@@ -53,17 +53,17 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
             Some(name) => one(&client, name),
         };
     }
-    // One document, so that pools and virtual servers are of the same moment.
+    // One document, so that pools and virtual servers are consistent.
     let status: Status = client.read(&client.get("/v1/status")?)?;
     let Some(name) = &arguments.name else { return Ok(overview(&status, paint)) };
     match detail(&status, name, paint) {
         text if !text.is_empty() => Ok(text),
-        // weir says that there is none, and suggests a name.
+        // weir answers that it does not exist, and suggests a name.
         _ => one(&client, name),
     }
 }
 
-/// The document of one.
+/// The document of one virtual server.
 fn one(client: &Client, name: &str) -> Result<String, Error> {
     let document = client.get(&format!("/v1/virtual-servers/{}", segment(name)))?;
     Ok(String::from_utf8_lossy(&document).into_owned())
@@ -129,7 +129,7 @@ fn row(server: &VirtualServer, status: &Status) -> (Tone, Vec<String>) {
     (tone, cells)
 }
 
-/// All that is known of a virtual server; empty if there is none of this name.
+/// All details of a virtual server; empty if it does not exist.
 fn detail(status: &Status, name: &str, paint: Paint) -> String {
     let servers = status.virtual_servers.iter().filter(|server| server.name == name);
     let by_sockets = servers.map(|server| render_server(server, status, paint));

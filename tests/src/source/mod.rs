@@ -11,11 +11,11 @@ pub use reader::read;
 /// A Rust file.
 #[derive(Debug)]
 pub struct File {
-    /// From the repository's root.
+    /// The path from the repository's root.
     pub path: String,
-    /// How many lines it has.
+    /// Number of lines.
     pub lines: usize,
-    /// It is compiled for tests and benchmarks only.
+    /// Whether it is compiled only for tests and benchmarks.
     pub is_test: bool,
     /// Lines with the word `unsafe` in code.
     pub unsafe_lines: Vec<usize>,
@@ -23,28 +23,28 @@ pub struct File {
     pub forbids_unsafe: bool,
     /// Its definitions.
     pub items: Vec<Item>,
-    /// Files that it declares as modules for tests only, each without its extension.
+    /// Files, without extension, that it declares as modules only for tests.
     pub test_modules: Vec<String>,
-    /// Every identifier, and the words of every text; comments are left out.
+    /// All identifiers, and the words of all string literals; without comments.
     pub words: BTreeSet<String>,
 }
 
-/// Something that has a name.
+/// A named item.
 #[derive(Debug)]
 pub struct Item {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its kind.
+    /// The kind.
     pub kind: Kind,
-    /// The type or trait that it belongs to.
+    /// The type or trait that contains it.
     pub of: Option<String>,
-    /// The type of a field: the last word of the type's path, or nothing for a type without one. Only for fields.
+    /// For fields, the last word of the type's path, or nothing for a type without a path.
     pub field_type: Option<String>,
-    /// Where it begins; counted from 1.
+    /// The first line, from 1.
     pub line: usize,
-    /// Its last line.
+    /// The last line.
     pub last_line: usize,
-    /// It is compiled for tests only.
+    /// Whether it is compiled only for tests.
     pub is_test: bool,
 }
 
@@ -55,11 +55,11 @@ pub enum Kind {
     Function,
     /// A function of a type, outside of traits.
     Method,
-    /// A function of a trait, or a type's implementation of one.
+    /// A function of a trait, or of an implementation of a trait.
     TraitMethod,
     /// A struct with this number of fields.
     Struct(usize),
-    /// An enum, a union, a trait, or another name of a type.
+    /// An enum, a union, a trait or a type alias.
     Type,
     /// A field, or a variant of an enum.
     Part,
@@ -75,26 +75,26 @@ impl Item {
         matches!(self.kind, Kind::Function | Kind::Method | Kind::TraitMethod)
     }
 
-    /// Whether it is a type or a trait.
+    /// Whether it is a type or trait.
     pub fn is_type(&self) -> bool {
         matches!(self.kind, Kind::Struct(_) | Kind::Type)
     }
 
-    /// Lines from its first to its last.
+    /// Number of lines.
     pub fn lines(&self) -> usize {
         self.last_line + 1 - self.line
     }
 }
 
 impl File {
-    /// The crate's folder: the path before `src`, `tests`, `benches` or the name of a target.
+    /// The crate's folder: the part of the path before `src`, `tests`, `benches` or another target.
     pub fn package(&self) -> &str {
         let parts = ["/src/", "/tests/", "/benches/", "/fuzz_targets/", "/soak/", "/build.rs"];
         let ends = parts.iter().filter_map(|part| self.path.find(part));
         ends.min().map_or("", |end| &self.path[..end])
     }
 
-    /// Its path without the extension; that of the folder for `mod.rs`.
+    /// The path without extension; for `mod.rs`, the folder.
     pub fn module(&self) -> &str {
         let path = self.path.trim_end_matches(".rs");
         path.strip_suffix("/mod").unwrap_or(path)
@@ -109,7 +109,7 @@ pub fn files() -> &'static [File] {
 
 fn read_all() -> Vec<File> {
     let paths = repository::files("rs");
-    // Two threads: parsing takes most of the time of tests on these files.
+    // Two threads, because tests on these files spend most of their time with parsing.
     let (one, other) = paths.split_at(paths.len() / 2);
     let all = |paths: &[String]| -> Vec<File> {
         paths.iter().map(|path| read(path, &repository::read(path))).collect()
@@ -124,7 +124,7 @@ fn read_all() -> Vec<File> {
     files
 }
 
-/// Files that other files declare as modules for tests only are test code, with all below them.
+/// Marks as test code all files that other files declare as modules only for tests, and the modules below them.
 fn mark_test_modules(files: &mut [File]) {
     let modules: BTreeSet<String> =
         files.iter().flat_map(|file| file.test_modules.iter().cloned()).collect();

@@ -1,4 +1,4 @@
-//! From the text of a file to its definitions.
+//! Reads the definitions in the text of a file.
 
 use std::collections::BTreeSet;
 
@@ -30,13 +30,13 @@ pub fn read(path: &str, text: &str) -> File {
     file
 }
 
-/// Whether everything in this file is a test, a benchmark, or there for those.
+/// Whether the file contains only tests, benchmarks or their helpers.
 fn is_test_path(path: &str) -> bool {
     let of_tests = ["tests/", "fuzz/", "simulation/"].iter().any(|folder| path.starts_with(folder));
     of_tests || path.contains("/tests/") || path.contains("/benches/")
 }
 
-/// Identifiers and the words of texts.
+/// The identifiers, and the words of string literals.
 #[derive(Default)]
 struct Words {
     words: BTreeSet<String>,
@@ -67,7 +67,7 @@ impl Words {
     }
 }
 
-/// A comment on an item is an attribute to the parser: `[doc = "..."]`.
+/// Whether an attribute is a doc comment: the parser sees `[doc = "..."]`.
 fn is_comment(group: &Group) -> bool {
     let first = group.stream().into_iter().next();
     group.delimiter() == Delimiter::Bracket
@@ -79,7 +79,7 @@ fn forbids_unsafe(attribute: &Attribute) -> bool {
         && attribute.meta.require_list().is_ok_and(|list| list.tokens.to_string() == "unsafe_code")
 }
 
-/// Whether these attributes leave an item out of everything but tests.
+/// Whether these attributes compile an item only for tests.
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::Path(path) => path.is_ident("test"),
@@ -91,7 +91,7 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// The name of the file that a `path` attribute leads to.
+/// The file name in a `path` attribute.
 fn path_attribute(attributes: &[Attribute]) -> Option<String> {
     let attribute = attributes.iter().find(|attribute| attribute.path().is_ident("path"))?;
     let value = &attribute.meta.require_name_value().ok()?.value;
@@ -103,9 +103,9 @@ fn path_attribute(attributes: &[Attribute]) -> Option<String> {
 
 struct Reader<'a> {
     file: &'a mut File,
-    /// Whether the current item is for tests only.
+    /// Whether the current item is only for tests.
     test: bool,
-    /// The type or trait whose members are read now.
+    /// The type or trait whose members are being read.
     of: Option<String>,
 }
 
@@ -122,7 +122,7 @@ impl Reader<'_> {
         });
     }
 
-    /// Reads the content of an item with these attributes; it belongs to this type, if the item is one.
+    /// Reads the content of an item with these attributes. `of` is the type whose members it contains, if any.
     fn within(
         &mut self,
         attributes: &[Attribute],
@@ -145,7 +145,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A module in a file of its own.
+    /// Records a module that has its own file.
     fn declare(&mut self, module: &syn::ItemMod) {
         if !self.test && !is_for_tests(&module.attrs) {
             return;
@@ -160,12 +160,12 @@ impl Reader<'_> {
     }
 }
 
-/// Whether modules of this file are beside it, not in a folder of its name.
+/// Whether the modules of this file are beside it, and not in a folder with its name.
 fn is_root_of_folder(path: &str) -> bool {
     ["/lib.rs", "/main.rs", "/mod.rs"].iter().any(|name| path.ends_with(name))
 }
 
-/// The name of the type that an `impl` is for.
+/// The name of the type of an `impl`.
 fn name_of(of: &Type) -> Option<String> {
     match of {
         Type::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),
@@ -250,7 +250,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         });
     }
 
-    // Nothing with a name is in these.
+    // These contain no named items.
     fn visit_type(&mut self, _: &'ast Type) {}
     fn visit_generics(&mut self, _: &'ast Generics) {}
     fn visit_attribute(&mut self, _: &'ast Attribute) {}

@@ -1,5 +1,6 @@
-//! The dashboard in a browser. `WEIR_CHROMIUM` and `WEIR_PLAYWRIGHT` name Chromium and a Python with Playwright; without
-//! them the test is skipped. With `WEIR_AXE` (the file `axe.min.js`), each view is also checked for accessibility.
+//! The dashboard in a browser. `WEIR_CHROMIUM` is the path of Chromium, `WEIR_PLAYWRIGHT` that of a Python with
+//! Playwright; without them the test is skipped. With `WEIR_AXE` (the path of `axe.min.js`), each view is also checked
+//! for accessibility.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -9,7 +10,7 @@ use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::{repository, tools};
 
-/// A token for `ann`, and the line that its configuration has.
+/// A token for `ann`, and its line in the configuration.
 fn token() -> (String, String) {
     let output = Command::new(weir_binary())
         .args(["token", "new", "--name", "ann", "--role", "operate"])
@@ -64,7 +65,7 @@ fn each_view_is_seen_and_members_are_drained() {
         "reloaded": true,
     });
     assert_eq!(seen, expected);
-    // Its traffic went to the other one.
+    // The other member has served the requests meanwhile.
     let before = one.request_count();
     for _ in 0..10 {
         client.get("/");

@@ -1,4 +1,4 @@
-//! weir's Debian package: installed, upgraded, removed and purged in a copy of this system.
+//! weir's Debian package: installation, upgrade, removal and purge in a copy of this system.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,10 +8,10 @@ use weir_tests::proxy::weir_binary;
 use weir_tests::temp::TempDir;
 use weir_tests::{repository, require, tools};
 
-/// Exit status of the script where there is no overlay file system.
+/// The script's exit status on a system without an overlay file system.
 const NO_COPY: i32 = 77;
 
-/// Builds a package of this revision.
+/// Builds the package with this revision.
 fn build(revision: &str, into: &Path) -> PathBuf {
     let output = Command::new(repository::root().join("packaging/build-deb"))
         .args(["--fast", "--revision", revision, "--binary"])

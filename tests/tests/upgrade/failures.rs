@@ -1,7 +1,8 @@
-//! A new process that fails changes nothing; an old one that ends meanwhile is replaced.
+//! A failed new process changes nothing, and a new process replaces an old one that ends during the upgrade.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -14,14 +15,14 @@ use weir_tests::temp::TempDir;
 
 use crate::Line;
 
-/// A program of this text.
+/// Writes a shell script as a program.
 fn program(directory: &TempDir, text: &str) -> PathBuf {
     let path = directory.write("program", format!("#!/bin/sh\n{text}\n"));
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("its mode");
     path
 }
 
-/// Fails to upgrade under load, for `reason`; the process serves on.
+/// Makes an upgrade under load that must fail for `reason`; the old process must continue to serve.
 fn check(prepare: impl FnOnce(&mut Line), arguments: &[&str], reason: &str) {
     let member = Member::named("hello");
     let mut line = Line::start(&Setup::new(&[member.address()]));
@@ -41,7 +42,7 @@ fn check(prepare: impl FnOnce(&mut Line), arguments: &[&str], reason: &str) {
     assert!(status["problems"].to_string().contains(reason), "{status}");
     let event = format!("error weir was not upgraded, and serves on: {told}");
     assert!(line.proxy.process().output().contains(&event), "{event}");
-    // And it may be tried again, if the file is sound.
+    // With a valid file, the upgrade succeeds afterwards.
     line.proxy.write(&Setup::new(&[member.address()]).admin_socket());
     line.upgrade();
 }
@@ -80,16 +81,23 @@ fn an_address_that_is_taken() {
     check(|line| line.proxy.write(&setup), &[], &format!("cannot listen on {address}"));
 }
 
-/// A weir whose new process waits for the first probe of its member, and the new process.
+/// A weir with an upgrade in progress, whose new process waits for the first probe of its member; and the new process
+/// id.
 fn with_a_new_process(gate: &Member) -> (Line, u32) {
     let setup = Setup::new(&[]).member(&gate.address().to_string());
     let mut line = Line::start(&setup.clone().admin_socket());
+    let pid = begin(&mut line, setup, gate, |line| line.proxy.process().signal(Signal::USR2));
+    (line, pid)
+}
+
+/// Begins an upgrade whose new process waits for the first probe of its member. Returns the new process id.
+fn begin(line: &mut Line, setup: Setup, gate: &Member, ask: impl FnOnce(&mut Line)) -> u32 {
     let probed = setup
         .pool("monitors: [ { type: http, path: /, interval: 60s, timeout: 60s } ]")
         .top("first_probes: { wait: 60s }")
         .admin_socket();
     line.proxy.write(&probed);
-    line.proxy.process().signal(Signal::USR2);
+    ask(line);
     let mut pid = None;
     weir_tests::eventually("the new process starts", weir_tests::STEP_TIMEOUT, || {
         pid = line.status()["upgrade"]["pid"].as_u64();
@@ -98,7 +106,48 @@ fn with_a_new_process(gate: &Member) -> (Line, u32) {
     let pid = u32::try_from(pid.expect("set by the condition")).expect("a process id");
     line.pids.push(pid);
     gate.wait_for_requests(1);
-    (line, pid)
+    pid
+}
+
+#[test]
+fn a_version_whose_time_is_over_is_taken_back_by_the_process_that_serves() {
+    let (gate, _shut) = Member::gated("hello");
+    let directory = TempDir::new("upgrade-versions");
+    let state_dir = format!("state_dir: {}", directory.path().display());
+    let address = gate.address().to_string();
+    let setup = Setup::new(&[]).member(&address).top(&state_dir);
+    let mut line = Line::start(&setup.clone().admin_socket());
+    let admin = line.proxy.admin_address();
+    let set = |weight: &str, more: &[&str]| {
+        let pointer = format!("/pools/members/members/{address}/weight");
+        let words = ["set", &pointer, weight, "--admin", &admin];
+        let output = Command::new(weir_binary()).args(words).args(more).output();
+        let output = output.expect("weir set runs");
+        assert!(output.status.success(), "{output:?}");
+    };
+    set("5", &["--confirm", "1s"]);
+    // The new process starts after the timeout.
+    let late = program(&directory, &format!("sleep 2; exec {} \"$@\"", weir_binary().display()));
+    let mut upgrade = Command::new(weir_binary());
+    upgrade.args(["upgrade", "--admin", &admin, "--binary"]).arg(&late).stdout(Stdio::null());
+    let mut asking = None;
+    let pid = begin(&mut line, setup.clone(), &gate, |_| {
+        asking = Some(upgrade.spawn().expect("weir upgrade runs"));
+    });
+    Line::signal(pid, Signal::KILL);
+    let ended = asking.expect("set before").wait().expect("weir upgrade ends");
+    assert_eq!(ended.code(), Some(1));
+    let newest = || -> serde_json::Value {
+        let versions = line.proxy.admin_get("/v1/versions");
+        let versions: serde_json::Value = serde_json::from_str(&versions).expect("versions");
+        versions["items"].as_array().and_then(|it| it.last()).cloned().unwrap_or_default()
+    };
+    weir_tests::eventually("the version is taken back", weir_tests::STEP_TIMEOUT, || {
+        newest()["number"] == 2
+    });
+    assert_eq!(newest()["comment"], "not confirmed", "{}", newest());
+    set("6", &[]);
+    assert_eq!(newest()["number"], 3);
 }
 
 #[test]
@@ -117,7 +166,7 @@ fn the_old_process_is_killed() {
     let (gate, open) = Member::gated("hello");
     let (mut line, pid) = with_a_new_process(&gate);
     line.proxy.process().kill();
-    // Its sockets are open: clients wait.
+    // The listening sockets are open, so clients wait in their queues.
     let mut client = line.proxy.client();
     client.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n");
     open.store(true, Ordering::Release);
@@ -130,7 +179,7 @@ fn the_old_process_is_killed() {
 fn after_a_kill_another_one_listens_within_a_second() {
     let member = Member::named("hello");
     let directory = TempDir::new("upgrade-supervised");
-    // A supervisor of a simple kind: it starts again what has ended.
+    // A simple supervisor: it restarts a process that has ended.
     let supervisor = program(&directory, "while :; do \"$@\"; done");
     let mut line = Line::start(&Setup::new(&[member.address()]));
     line.proxy.process().kill();

@@ -1,7 +1,8 @@
-//! What the new process gets: listeners of all kinds for any number of workers, secrets, states of members.
+//! The hand-over: listeners of all kinds for any number of workers, secrets, states of members.
 
 use std::os::unix::net::UnixStream;
 use std::process::Command;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -34,7 +35,7 @@ fn listeners_are_shared_by_any_number_of_workers() {
             Client::connect_unix(&path).get("/").assert_status(200);
         }
     }
-    // The files are those of the last process: it removes them, and nobody before.
+    // The last process removes the socket files; earlier ones do not.
     let last = line.serving();
     Line::signal(last, Signal::TERM);
     weir_tests::eventually("the last process has ended", Duration::from_secs(10), || {
@@ -105,11 +106,11 @@ fn clients_stay_at_their_members() {
         |last: u8| Client::connect_from(address, [127, 0, 0, last].into()).get("/").text();
     let before: Vec<String> = (10..40).map(member_of).collect();
     line.upgrade();
-    // In another order: a table that begins anew would lead elsewhere.
+    // In reverse order: with an empty table, clients would get other members.
     let mut after: Vec<String> = (10..40).rev().map(member_of).collect();
     after.reverse();
     assert_eq!(before, after);
-    // And over a reload that makes the table anew.
+    // The same after a reload that rebuilds the table.
     let (_, others) = addresses.split_last().expect("members");
     let fewer = Setup::new(others)
         .virtual_server("persistence: by-source")
@@ -123,6 +124,24 @@ fn clients_stay_at_their_members() {
     for (last, before) in (10..40).zip(&before).filter(|(_, before)| *before != "three") {
         assert_eq!(member_of(last), *before);
     }
+}
+
+#[test]
+fn the_process_before_is_shown_until_it_has_ended() {
+    let (gate, open) = Member::gated("hello");
+    let mut line = Line::start(&Setup::new(&[gate.address()]));
+    let before = line.proxy.process().pid();
+    assert_eq!(line.status()["draining_process"], serde_json::Value::Null);
+    let mut client = line.proxy.client();
+    client.send("GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+    gate.wait_for_requests(1);
+    line.upgrade();
+    assert_eq!(line.status()["draining_process"], before);
+    open.store(true, Ordering::Release);
+    assert_eq!(client.response().assert_status(200).text(), "hello");
+    weir_tests::eventually("the process before has ended", weir_tests::STEP_TIMEOUT, || {
+        line.status()["draining_process"].is_null()
+    });
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! A running weir is replaced by another process: `weir upgrade`, SIGUSR2.
+//! Upgrades of a running weir: by `weir upgrade`, and by SIGUSR2.
 //!
-//! `WEIR_UPGRADES=20` makes as many upgrades under load as it says; the default is few.
+//! `WEIR_UPGRADES=20` sets the number of upgrades under load; the default is small.
 
 mod failures;
 mod handed_over;
@@ -12,10 +12,10 @@ use std::process::{Command, Output};
 use rustix::process::{Pid, Signal, kill_process};
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 
-/// A weir, and the processes that have taken its place.
+/// A running weir, and the processes that have replaced it.
 struct Line {
     proxy: Proxy,
-    /// All that have started; they are ended with this.
+    /// All processes that were started; they are ended when this is dropped.
     pids: Vec<u32>,
 }
 
@@ -38,7 +38,7 @@ impl Line {
         output
     }
 
-    /// Upgrades it; the new process id.
+    /// Upgrades weir; returns the new process id.
     #[track_caller]
     fn upgrade(&mut self) -> u32 {
         let output = self.command(&[]);
@@ -48,7 +48,7 @@ impl Line {
         pid
     }
 
-    /// Upgrades it, which must fail; the report.
+    /// Makes an upgrade that must fail; returns the report.
     #[track_caller]
     fn fail(&mut self, arguments: &[&str]) -> serde_json::Value {
         let output = self.command(arguments);
@@ -70,7 +70,7 @@ impl Line {
         serde_json::from_str(&self.proxy.admin_get("/v1/status")).expect("a status")
     }
 
-    /// All processes that serve its file, which no other test has: also those that a scenario that failed did not hear of.
+    /// All processes that serve this test's configuration file, including those of a failed scenario.
     fn with_its_file(&self) -> Vec<u32> {
         let file = self.proxy.config_path();
         let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -82,10 +82,10 @@ impl Line {
         pids.filter(serves_it).collect()
     }
 
-    /// A signal to a process of the line.
+    /// Sends a signal to a process.
     fn signal(pid: u32, signal: Signal) {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process id");
-        // It may have ended.
+        // The process may have ended.
         let _ = kill_process(pid, signal);
     }
 }

@@ -1,4 +1,4 @@
-//! A service manager: it is told what happens, and may have opened the sockets.
+//! Upgrades with a service manager, which receives notifications and may have opened the sockets.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use weir_tests::temp::TempDir;
 
 use crate::Line;
 
-/// The socket that a service manager listens on.
+/// The notification socket of a simulated service manager.
 struct Manager {
     socket: UnixDatagram,
     directory: TempDir,
@@ -28,7 +28,7 @@ impl Manager {
         self.directory.path().join("notify").display().to_string()
     }
 
-    /// The next message.
+    /// Waits for the next message.
     #[track_caller]
     fn message(&self) -> String {
         let mut buffer = [0; 1_024];
@@ -36,7 +36,7 @@ impl Manager {
         String::from_utf8_lossy(&buffer[..length]).into_owned()
     }
 
-    /// Reads messages until one begins like this.
+    /// Reads messages until one begins with `begin`.
     #[track_caller]
     fn until(&self, begin: &str) -> String {
         let deadline = Instant::now() + weir_tests::STEP_TIMEOUT;
@@ -82,21 +82,21 @@ fn the_watchdog_is_told_while_each_worker_turns() {
         .environment("WATCHDOG_USEC", "200000")
         .top("data_plane: { workers: 2 }");
     let mut proxy = Proxy::start(&setup);
-    // Nothing is to be done, and it works.
+    // Without work, the watchdog is notified too.
     for _ in 0..5 {
         manager.until("WATCHDOG=1");
     }
     proxy.process().while_stopped(|| {
         manager.socket.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
         let mut buffer = [0; 64];
-        // What was sent before is read; then there is silence.
+        // Reads the messages sent before; then none may follow.
         while manager.socket.recv(&mut buffer).is_ok() {}
         manager.socket.set_read_timeout(Some(weir_tests::STEP_TIMEOUT)).expect("a timeout");
     });
     manager.until("WATCHDOG=1");
 }
 
-/// Opens a socket for the first virtual server of the file, and another one; then it is weir.
+/// Opens a socket for the first virtual server of the file and another one, then runs weir in its place.
 const ACTIVATION: &str = r#"
 import os, re, socket, sys
 words = sys.argv[1:]

@@ -1,4 +1,4 @@
-//! Upgrades under load lose no request, and cut no connection.
+//! Upgrades under load lose no request and no connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use weir_tests::websocket::{self, WebSocket};
 
 use crate::Line;
 
-/// Pieces of a long download, until it is told to end.
+/// A piece of the long download.
 const PIECE: &[u8] = &[b'x'; 1_024];
 
-/// How many upgrades there are.
+/// The number of upgrades.
 fn upgrades() -> usize {
     std::env::var("WEIR_UPGRADES").ok().and_then(|text| text.parse().ok()).unwrap_or(2)
 }
 
-/// Answers `/download` until `ends`, WebSockets with what they say, and everything else at once.
+/// Answers `/download` in pieces until `ends`, echoes messages of WebSockets, and answers all other requests at once.
 fn member(ends: &Arc<AtomicBool>) -> Member {
     let ends = Arc::clone(ends);
     Member::new(move |exchange: &mut Exchange| {
@@ -47,7 +47,7 @@ fn member(ends: &Arc<AtomicBool>) -> Member {
     })
 }
 
-/// Runs until `ends`; the count of what went well, or the first failure.
+/// Runs until `ends`. Returns the number of successes, or the first failure.
 type Worker = JoinHandle<Result<usize, String>>;
 
 fn websocket(address: SocketAddr, ends: &Arc<AtomicBool>) -> Worker {
@@ -77,7 +77,7 @@ fn download(address: SocketAddr) -> Worker {
     })
 }
 
-/// Asks on streams; a connection whose end is announced is replaced, and its last streams are answered.
+/// Sends requests over HTTP/2. After GOAWAY, opens a new connection; the last streams of the old one must be answered.
 fn streams(address: SocketAddr, ends: &Arc<AtomicBool>) -> Worker {
     let ends = Arc::clone(ends);
     thread::spawn(move || {
@@ -122,7 +122,7 @@ fn nothing_fails_and_nothing_is_cut() {
     let first = line.proxy.process().pid();
     for _ in 0..upgrades() {
         line.upgrade();
-        // New ones go to the new process.
+        // New connections reach the new process.
         workers.push(websocket(address, &ends));
         workers.push(download(address));
     }
@@ -136,7 +136,7 @@ fn nothing_fails_and_nothing_is_cut() {
         let tally = load.stop();
         assert!(tally.failed() == 0 && tally.good > 100, "{tally:?}");
     }
-    // With its last client the first one has ended.
+    // The old process ends with its last client.
     assert_ne!(line.serving(), first);
     assert!(line.proxy.process().wait(weir_tests::STEP_TIMEOUT).success());
 }
@@ -161,7 +161,7 @@ fn datagrams_are_answered_by_the_new_process() {
     };
     ask_all("before");
     line.upgrade();
-    // The same clients: their sessions begin anew, each datagram is answered once.
+    // The same clients begin new sessions, and each datagram gets one answer.
     ask_all("after");
     ask_all("again");
     for client in &clients {

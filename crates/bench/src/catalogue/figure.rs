@@ -1,10 +1,10 @@
-//! Quantities that follow from a measurement.
+//! Figures: quantities that are calculated from a measurement.
 
 use super::Axis;
 use crate::record::Point;
 
-/// The assumed noise of repeatable counts, whatever the rounds show: a fresh start uses another memory layout. See
-/// [`Figure::is_repeatable`].
+/// The assumed noise of repeatable counts, even if the rounds show less, because a restarted program has another memory
+/// layout. See [`Figure::is_repeatable`].
 pub const COUNTED_NOISE_SHARE: f64 = 0.01;
 
 /// A quantity that follows from one measurement.
@@ -18,58 +18,58 @@ pub enum Figure {
     LatencyP50,
     /// 99th percentile of latency.
     LatencyP99,
-    /// Busy time of the product's cores per transaction, softirq included.
+    /// Busy time of the product's cores per transaction, softirqs included.
     CpuPerRequest,
-    /// The product's own threads' time per transaction.
+    /// CPU time of the product's own threads per transaction.
     OwnCpuPerRequest,
-    /// Busy time of the product's cores per gigabyte of bodies.
+    /// Busy time of the product's cores per gigabyte of body data.
     CpuPerGigabyte,
     /// Busy share of the product's cores.
     CoreBusy,
-    /// Transactions per second of busy time: requests per watt on a machine without a meter.
+    /// Transactions per second of busy time. Replaces requests per watt on a machine without energy counters.
     RequestsPerCpuSecond,
-    /// TLS handshakes per second of busy time, where every connection makes one request.
+    /// TLS handshakes per second of busy time, with one request per connection.
     HandshakesPerCpuSecond,
-    /// Body bytes of a response, as they come over the network.
+    /// Body bytes of a response as transferred, that is after compression.
     ResponseBytes,
     /// Transactions per joule of the processor package.
     RequestsPerJoule,
     /// Resident memory of the product.
     Memory,
-    /// Share of the transactions that failed.
+    /// Share of failed transactions.
     Lost,
-    /// Packets per second that arrived behind the product.
+    /// Packets per second that arrived at the servers.
     PacketRate,
-    /// Busy time of the product's cores per packet that arrived.
+    /// Busy time of the product's cores per arrived packet.
     CpuPerPacket,
-    /// The CPU time of all cores per transaction beyond that of directly connected clients and servers.
+    /// CPU time of all cores per transaction, less the CPU time of a direct connection without a product.
     AddedCpuPerRequest,
-    /// The CPU time of the product's cores per transaction beyond that without its firewall.
+    /// CPU time of the product's cores per transaction, less the CPU time without the firewall.
     FirewallCpuPerRequest,
-    /// The CPU time of the product's cores per transaction without its firewall.
+    /// CPU time of the product's cores per transaction without the firewall.
     UnguardedCpuPerRequest,
-    /// The memory of many virtual servers with a firewall beyond that of one.
+    /// Memory of many virtual servers with a firewall, less the memory of one.
     FirewallMemory,
     /// Time to load a firewall's rules.
     RulesLoadTime,
-    /// Instructions in user space per transaction.
+    /// User-space instructions per transaction.
     InstructionsPerRequest,
     /// System calls per transaction.
     SystemCallsPerRequest,
-    /// Resident memory per client connection that rests.
+    /// Resident memory per idle client connection.
     MemoryPerConnection,
-    /// The growth of resident memory over very many transactions.
+    /// Growth of resident memory over many transactions.
     MemoryGrowth,
 }
 
-/// Which way a figure is better.
+/// The direction in which a figure is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
     /// More is better.
     Higher,
     /// Less is better.
     Lower,
-    /// It helps to read the others and is not judged.
+    /// The figure explains others and is not judged.
     Neither,
 }
 
@@ -103,7 +103,7 @@ impl Figure {
         Self::RulesLoadTime,
     ];
 
-    /// Its name in charts and tables.
+    /// The figure's name in charts and tables.
     pub fn title(self) -> &'static str {
         match self {
             Self::Rate => "requests per second",
@@ -134,7 +134,7 @@ impl Figure {
         }
     }
 
-    /// Unit of [`Self::of`], as it is written behind a value; empty for a count.
+    /// The unit of [`Self::of`], written after a value; empty for a count.
     pub fn unit(self) -> &'static str {
         match self {
             Self::Rate | Self::RequestsPerCpuSecond | Self::HandshakesPerCpuSecond => "1/s",
@@ -157,9 +157,9 @@ impl Figure {
         }
     }
 
-    /// Whether the same load gives the same value again, so that a single round can be judged, see
-    /// [`COUNTED_NOISE_SHARE`]. With many connections, the batches of events, and with them the system calls, depend on
-    /// time; memory depends on earlier allocations.
+    /// Whether the same load gives the same value again, so that one round is enough to judge; see
+    /// [`COUNTED_NOISE_SHARE`]. With many connections, the number of events per wait, and so of system calls, depends
+    /// on time. Memory depends on earlier allocations.
     pub fn is_repeatable(self, axis: Axis, at: f64) -> bool {
         match self {
             Self::InstructionsPerRequest | Self::ResponseBytes => true,
@@ -168,7 +168,7 @@ impl Figure {
         }
     }
 
-    /// Whether it is counted and not timed: a run needs few rounds of it.
+    /// Whether the figure is a count and not a time: a run needs few rounds of it.
     pub fn is_counted(self) -> bool {
         matches!(
             self,
@@ -176,12 +176,12 @@ impl Figure {
         )
     }
 
-    /// Whether it is a latency, which says nothing about failed requests.
+    /// Whether the figure is a latency, which failed requests do not affect.
     pub fn is_latency(self) -> bool {
         matches!(self, Self::LatencyP50 | Self::LatencyP99)
     }
 
-    /// Which way it is better.
+    /// The direction in which the figure is better.
     pub fn better(self) -> Better {
         match self {
             Self::Rate
@@ -195,7 +195,7 @@ impl Figure {
         }
     }
 
-    /// The figure of one measurement; `None` if it is unknown (nothing counted, no meter).
+    /// The figure of one measurement; `None` if it is unknown (no transaction counted, or no energy counter).
     pub fn of(self, point: &Point) -> Option<f64> {
         let (load, cost) = (&point.load, &point.cost);
         let (requests, bytes) = while_metered(point);
@@ -248,15 +248,15 @@ impl Figure {
             }
             Self::MemoryGrowth => {
                 let memory = point.counts.memory?;
-                // Released memory is no growth.
+                // Released memory counts as no growth.
                 Some(memory.worn_bytes.saturating_sub(memory.warm_bytes) as f64 / 1024.0)
             }
         }
     }
 }
 
-/// Good responses and body bytes in the time between the meter's readings: those of the load's window, which
-/// is as long but for a delay, in proportion.
+/// Good responses and body bytes between the meter's two readings: those of the load's window, scaled to the meter's
+/// time. The two times differ only by a delay.
 fn while_metered(point: &Point) -> (f64, f64) {
     let window = point.load.completed();
     let windows = divided(point.cost.elapsed_s, window.elapsed_s).unwrap_or(1.0);
@@ -273,8 +273,8 @@ mod tests {
     use crate::load::Window;
     use crate::report::testing;
 
-    /// The product used 1.5 s of CPU within the meter's 3 s, which was late: 0.5 s for each second
-    /// of the window, and 100 responses completed in each of those. Later ones do not count.
+    /// The product used 1.5 s of CPU in the meter's 3 s: 0.5 s for each second of the window, in which 100 responses
+    /// were complete. Later responses do not count.
     #[test]
     fn costs_are_told_by_what_was_complete_in_the_window() {
         let mut point = testing::run().tests[0].points[0].clone();
@@ -292,14 +292,13 @@ mod tests {
         check(&point, Figure::RequestsPerJoule, 10.0);
         check(&point, Figure::CoreBusy, 50.0);
         check(&point, Figure::Goodput, 0.8);
-        // All cores used 10,000 µs for each response, and 7,000 without a product.
+        // All cores used 10,000 µs per response, and 7,000 µs without a product.
         (point.cost.load_busy_s, point.cost.direct_s_per_request) = (Some(1.5), Some(0.007));
         check(&point, Figure::AddedCpuPerRequest, 3_000.0);
         point.cost.unguarded_s_per_request = Some(0.002);
         check(&point, Figure::FirewallCpuPerRequest, 3_000.0);
         check(&point, Figure::UnguardedCpuPerRequest, 2_000.0);
-        // Records of earlier versions have only the number of begun requests, and the wait for
-        // them.
+        // Records of earlier versions have no window: only the begun requests and the time until the last response.
         point.load.window = None;
         point.load.elapsed_s = 3.0;
         check(&point, Figure::CpuPerRequest, 12_500.0);

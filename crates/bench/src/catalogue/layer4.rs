@@ -6,12 +6,12 @@ use super::Figure::{
 };
 use super::{Axis, Chapter, IP_FORWARD, Measure, NFTABLES, Picture, Test, goal};
 
-/// An object's size and how many of it a connection carries: a setting of `l4-envelope`.
+/// Object size and requests per connection: a setting of `l4-envelope`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Length of the object.
     pub bytes: u64,
-    /// Requests before the connection is closed.
+    /// Requests on a connection before it is closed.
     pub requests_per_connection: u64,
 }
 
@@ -32,7 +32,7 @@ pub const SHAPES: [Shape; SIZES.len() * REQUESTS.len()] = {
     shapes
 };
 
-/// Their names.
+/// Names of [`SHAPES`].
 const SHAPE_CASES: &[&str] = &[
     "128 B × 1",
     "5 KB × 1",
@@ -52,7 +52,7 @@ const SHAPE_CASES: &[&str] = &[
 ];
 const _: () = assert!(SHAPE_CASES.len() == SHAPES.len());
 
-/// The shape of a test's setting, where it has shapes.
+/// The shape of a setting; `None` if the test has no shapes.
 pub fn shape_of(test: &str, at: f64) -> Option<Shape> {
     (test == ENVELOPE.name).then(|| SHAPES.get(at as usize).copied()).flatten()
 }
@@ -72,7 +72,7 @@ pub const PACKET_CASES: &[&str] = &[
 /// The cases of the test `fast-l4`.
 pub const FAST_CASES: &[&str] = &["128 B × 1", "128 KB × 100", "512 KB × 1"];
 
-/// Their shapes.
+/// The shapes of [`FAST_CASES`].
 pub const FAST_SHAPES: [Shape; FAST_CASES.len()] = [
     Shape { bytes: 128, requests_per_connection: 1 },
     Shape { bytes: 128 * 1_024, requests_per_connection: 100 },

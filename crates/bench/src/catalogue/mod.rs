@@ -1,6 +1,6 @@
-//! The tests of the report: name, purpose and figures of each, and the report that it comes from.
+//! The catalogue: name, purpose and figures of each test of the report, and the vendor report that it follows.
 //!
-//! Runner, report and comparison read the same list; the code that runs a test is in `run/`.
+//! Runner, report and comparison use this list. The code that runs the tests is in `run/`.
 
 mod figure;
 mod layer4;
@@ -13,19 +13,19 @@ pub use waf::WAF_CASES;
 /// The varied setting of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Axis {
-    /// Nothing.
+    /// No setting is varied.
     Single,
     /// Concurrent connections.
     Connections,
     /// Bytes of the requested object.
     ObjectBytes,
-    /// Requests per second that are offered.
+    /// Offered requests per second.
     OfferedRate,
-    /// The named cases, by their place.
+    /// Named cases, by index.
     Cases(&'static [&'static str]),
 }
 
-/// How a test is drawn.
+/// The chart of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Picture {
     /// Bars, one per product, with the spread of the rounds.
@@ -34,18 +34,18 @@ pub enum Picture {
     Lines,
     /// Rate against goodput, one line per product through its object sizes.
     Envelope,
-    /// Bars, and latency by percentile.
+    /// Bars, and a chart of latency by percentile.
     Percentiles,
-    /// Bars, and goodput over the time of the measurements.
+    /// Bars, and a chart of goodput over time.
     OverTime,
 }
 
-/// A part of the report; tests of a chapter follow each other.
+/// A chapter of the report. Its tests are consecutive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chapter {
     /// HTTP/1.1 without TLS.
     Layer7,
-    /// TCP connections, datagrams and packets that are not looked into.
+    /// TCP connections, datagrams and packets, whose content is not parsed.
     Layer4,
     /// TLS.
     Tls,
@@ -55,12 +55,12 @@ pub enum Chapter {
     Compression,
     /// Web application firewalls.
     Firewall,
-    /// The counted quantity, instead of time.
+    /// Counts instead of times.
     Counted,
 }
 
 impl Chapter {
-    /// Its heading.
+    /// The chapter's heading.
     pub fn title(self) -> &'static str {
         match self {
             Self::Layer7 => "Layer 7",
@@ -79,57 +79,57 @@ impl Chapter {
 pub struct Test {
     /// Name on the command line and in the record.
     pub name: &'static str,
-    /// Where it stands in the report.
+    /// The test's chapter in the report.
     pub chapter: Chapter,
-    /// Heading.
+    /// The heading.
     pub title: &'static str,
     /// Its procedure, and hints for the reader of the report.
     pub summary: &'static str,
-    /// The reports that it stands up to.
+    /// The vendor reports that it follows.
     pub after: &'static str,
     /// The varied setting.
     pub axis: Axis,
-    /// How it is drawn.
+    /// The chart.
     pub picture: Picture,
-    /// Its figures, the most telling first; each gets a chart.
+    /// The figures, the most important first. Each gets a chart.
     pub figures: &'static [Figure],
-    /// The figures that products are judged by.
+    /// The figures that decide between products.
     pub judged: &'static [Figure],
-    /// The goals of weir.
+    /// Goals for weir.
     pub goals: &'static [Goal],
 }
 
-/// A goal of weir in a test.
+/// A goal for weir in a test.
 #[derive(Debug, Clone, Copy)]
 pub struct Goal {
     /// The figure.
     pub figure: Figure,
-    /// The setting; 0 if the test has none.
+    /// The setting; 0 if the test varies nothing.
     pub at: f64,
-    /// The measure.
+    /// What is compared with the bound.
     pub measure: Measure,
-    /// It must not be worse: of a figure that is better when it is higher, not less; of another, not more.
+    /// The bound: a minimum if higher is better, otherwise a maximum.
     pub bound: f64,
 }
 
-/// The measure of a goal.
+/// The quantity that a goal bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Measure {
-    /// weir's value.
+    /// Weir's value.
     Value,
-    /// weir's value divided by that product's.
+    /// Weir's value divided by that product's value.
     RatioTo(&'static str),
-    /// weir's value divided by that of the best of these; of none named, of all peers.
+    /// Weir's value divided by the best value of these products; with an empty list, of all peers.
     RatioToBest(&'static [&'static str]),
-    /// weir's value less that product's.
+    /// Weir's value minus that product's value.
     ExcessOver(&'static str),
-    /// weir's value divided by its own at that setting.
+    /// Weir's value divided by weir's value at that setting.
     RatioToSetting(f64),
-    /// weir's value divided by that product's at another setting.
+    /// Weir's value divided by that product's value at that setting.
     RatioToOther(&'static str, f64),
 }
 
-/// A test of the reports whose feature is still to come.
+/// A test of the vendor reports that needs a missing feature.
 #[derive(Debug, Clone, Copy)]
 pub struct Pending {
     /// Its name.
@@ -172,38 +172,38 @@ pub const COMPRESSION_CASES: &[&str] = &["level 5", "the fastest level"];
 /// The cases of the test `feature-instructions`.
 pub const FEATURE_CASES: &[&str] = &["plain", "URI inspected", "advanced L7", "cookie persistence"];
 
-/// Begins the reason of an omission that only waits for a part of weir which is still to come.
+/// Prefix of the reason of an omission that waits for a missing feature of weir.
 pub const PENDING_PREFIX: &str = "pending: ";
 
-/// Yardsticks, measured beside weir and its peers: their costs are shown, but weir neither wins nor loses against them.
+/// Yardsticks, measured beside weir and its peers. The report shows their costs, but does not judge weir by them.
 pub const YARDSTICKS: [&str; 4] = [RELAY, PLAIN_WEIR, SIGNATURES, IP_FORWARD];
 /// A byte relay without HTTP: its costs are the kernel's costs.
 pub const RELAY: &str = "relay";
-/// Weir without the features that a test is about, given the same requests.
+/// Weir without the tested feature, with the same requests.
 pub const PLAIN_WEIR: &str = "weir-plain";
-/// The signatures of the library that weir makes handshakes with, and nothing else of a handshake.
+/// Bare signatures with weir's TLS library, without the rest of a handshake.
 pub const SIGNATURES: &str = "signatures";
 
-/// The kernel's own forwarding, without address translation: the cost of a packet for any product that uses the kernel's
+/// The kernel's forwarding without address translation: the minimum cost of a packet for a product on the kernel's
 /// stack.
 pub const IP_FORWARD: &str = "ip-forward";
-/// The kernel's address translation by nftables: a peer of the packet path alone.
+/// The kernel's address translation with nftables: a peer only in the test of packets.
 pub const NFTABLES: &str = "nftables";
 
-/// nginx with ModSecurity 3: a peer of the tests of web application firewalls alone.
+/// nginx with ModSecurity 3: a peer only in the tests of web application firewalls.
 pub const NGINX_MODSECURITY: &str = "nginx-modsecurity";
-/// A proxy on Coraza 3, likewise.
+/// A proxy with Coraza 3: a peer only in the tests of web application firewalls.
 pub const CORAZA: &str = "coraza";
 
-/// The suffix of a peer's second row, behind its maker's name.
+/// The suffix of a peer's second row.
 pub const SECOND: &str = "-2";
 
-/// The maker of a product, for both rows: `nginx` of `nginx` and `nginx-2`.
+/// The product's name without the suffix of its second row: `nginx` for `nginx` and `nginx-2`.
 pub fn maker(name: &str) -> &str {
     name.strip_suffix(SECOND).unwrap_or(name)
 }
 
-/// Whether a product of that name is there for scale.
+/// Whether the product is a yardstick.
 pub fn is_yardstick(name: &str) -> bool {
     YARDSTICKS.contains(&name)
 }
@@ -212,14 +212,14 @@ const fn goal(figure: Figure, at: f64, measure: Measure, bound: f64) -> Goal {
     Goal { figure, at, measure, bound }
 }
 
-/// CPU per request of 128-byte objects, with 10 requests per connection and with endless ones.
+/// CPU per request of 128-byte objects, with 10 requests per connection and with unlimited ones.
 const CPU_PER_REQUEST_GOALS: &[Goal] = &[
     goal(CpuPerRequest, 0.0, Measure::RatioToBest(&["nginx", "haproxy"]), 0.8),
     goal(CpuPerRequest, 0.0, Measure::RatioTo("envoy"), 0.4),
     goal(CpuPerRequest, 0.0, Measure::RatioTo(RELAY), 1.2),
 ];
 
-/// CPU per request with a feature, compared with peers that have it, too, and with weir without it.
+/// CPU per request with a feature, compared with peers that have the feature and with weir without it.
 const FEATURE_GOALS: &[Goal] = &[
     goal(CpuPerRequest, 0.0, Measure::RatioToBest(&["nginx", "haproxy"]), 0.8),
     goal(CpuPerRequest, 0.0, Measure::RatioTo(PLAIN_WEIR), 1.1),
@@ -693,10 +693,10 @@ pub const TESTS: &[Test] = &[
     },
 ];
 
-/// The tests of the reports that wait for their feature.
+/// Tests of the vendor reports that need a missing feature.
 pub const PENDING: &[Pending] = &[];
 
-/// The test of that name.
+/// The test with that name.
 pub fn test(name: &str) -> Option<&'static Test> {
     TESTS.iter().find(|test| test.name == name)
 }

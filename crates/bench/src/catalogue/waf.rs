@@ -19,7 +19,7 @@ pub const WAF_CASES: &[&str] = &[
 /// The report of 2020.
 const CITRIX_2020: &str = "Citrix ADC VPX 13.0 and F5 BIG-IP VE 15.1, 2020";
 
-/// The share of the CPU time that the better peer's firewall adds.
+/// Maximum added CPU time, as a share of what the better peer's firewall adds.
 const ADDED_SHARE: f64 = 0.1;
 
 const fn added_goals(added_us: f64) -> [Goal; 3] {
@@ -37,7 +37,7 @@ const LONG_BODY_GOALS: [Goal; 3] = added_goals(500.0);
 const ADDED_FIGURES: &[Figure] =
     &[FirewallCpuPerRequest, CpuPerRequest, UnguardedCpuPerRequest, Rate, LatencyP99, CoreBusy];
 
-/// A test of the CPU time that a firewall adds to a request.
+/// A test of the CPU time that a firewall adds to each request.
 const fn added(
     name: &'static str,
     title: &'static str,

@@ -1,4 +1,4 @@
-//! Results of weir in the first run that are missing in the second: they have no ratio and are the worst change.
+//! Results of weir that the earlier run has and the later run lacks. They have no ratio, and are the worst change.
 
 use serde::Serialize;
 
@@ -7,21 +7,21 @@ use crate::record::Point;
 use crate::report::model::{FigureReport, Report, TestReport, WEIR, is_peer};
 use crate::report::text;
 
-/// A share of failed requests that is larger by this much is a failure of its own.
+/// Increase of the share of failed requests that counts as a failure.
 pub const ERROR_SHARE_CHANGE_MIN: f64 = 0.001;
 
-/// Something that weir did not do again.
+/// A result that weir lacks in the later run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Failure {
     /// The test.
     pub test: String,
-    /// The setting in words; empty where the test varies nothing.
+    /// The setting in words; empty if the test varies nothing.
     pub setting: String,
-    /// The failure, for the reader.
+    /// Description of the failure.
     pub what: String,
 }
 
-/// Results that weir had in a test of run A and lacks in B, although a peer shows that the test was measured.
+/// Results of weir in a test of run A that run B lacks, although run B measured a peer.
 pub(super) fn failures(
     (a, test_a): (&Report, &TestReport),
     (b, test_b): (&Report, &TestReport),
@@ -75,7 +75,7 @@ fn has_value(figure: &FigureReport, product: usize, at: f64) -> bool {
     figure.cells.iter().any(|cell| cell.at == at && cell.values[product].is_some())
 }
 
-/// Whether weir lacks a figure in a run where a peer has it.
+/// Whether a run lacks weir's value of a figure, but has a peer's value.
 fn is_lacking(
     run: &Report,
     test: &TestReport,
@@ -91,7 +91,7 @@ fn is_lacking(
     })
 }
 
-/// The share of failed requests of weir at a setting; `None` if there were none.
+/// Weir's share of failed requests at a setting; `None` without requests.
 fn error_share(run: &Report, test: &TestReport, at: f64) -> Option<f64> {
     let own = || run.record(test).points.iter().filter(|p| p.product == WEIR && p.at == at);
     let sum = |count: fn(&Point) -> u64| own().map(count).fold(0, u64::saturating_add) as f64;

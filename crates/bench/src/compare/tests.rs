@@ -9,7 +9,7 @@ fn compared(a: Run, b: Run) -> Comparison {
     Comparison::new((Path::new("runs/a"), &a), (Path::new("runs/b"), &b))
 }
 
-/// Raises one product's CPU cost in a test by this factor.
+/// Multiplies one product's CPU cost in a test by `factor`.
 fn slow_down(run: &mut Run, test: &str, product: &str, factor: f64) {
     let record = run.tests.iter_mut().find(|record| record.name == test).expect("a test");
     for point in record.points.iter_mut().filter(|point| point.product == product) {
@@ -45,7 +45,7 @@ fn what_moved_is_said_first() {
     assert!(comparison.moved().any(|change| change.moved == Moved::Better));
 }
 
-/// The same products on the same machine, on another day.
+/// Two runs of the same products on the same machine differ only by chance.
 #[test]
 fn chance_alone_moves_little_and_raises_no_alarm() {
     let runs: Vec<Report> =

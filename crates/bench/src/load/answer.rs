@@ -1,4 +1,4 @@
-//! The parts of a response that are kept to judge it, for all versions of HTTP.
+//! The data of a response that decides whether it is good, for all versions of HTTP.
 
 use std::io::Read as _;
 
@@ -10,7 +10,7 @@ use super::plan::{Checksum, Expectation, Gzip};
 /// Length of the end of a gzip stream (RFC 1952 section 2.3.1): CRC-32 and length of the contents.
 const GZIP_TRAILER_BYTES: usize = 8;
 
-/// A response as far as it is here.
+/// The received part of a response.
 #[derive(Debug, Default)]
 pub struct Answer {
     status: u16,
@@ -19,28 +19,28 @@ pub struct Answer {
     coded: Option<Coded>,
 }
 
-/// A body that shall come compressed.
+/// A body that should be compressed.
 #[derive(Debug, Default)]
 struct Coded {
-    /// Whether the head says that it is gzip.
+    /// Whether the head has `Content-Encoding: gzip`.
     is_gzip: bool,
-    /// Its last bytes.
+    /// The last bytes of the body.
     tail: [u8; GZIP_TRAILER_BYTES],
-    /// All of it, where it is to be unpacked.
+    /// The whole body, if it must be decompressed.
     whole: Option<Vec<u8>>,
 }
 
 /// Facts about the first good response to a target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FirstSeen {
-    /// Its checksum, where responses must be alike.
+    /// The checksum of its body, if all responses must have the same.
     pub checksum: Option<u32>,
-    /// It was compressed, and unpacked as a check.
+    /// Whether its body was decompressed as a check.
     pub was_unpacked: bool,
 }
 
 impl Answer {
-    /// Waits for the next response; `first` has the facts about earlier responses to the same request.
+    /// Prepares for the next response. `first` has the facts about earlier responses to the same request.
     pub fn restart(&mut self, expect: &Expectation, first: &FirstSeen) {
         self.status = 0;
         self.body_bytes = 0;
@@ -50,7 +50,7 @@ impl Answer {
             .map(|_| Coded { whole: (!first.was_unpacked).then(Vec::new), ..Coded::default() });
     }
 
-    /// Takes the final head, which was parsed from `text`.
+    /// Processes the final head, which was parsed from `text`.
     pub fn begin(&mut self, head: &ResponseHead, text: &[u8]) {
         self.status = head.status;
         if let Some(coded) = &mut self.coded {
@@ -61,7 +61,7 @@ impl Answer {
         }
     }
 
-    /// Takes bytes of the body.
+    /// Processes bytes of the body.
     #[inline]
     pub fn data(&mut self, data: &[u8]) {
         self.body_bytes += data.len() as u64;
@@ -73,19 +73,19 @@ impl Answer {
         }
     }
 
-    /// Its status; 0 before the head.
+    /// The status; 0 before the head.
     #[cfg(test)]
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// Body bytes so far.
+    /// Number of body bytes so far.
     pub fn body_bytes(&self) -> u64 {
         self.body_bytes
     }
 
-    /// The reason why a complete response is not as expected. `first` has the facts about the first response to this
-    /// request, and is set by it.
+    /// Why a complete response is not as expected; `None` for a good one. `first` has the facts about the first
+    /// response to this request; the first response sets them.
     pub fn judge(
         &self,
         expect: &Expectation,
@@ -135,7 +135,8 @@ impl Coded {
         }
     }
 
-    /// The trailer of every response is compared with its contents' checksum; the first response is also decompressed.
+    /// Compares the trailer of every response with the expected checksum and length. Also decompresses the first
+    /// response.
     fn judge(&self, expected: &Gzip) -> Option<Fault> {
         if !self.is_gzip {
             return Some(Fault::NotCompressed);
@@ -150,7 +151,7 @@ impl Coded {
         }
         let mut unpacked = Vec::new();
         let whole = self.whole.as_deref()?;
-        // One byte above the limit shows that there is more.
+        // One byte more than expected shows that the content is too long.
         let mut bounded = flate2::read::GzDecoder::new(whole).take(expected.body_bytes + 1);
         if bounded.read_to_end(&mut unpacked).is_err() {
             return Some(Fault::Body);

@@ -1,7 +1,7 @@
 //! One thread of the load: its users, their connections, and their requests.
 //!
-//! A *user* is a place for one connection at a time. In a closed loop it sends its next request when
-//! the response is there; in an open loop the schedule takes the user that has been idle for longest.
+//! A *user* has one connection at a time. In a closed loop, it sends the next request when it has the response. In an
+//! open loop, the schedule picks the user that has been idle for longest.
 
 mod secure;
 mod streams;
@@ -32,14 +32,14 @@ use super::tls::Sessions;
 use super::under_way::Request;
 use super::user::{State, User};
 
-/// Connections that a thread opens at the same time: more would overflow a listener's queue, and a dropped connection is
-/// retried only a second later.
+/// Maximum number of connections that a thread opens at the same time. More would overflow a listener's accept queue;
+/// the kernel then retries only after a second.
 const CONNECTING_MAX: usize = 256;
-/// A user whose connection could not be opened, or failed, rests this long before the next attempt.
+/// Time until the next attempt of a user whose connection failed or could not be opened.
 const RETRY_REST_US: u64 = 100_000;
-/// How long a server may take to close a connection whose last response is complete.
+/// Time limit for a server to close a connection after the last response.
 const ENDING_TIMEOUT_MS: u64 = 1_000;
-/// The loop turns at least this often, to see signals and to report progress.
+/// Longest interval between two turns of the loop. Each turn checks signals and reports progress.
 const TURN_US_MAX: u64 = 50_000;
 
 /// One thread's load.
@@ -50,17 +50,17 @@ pub struct Engine {
     rotation: Rotation,
     tls: Option<Sessions>,
     users: Vec<User>,
-    /// Users to be connected, first come first served.
+    /// Users that wait for a connection, in order of arrival.
     to_open: VecDeque<u32>,
-    /// Users that rest after a failure, and until when.
+    /// Users that rest after a failure: end of the rest in microseconds, and user.
     resting: VecDeque<(u64, u32)>,
-    /// Users with an open connection and nothing to do, the one that waits for longest first.
+    /// Users with an idle connection, the one idle for longest first.
     idle: VecDeque<u32>,
     connecting: usize,
     busy: usize,
-    /// First attempts at a connection that are over, well or not.
+    /// Number of users whose first attempt at a connection has ended, successfully or not.
     first_attempts: usize,
-    /// Requests of the measurement that were begun.
+    /// Number of requests of the measurement that have begun.
     begun: u64,
     pacer: Option<Pacer>,
     warm_up: Tally,
@@ -69,16 +69,16 @@ pub struct Engine {
     cpu_at_begin_s: Option<f64>,
     cpu_at_end_s: Option<f64>,
     last_done_us: u64,
-    /// The first response of each target.
+    /// Facts about the first response to each target.
     first_seen: Vec<FirstSeen>,
     head: ResponseHead,
     scratch: Scratch,
-    /// Users whose HTTP/2 has something to send.
+    /// Users whose HTTP/2 connection has output.
     to_flush: Vec<u32>,
 }
 
 impl Engine {
-    /// The load of one thread, nothing opened yet.
+    /// Creates the load of one thread. Opens no connection yet.
     pub fn new(plan: Arc<Plan>, share: Share, signals: Arc<Signals>) -> Self {
         let count = share.connections;
         let rotation = Rotation::new(&plan.targets, share.thread);
@@ -113,21 +113,21 @@ impl Engine {
         }
     }
 
-    /// Runs until all requests of the plan were sent and answered.
+    /// Runs until all requests of the plan were sent and their responses have arrived.
     pub fn run(&mut self, io: &mut EventLoop) -> std::io::Result<()> {
         self.open_some(io, now_us());
         io.run(self)
     }
 
-    /// Its results.
+    /// The results of the thread.
     pub fn result(mut self) -> ThreadResult {
         self.note_unopened();
         let end_us = self.signals.end_us.load(Acquire);
         let begin_us = self.signals.begin_us.load(Acquire);
         let unsent = match (self.plan.extent, &self.pacer) {
-            // A load that was stopped owes nothing of the time after.
+            // Requests that would be due after the load was stopped are not missing.
             (Extent::Time(_), Some(pacer)) => pacer.left_between(begin_us, end_us.min(now_us())),
-            // All requests are sent, however late.
+            // A load with a number of requests sends all of them.
             (Extent::Requests(_), _) | (_, None) => 0,
         };
         let cpu_at_end_s = self.cpu_at_end_s.unwrap_or_else(thread_cpu_s);
@@ -142,7 +142,7 @@ impl Engine {
         }
     }
 
-    /// A load that never got one connection open says so, however early it ended.
+    /// Records an error if the load never had an open connection, even if it ended early.
     fn note_unopened(&mut self) {
         let opened = self.warm_up.connections_opened + self.measured.connections_opened;
         if opened > 0 || self.warm_up.errors_total() + self.measured.errors_total() > 0 {
@@ -161,12 +161,12 @@ impl Engine {
         at_us >= self.signals.begin_us.load(Relaxed)
     }
 
-    /// Whether that moment is within the time of the measurement.
+    /// Whether the time is within the measurement.
     fn is_in_window(&self, at_us: u64) -> bool {
         self.is_measuring(at_us) && at_us < self.signals.end_us.load(Relaxed)
     }
 
-    /// Whether another request may be begun.
+    /// Whether another request may begin.
     fn may_begin(&self, now_us: u64) -> bool {
         if self.plan.stop.load(Relaxed) || now_us >= self.signals.end_us.load(Relaxed) {
             return false;
@@ -176,7 +176,7 @@ impl Engine {
 
     // Opening and closing.
 
-    /// Opens connections of users that wait for one, as many as may be under way.
+    /// Opens connections for waiting users, as many as the limits allow.
     fn open_some(&mut self, io: &mut EventLoop, now_us: u64) {
         while let Some(&(until_us, user)) = self.resting.front() {
             if until_us > now_us {
@@ -185,8 +185,8 @@ impl Engine {
             self.resting.pop_front();
             self.to_open.push_back(user);
         }
-        // With a number of requests to make, no more attempts are under way than are still wanted: each
-        // may fail, and then stands for one of them.
+        // A load with a number of requests has no more attempts in progress than requests left, because each failed
+        // attempt counts as one request.
         let wanted = self.share.requests_max.filter(|_| self.plan.rate.is_none());
         while self.connecting < CONNECTING_MAX
             && wanted.is_none_or(|wanted| self.begun + (self.connecting as u64) < wanted)
@@ -216,7 +216,8 @@ impl Engine {
     fn not_opened(&mut self, index: u32, now_us: u64, fault: Fault) {
         let is_measured = self.is_measuring(now_us);
         self.tally(is_measured).error(&fault);
-        // A load with a number of transactions also ends if the server does not answer.
+        // A failed attempt counts as a request, so that a load with a number of requests also ends if the server is
+        // down.
         self.begun += u64::from(is_measured);
         self.count_first_attempt(index);
         self.resting.push_back((now_us + RETRY_REST_US, index));
@@ -230,7 +231,7 @@ impl Engine {
         }
     }
 
-    /// The connection is open for requests.
+    /// The connection is ready for requests.
     fn opened(&mut self, io: &mut EventLoop, index: u32, since_us: u64) {
         let now_us = now_us();
         let is_measured = self.is_measuring(since_us);
@@ -249,7 +250,7 @@ impl Engine {
         self.open_some(io, now_us);
     }
 
-    /// Takes the user's connection away and gives it another, at once or after a rest.
+    /// Closes the user's connection. Queues the user for another connection, at once or after a rest.
     fn reopen(&mut self, io: &mut EventLoop, index: u32, rest: bool) {
         self.close(io, index);
         let now_us = now_us();
@@ -265,7 +266,7 @@ impl Engine {
 
     // Requests.
 
-    /// The next step of an idle user: its next request, or nothing for now.
+    /// The next step of an idle user: in a closed loop its next request, in an open loop waiting.
     fn next(&mut self, io: &mut EventLoop, index: u32, now_us: u64) {
         if self.plan.rate.is_some() {
             self.idle.push_back(index);
@@ -278,7 +279,8 @@ impl Engine {
         }
     }
 
-    /// Where requests go one at a time: sends the next when the last is answered and everybody is there.
+    /// With one request at a time: sends the next request when the last one is complete and all connections have been
+    /// tried.
     fn take_turn(&mut self, io: &mut EventLoop, now_us: u64) {
         let is_turn = self.busy == 0 && self.first_attempts == self.share.connections;
         if self.plan.one_at_a_time
@@ -290,7 +292,7 @@ impl Engine {
         }
     }
 
-    /// Sends the requests that are due, as far as there are idle connections.
+    /// Sends the due requests while connections are idle.
     fn keep_schedule(&mut self, io: &mut EventLoop, now_us: u64) {
         while !self.idle.is_empty() && self.may_begin(now_us) {
             let end_us = self.signals.end_us.load(Relaxed);
@@ -300,7 +302,7 @@ impl Engine {
             let Some(due_us) = pacer.take(now_us) else {
                 return;
             };
-            // Checked above.
+            // The condition of the loop guarantees an idle user.
             if let Some(index) = self.idle.pop_front() {
                 self.send(io, index, due_us, now_us);
             }
@@ -330,7 +332,7 @@ impl Engine {
         io.send(token, &[IoSlice::new(bytes)]);
     }
 
-    /// Bytes of the response.
+    /// Processes received bytes.
     fn take(&mut self, io: &mut EventLoop, index: u32, bytes: &[u8]) {
         let user = &mut self.users[index as usize];
         let request = match user.state {
@@ -350,7 +352,7 @@ impl Engine {
     /// The response is complete.
     fn done(&mut self, io: &mut EventLoop, index: u32, request: Request, bytes_beyond: usize) {
         let now_us = now_us();
-        // It leaves the user while it is judged.
+        // Takes the reader out of the user while the response is judged.
         let reader = std::mem::take(&mut self.users[index as usize].reader);
         self.answered(request, reader.answer(), now_us);
         let keep_alive = reader.keep_alive();
@@ -363,7 +365,7 @@ impl Engine {
         if !is_whole {
             self.reopen(io, index, false);
         } else if request.is_last || !keep_alive {
-            // The server closes first, so that no port is left in TIME-WAIT on this side.
+            // Waits for the server to close, so that no local port stays in TIME-WAIT.
             self.users[index as usize].state = State::Ending;
             io.set_deadline(token, now_us / 1_000 + ENDING_TIMEOUT_MS);
         } else {
@@ -394,19 +396,19 @@ impl Engine {
         tally.good(now_us - request.intended_us, now_us - request.sent_us, body_bytes);
     }
 
-    /// A request got no complete answer.
+    /// A request ended without a complete response.
     fn lost(&mut self, io: &mut EventLoop, index: u32, request: Request, fault: Fault) {
         self.last_done_us = now_us();
         self.busy -= 1;
         self.tally(request.is_measured).error(&fault);
-        // A server that fails at once would otherwise be asked as fast as it fails.
+        // The rest prevents a tight loop with a server that fails at once.
         self.reopen(io, index, true);
     }
 
-    /// An idle connection has ended: this is no error, but it must not be reused.
+    /// An idle connection was closed. This is an error only if no request was sent on it.
     fn leave_idle(&mut self, io: &mut EventLoop, index: u32) {
         self.idle.retain(|&other| other != index);
-        // A server that accepts only to close would otherwise be asked as fast as it closes.
+        // The rest prevents a tight loop with a server that closes every new connection.
         let is_unused = self.users[index as usize].requests == 0;
         if is_unused {
             let is_measured = self.is_measuring(now_us());
@@ -416,7 +418,7 @@ impl Engine {
         self.reopen(io, index, is_unused);
     }
 
-    /// The connection is over, in whatever state.
+    /// The connection ended, in any state.
     fn over(&mut self, io: &mut EventLoop, index: u32, error: Option<Errno>) {
         let now_us = now_us();
         match self.users[index as usize].state {
@@ -444,8 +446,8 @@ impl Engine {
         }
     }
 
-    /// Whether the end of the connection completes the response. With TLS, an end without close_notify may be caused by an
-    /// attacker (RFC 9112 section 9.8); the event loop already reports it as a failure.
+    /// Whether the end of the connection completes the response. With TLS, an end without close_notify may be caused by
+    /// an attacker (RFC 9112 section 9.8); the event loop already reports it as a failure.
     fn end_of_response(&mut self, index: u32) -> Result<(), Fault> {
         let user = &mut self.users[index as usize];
         if user.requests > 1 && user.reader.is_untouched() {
@@ -465,7 +467,8 @@ impl Engine {
 
     // The turn.
 
-    /// Begins the schedule of an open loop when everybody is there.
+    /// Checks the signals of the other threads. Starts the schedule of an open loop when all connections have been
+    /// tried.
     fn see_signals(&mut self, now_us: u64) {
         if self.first_attempts == self.share.connections {
             self.signals.ready[self.share.thread].store(true, Release);
@@ -487,7 +490,7 @@ impl Engine {
         progress.errors.store(self.measured.errors_total(), Relaxed);
     }
 
-    /// Whether nothing is to be done any more.
+    /// Whether the load of this thread is complete.
     fn is_finished(&self, now_us: u64) -> bool {
         if self.busy > 0 {
             return false;
@@ -567,7 +570,7 @@ impl Handler for Engine {
             return None;
         }
         let mut wanted_us = now_us + TURN_US_MAX;
-        // Afterwards nothing has its time but the responses that are under way, and they make events.
+        // After the end only responses in progress remain, and these cause events.
         if self.may_begin(now_us) {
             self.open_some(io, now_us);
             self.keep_schedule(io, now_us);

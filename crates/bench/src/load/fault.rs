@@ -15,7 +15,7 @@ use super::outcome::ErrorKind;
 pub enum Fault {
     /// The connection could not be opened.
     Connect(Errno),
-    /// The server accepted the connection and closed it before anything was asked.
+    /// The server closed an accepted connection before any request.
     ClosedUnused,
     /// The connection was not open when the load ended.
     NotOpened,
@@ -23,15 +23,15 @@ pub enum Fault {
     Handshake(TlsError),
     /// The server ended the connection in the TLS handshake.
     HandshakeEnded,
-    /// The TLS handshake agreed on something else than it was to.
+    /// The TLS handshake negotiated an unexpected value; the text names it.
     Negotiated(String),
     /// The connection broke.
     Broken(Errno),
-    /// The server closed a connection that it had answered on before, instead of the next answer.
+    /// The server closed a keep-alive connection instead of answering the next request on it.
     ClosedKept,
     /// The connection ended before the response was complete.
     Short,
-    /// Nothing, or not everything, came within the time limit.
+    /// The response was not complete within the time limit.
     Timeout,
     /// No answer came to a datagram within the time limit.
     Lost,
@@ -39,9 +39,9 @@ pub enum Fault {
     NoAnswer,
     /// The response head is malformed.
     Head(ResponseError),
-    /// The body does not match its head.
+    /// The body does not match the framing in its head.
     Body,
-    /// The data is no TLS.
+    /// The data is not valid TLS.
     Tls(TlsError),
     /// Another status than expected.
     Status(u16),
@@ -63,16 +63,16 @@ pub enum Fault {
     NotCompressed,
     /// No stream could be opened.
     StreamNotOpened(OpenError),
-    /// The server reset a stream, or did not take it when it announced its end.
+    /// The server reset the stream, or rejected it with GOAWAY.
     StreamReset(ErrorCode),
     /// The response head on a stream is malformed.
     StreamHead(ReadError<ResponseError>),
-    /// The data is no HTTP/2.
+    /// The data is not valid HTTP/2.
     Http2(ConnectionError),
 }
 
 impl Fault {
-    /// As which error it counts.
+    /// The kind under which the fault is counted.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Connect(Errno::TIMEDOUT) | Self::Broken(Errno::TIMEDOUT) | Self::Timeout => {

@@ -1,4 +1,4 @@
-//! HTTP/2 of one client connection: requests onto streams, responses off them, no socket.
+//! HTTP/2 of one client connection, without the socket: requests go onto streams, and responses come from them.
 
 use weir_http::flaws::Flaws;
 use weir_http::h2::hpack::HeaderBlock;
@@ -11,7 +11,7 @@ use super::fault::Fault;
 use super::plan::{Expectation, RequestLines};
 use super::under_way::Request;
 
-/// Window of a generator: as much as servers send.
+/// Flow control windows, large enough that they never stop a server.
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
@@ -19,21 +19,21 @@ const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 #[derive(Debug)]
 pub struct Http2Client {
     connection: Connection,
-    /// Streams under way, beside the requests on them.
+    /// Ids of the open streams; `streams` has their requests in the same order.
     ids: Vec<u32>,
     streams: Vec<Stream>,
     /// Outgoing data.
     pub out: Vec<u8>,
-    /// Whether it is in the engine's list of those that have something to send.
+    /// Whether the connection is in the engine's list of connections with output.
     pub is_listed: bool,
 }
 
-/// A request under way.
+/// An open request.
 #[derive(Debug)]
 pub struct Stream {
-    /// Which.
+    /// The request.
     pub request: Request,
-    /// The response as far as it is here.
+    /// The received part of the response.
     pub answer: Answer,
     is_head: bool,
 }
@@ -41,17 +41,17 @@ pub struct Stream {
 /// The result of received bytes.
 #[derive(Debug)]
 pub enum Came {
-    /// Nothing more.
+    /// All input is processed.
     Nothing,
-    /// Something that ends no response.
+    /// An event that completes no response.
     Part,
     /// A response is complete.
     Done(Box<Stream>),
-    /// A request got no complete response.
+    /// A request ended without a complete response.
     Lost(Box<Stream>, Fault),
 }
 
-/// Space for the heads of responses, of all connections.
+/// Scratch space for response heads, shared by all connections.
 #[derive(Debug)]
 pub struct Scratch {
     block: HeaderBlock,
@@ -66,7 +66,7 @@ impl Scratch {
 }
 
 impl Http2Client {
-    /// A connection with at most this many open streams.
+    /// A connection with at most this many concurrent streams.
     pub fn new(streams: usize) -> Self {
         let limits = Limits {
             streams_max: streams as u32,
@@ -79,12 +79,12 @@ impl Http2Client {
         Self { connection, ids: Vec::new(), streams: Vec::new(), out, is_listed: false }
     }
 
-    /// Requests under way.
+    /// Number of open requests.
     pub fn stream_count(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether no further request can be made on it.
+    /// Whether the connection accepts no more requests.
     pub fn is_closing(&self) -> bool {
         self.connection.is_closing()
     }
@@ -113,7 +113,7 @@ impl Http2Client {
         Ok(())
     }
 
-    /// Processes `input[*at..]` up to the first event, and moves `at` behind it. An error ends the connection.
+    /// Processes `input[*at..]` up to the first event and moves `at` past it. An error ends the connection.
     pub fn receive(
         &mut self,
         input: &[u8],
@@ -146,7 +146,7 @@ impl Http2Client {
         })
     }
 
-    /// A request that the server has not taken and will not, once it has said so.
+    /// After the server announced the end of the connection: a request that the server will not process.
     pub fn abandoned(&mut self) -> Option<Stream> {
         if !self.is_closing() {
             return None;

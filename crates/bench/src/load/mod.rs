@@ -1,11 +1,11 @@
 //! The load generator: simulated users on a thread per core, closed loop or open loop.
 //!
-//! A load has phases. Connections are opened first, evenly over the ramp, if there is one; in a
-//! closed loop every user sends as soon as it is connected. When all have been tried, the schedule of an
-//! open loop starts, then the warm-up passes, then the measurement begins. A closed loop without ramp
-//! and warm-up is measured from its first connection on. At the end no new requests are begun, and open ones are awaited
-//! and counted: so a server that counts its requests counts the same number. The rate refers to responses that were
-//! complete within the measurement's time; see [`Outcome`] for the two ways of counting.
+//! A load has phases. First it opens connections, evenly over the ramp if there is one. In a closed loop, every user
+//! sends as soon as it is connected. When all connections have been tried, the schedule of an open loop starts; then
+//! comes the warm-up, then the measurement. Without ramp and warm-up, a closed loop is measured from its first
+//! connection on. At the end no request begins, and the load waits for open requests and counts them, so a server that
+//! counts requests gets the same number. Rates refer to responses that are complete within the measurement; see
+//! [`Outcome`] for both ways of counting.
 
 mod answer;
 mod engine;

@@ -1,17 +1,16 @@
 //! The results of a load: the JSON of `weir bench load --json`.
 //!
-//! Two ways of counting answer two questions. They differ by the requests that are open when the measurement begins and
-//! when it ends:
+//! There are two ways of counting. They differ by the requests that are open at the start and at the end of the
+//! measurement:
 //!
-//! - *What was the result of the requests?* [`Outcome::requests`], [`Outcome::errors`], [`Outcome::bytes`] and the
-//!   latencies refer to the requests that were begun in the measurement (in an open loop: due in it), and all of them are
-//!   awaited. Together with those before the measurement, they equal the server's count.
-//! - *How fast was it?* [`Outcome::requests_per_second`] and [`Outcome::window`] refer to the good responses that were
-//!   complete within the measurement's time, whenever they were requested. Counting only requests that are both sent and
-//!   answered in it would lose those that are open at its beginning: as many as there are connections, which is a greater
-//!   share with a slower server.
+//! - Results of requests: [`Outcome::requests`], [`Outcome::errors`], [`Outcome::bytes`] and the latencies refer to
+//!   requests that began in the measurement (in an open loop: were due in it), however late they end. Together with the
+//!   requests before the measurement, they equal the server's count.
+//! - Speed: [`Outcome::requests_per_second`] and [`Outcome::window`] refer to good responses that were complete within
+//!   the measurement, whenever they were requested. Counting only requests that are both sent and answered in the
+//!   measurement would exclude those open at its start: one per connection, a larger share with a slower server.
 //!
-//! The CPU time of a server in that time belongs to the second.
+//! The server's CPU time in the measurement belongs to the second way.
 
 use std::collections::BTreeMap;
 
@@ -20,55 +19,56 @@ use serde::{Deserialize, Serialize};
 /// The result of a load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Good transactions that were begun in the measurement: a complete and expected response, however late.
+    /// Number of good transactions that began in the measurement: the response is complete and as expected, however
+    /// late.
     pub requests: u64,
-    /// Everything that was begun in the measurement and did not become a good transaction, failed connections included.
+    /// Number of transactions that began in the measurement and failed. Includes failed connections.
     pub errors: u64,
-    /// By kind; absent kinds did not occur.
+    /// Errors by kind, without kinds that did not occur.
     pub errors_by_kind: BTreeMap<ErrorKind, u64>,
-    /// The first error of each kind, in words.
+    /// Description of the first error of each kind.
     pub error_examples: BTreeMap<ErrorKind, String>,
-    /// Good responses per second: those of [`Self::window`] over its length.
+    /// Good responses per second in [`Self::window`].
     pub requests_per_second: f64,
-    /// Responses that were complete within the measurement's time, whenever they were begun. Missing in records of earlier
-    /// versions; [`Self::completed`] has the best substitute.
+    /// Responses that were complete within the measurement, whenever they began. Records of earlier versions lack it;
+    /// use [`Self::completed`].
     #[serde(default)]
     pub window: Option<Window>,
     /// The requested rate; absent in a closed loop.
     pub offered_per_second: Option<f64>,
-    /// Requests of an open loop whose time had come and that were never sent, because the load ended
-    /// while all connections were busy: the offered rate was not reached.
+    /// In an open loop, number of due requests that were never sent because all connections were busy until the end. If
+    /// it is not 0, the load did not reach the offered rate.
     pub unsent: u64,
-    /// From the intended send time (open loop) or the actual one (closed loop) to the last byte.
+    /// Time until the last byte: from the due time in an open loop, from sending in a closed loop.
     pub latency_us: Latency,
-    /// Open loop only: from the actual send to the last byte, which hides stalls. The difference to [`Self::latency_us`]
-    /// would be hidden by coordinated omission.
+    /// Open loop only: time from sending to the last byte. It excludes the wait for an idle connection, and so hides
+    /// stalls (coordinated omission); [`Self::latency_us`] includes this wait.
     pub service_time_us: Option<Latency>,
-    /// From `connect` to the open connection, handshakes included.
+    /// Time from `connect` until the connection is usable, TLS handshake included.
     pub connect_us: Latency,
     /// Body bytes of the good transactions in [`Self::requests`].
     pub bytes: u64,
-    /// Connections that were opened.
+    /// Number of opened connections.
     pub connections_opened: u64,
-    /// TLS sessions that were resumed.
+    /// Number of resumed TLS sessions.
     pub sessions_resumed: u64,
-    /// TLS handshakes that were begun in the measurement and done; absent without TLS.
+    /// TLS handshakes that began in the measurement and were completed; absent without TLS.
     #[serde(default)]
     pub handshakes: Option<Handshakes>,
-    /// Good transactions before the measurement began, which are not in [`Self::requests`].
+    /// Number of good transactions before the measurement. They are not in [`Self::requests`].
     pub warm_up_requests: u64,
-    /// Errors before the measurement began, which are not in [`Self::errors`].
+    /// Number of errors before the measurement. They are not in [`Self::errors`].
     pub warm_up_errors: u64,
     /// Length of the measurement: from its start until the last response.
     pub elapsed_s: f64,
     /// CPU time of the load generator's threads within [`Self::window`].
     pub cpu_seconds: f64,
-    /// Good transactions over the measurement's time, if wanted.
+    /// Good transactions over time, if the plan asks for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Moment>,
 }
 
-/// How many good transactions there were until a moment.
+/// Number of good transactions up to a moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moment {
     /// Seconds since the measurement began.
@@ -80,36 +80,36 @@ pub struct Moment {
 /// TLS handshakes by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handshakes {
-    /// With a new key exchange and a signature.
+    /// Handshakes with a new key exchange and a signature.
     pub full: u64,
-    /// That went on with an earlier session.
+    /// Handshakes that resumed an earlier session.
     pub resumed: u64,
 }
 
-/// The measurement's time and the good responses that were complete within it.
+/// The length of the measurement and the good responses that were complete within it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
-    /// Its length: the requested time; less if the load was stopped; with a number of requests from the beginning until
+    /// Its length. With a duration: that duration, or less if the load was stopped. With a number of requests: until
     /// the last response.
     pub elapsed_s: f64,
-    /// Good responses that were complete in it, those to requests of the warm-up included.
+    /// Good responses that were complete in it, including responses to requests of the warm-up.
     pub requests: u64,
     /// Their body bytes.
     pub bytes: u64,
 }
 
 impl Outcome {
-    /// [`Self::window`]; of an outcome without one all that it has, which includes the wait for the last
+    /// [`Self::window`], or for records without one all requests, over a time that includes the wait for the last
     /// response.
     pub fn completed(&self) -> Window {
         let (elapsed_s, requests, bytes) = (self.elapsed_s, self.requests, self.bytes);
         self.window.unwrap_or(Window { elapsed_s, requests, bytes })
     }
 
-    /// The share of the offered rate that was kept, at most 1; `None` for a closed loop.
+    /// The kept share of the offered rate, at most 1; `None` for a closed loop.
     ///
-    /// It is the share of the due requests that were answered, or, if the responses took longer than the load, the load's
-    /// share of that time. Open requests at the end are no backlog: they get [`DRAIN_GRACE_S`].
+    /// The share of due requests with a good response. If the responses took longer than the load, at most the load's
+    /// share of that time. Responses within [`DRAIN_GRACE_S`] after the end are not late.
     pub fn kept_share(&self) -> Option<f64> {
         let offered_per_second = self.offered_per_second?;
         let due = self.requests as f64 + self.errors as f64 + self.unsent as f64;
@@ -122,13 +122,13 @@ impl Outcome {
     }
 }
 
-/// A rate was kept when this share of it came through.
+/// A rate counts as kept from this share on.
 pub const KEPT_SHARE_MIN: f64 = 0.99;
 
-/// Responses that take at most this long after the end of a load do not count as a backlog.
+/// Time after the end of a load in which open requests do not count as a backlog.
 const DRAIN_GRACE_S: f64 = 0.1;
 
-/// Why a transaction is not a good one.
+/// The kind of a failed transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
@@ -138,13 +138,13 @@ pub enum ErrorKind {
     Handshake,
     /// The connection was reset.
     Reset,
-    /// The server closed a kept connection instead of answering the next request on it.
+    /// The server closed a keep-alive connection instead of answering the next request on it.
     Closed,
     /// The connection ended before the response was complete.
     Short,
-    /// Nothing, or not everything, came within the time limit.
+    /// The response was not complete within the time limit.
     Timeout,
-    /// The data is no HTTP.
+    /// The data is not valid HTTP.
     Malformed,
     /// Another status than expected.
     Status,
@@ -152,7 +152,7 @@ pub enum ErrorKind {
     Length,
     /// Another checksum than expected.
     Checksum,
-    /// A stream of HTTP/2 was reset or not taken, or the connection's framing was against the protocol.
+    /// An HTTP/2 stream was reset or rejected, or the connection violated the protocol.
     Stream,
     /// A response that should be compressed was not.
     NotCompressed,
@@ -179,7 +179,7 @@ pub struct Latency {
     pub p999: u64,
     /// Largest.
     pub max: u64,
-    /// The whole curve for a chart: percentile and value, ascending.
+    /// Points of the distribution for a chart: percentile and value, ascending.
     pub curve: Vec<(f64, u64)>,
 }
 

@@ -1,7 +1,7 @@
 //! The schedule of an open loop.
 //!
-//! The schedule does not depend on the server: a request that is due while every connection is busy waits, and its latency
-//! counts from its due time. So a stall is not hidden (Gil Tene, "How NOT to Measure Latency": coordinated omission).
+//! The schedule does not depend on the server. A due request waits while all connections are busy, and its latency
+//! counts from its due time, so stalls are not hidden (Gil Tene, "How NOT to Measure Latency": coordinated omission).
 
 /// The schedule of one thread: request `k` is due at `start + (k + offset) / rate`.
 #[derive(Debug, Clone)]
@@ -13,20 +13,19 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// A schedule of `rate` requests per second that begins at `start_us`. `offset` is a share of the
-    /// interval from 0 to 1: threads that share a rate take different ones, so that their requests
-    /// interleave instead of coming in bursts.
+    /// A schedule of `rate` requests per second from `start_us` on. `offset` from 0 to 1 is a share of the interval.
+    /// Threads that share a rate have different offsets, so that their requests interleave instead of coming in bursts.
     pub fn new(start_us: u64, rate: f64, offset: f64) -> Self {
         Self { start_us, interval_us: 1e6 / rate, offset, taken: 0 }
     }
 
-    /// When the next request is due.
+    /// The due time of the next request.
     #[inline]
     pub fn next_us(&self) -> u64 {
         self.due_us(self.taken)
     }
 
-    /// Takes the next request if its time has come; when that was.
+    /// Takes the next request if it is due. Returns its due time.
     #[inline]
     pub fn take(&mut self, now_us: u64) -> Option<u64> {
         let due_us = self.next_us();
@@ -36,17 +35,17 @@ impl Pacer {
         })
     }
 
-    /// Requests that are due in `from_us..until_us` and were not taken.
+    /// Number of requests that are due in `from_us..until_us` and were not taken.
     pub fn left_between(&self, from_us: u64, until_us: u64) -> u64 {
         let first = self.taken.max(self.first_at(from_us));
         self.first_at(until_us).saturating_sub(first)
     }
 
-    /// Number of the first request that is not due before `at_us`.
+    /// The first request that is due at or after `at_us`.
     fn first_at(&self, at_us: u64) -> u64 {
         let since_us = at_us.saturating_sub(self.start_us) as f64;
         let mut number = ((since_us / self.interval_us - self.offset).floor().max(0.0)) as u64;
-        // `due_us` rounds down, so the estimate may be off by a few where the interval is short.
+        // `due_us` rounds down, so the estimate may be off by a few at short intervals.
         number = number.saturating_sub(1 + (1.0 / self.interval_us) as u64);
         while self.due_us(number) < at_us {
             number += 1;
@@ -56,7 +55,7 @@ impl Pacer {
 
     #[inline]
     fn due_us(&self, number: u64) -> u64 {
-        // So that a product which is a whole number but for the last binary digit stays one.
+        // Compensates binary rounding, so that whole microseconds stay whole when rounded down.
         const ROUNDING_US: f64 = 1e-6;
         let after_us = (number as f64 + self.offset) * self.interval_us + ROUNDING_US;
         self.start_us.saturating_add(after_us as u64)

@@ -8,38 +8,38 @@ use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 
-/// Concurrent connections that one thread holds at most; the plan spreads more over more threads, because
-/// each thread has a descriptor table, and so a limit, of its own.
+/// Maximum number of connections per thread. More connections need more threads, because each thread has a descriptor
+/// table of its own, with its own limit.
 pub const CONNECTIONS_PER_THREAD_MAX: usize = 15_000;
 
-/// A load, complete and consistent.
+/// A complete and consistent load.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The targets; connections and requests take turns over these, by weight.
+    /// The targets. Connections and requests rotate over them, by weight.
     pub targets: Vec<Target>,
     /// Concurrent connections (simulated users).
     pub connections: usize,
-    /// Requests on a connection before it is closed and opened anew; `None`: endless.
+    /// Requests on a connection before it is closed and replaced; `None`: unlimited.
     pub requests_per_connection: Option<u64>,
-    /// How long to measure, or how much.
+    /// The duration of the measurement, or its number of requests.
     pub extent: Extent,
-    /// Requests per second over all connections: an open loop. `None`: a closed loop, the next request of a
-    /// connection follows its response.
+    /// Requests per second over all connections (open loop). `None`: closed loop; a connection sends the next request
+    /// when it has the response.
     pub rate: Option<f64>,
-    /// In a closed loop: whether each thread has one request under way at a time, its connections in turn
-    /// once all were tried.
+    /// Closed loop only: each thread sends one request at a time, over its connections in turn, once all connections
+    /// have been tried.
     pub one_at_a_time: bool,
-    /// Connections are opened evenly over this time, before anything is measured.
+    /// Time over which connections are opened evenly before the measurement.
     pub ramp_up: Duration,
-    /// The load runs this long before the measurement begins.
+    /// Duration of the load before the measurement.
     pub warm_up: Duration,
-    /// How long a connection, and a response, may take.
+    /// Time limit for opening a connection and for a response.
     pub timeout: Duration,
-    /// Addresses to connect from, in turn; empty: the system chooses.
+    /// Source addresses, used in turn; empty: the system chooses.
     pub sources: Vec<IpAddr>,
-    /// Threads; more are used if [`CONNECTIONS_PER_THREAD_MAX`] requires it.
+    /// Number of threads. More are used if [`CONNECTIONS_PER_THREAD_MAX`] requires it.
     pub threads: usize,
-    /// Cores to run on; empty: any.
+    /// Cores for the threads; empty: any.
     pub cores: Vec<usize>,
     /// Network namespace of the connections (a file such as `/run/netns/client`).
     pub network_namespace: Option<PathBuf>,
@@ -47,75 +47,76 @@ pub struct Plan {
     pub expect: Expectation,
     /// TLS on every connection.
     pub tls: Option<TlsPlan>,
-    /// HTTP/2 on every connection, with prior knowledge where there is no TLS; `None`: HTTP/1.1.
+    /// HTTP/2 on every connection, without TLS by prior knowledge; `None`: HTTP/1.1.
     pub http2: Option<Http2Plan>,
-    /// Steps in which good transactions are counted over time; `None`: they are not.
+    /// Interval for counting good transactions over time; `None`: no timeline.
     pub timeline_every: Option<Duration>,
-    /// Set by another thread to end the load early: it then ends as if its time were up.
+    /// Set by another thread to end the load early, as if its duration had passed.
     pub stop: Arc<AtomicBool>,
 }
 
-/// When a load ends.
+/// The end of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// After this time; requests that are then open are awaited and counted.
+    /// Ends after this time. The load waits for open requests and counts them.
     Time(Duration),
-    /// After this many transactions, good or not.
+    /// Ends after this number of transactions, good or not.
     Requests(u64),
 }
 
-/// One request, sent again and again.
+/// A request that is sent repeatedly.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// Where to connect to.
+    /// The server's address.
     pub address: SocketAddr,
-    /// The request as it goes over the wire, head and body.
+    /// The bytes of the HTTP/1 request, head and body.
     pub request: Vec<u8>,
-    /// The request with `Connection: close`, for the last one on a connection.
+    /// The same with `Connection: close`, for the last request on a connection.
     pub last_request: Vec<u8>,
-    /// The request as HTTP/2 has it.
+    /// The request for HTTP/2.
     pub lines: RequestLines,
-    /// Whether a response to it never has a body (HEAD).
+    /// Whether responses have no body (HEAD).
     pub is_head: bool,
-    /// Share of the requests, relative to the other targets of the same address.
+    /// Weight of the request relative to the other targets with the same address.
     pub weight: u32,
 }
 
-/// The expected response; any other is an error.
+/// The expected response. A different response is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expectation {
-    /// Its status; `None`: any 2xx or 3xx.
+    /// The status; `None`: any 2xx or 3xx.
     pub status: Option<u16>,
-    /// Length of its body.
+    /// Length of the body; `None`: any.
     pub body_bytes: Option<u64>,
     /// The check of the body's bytes.
     pub checksum: Checksum,
-    /// The body comes as gzip, with these contents; then its own bytes are not checked.
+    /// The content of a gzip body; `None`: the body is not compressed. With gzip, `body_bytes` and `checksum` are not
+    /// checked.
     pub gzip: Option<Gzip>,
 }
 
-/// The contents of a compressed body. Every response is checked by the trailer of its gzip stream; the first to each
-/// target within a thread is decompressed.
+/// The content of a compressed body. The gzip trailer of every response is checked. The first response to each target
+/// is decompressed, once per thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gzip {
     /// Length of the contents.
     pub body_bytes: u64,
-    /// Their CRC-32 (IEEE).
+    /// CRC-32 (IEEE) of the content.
     pub crc32: u32,
 }
 
 /// The check of a body's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksum {
-    /// Nothing.
+    /// No check.
     Ignored,
     /// This CRC-32 (IEEE).
     Crc32(u32),
-    /// Equal to the first good response to the same target, within one thread.
+    /// The same as in the first good response to the target, within one thread.
     AsFirst,
 }
 
-/// A request without a body, in lines of HTTP/2; `:scheme` is the connection's.
+/// A request without a body, as HTTP/2 fields. The connection adds `:scheme`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestLines {
     /// `:method`
@@ -124,44 +125,44 @@ pub struct RequestLines {
     pub authority: Vec<u8>,
     /// `:path`
     pub path: Vec<u8>,
-    /// Further fields, their names in lower case.
+    /// Further fields, with lower-case names.
     pub fields: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// HTTP/2 of a load.
+/// HTTP/2 settings of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Http2Plan {
-    /// Requests that a connection has under way at once, each on a stream of its own. A user of a closed loop keeps
-    /// that many.
+    /// Number of concurrent requests on a connection, each on its own stream. A user of a closed loop keeps this many
+    /// open.
     pub streams: usize,
 }
 
-/// TLS of a load; [`TlsOptions::plan`](super::TlsOptions::plan) makes it.
+/// TLS settings of a load, from [`TlsOptions::plan`](super::TlsOptions::plan).
 #[derive(Debug, Clone)]
 pub struct TlsPlan {
     /// Versions, ciphers and trust.
     pub config: Arc<rustls::ClientConfig>,
-    /// Whether a user that connects again resumes its session; otherwise every handshake is a full one.
+    /// Whether a user resumes its session when it connects again; otherwise every handshake is a full one.
     pub resume: bool,
     /// The server name (SNI).
     pub server_name: ServerName<'static>,
-    /// The required results of a handshake; a handshake with other results has failed.
+    /// The required handshake results. Any other result is an error.
     pub expect: Negotiated,
 }
 
-/// The results of a handshake; `None`: any.
+/// Results of a handshake; `None`: any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Negotiated {
     /// The version.
     pub version: Option<rustls::ProtocolVersion>,
     /// The cipher suite.
     pub suite: Option<rustls::CipherSuite>,
-    /// The application's protocol (ALPN).
+    /// The application protocol (ALPN).
     pub protocol: Option<Vec<u8>>,
 }
 
 impl Checksum {
-    /// Whether bodies must be read for it.
+    /// Whether the check needs the bytes of bodies.
     pub fn is_wanted(self) -> bool {
         self != Self::Ignored
     }

@@ -1,28 +1,28 @@
-//! Requests as they go over the wire.
+//! The bytes of requests.
 
 use std::net::SocketAddr;
 
 use super::plan::{RequestLines, Target};
 
-/// A request to be sent again and again.
+/// A request that is sent repeatedly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestSpec {
-    /// Where to connect to.
+    /// The server's address.
     pub address: SocketAddr,
     /// The method.
     pub method: String,
-    /// The value of Host.
+    /// The value of the Host field.
     pub authority: String,
     /// Path and query.
     pub path: String,
-    /// Further fields; one that is named Host, User-Agent or Accept takes the place of ours.
+    /// Further fields. A field Host, User-Agent or Accept replaces the default one.
     pub fields: Vec<(String, String)>,
-    /// The body; its Content-Length is written where there is one, and for methods that expect one.
+    /// The body. Content-Length is written if there is a body, or if the method usually has one.
     pub body: Vec<u8>,
 }
 
 impl RequestSpec {
-    /// A GET without anything special.
+    /// A GET request with the default fields.
     pub fn get(address: SocketAddr, path: &str) -> Self {
         Self {
             address,
@@ -34,7 +34,7 @@ impl RequestSpec {
         }
     }
 
-    /// The bytes, as a target with `weight`.
+    /// Writes the request's bytes into a target with this weight.
     pub fn into_target(self, weight: u32) -> Target {
         Target {
             address: self.address,
@@ -55,7 +55,7 @@ impl RequestSpec {
         let ours = ours.into_iter().filter(|(name, _)| !self.is_given(name));
         let given = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let is_host = |name: &str| name.eq_ignore_ascii_case("host");
-        // RFC 9113 section 8.3.1: a client that knows the authority puts it into :authority.
+        // RFC 9113 section 8.3.1: clients send the authority as :authority, not as Host.
         let host = self.fields.iter().find(|(name, _)| is_host(name));
         let fields = ours.chain(given).filter(|(name, _)| !is_host(name));
         RequestLines {
@@ -87,7 +87,7 @@ impl RequestSpec {
         for (name, value) in &self.fields {
             field(name, value);
         }
-        // RFC 9110 section 8.6: a method that is known to have a body says so even when it is empty.
+        // RFC 9110 section 8.6: methods that usually have a body send Content-Length even if the body is empty.
         if !self.body.is_empty() || matches!(self.method.as_str(), "POST" | "PUT" | "PATCH") {
             field("Content-Length", &self.body.len().to_string());
         }

@@ -1,4 +1,4 @@
-//! Reading the responses of an HTTP/1 connection, one after another.
+//! Parses the responses of an HTTP/1 connection, one after another.
 
 use weir_http::h1::{self, HeadScan, Parsed};
 use weir_http::message::{Framing, Method, ResponseHead};
@@ -8,11 +8,11 @@ use super::fault::Fault;
 use super::plan::Expectation;
 use crate::body_reader::{BodyReader, Fed, HEAD_LIMITS};
 
-/// Reads the response of one connection.
+/// Parses the responses of one connection.
 #[derive(Debug)]
 pub struct ResponseReader {
     phase: Phase,
-    /// A head of which only a part is here.
+    /// The received part of an incomplete head.
     partial: Vec<u8>,
     scan: HeadScan,
     keep_alive: bool,
@@ -44,14 +44,14 @@ impl ResponseReader {
         }
     }
 
-    /// Waits for the next response; see [`Answer::restart`].
+    /// Prepares for the next response; see [`Answer::restart`].
     pub fn restart(&mut self, expect: &Expectation, first: &FirstSeen) {
         self.phase = Phase::Head;
         self.partial.clear();
         self.answer.restart(expect, first);
     }
 
-    /// Takes the next bytes of the connection. `head` is scratch space.
+    /// Processes received bytes. `head` is scratch space.
     pub fn feed(
         &mut self,
         mut input: &[u8],
@@ -82,12 +82,12 @@ impl ResponseReader {
         }
     }
 
-    /// Whether nothing of the response has come.
+    /// Whether no byte of the response has arrived.
     pub fn is_untouched(&self) -> bool {
         matches!(self.phase, Phase::Head) && self.partial.is_empty()
     }
 
-    /// The connection ended: whether that completes the response.
+    /// Handles the end of the connection: an error if the response is incomplete.
     pub fn end(&mut self) -> Result<(), Fault> {
         match &self.phase {
             Phase::Body(body) if body.may_end_at_eof() => {
@@ -99,12 +99,12 @@ impl ResponseReader {
         }
     }
 
-    /// Whether the connection can carry another request.
+    /// Whether the connection can be reused for another request.
     pub fn keep_alive(&self) -> bool {
         self.keep_alive
     }
 
-    /// The part of the response so far.
+    /// The received part of the response.
     pub fn answer(&self) -> &Answer {
         &self.answer
     }
@@ -156,7 +156,7 @@ impl ResponseReader {
         }
         self.answer.begin(head, text);
         self.keep_alive = head.keep_alive;
-        // After a change of protocol the connection cannot be used for HTTP.
+        // After an upgrade the connection does not speak HTTP.
         self.keep_alive &= head.status != 101;
         self.phase = match head.framing {
             Framing::None => Phase::Done,
@@ -179,7 +179,7 @@ mod tests {
         (reader.answer.status(), reader.answer.body_bytes())
     }
 
-    /// Reads `wire`, cut in two at every place; all results must agree.
+    /// Parses `wire`, split in two at every position. All results must be equal.
     fn check(wire: &str, is_head: bool, expected: Result<(u16, u64, bool, usize), ErrorKind>) {
         for cut in 0..=wire.len() {
             let (mut reader, mut head) = (ResponseReader::new(), ResponseHead::new());
@@ -257,8 +257,8 @@ mod tests {
         check(as_first, Some(ErrorKind::Checksum));
     }
 
-    /// The result of reading a whole connection, cut at `cuts`. A part of a head is parsed again only when its end is
-    /// here, so input that is both malformed and truncated may count as either.
+    /// The result of parsing a whole connection, split at `cuts`. An incomplete head is parsed only when its end
+    /// arrives, so input that is malformed and truncated may count as either.
     fn outcome(wire: &[u8], mut cuts: impl FnMut(usize) -> usize) -> Option<(u16, u64, usize)> {
         let (mut reader, mut head) = (ResponseReader::new(), ResponseHead::new());
         let mut at = 0;

@@ -1,4 +1,4 @@
-//! Running a load: threads, the phases of the measurement, the sum.
+//! Runs a load: threads, phases of the measurement, sum of the results.
 
 use std::fmt;
 use std::fs::File;
@@ -22,49 +22,48 @@ use super::share::{Share, Signals, ThreadProgress, ThreadResult, now_us};
 use super::tally::Tally;
 use crate::pinning::pin_thread;
 
-/// How often the observer hears how far the load is.
+/// Interval of progress reports to the observer.
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);
-/// How often the starter looks whether all connections are open.
+/// Interval of checks whether all connections are open.
 const READY_POLL: Duration = Duration::from_millis(5);
 
-/// Observes a load, on the thread that runs it.
+/// An observer of a load. The calling thread of [`run`] calls it.
 pub trait Observer {
-    /// The measurement begins now: the warm-up is over.
+    /// Called when the measurement begins, after the warm-up.
     fn measurement_began(&mut self) {}
-    /// The time of the measurement is over, as [`Outcome::window`] has it: responses may still be on their
-    /// way, connections are open.
+    /// Called at the end of [`Outcome::window`]. Connections are still open, and responses may still arrive.
     fn measurement_ended(&mut self) {}
-    /// The progress; called about twice a second.
+    /// Reports progress, about twice a second.
     fn progress(&mut self, _progress: &Progress) {}
 }
 
-/// An observer that does not look.
+/// An observer that ignores everything.
 #[derive(Debug)]
 pub struct Unobserved;
 
 impl Observer for Unobserved {}
 
-/// How far a load is.
+/// The progress of a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
-    /// Seconds since the measurement began; `None` before.
+    /// Seconds since the start of the measurement; `None` before.
     pub measured_s: Option<f64>,
-    /// Good transactions of the measurement.
+    /// Good transactions in the measurement.
     pub requests: u64,
-    /// Errors of the measurement.
+    /// Errors in the measurement.
     pub errors: u64,
 }
 
-/// A load that could not be run.
+/// The reason why a load could not run.
 #[derive(Debug)]
 pub enum LoadError {
     /// A thread could not be started or prepared.
     Thread(io::Error),
     /// The network namespace could not be entered.
     Namespace(io::Error),
-    /// A core that the plan names cannot be used.
+    /// A core of the plan cannot be used.
     Core(usize, io::Error),
-    /// A thread ended in a way that it must not.
+    /// A thread panicked.
     Panicked,
 }
 
@@ -83,14 +82,14 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Runs a load to its end.
+/// Runs a load to its end and returns the sum of the results.
 pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Outcome, LoadError> {
     let plan = Arc::new(plan.clone());
     let shares = Share::divide(&plan, now_us());
     let signals = Arc::new(Signals::new(shares.len()));
     let waits = plan.rate.is_some() || !plan.ramp_up.is_zero() || !plan.warm_up.is_zero();
     if !waits {
-        // First, so that the observer's work is not part of it.
+        // The observer comes first, so that its work is not part of the measurement.
         observer.measurement_began();
         begin(&plan, &signals, now_us());
     }
@@ -101,13 +100,13 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Outcome, LoadErro
     }
     let results = crew.results(observer);
     let timeline = std::mem::take(&mut crew.timeline);
-    // Before the connections are closed: that is no part of a load that was stopped.
+    // Read before the connections are closed: closing is not part of a stopped load.
     let over_us = now_us();
     crew.release()?;
     Ok(Outcome { timeline, ..sum(&plan, &signals, &results?, over_us) })
 }
 
-/// Says when the measurement begins, and with that when it ends.
+/// Sets the start of the measurement, and with a duration its end.
 fn begin(plan: &Plan, signals: &Signals, at_us: u64) {
     if let Extent::Time(time) = plan.extent {
         signals.end_us.store(at_us + time.as_micros() as u64, Release);
@@ -121,11 +120,11 @@ struct Crew {
     signals: Arc<Signals>,
     threads: Vec<JoinHandle<()>>,
     outcomes: Receiver<Result<ThreadResult, LoadError>>,
-    /// Dropped to let the threads close their connections.
+    /// Dropping the senders lets the threads close their connections.
     hold: Vec<Sender<()>>,
-    /// Results that came during another wait.
+    /// Results that arrived while waiting for something else.
     arrived: Vec<Result<ThreadResult, LoadError>>,
-    /// The timeline, if wanted: the work done by each time.
+    /// The progress at each interval, if the plan asks for it.
     timeline: Vec<Moment>,
 }
 
@@ -154,7 +153,7 @@ impl Crew {
             match started {
                 Ok(thread) => crew.threads.push(thread),
                 Err(error) => {
-                    // The others would wait for this one.
+                    // The other threads would wait for the failed thread.
                     crew.plan.stop.store(true, Relaxed);
                     crew.hold.clear();
                     crew.release()?;
@@ -166,8 +165,8 @@ impl Crew {
         Ok(crew)
     }
 
-    /// Waits until every connection was tried and the ramp is over; not longer than one attempt may take
-    /// beyond the ramp, so that a server which answers nothing does not hold the load for ever.
+    /// Waits until every connection was tried and the ramp is over. The time limit is one connection attempt beyond the
+    /// ramp, so a silent server cannot block the load.
     fn open(&mut self, observer: &mut dyn Observer) {
         let ramp_over_us = now_us() + self.plan.ramp_up.as_micros() as u64;
         let latest_us = ramp_over_us + self.plan.timeout.as_micros() as u64;
@@ -184,7 +183,7 @@ impl Crew {
         }
     }
 
-    /// Starts the schedule, and the measurement when the warm-up is over.
+    /// Starts the schedule, and after the warm-up the measurement.
     fn warm_up(&mut self, observer: &mut dyn Observer) {
         let start_us = now_us();
         let begin_us = start_us + self.plan.warm_up.as_micros() as u64;
@@ -198,8 +197,8 @@ impl Crew {
         observer.measurement_began();
     }
 
-    /// Waits for all threads; reports the end of the measurement, which is before the last responses if the load has a
-    /// time.
+    /// Waits for the results of all threads. Reports the end of the measurement, which with a duration comes before the
+    /// last responses.
     fn results(&mut self, observer: &mut dyn Observer) -> Result<Vec<ThreadResult>, LoadError> {
         let end_us = self.signals.end_us.load(Acquire);
         let mut is_measuring = true;
@@ -226,14 +225,14 @@ impl Crew {
         self.arrived.drain(..).collect()
     }
 
-    /// Lets the threads close their connections, and waits until they have.
+    /// Lets the threads close their connections and waits until they have ended.
     fn release(self) -> Result<(), LoadError> {
         drop(self.hold);
         let joined: Vec<_> = self.threads.into_iter().map(JoinHandle::join).collect();
         if joined.iter().any(Result::is_err) { Err(LoadError::Panicked) } else { Ok(()) }
     }
 
-    /// Waits for this time; returns whether a thread has ended meanwhile.
+    /// Waits for this time, or until a thread ends. Returns whether a thread has ended.
     fn wait(&mut self, time: Duration) -> bool {
         match self.outcomes.recv_timeout(time) {
             Ok(result) => {
@@ -245,7 +244,7 @@ impl Crew {
         }
     }
 
-    /// Records the progress of the measurement, if the timeline is wanted.
+    /// Adds the progress of the measurement to the timeline, if the plan has one.
     fn note_moment(&mut self, progress: Progress, is_measuring: bool) {
         if let (Some(at_s), true, true) =
             (progress.measured_s, is_measuring, self.plan.timeline_every.is_some())
@@ -269,7 +268,7 @@ impl Crew {
     }
 }
 
-/// The life of a load thread.
+/// The main function of a load thread.
 fn serve(
     plan: Arc<Plan>,
     share: Share,
@@ -285,15 +284,15 @@ fn serve(
         }
         Err(error) => (None, Err(error)),
     };
-    // Nobody listens any more when the load has failed elsewhere.
+    // The receiver is gone if the load failed in another thread.
     let _ = results.send(result);
-    // The connections stay open until everybody is done: closing them is not measured. The channel
-    // carries nothing; it ends.
+    // Keeps the connections open until all threads are done, because closing must not be measured. The channel carries
+    // no messages; receiving ends when the sender is dropped.
     let _ = released.recv();
     drop(io);
 }
 
-/// Readies the calling thread: its descriptors, its network, its core, its clock.
+/// Prepares the calling thread: descriptor table, network namespace, core and timer slack.
 fn prepare(plan: &Plan, thread: usize) -> Result<EventLoop, LoadError> {
     descriptors::isolate(None).map_err(LoadError::Thread)?;
     if let Some(path) = &plan.network_namespace {
@@ -305,14 +304,14 @@ fn prepare(plan: &Plan, thread: usize) -> Result<EventLoop, LoadError> {
     }
     let failed = |error: rustix::io::Errno| LoadError::Thread(error.into());
     pin_thread(&plan.cores, thread).map_err(|error| LoadError::Core(error.core, error.source))?;
-    // A schedule of 25,000 requests per second has steps of 40 us; the kernel's default slack is 50 us.
+    // At 25,000 requests per second the interval is 40 us, shorter than the kernel's default timer slack of 50 us.
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).map_err(failed)?;
     let mut io = EventLoop::new().map_err(LoadError::Thread)?;
     io.wake_precisely();
     Ok(io)
 }
 
-/// Adds up the results of the threads; they were done at `over_us`.
+/// Adds up the results of the threads, which ended at `over_us`.
 fn sum(plan: &Plan, signals: &Signals, results: &[ThreadResult], over_us: u64) -> Outcome {
     let (mut warm_up, mut measured) = (Tally::new(), Tally::new());
     let mut window = Window::default();
@@ -328,13 +327,13 @@ fn sum(plan: &Plan, signals: &Signals, results: &[ThreadResult], over_us: u64) -
     }
     let begin_us = signals.begin_us.load(Acquire);
     let end_us = signals.end_us.load(Acquire).min(over_us);
-    // Open requests are awaited at the end, and a single slow response must not reduce the rate of all others: the window
-    // ends before.
+    // A single slow response at the end must not reduce the rate of all others, so the window ends before the wait for
+    // open requests.
     let (window_end_us, ended_us) = match plan.extent {
         Extent::Time(_) => (end_us, end_us.max(last_done_us)),
         Extent::Requests(_) => (last_done_us, last_done_us),
     };
-    // A load that was stopped before it was measured has no length.
+    // A load that was stopped before the measurement has length 0.
     let seconds = |until_us: u64| until_us.saturating_sub(begin_us) as f64 / 1e6;
     window.elapsed_s = seconds(window_end_us);
     let per_second = window.requests as f64 / window.elapsed_s;
@@ -391,7 +390,7 @@ mod tests {
         }
     }
 
-    /// Readings of an observer then belong to the window; the wait for a silent server does not.
+    /// Thus readings of an observer match the window and exclude the wait for a silent server.
     #[test]
     fn an_observer_hears_of_the_end_before_the_last_response() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");

@@ -1,4 +1,4 @@
-//! The share of one thread of a load, and the signals between the threads.
+//! One thread's share of a load, and the signals between threads.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -8,30 +8,30 @@ use weir_event_loop::clock;
 use super::plan::{CONNECTIONS_PER_THREAD_MAX, Extent, Plan};
 use super::tally::{Completed, Tally};
 
-/// One thread's part.
+/// One thread's share of a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Share {
-    /// Which thread.
+    /// Index of the thread.
     pub thread: usize,
     /// The number of threads.
     pub threads: usize,
-    /// Its connections.
+    /// Number of its connections.
     pub connections: usize,
-    /// Connections of the threads before it.
+    /// Number of connections of the threads before it.
     pub connections_before: usize,
-    /// Its part of the offered rate.
+    /// Its share of the offered rate.
     pub rate: Option<f64>,
-    /// Its part of the requests.
+    /// Its share of the requests.
     pub requests_max: Option<u64>,
-    /// When the load began, for the ramp.
+    /// Start of the load, for the ramp.
     pub begun_us: u64,
 }
 
 impl Share {
-    /// Divides a plan.
+    /// Divides a plan into shares.
     pub fn divide(plan: &Plan, begun_us: u64) -> Vec<Self> {
         let least = plan.connections.div_ceil(CONNECTIONS_PER_THREAD_MAX);
-        // A thread without a connection could not do its part.
+        // A thread without a connection could not send its share.
         let threads = plan.threads.max(least).clamp(1, plan.connections.max(1));
         let mut connections_before = 0;
         (0..threads)
@@ -57,18 +57,18 @@ impl Share {
             .collect()
     }
 
-    /// Its place in the interval between two requests of its schedule.
+    /// Offset of its schedule within the interval between two requests.
     pub fn offset(&self) -> f64 {
         self.thread as f64 / self.threads as f64
     }
 
-    /// The source address of its user `index`.
+    /// The source address of the thread's user `index`; `None` without configured sources.
     pub fn source_of(&self, plan: &Plan, index: usize) -> Option<IpAddr> {
         let count = plan.sources.len();
         (count > 0).then(|| plan.sources[(self.connections_before + index) % count])
     }
 
-    /// Whether the ramp allows another connection when `attempted` were tried.
+    /// Whether the ramp allows another connection after `attempted` attempts of this thread.
     pub fn may_open(&self, plan: &Plan, attempted: usize, now_us: u64) -> bool {
         let ramp_us = plan.ramp_up.as_micros() as u64;
         let since_us = now_us.saturating_sub(self.begun_us);
@@ -76,30 +76,30 @@ impl Share {
     }
 }
 
-/// One of `parts` of something indivisible; they differ by one at most and make up the whole.
+/// Splits an integer evenly: part `index` of `parts`. Parts differ by 1 at most, and their sum is `whole`.
 fn part(whole: u64, index: u64, parts: u64) -> u64 {
     let (each, rest) = (whole / parts, whole % parts);
-    // The product of the whole itself might be too large for the type.
+    // Avoids the product of `whole`, which might overflow.
     each + rest * (index + 1) / parts - rest * index / parts
 }
 
-/// Signals between the threads and their starter. Times are microseconds of the monotonic clock; `u64::MAX` means unknown
-/// so far.
+/// Signals between the threads and their starter. Times are in microseconds of the monotonic clock; `u64::MAX` means
+/// not known yet.
 #[derive(Debug)]
 pub struct Signals {
-    /// When the schedule of an open loop starts.
+    /// Start of the schedule of an open loop.
     pub start_us: AtomicU64,
-    /// When the measurement begins.
+    /// Start of the measurement.
     pub begin_us: AtomicU64,
-    /// From when on no request is begun.
+    /// End of the measurement. No request begins after it.
     pub end_us: AtomicU64,
-    /// Threads that have tried to open every connection.
+    /// For each thread, whether it has tried to open every connection.
     pub ready: Vec<AtomicBool>,
-    /// How far each thread is.
+    /// Progress of each thread.
     pub progress: Vec<ThreadProgress>,
 }
 
-/// How far a thread is in the measurement.
+/// The progress of a thread in the measurement.
 #[derive(Debug, Default)]
 pub struct ThreadProgress {
     /// Good transactions.
@@ -121,8 +121,8 @@ impl Signals {
     }
 }
 
-/// The current time on the clock of [`Signals`]; not the time of an event loop's turn, which may take longer than the
-/// measured interval.
+/// The current time on the clock of [`Signals`]. The time of an event loop's turn is too coarse: a turn may last longer
+/// than the measured interval.
 #[inline]
 pub fn now_us() -> u64 {
     clock::now().now_us()
@@ -131,17 +131,17 @@ pub fn now_us() -> u64 {
 /// The results of one thread.
 #[derive(Debug)]
 pub struct ThreadResult {
-    /// Before the measurement.
+    /// Transactions that began before the measurement.
     pub warm_up: Tally,
-    /// In it.
+    /// Transactions that began in the measurement.
     pub measured: Tally,
-    /// Responses that were complete within the time of the measurement, whenever they were begun.
+    /// Responses that were complete within the measurement, whenever they began.
     pub completed: Completed,
-    /// Requests of the schedule that were never sent.
+    /// Number of due requests that were never sent.
     pub unsent: u64,
-    /// CPU time within the time of the measurement.
+    /// CPU time within the measurement.
     pub cpu_s: f64,
-    /// The time when the last response was complete, or failed; 0 without any.
+    /// Time when the last response was complete or failed; 0 without responses.
     pub last_done_us: u64,
 }
 

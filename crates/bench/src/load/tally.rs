@@ -1,4 +1,4 @@
-//! Counters of a load; one tally per thread, added up at the end.
+//! Counters of a load: one tally per thread, added up at the end.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use hdrhistogram::Histogram;
 use super::fault::Fault;
 use super::outcome::{ErrorKind, Latency};
 
-/// Longest time that a distribution distinguishes: an hour.
+/// Longest distinguished time: one hour.
 const LATENCY_US_MAX: u64 = 3_600_000_000;
-/// Values within a thousandth of each other may be counted as one.
+/// Values that differ by less than a thousandth may count as equal.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// Points of the curve in [`Latency`].
+/// Percentiles of the curve in [`Latency`].
 const CURVE: &[f64] = &[
     0.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 75.0, 80.0, 85.0, 90.0, 92.5, 95.0, 96.5,
     98.0, 99.0, 99.3, 99.5, 99.7, 99.8, 99.9, 99.95, 99.97, 99.99, 99.995, 99.999, 99.9999,
@@ -23,7 +23,7 @@ const CURVE: &[f64] = &[
 pub struct Times(Histogram<u64>);
 
 impl Times {
-    /// Nothing counted.
+    /// An empty distribution.
     pub fn new() -> Self {
         let histogram = Histogram::new_with_bounds(1, LATENCY_US_MAX, SIGNIFICANT_DIGITS);
         // The bounds are constants that the crate accepts; see the test.
@@ -38,18 +38,18 @@ impl Times {
 
     /// Adds another distribution.
     pub fn add(&mut self, other: &Self) {
-        // Same bounds, so nothing is out of range.
+        // The bounds are equal, so adding cannot fail.
         let _ = self.0.add(&other.0);
     }
 
-    /// The values for a report.
+    /// Mean, extremes and percentiles.
     pub fn summary(&self) -> Latency {
         let histogram = &self.0;
         if histogram.is_empty() {
             return Latency::default();
         }
         let count = histogram.len();
-        // A percentile that fewer values than one lie beyond says no more than the largest.
+        // Above this percentile there is less than one value, so only the maximum is meaningful.
         let told = |percentile: f64| (1.0 - percentile / 100.0) * count as f64 >= 0.999;
         let mut curve: Vec<_> = CURVE
             .iter()
@@ -71,12 +71,12 @@ impl Times {
     }
 }
 
-/// Good responses that were complete within a stretch of time.
+/// Good responses that were complete within a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Completed {
-    /// How many.
+    /// Number of responses.
     pub requests: u64,
-    /// Their body bytes.
+    /// Sum of their body bytes.
     pub bytes: u64,
 }
 
@@ -85,28 +85,28 @@ pub struct Completed {
 pub struct Tally {
     /// Good transactions.
     pub requests: u64,
-    /// Body bytes of all good ones.
+    /// Body bytes of the good transactions.
     pub bytes: u64,
-    /// The faults.
+    /// Number of errors by kind.
     pub errors: BTreeMap<ErrorKind, u64>,
-    /// The first error of each kind, in words.
+    /// Description of the first error of each kind.
     pub examples: BTreeMap<ErrorKind, String>,
-    /// From the intended send time to the last byte.
+    /// Time from the due time to the last byte.
     pub latency: Times,
-    /// From the actual send time to the last byte.
+    /// Time from sending to the last byte.
     pub service_time: Times,
-    /// Opening a connection.
+    /// Time to open a connection.
     pub connect: Times,
-    /// Connections opened.
+    /// Number of opened connections.
     pub connections_opened: u64,
-    /// TLS sessions resumed.
+    /// Number of resumed TLS sessions.
     pub sessions_resumed: u64,
-    /// Full TLS handshakes.
+    /// Number of full TLS handshakes.
     pub handshakes_full: u64,
 }
 
 impl Tally {
-    /// Nothing counted.
+    /// An empty tally.
     pub fn new() -> Self {
         Self {
             requests: 0,
@@ -137,7 +137,7 @@ impl Tally {
         self.examples.entry(fault.kind()).or_insert_with(|| fault.to_string());
     }
 
-    /// All errors.
+    /// Number of all errors.
     pub fn errors_total(&self) -> u64 {
         self.errors.values().sum()
     }

@@ -1,14 +1,14 @@
-//! Assignment of targets: users take turns over addresses, requests over the targets of an address.
+//! Rotation of targets: users rotate over addresses, and requests over the targets of an address.
 
 use std::net::SocketAddr;
 
 use super::plan::Target;
 
-/// Targets by address, each address with the order of its targets.
+/// Targets grouped by address, each group with its rotation.
 #[derive(Debug)]
 pub struct Rotation {
     groups: Vec<Group>,
-    /// Users of different threads begin at different groups.
+    /// Start of the thread's rotation, so that the users of different threads begin with different addresses.
     shift: usize,
 }
 
@@ -18,8 +18,8 @@ struct Group {
     targets: Vec<Weighted>,
 }
 
-/// Smooth weighted round robin, as nginx does it: each turn everybody gains its weight, the richest is
-/// taken and pays the sum.
+/// Smooth weighted round robin, as in nginx: in each turn every target gains its weight; the target with the highest
+/// value is chosen and loses the sum of the weights.
 #[derive(Debug)]
 struct Weighted {
     target: u32,
@@ -42,7 +42,7 @@ impl Rotation {
         Self { groups, shift: thread }
     }
 
-    /// The group of the thread's user `index`.
+    /// The group of the thread's user `index`: users rotate over the groups.
     pub fn group_of(&self, index: usize) -> u32 {
         ((index + self.shift) % self.groups.len().max(1)) as u32
     }

@@ -1,4 +1,4 @@
-//! TLS of a thread's users: new sessions, stored sessions, and checks of the handshakes' results.
+//! TLS sessions of a thread's users: new and resumed ones, and checks of the negotiated values.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use weir_tls::{Established, Session, TlsError};
 
 use super::plan::TlsPlan;
 
-/// Tickets that a user keeps: more than a server gives at once.
+/// Tickets that a user keeps: more than servers usually send at once.
 const TICKETS_MAX: usize = 8;
 
 /// Sessions of one thread.
 pub struct Sessions {
     plan: TlsPlan,
-    /// With resumption, one for each user: a user resumes only its own sessions.
+    /// One configuration for all users, or with resumption one per user: a user resumes only its own sessions.
     configs: Vec<Arc<ClientConfig>>,
 }
 
 impl Sessions {
-    /// For this many users.
+    /// Creates the sessions for this many users.
     pub fn new(plan: &TlsPlan, users: usize) -> Self {
         let config = |resumption| {
             let mut config = (*plan.config).clone();
@@ -35,13 +35,13 @@ impl Sessions {
         Self { plan: plan.clone(), configs }
     }
 
-    /// A session for a connection of that user.
+    /// A session for a new connection of that user.
     pub fn session(&self, user: u32) -> Result<Session, TlsError> {
         let config = &self.configs[user as usize % self.configs.len()];
         Session::client(config, self.plan.server_name.clone())
     }
 
-    /// The unexpected result of a handshake.
+    /// Describes a handshake result that differs from the plan; `None` if all match.
     pub fn mismatch(&self, established: &Established) -> Option<String> {
         let expect = &self.plan.expect;
         let (version, suite) = (established.version, established.suite.suite());

@@ -1,4 +1,4 @@
-//! TLS settings of a load, from names to a plan.
+//! Parses the TLS options of a load into a plan.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rustls::{
 
 use super::plan::{Negotiated, TlsPlan};
 
-/// Available cipher suites: OpenSSL's name and the registry's.
+/// The available cipher suites: OpenSSL's name and the IANA suite.
 pub const CIPHERS: &[(&str, CipherSuite)] = &[
     ("TLS_AES_128_GCM_SHA256", CipherSuite::TLS13_AES_128_GCM_SHA256),
     ("TLS_AES_256_GCM_SHA384", CipherSuite::TLS13_AES_256_GCM_SHA384),
@@ -27,7 +27,7 @@ pub const CIPHERS: &[(&str, CipherSuite)] = &[
     ("ECDHE-ECDSA-CHACHA20-POLY1305", CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256),
 ];
 
-/// Available groups of the key exchange.
+/// The available key exchange groups.
 pub const CURVES: &[(&str, NamedGroup)] = &[
     ("X25519MLKEM768", NamedGroup::X25519MLKEM768),
     ("X25519", NamedGroup::X25519),
@@ -35,12 +35,12 @@ pub const CURVES: &[(&str, NamedGroup)] = &[
     ("P-384", NamedGroup::secp384r1),
 ];
 
-/// Groups that certificates have. In TLS 1.2 a client names those of a certificate it takes among those of the key
-/// exchange (RFC 8422 section 5.1), also where it wants another one for that.
+/// Groups of certificates' keys. A TLS 1.2 client must list them among its groups (RFC 8422 section 5.1), even if it
+/// wants another group for the key exchange.
 static OF_CERTIFICATES: [OfCertificates; 2] =
     [OfCertificates(NamedGroup::secp256r1), OfCertificates(NamedGroup::secp384r1)];
 
-/// A group that is only announced and not used for the key exchange.
+/// A group that is offered, but never used for the key exchange.
 #[derive(Debug)]
 struct OfCertificates(NamedGroup);
 
@@ -58,24 +58,24 @@ impl SupportedKxGroup for OfCertificates {
     }
 }
 
-/// Options of a user.
+/// Options from the command line.
 #[derive(Debug, Clone, Default)]
 pub struct TlsOptions {
-    /// `1.2` or `1.3`; `None`: both.
+    /// `1.2` or `1.3`; `None`: both versions.
     pub version: Option<String>,
-    /// A name of [`CIPHERS`]; `None`: all.
+    /// A name from [`CIPHERS`]; `None`: all cipher suites.
     pub cipher: Option<String>,
-    /// A name of [`CURVES`]; `None`: all.
+    /// A name from [`CURVES`]; `None`: all groups.
     pub curve: Option<String>,
-    /// The application protocol (ALPN) that the server must agree to; `None`: none is offered.
+    /// The application protocol (ALPN) that the server must select; `None`: ALPN is not offered.
     pub protocol: Option<&'static str>,
-    /// Certificate authorities that must have signed the server's certificate; `None`: any certificate is accepted, as
-    /// usual with load generators.
+    /// A PEM file of certificate authorities that must have issued the server's certificate. `None`: any certificate is
+    /// accepted, as usual for load generators.
     pub authorities: Option<PathBuf>,
 }
 
 impl TlsOptions {
-    /// The plan, or the mistake in the options.
+    /// Builds the plan. The error names the invalid option.
     pub fn plan(&self, server_name: ServerName<'static>, resume: bool) -> Result<TlsPlan, String> {
         let config = self.build()?;
         let version = self.version.as_deref().map(|version| match version {
@@ -96,7 +96,7 @@ impl TlsOptions {
             Some("1.3") => &[&version::TLS13],
             Some(other) => return Err(format!("TLS version {other}: not one of 1.2 and 1.3")),
         };
-        // A suite belongs to one version; with the other alone nothing would be left.
+        // A suite belongs to one TLS version; the other version alone would have no suite.
         let usable: Vec<_> = versions
             .iter()
             .filter(|version| {
@@ -121,7 +121,7 @@ impl TlsOptions {
                 .with_no_client_auth(),
         };
         config.alpn_protocols = self.protocol.iter().map(|name| name.as_bytes().to_vec()).collect();
-        // The records of a connection are sealed and opened by the event loop.
+        // The event loop encrypts and decrypts the records, so it needs the secrets.
         config.enable_secret_extraction = true;
         Ok(Arc::new(config))
     }
@@ -165,7 +165,7 @@ fn read_authorities(path: &PathBuf) -> Result<RootCertStore, String> {
     if roots.is_empty() { Err(failed(&"no certificate in it")) } else { Ok(roots) }
 }
 
-/// Accepts every certificate; the signature is still verified, as that costs what it costs every client.
+/// Accepts every certificate. Signatures are still verified, so that the load has a client's usual CPU cost.
 #[derive(Debug)]
 struct Believing(Arc<CryptoProvider>);
 

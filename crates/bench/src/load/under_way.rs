@@ -1,16 +1,16 @@
 //! The open requests of a user.
 
-/// A request under way.
+/// An open request.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
-    /// When it was to be sent.
+    /// Due time.
     pub intended_us: u64,
-    /// When it was.
+    /// Time of sending.
     pub sent_us: u64,
-    /// Which target.
+    /// Index of the target.
     pub target: u32,
     /// Whether it belongs to the measurement.
     pub is_measured: bool,
-    /// Whether it is the last on its connection.
+    /// Whether it is the last request on its connection.
     pub is_last: bool,
 }

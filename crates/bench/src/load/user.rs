@@ -1,4 +1,4 @@
-//! One simulated user: a place for one connection at a time.
+//! A simulated user, which has one connection at a time.
 
 use std::net::IpAddr;
 
@@ -11,46 +11,46 @@ use super::under_way::Request;
 /// A user.
 #[derive(Debug)]
 pub struct User {
-    /// Which group of targets it asks; see [`super::targets`].
+    /// Its group of targets; see [`super::targets`].
     pub group: u32,
-    /// Where it connects from.
+    /// The source address; `None`: the system chooses.
     pub source: Option<IpAddr>,
     /// Its connection.
     pub token: Option<Token>,
     /// Its state.
     pub state: State,
-    /// Requests begun on the connection.
+    /// Number of requests begun on the connection.
     pub requests: u64,
-    /// Whether a connection was tried at all.
+    /// Whether its first attempt at a connection has ended.
     pub was_attempted: bool,
-    /// Reads its responses.
+    /// The parser of its responses.
     pub reader: ResponseReader,
-    /// HTTP/2 of the connection.
+    /// The HTTP/2 connection, if the plan uses HTTP/2.
     pub http2: Option<Box<Http2Client>>,
 }
 
 /// The state of a user.
 #[derive(Debug, Clone, Copy)]
 pub enum State {
-    /// Without a connection; it waits for its turn to open one.
+    /// No connection; waits for its turn to open one.
     Closed,
-    /// TCP is being opened.
+    /// The TCP connection is being opened.
     Connecting {
-        /// Since when.
+        /// Start of the attempt.
         since_us: u64,
     },
-    /// TLS is being opened.
+    /// The TLS handshake is in progress.
     Handshaking {
-        /// Since when, TCP included.
+        /// Start of the attempt, TCP included.
         since_us: u64,
     },
-    /// Connected, nothing asked.
+    /// Connected, without an open request.
     Idle,
     /// Waits for a response.
     Busy(Request),
-    /// Connected by HTTP/2; the streams have the requests.
+    /// Connected with HTTP/2; the streams have the requests.
     Multiplexed,
-    /// Its last response is there; the server is about to close.
+    /// Its last response is complete; the server is about to close.
     Ending,
 }
 

@@ -1,4 +1,4 @@
-//! The request's orders, and the head of its response.
+//! The options of a request, and the head of its response.
 
 use std::fmt::Write as _;
 
@@ -9,32 +9,33 @@ use weir_http::message::{Method, RequestHead};
 use super::faults::FaultKind;
 use super::objects::{Kind, Object};
 
-/// Where the counts are read.
+/// The path that returns the counts.
 pub const COUNTS_PATH: &[u8] = b"/_origin/counts";
-/// The longest delay that a request may ask for.
+/// Maximum delay that a request may ask for.
 const DELAY_MS_MAX: u64 = 600_000;
-/// Size of the body of an answer that is no object.
+/// Body size of a response that has no object.
 const APOLOGY_BYTES: u64 = 16;
 
-/// The orders of a request.
+/// A request with its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    /// Its method.
+    /// The request's method.
     pub method: Method,
-    /// The object; `None`: there is no object of that name.
+    /// The requested object; `None`: no such object.
     pub object: Option<Object>,
     /// Whether the client allows another request on the connection.
     pub keep_alive: bool,
-    /// Time before the answer.
+    /// Delay of the response.
     pub delay_us: u64,
-    /// A fault to make.
+    /// The fault to make.
     pub fault: Option<FaultKind>,
-    /// Asks for the counts.
+    /// Whether the request asks for the counts.
     pub is_counts: bool,
 }
 
 impl Order {
-    /// The orders in `head`, parsed from `input`. Unknown parts of its query are ignored, as servers do.
+    /// Parses the options from `head`, which was parsed from `input`. Ignores unknown parts of the query, as servers
+    /// do.
     pub fn new(head: &RequestHead, input: &[u8]) -> Self {
         let path = head.path(input);
         let mut order = Self {
@@ -72,24 +73,24 @@ impl Order {
     }
 }
 
-/// An answer under way.
+/// A response in progress.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer {
-    /// Its status.
+    /// The status.
     pub status: u16,
-    /// The object that its body consists of.
+    /// The object in the body.
     pub object: Object,
-    /// Body bytes handed over so far.
+    /// Number of body bytes given to the kernel.
     pub sent: u64,
-    /// Whether the connection serves on.
+    /// Whether the connection stays open after the response.
     pub keep_alive: bool,
-    /// Body bytes to send; fewer than announced for HEAD and for a short answer.
+    /// Number of body bytes to send: fewer than Content-Length for HEAD and for a truncated response.
     to_send: u64,
     is_short: bool,
 }
 
 impl Answer {
-    /// The answer to an order.
+    /// The response to a request.
     pub fn new(order: Order) -> Self {
         let is_short = order.fault == Some(FaultKind::Short);
         let status = match (order.fault, order.object) {
@@ -117,24 +118,24 @@ impl Answer {
         }
     }
 
-    /// Whether it is the requested response.
+    /// Whether the response is complete and has status 200.
     pub fn is_good(&self) -> bool {
         self.status == 200 && !self.is_short
     }
 
-    /// Whether the connection ends behind the next `count` bytes.
+    /// Whether the connection closes after the next `count` bytes.
     pub fn ends_with(&self, count: u64) -> bool {
         !self.keep_alive && self.sent + count == self.to_send
     }
 
-    /// Body bytes that are still to be sent, at most `length_max`.
+    /// Number of body bytes left to send, at most `length_max`.
     pub fn bytes_left_max(&self, length_max: usize) -> usize {
         let left = self.to_send - self.sent;
         usize::try_from(left).map_or(length_max, |left| left.min(length_max))
     }
 }
 
-/// Writes heads of answers; the last one is kept, because the next is nearly always the same.
+/// Writes response heads. Keeps the last head, because the next is nearly always equal.
 #[derive(Debug, Default)]
 pub struct HeadWriter {
     text: String,
@@ -143,7 +144,7 @@ pub struct HeadWriter {
 }
 
 impl HeadWriter {
-    /// The head of an answer.
+    /// The head of a response.
     pub fn head(&mut self, answer: &Answer, date: &Date) -> &[u8] {
         let wanted = Some((answer.status, answer.object, answer.keep_alive));
         if self.written_for != wanted || self.date != date.http {
@@ -158,7 +159,7 @@ impl HeadWriter {
         let connection = if answer.keep_alive { "keep-alive" } else { "close" };
         let (status, date) = (answer.status, &self.date);
         self.text.clear();
-        // Writing into a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(
             self.text,
             "HTTP/1.1 {status} {}\r\nServer: weir-origin\r\nDate: {date}\r\nConnection: {connection}\r\n",

@@ -1,4 +1,4 @@
-//! Counters of the origin; each thread writes its own, readers add them up.
+//! Counters of the origin. Each thread writes its own counters; readers add them up.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -12,15 +12,15 @@ use super::faults::FaultKind;
 /// The counts of one thread.
 #[derive(Debug)]
 pub struct ThreadCounts {
-    /// Whole requests, by server.
+    /// Complete requests, by server.
     pub requests: Vec<AtomicU64>,
-    /// Whole, faultless responses that the kernel took.
+    /// Complete responses without a fault that the kernel accepted.
     pub responses: AtomicU64,
-    /// Body bytes of those.
+    /// Body bytes of these responses.
     pub bytes: AtomicU64,
-    /// Connections accepted.
+    /// Accepted connections.
     pub connections: AtomicU64,
-    /// Faults made; they are rare, so a lock does no harm.
+    /// Faults made. They are rare, so a lock costs little.
     pub faults: Mutex<BTreeMap<FaultKind, u64>>,
 }
 
@@ -43,30 +43,30 @@ impl ThreadCounts {
     }
 }
 
-/// One writer, so that no locked instruction is needed.
+/// Adds to a counter with a single writer, without a locked instruction.
 pub fn add(counter: &AtomicU64, count: u64) {
     counter.store(counter.load(Relaxed) + count, Relaxed);
 }
 
-/// All threads together.
+/// The sum of all threads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Whole requests.
+    /// Complete requests.
     pub requests: u64,
-    /// The counts by server, in the order of their addresses.
+    /// Requests by server, in the order of the addresses.
     pub requests_by_server: Vec<u64>,
-    /// Whole, faultless responses that the kernel took.
+    /// Complete responses without a fault that the kernel accepted.
     pub responses: u64,
-    /// Body bytes of those.
+    /// Body bytes of these responses.
     pub bytes: u64,
-    /// Connections accepted.
+    /// Accepted connections.
     pub connections: u64,
-    /// Faults made, by name.
+    /// Number of faults made, by name.
     pub faults: BTreeMap<String, u64>,
 }
 
 impl Counts {
-    /// Adds a thread.
+    /// Adds the counts of a thread.
     pub fn add(&mut self, thread: &ThreadCounts) {
         let by_server = thread.requests.iter().map(|count| count.load(Relaxed));
         self.requests_by_server.resize(thread.requests.len(), 0);

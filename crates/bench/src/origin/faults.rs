@@ -1,8 +1,8 @@
-//! Faults that the origin makes on purpose, to test their detection.
+//! Faults that the origin makes on purpose, to test whether clients detect them.
 
 use std::str::FromStr;
 
-/// Shares are kept in millionths, so that one percent is exactly every hundredth request.
+/// Shares are stored in millionths, so that 1% is exactly every hundredth request.
 const MILLION: u64 = 1_000_000;
 
 /// One kind of fault.
@@ -10,18 +10,18 @@ const MILLION: u64 = 1_000_000;
 pub enum FaultKind {
     /// Another status than 200, with a small body.
     Status(u16),
-    /// The connection is reset instead of an answer.
+    /// The connection is reset without a response.
     Reset,
-    /// The connection ends in the middle of the body.
+    /// The connection closes in the middle of the body.
     Short,
-    /// An answer that is not HTTP.
+    /// A response that is not HTTP.
     Garbage,
-    /// No answer at all.
+    /// No response.
     Stall,
 }
 
 impl FaultKind {
-    /// Its name in counts and arguments.
+    /// The fault's name in counts and arguments.
     pub fn name(self) -> String {
         match self {
             Self::Status(status) => status.to_string(),
@@ -52,7 +52,7 @@ impl FromStr for FaultKind {
     }
 }
 
-/// A fault and how often it is made.
+/// A fault and its frequency.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fault {
     /// The kind.
@@ -61,7 +61,7 @@ pub struct Fault {
     pub share: f64,
 }
 
-/// Decides which requests get a fault: evenly spread and exactly as many as configured.
+/// Selects the requests that get a fault: evenly spread, and exactly the configured share.
 #[derive(Debug)]
 pub struct Schedule(Vec<Due>);
 
@@ -83,8 +83,8 @@ impl Schedule {
         Self(faults.iter().map(due).collect())
     }
 
-    /// The fault of the next request, if it gets one. Of several that are due the one that is most
-    /// overdue is made, and the others wait for their turn.
+    /// The fault of the next request, if any. If several faults are due, makes the most overdue one; the others stay
+    /// due.
     pub fn next(&mut self) -> Option<FaultKind> {
         for due in &mut self.0 {
             due.credit += due.millionths;
@@ -106,7 +106,7 @@ mod tests {
             Fault { kind: FaultKind::Status(503), share: 0.01 },
             Fault { kind: FaultKind::Reset, share: 0.002 },
         ]);
-        // At the last of 10,000 both are due, and one waits.
+        // Both faults are due at request 10,000; one is delayed.
         let made: Vec<_> = (0..10_001).filter_map(|_| schedule.next()).collect();
         let count = |kind| made.iter().filter(|&&made| made == kind).count();
         assert_eq!((count(FaultKind::Status(503)), count(FaultKind::Reset)), (100, 20));

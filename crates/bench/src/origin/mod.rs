@@ -1,7 +1,7 @@
-//! The origin: the servers behind the products, as the reports had them behind theirs.
+//! The origin: the servers behind the products, as in the vendors' reports.
 //!
-//! It answers from memory, one thread per core with its own listeners, on the same event loop as the
-//! data path. A request may order a fault (`/128?delay_ms=20`, `/128?fault=reset`), or the origin makes its own
+//! It responds from memory. Each core has one thread with its own listeners, on the event loop of the data path. A
+//! request may ask for a delay or fault (`/128?delay_ms=20`, `/128?fault=reset`), or the origin makes faults on its own
 //! ([`Settings::faults`]).
 
 mod answer;
@@ -34,13 +34,13 @@ use server::Server;
 
 use crate::pinning::{PinError, pin_thread};
 
-/// Servers that one origin plays at most.
+/// Maximum number of servers of an origin.
 pub const SERVERS_MAX: usize = 1_024;
 
-/// The default share that gzip saves of `.html` objects: 75% compressible, as in the report of 2009.
+/// The default share of `.html` objects that gzip saves: 75% compressible, as in the report of 2009.
 pub const HTML_SAVING: f64 = 0.75;
 
-/// CRC-32 of an `.html` object of this many bytes, of an origin with [`HTML_SAVING`].
+/// CRC-32 of an `.html` object of this size, from an origin with [`HTML_SAVING`].
 pub fn html_crc32(bytes: u64) -> u32 {
     let (blocks, object) = (Blocks::new(HTML_SAVING), Object { bytes, kind: Kind::Html });
     let mut checksum = crc32fast::Hasher::new();
@@ -58,21 +58,21 @@ pub fn html_crc32(bytes: u64) -> u32 {
 pub struct Settings {
     /// Address of the first server. With port 0 the system chooses one.
     pub listen: SocketAddr,
-    /// How many; they follow each other by address, on the same port.
+    /// Number of servers. Their addresses are consecutive, and all use the same port.
     pub servers: usize,
-    /// Threads, each with listeners of its own.
+    /// Number of threads, each with its own listeners.
     pub threads: usize,
-    /// Cores to run on, in turn; empty: any.
+    /// Cores for the threads, in turn; empty: any.
     pub cores: Vec<usize>,
-    /// Time before every answer.
+    /// Delay of every response.
     pub delay: Duration,
     /// Faults to make.
     pub faults: Vec<Fault>,
-    /// How much shorter gzip makes `.html` objects, from 0 to 0.95.
+    /// The share of `.html` objects that gzip saves, from 0 to 0.95.
     pub html_saving: f64,
 }
 
-/// An origin that serves; dropping it ends it.
+/// A running origin. Dropping it ends it.
 #[derive(Debug)]
 pub struct Origin {
     addresses: Vec<SocketAddr>,
@@ -81,7 +81,7 @@ pub struct Origin {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The report of a thread that has begun: its addresses, or why it cannot serve.
+/// The message of a started thread: its addresses, or the reason why it cannot serve.
 type Begun = io::Result<Vec<SocketAddr>>;
 
 impl Origin {
@@ -114,13 +114,13 @@ impl Origin {
             origin.threads.push(started);
             let ended = || Err(io::Error::other("an origin thread ended at once"));
             origin.addresses = outcome.recv().unwrap_or_else(|_| ended())?;
-            // The others listen on the port that the first was given.
+            // Further threads listen on the port of the first thread.
             settings.listen = origin.addresses[0];
         }
         Ok(origin)
     }
 
-    /// Where the servers listen.
+    /// The addresses of the servers.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -135,7 +135,7 @@ impl Drop for Origin {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         for thread in self.threads.drain(..) {
-            // One that panicked has said so on standard error.
+            // A panicked thread has printed its message to standard error.
             let _ = thread.join();
         }
     }
@@ -149,14 +149,14 @@ fn sum(threads: &[Arc<ThreadCounts>]) -> Counts {
     counts
 }
 
-/// The life of an origin thread.
+/// The main function of an origin thread.
 fn serve(settings: &Settings, thread: usize, mut server: Server, begun: &mpsc::Sender<Begun>) {
     let prepared = prepare(settings, thread);
     let (result, io) = match prepared {
         Ok((io, addresses)) => (Ok(addresses), Some(io)),
         Err(error) => (Err(error), None),
     };
-    // The starter waits for this message: it is there.
+    // The receiver exists: the starter waits for this message.
     let _ = begun.send(result);
     if let Some(mut io) = io
         && let Err(error) = io.run(&mut server)

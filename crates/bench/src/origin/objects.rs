@@ -1,18 +1,18 @@
-//! The objects of the origin: of any size, made of blocks that are written once.
+//! The objects of the origin: of any size, made of blocks that are generated once.
 //!
-//! The last segment of a path names the object: a size in bytes, `k` (1,024) or `m` (1,048,576), and
-//! optionally an ending that says the type: `/128`, `/5k`, `/pictures/16k.png`, `/128k.html`.
+//! The last segment of a path names the object: a size in bytes, or with `k` (1,024) or `m` (1,048,576), and optionally
+//! an extension for the type: `/128`, `/5k`, `/pictures/16k.png`, `/128k.html`.
 
-/// Bytes of a block; longer than the window of gzip, so that objects larger than a block compress as well as one block.
+/// Size of a block. It exceeds gzip's window, so larger objects compress as well as one block.
 const BLOCK_BYTES: usize = 256 * 1024;
 /// The largest object.
 pub const OBJECT_BYTES_MAX: u64 = 1 << 40;
 
-/// The compressible part of [`html_block`]: markup between texts.
+/// The compressible part of [`html_block`].
 const MARKUP: &[u8] =
     b"<tr class=\"row even\"><td class=\"name\">Weirgate</td><td class=\"value\">\
 decides how much water goes which way</td></tr>\n";
-/// Characters of the incompressible rest: six bits of information in eight.
+/// Characters of the incompressible part: six bits of information in eight.
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /// The blocks of objects.
@@ -34,7 +34,7 @@ pub struct Object {
 /// The type of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// No ending, or another one.
+    /// No extension, or an unknown one.
     Plain,
     /// `.html`: with the configured compressibility.
     Html,
@@ -57,7 +57,7 @@ impl Kind {
 }
 
 impl Object {
-    /// The object that a path names.
+    /// The object with that path; `None` if the path names no object.
     pub fn named(path: &[u8]) -> Option<Self> {
         let path = std::str::from_utf8(path).ok()?;
         let name = path.rsplit('/').next()?;
@@ -82,13 +82,13 @@ impl Object {
 }
 
 impl Blocks {
-    /// Blocks whose HTML gzip shortens by about `html_saving` (0 to 0.95).
+    /// Creates the blocks. Gzip saves about the share `html_saving` (0 to 0.95) of the HTML block.
     pub fn new(html_saving: f64) -> Self {
         let plain = b"weirgate".iter().copied().cycle().take(BLOCK_BYTES).collect();
         Self { plain, html: html_block(html_saving) }
     }
 
-    /// A run of `object` from `offset` on: as much as one block gives, at most `length_max`.
+    /// Bytes of `object` from `offset` on: at most `length_max`, and at most to the end of a block.
     pub fn run(&self, object: Object, offset: u64, length_max: usize) -> &[u8] {
         let block = if object.kind == Kind::Html { &self.html } else { &self.plain };
         let start = (offset % block.len() as u64) as usize;
@@ -99,8 +99,8 @@ impl Blocks {
     }
 }
 
-/// Markup with as much noise in it as leaves that saving. Incompressible text of 64 characters costs
-/// gzip 6 bits in 8, and repeated markup next to nothing, so the share of noise follows.
+/// Markup mixed with as much noise as gives this saving. Gzip needs 6 bits per 8-bit character of noise, and little for
+/// repeated markup.
 fn html_block(saving: f64) -> Vec<u8> {
     const NOISE_COST: f64 = 0.765;
     const MARKUP_COST: f64 = 0.012;
@@ -113,7 +113,7 @@ fn html_block(saving: f64) -> Vec<u8> {
         total += MARKUP.len() as f64;
         block.extend_from_slice(MARKUP);
         while noise < share * total && share > 0.0 && block.len() < BLOCK_BYTES {
-            // xorshift64* (Vigna 2016): the upper bits are good.
+            // The upper bits of xorshift64* (Vigna 2016) are good random bits.
             random ^= random >> 12;
             random ^= random << 25;
             random ^= random >> 27;
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// As the reports had it: gzip at level 5 makes a quarter of 128 KB.
+    /// As in the reports: gzip at level 5 reduces 128 KB to a quarter.
     #[test]
     fn html_of_the_report_becomes_a_quarter() {
         let block = html_block(super::super::HTML_SAVING);

@@ -1,4 +1,4 @@
-//! One thread of the origin: connections, requests, answers.
+//! One thread of the origin: connections, requests, responses.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,29 +24,29 @@ use super::faults::{FaultKind, Schedule};
 use super::objects::Blocks;
 use crate::body_reader::{BodyReader, Fed, HEAD_LIMITS};
 
-/// Objects are named as requested.
+/// Paths stay as requested; raw bytes are percent-encoded.
 const PATHS: TargetForm = TargetForm { path: PathForm::Keep, raw_bytes: RawBytes::Encode };
-/// Bytes handed to the kernel at once.
+/// Maximum number of bytes given to the kernel at once.
 const SEND_BYTES_MAX: usize = 128 * 1024;
-/// A connection that is idle for this long is closed.
+/// Time after which an idle connection is closed.
 const IDLE_TIMEOUT_MS: u64 = 600_000;
-/// The time for the rest of a response on a connection that is closed behind it.
+/// Time limit for sending the rest of a response before the connection closes.
 const LEAVE_TIMEOUT_MS: u64 = 10_000;
-/// Failing accepts are reported at most once in this time.
+/// Shortest interval between reports of failed accepts.
 const REFUSAL_NOTE_INTERVAL_MS: u64 = 1_000;
-/// The loop turns at least this often, to see whether it shall end.
+/// Longest interval between two turns of the loop. Each turn checks whether the thread must end.
 const TURN_US_MAX: u64 = 50_000;
 
 /// One thread's connections.
 pub struct Server {
     clients: Slab<Client>,
     blocks: Arc<Blocks>,
-    /// The counts of all threads; this thread writes its own.
+    /// The counts of all threads. This thread writes only its own.
     counts: Vec<Arc<ThreadCounts>>,
     thread: usize,
     schedule: Schedule,
     delay_us: u64,
-    /// Delayed responses: their times and connections.
+    /// Delayed responses: due time, key and connection.
     delayed: BinaryHeap<Reverse<(u64, usize, Token)>>,
     stop: Arc<AtomicBool>,
     silent_until_ms: u64,
@@ -59,7 +59,7 @@ struct Client {
     token: Token,
     server: usize,
     phase: Phase,
-    /// Received data that could not be used yet.
+    /// Received data that is not processed yet.
     input: Vec<u8>,
     scan: HeadScan,
 }
@@ -67,15 +67,15 @@ struct Client {
 enum Phase {
     Head,
     Body(BodyReader, Order),
-    /// The answer waits for its time.
+    /// The response waits for its due time.
     Delayed(Order),
     Answering(Answer),
-    /// Nothing more is read or said.
+    /// Nothing is read or sent any more.
     Leaving,
 }
 
 impl Server {
-    /// The thread number `thread`, without connections.
+    /// Creates thread number `thread`, without connections.
     pub fn new(
         settings: &Settings,
         blocks: Arc<Blocks>,
@@ -99,7 +99,7 @@ impl Server {
         }
     }
 
-    /// Reports that the thread had to stop.
+    /// Prints that the thread had to stop.
     pub fn note_failure(&self, error: &io::Error) {
         // If standard error is gone, the message is lost.
         let _ = writeln!(io::stderr(), "weir bench origin: thread {}: {error}", self.thread);
@@ -109,7 +109,7 @@ impl Server {
         &self.counts[self.thread]
     }
 
-    /// Processes as much of `input` as possible; returns how many bytes.
+    /// Processes as much of `input` as possible. Returns the number of processed bytes.
     fn advance(&mut self, io: &mut EventLoop, key: usize, input: &[u8]) -> usize {
         let mut at = 0;
         while let Some(client) = self.clients.get_mut(key) {
@@ -153,7 +153,7 @@ impl Server {
         at
     }
 
-    /// Keeps the unused rest.
+    /// Keeps the unprocessed rest of the input.
     fn keep(&mut self, key: usize, rest: &[u8]) {
         if let Some(client) = self.clients.get_mut(key)
             && !rest.is_empty()
@@ -164,7 +164,7 @@ impl Server {
         }
     }
 
-    /// Continues with the kept data.
+    /// Continues with the kept input.
     fn go_on(&mut self, io: &mut EventLoop, key: usize) {
         let Some(client) = self.clients.get_mut(key) else {
             return;
@@ -177,7 +177,7 @@ impl Server {
         self.keep(key, &input[consumed..]);
     }
 
-    /// A whole request is here.
+    /// Handles a complete request.
     fn take_order(&mut self, io: &mut EventLoop, key: usize, mut order: Order) {
         if order.is_counts {
             return self.answer_counts(io, key, order);
@@ -206,7 +206,7 @@ impl Server {
                 return io.reset(token);
             }
             Some(FaultKind::Stall) => {
-                // Until the client has had enough.
+                // A stalled client must close the connection.
                 client.phase = Phase::Leaving;
                 return;
             }
@@ -232,7 +232,7 @@ impl Server {
         self.sent(io, key, sent);
     }
 
-    /// Sends on while the kernel takes everything.
+    /// Continues sending while the kernel accepts everything.
     fn sent(&mut self, io: &mut EventLoop, key: usize, mut sent: u64) {
         loop {
             let Some(client) = self.clients.get_mut(key) else {
@@ -243,7 +243,7 @@ impl Server {
             };
             answer.sent += sent;
             if io.queued(client.token) > 0 {
-                // A peer that does not take its responses is not read.
+                // Do not read from a client that does not receive its responses.
                 return io.pause(client.token);
             }
             let length = answer.bytes_left_max(SEND_BYTES_MAX);
@@ -261,7 +261,7 @@ impl Server {
         }
     }
 
-    /// The kernel has the whole answer.
+    /// The kernel has accepted the whole response.
     fn answered(&mut self, io: &mut EventLoop, key: usize) {
         let client = &mut self.clients[key];
         let Phase::Answering(answer) = &client.phase else {
@@ -339,7 +339,7 @@ impl Handler for Server {
         let entry = self.clients.vacant_entry();
         let Ok(token) = io.add_stream(socket, Owner::Client(OwnerKey::new(entry.key() as u64)))
         else {
-            // No memory for it in the kernel; the client sees it close.
+            // The event loop could not register the connection; the client sees it close.
             return;
         };
         entry.insert(Client {
@@ -381,7 +381,7 @@ impl Handler for Server {
     fn ended(&mut self, io: &mut EventLoop, owner: Owner) {
         let key = key_of(owner);
         match self.clients.get_mut(key).map(|client| &mut client.phase) {
-            // It asked and will ask nothing more: the answer is still wanted.
+            // The client sends no more requests, but still receives the response.
             Some(Phase::Delayed(order)) => order.keep_alive = false,
             Some(Phase::Answering(answer)) => answer.keep_alive = false,
             _ => self.forget(io, key),

@@ -1,4 +1,4 @@
-//! The origin over UDP: servers that answer each query with the requested number of bytes.
+//! The origin over UDP: servers that answer each query with the requested size.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -20,13 +20,13 @@ use super::next_address;
 use crate::datagram::{DATAGRAM_BYTES_MAX, answer};
 use crate::pinning::{PinError, pin_thread};
 
-/// Events taken from the kernel at once.
+/// Maximum number of events per wait.
 const EVENTS_MAX: usize = 128;
-/// Queries of one server that are answered before the next server's.
+/// Maximum number of queries that one server answers before the next server's turn.
 const QUERIES_PER_TURN_MAX: usize = 64;
-/// The loop turns at least this often, to see whether it shall end.
+/// Longest interval between two turns of the loop. Each turn checks whether the thread must end.
 const TURN_MAX: Duration = Duration::from_millis(50);
-/// Room for queries that wait; the kernel may give less.
+/// Size of the receive buffer; the kernel may grant less.
 const RECEIVE_BYTES: usize = 4 << 20;
 
 /// The settings of an origin.
@@ -34,22 +34,22 @@ const RECEIVE_BYTES: usize = 4 << 20;
 pub struct UdpSettings {
     /// Address of the first server. With port 0 the system chooses one.
     pub listen: SocketAddr,
-    /// How many; they follow each other by address, on the same port.
+    /// Number of servers. Their addresses are consecutive, and all use the same port.
     pub servers: usize,
-    /// Threads, each with sockets of its own.
+    /// Number of threads, each with its own sockets.
     pub threads: usize,
-    /// Cores to run on, in turn; empty: any.
+    /// Cores for the threads, in turn; empty: any.
     pub cores: Vec<usize>,
 }
 
 /// The counts of an origin.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct UdpCounts {
-    /// Queries that were answered.
+    /// Number of answered queries.
     pub queries: u64,
-    /// Datagrams that are no query.
+    /// Number of datagrams that are not queries.
     pub malformed: u64,
-    /// Answers that the kernel did not take.
+    /// Number of answers that the kernel did not accept.
     pub unsent: u64,
 }
 
@@ -61,7 +61,7 @@ struct Shared {
     stop: AtomicBool,
 }
 
-/// An origin that serves; dropping it ends it.
+/// A running origin. Dropping it ends it.
 #[derive(Debug)]
 pub struct UdpOrigin {
     addresses: Vec<SocketAddr>,
@@ -80,7 +80,7 @@ impl UdpOrigin {
             let (begun, outcome) = mpsc::channel();
             let work = move || match prepare(&own, thread) {
                 Ok(server) => {
-                    // Nobody listens any more where the origin was given up meanwhile.
+                    // The receiver is gone if the start failed in another thread.
                     let _ = begun.send(Ok(server.addresses.clone()));
                     if let Err(error) = server.serve(&shared) {
                         eprintln!("weir bench origin: thread {thread}: {error}");
@@ -92,13 +92,13 @@ impl UdpOrigin {
             origin.threads.push(std::thread::Builder::new().name(name).spawn(work)?);
             let ended = || Err(io::Error::other("an origin thread ended at once"));
             origin.addresses = outcome.recv().unwrap_or_else(|_| ended())?;
-            // The others listen on the port that the first was given.
+            // Further threads listen on the port of the first thread.
             settings.listen = origin.addresses[0];
         }
         Ok(origin)
     }
 
-    /// Where the servers listen.
+    /// The addresses of the servers.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -115,7 +115,7 @@ impl Drop for UdpOrigin {
     fn drop(&mut self) {
         self.shared.stop.store(true, Relaxed);
         for thread in self.threads.drain(..) {
-            // One that panicked has said so on standard error.
+            // A panicked thread has printed its message to standard error.
             let _ = thread.join();
         }
     }
@@ -148,7 +148,7 @@ fn prepare(settings: &UdpSettings, thread: usize) -> io::Result<Server> {
     Ok(server)
 }
 
-/// A socket there; where several threads serve it is shared, and the kernel spreads the flows.
+/// Binds a socket. With several threads it is shared (SO_REUSEPORT), and the kernel spreads the flows.
 fn bind(address: SocketAddr, is_shared: bool) -> io::Result<UdpSocket> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -180,11 +180,11 @@ impl Server {
     }
 }
 
-/// Answers the waiting queries of a server, up to a number; the rest causes the next event.
+/// Answers the waiting queries of a server, up to a limit. Further queries cause the next event.
 fn answer_all(socket: &UdpSocket, shared: &Shared) {
     let mut buffer = [0; DATAGRAM_BYTES_MAX];
     for _ in 0..QUERIES_PER_TURN_MAX {
-        // Nothing more is there, or a client's port is closed: neither ends the server.
+        // No more queries, or an ICMP error from a client's closed port. Neither ends the server.
         let Ok((length, client)) = socket.recv_from(&mut buffer) else { return };
         let counter = match answer(&mut buffer, length) {
             None => &shared.malformed,

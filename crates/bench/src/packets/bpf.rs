@@ -1,7 +1,7 @@
 //! The three calls of bpf(2) that the packet generator needs.
 //!
-//! The programs are a dozen instructions each, so they stand here as such, and nothing has to be compiled or loaded
-//! from a file.
+//! Each program has a dozen instructions. They are written here as such, so nothing must be compiled or loaded from a
+//! file.
 
 #![allow(unsafe_code, reason = "bpf(2) has no safe interface")]
 
@@ -15,9 +15,9 @@ const BPF_PROG_TEST_RUN: libc::c_int = 10;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_PROG_TYPE_XDP: u32 = 6;
 const BPF_XDP: u32 = 37;
-/// The frames of a test run go out of a device.
+/// Sends the frames of a test run out of a device.
 const LIVE_FRAMES: u32 = 1 << 1;
-/// Calls without helpers that ask for more; the field must be there.
+/// The kernel requires this field, although the programs call no GPL-only helpers.
 const LICENSE: &CStr = c"Dual MIT/GPL";
 
 /// One instruction.
@@ -28,9 +28,9 @@ pub struct Instruction {
     pub code: u8,
     /// Source register in the upper four bits, destination in the lower.
     pub registers: u8,
-    /// The offset of memory or of a jump.
+    /// Offset of a memory access or jump.
     pub offset: i16,
-    /// Constant.
+    /// A constant.
     pub immediate: i32,
 }
 
@@ -89,8 +89,8 @@ struct Context {
 }
 
 fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<i32> {
-    // SAFETY: the attributes live through the call, are plain data laid out as the kernel's, and their length is passed
-    // with them; every pointer in them is to a slice that the caller holds meanwhile, with its own length beside it.
+    // SAFETY: the attributes are plain data in the kernel's layout and live during the call; their size is passed.
+    // Every pointer in them points to a slice that the caller holds during the call, and its length stands beside it.
     let result = unsafe {
         libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<T>())
     };
@@ -101,7 +101,7 @@ fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<i32> {
 }
 
 fn owned(descriptor: i32) -> OwnedFd {
-    // SAFETY: the kernel has just created this descriptor for the caller, and no other code knows it.
+    // SAFETY: the kernel has just created this descriptor for the caller; no other code knows it.
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
@@ -113,7 +113,7 @@ fn raw(descriptor: &OwnedFd) -> u32 {
 #[derive(Debug)]
 pub struct Program(OwnedFd);
 
-/// A program on a device; dropping it takes it off.
+/// A program attached to a device. Dropping it detaches the program.
 #[derive(Debug)]
 pub struct Attached {
     _link: OwnedFd,
@@ -121,7 +121,7 @@ pub struct Attached {
 }
 
 impl Program {
-    /// Loads it.
+    /// Loads a program.
     pub fn load(instructions: &[Instruction]) -> io::Result<Self> {
         let mut attributes = LoadAttributes {
             kind: BPF_PROG_TYPE_XDP,
@@ -133,7 +133,7 @@ impl Program {
         bpf(BPF_PROG_LOAD, &mut attributes).map(|descriptor| Self(owned(descriptor)))
     }
 
-    /// Puts it on a device of the calling thread's network namespace.
+    /// Attaches the program to a device of the calling thread's network namespace.
     pub fn attach(self, device: u32) -> io::Result<Attached> {
         let mut attributes =
             LinkAttributes { program: raw(&self.0), device, kind: BPF_XDP, flags: 0 };
@@ -141,8 +141,8 @@ impl Program {
         Ok(Attached { _link: link, _program: self })
     }
 
-    /// Sends this many copies of a frame out of a device of the calling thread's network namespace, each as modified by
-    /// the program (it ends with `XDP_TX`).
+    /// Sends `count` copies of a frame out of a device of the calling thread's network namespace. The program modifies
+    /// each copy, and must end with `XDP_TX`.
     pub fn send(&self, device: u32, frame: &[u8], count: u32, batch: u32) -> io::Result<()> {
         let context =
             Context { data_end: frame.len() as u32, ingress_device: device, ..Context::default() };

@@ -1,33 +1,33 @@
-//! The frame that the generator sends, and the program that gives each copy a flow of its own.
+//! The generator's frame, and the program that gives each copy its flow.
 
 use std::net::Ipv4Addr;
 
 use super::bpf::Instruction;
 
-/// Ethernet, IPv4, UDP and 18 bytes: the shortest frame of Ethernet without its checksum.
+/// Ethernet, IPv4, UDP and 18 bytes of data: the shortest Ethernet frame without its checksum.
 pub const FRAME_BYTES: usize = 60;
-/// Flows differ by the source port and the last byte of the source address, of which 4 bits are used.
+/// Maximum number of flows. They differ by the source port and the lower 4 bits of the source address.
 pub const FLOWS_MAX: u32 = 1 << 20;
 
 const ETHERNET_BYTES: usize = 14;
 const IP_BYTES: usize = 20;
 const UDP_PROTOCOL: u8 = 17;
 const TIME_TO_LIVE: u8 = 64;
-/// Where the program writes.
+/// Offsets of the bytes that the program writes.
 const IDENTIFICATION_LOW_AT: i16 = 19;
 const SOURCE_LOW_AT: i16 = 29;
 const SOURCE_PORT_AT: i16 = 34;
-/// The headers, in whole words.
+/// End of the headers, in whole words.
 const WRITTEN_UNTIL: usize = 44;
 const WORD_BYTES: usize = 4;
 
-/// An address of Ethernet.
+/// An Ethernet address.
 pub type Mac = [u8; 6];
 
 /// A UDP frame. The last byte of `source` must be 0: the program counts it up to 15.
 ///
-/// The program also subtracts from the identification the value that it adds to the address, so that the header's checksum
-/// is right for all copies. The UDP checksum is 0: none, as RFC 768 allows.
+/// The program subtracts from the identification what it adds to the address, so the header checksum stays correct. The
+/// UDP checksum is 0, which means no checksum (RFC 768).
 pub fn frame(
     (from, to): (Mac, Mac),
     source: Ipv4Addr,
@@ -54,7 +54,7 @@ pub fn frame(
     frame
 }
 
-/// The checksum of RFC 1071 of a header.
+/// The checksum of a header (RFC 1071).
 fn checksum(header: &[u8]) -> u16 {
     let words =
         header.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
@@ -71,11 +71,11 @@ const XDP_TX: i32 = 3;
 const TIME_HELPER: i32 = 5;
 const RANDOM_HELPER: i32 = 7;
 
-/// Looks at the clock between two packets, at most.
+/// Maximum number of clock readings between two packets.
 const LOOKS_MAX: i32 = 800;
-/// How long a look takes at least.
+/// Shortest duration of a clock reading.
 const LOOK_NS: u32 = 5;
-/// Longer waits between two packets there are not.
+/// Longest supported time between two packets.
 pub const INTERVAL_NS_MAX: u32 = LOOKS_MAX as u32 * LOOK_NS;
 
 const fn op(code: u8, to: u8, from: u8, offset: i16, immediate: i32) -> Instruction {
@@ -95,14 +95,14 @@ const fn load_32(to: u8, from: u8, offset: i16) -> Instruction {
 }
 const EXIT: Instruction = op(0x95, 0, 0, 0, 0);
 
-/// Waits until this much time has passed since the program began.
+/// Instructions that wait until this time has passed since the program began.
 fn wait(interval_ns: u32) -> [Instruction; 8] {
     debug_assert!(interval_ns <= INTERVAL_NS_MAX);
     [
         op(0x85, 0, 0, 0, TIME_HELPER),
         copy(8, 0),
         set(9, 0),
-        // The looks at the clock.
+        // The loop that reads the clock.
         op(0x07, 9, 0, 0, 1),
         op(0x85, 0, 0, 0, TIME_HELPER),
         op(0x1f, 0, 8, 0, 0),
@@ -111,11 +111,11 @@ fn wait(interval_ns: u32) -> [Instruction; 8] {
     ]
 }
 
-/// Turns a frame into this one, gives it a random flow out of this many, a power of two, and sends it: after an interval,
-/// or at once.
+/// The program that writes `frame` over a received frame, gives it a random one of `flows` flows (a power of two), and
+/// sends it after `interval_ns`, or at once if that is 0.
 ///
-/// The headers are written each time: the kernel reuses the memory of a returned frame, with the addresses that forwarders
-/// have written into it.
+/// It writes the headers each time, because the kernel reuses the memory of returned frames, and forwarders have
+/// changed their addresses.
 pub fn sender(flows: u32, interval_ns: u32, frame: &[u8; FRAME_BYTES]) -> Vec<Instruction> {
     debug_assert!(flows.is_power_of_two() && flows <= FLOWS_MAX);
     let words = frame[..WRITTEN_UNTIL].chunks_exact(WORD_BYTES).enumerate();
@@ -125,9 +125,9 @@ pub fn sender(flows: u32, interval_ns: u32, frame: &[u8; FRAME_BYTES]) -> Vec<In
     });
     let mut written: Vec<Instruction> = headers.collect();
     written.extend([
-        // The source port: the lower 16 bits.
+        // The source port gets the lower 16 bits.
         op(0x6b, 2, 7, SOURCE_PORT_AT, 0),
-        // The address: the upper ones.
+        // The source address gets the upper bits.
         op(0x77, 7, 0, 0, 16),
         and(7, 0xff),
         op(0x73, 2, 7, SOURCE_LOW_AT, 0),
@@ -145,12 +145,12 @@ pub fn sender(flows: u32, interval_ns: u32, frame: &[u8; FRAME_BYTES]) -> Vec<In
         op(0x85, 0, 0, 0, RANDOM_HELPER),
         copy(7, 0),
         and(7, (flows - 1) as i32),
-        // r2: the frame, up to r3.
+        // r2 is the start of the frame, r3 its end.
         load_32(2, 6, 0),
         load_32(3, 6, 4),
         copy(4, 2),
         op(0x07, 4, 0, 0, WRITTEN_UNTIL as i32),
-        // Too short: dropped, behind all that is written.
+        // If the frame is too short, skip the writes and drop it.
         op(0x2d, 4, 3, written.len() as i16, 0),
     ]);
     program.extend(written);
@@ -158,7 +158,7 @@ pub fn sender(flows: u32, interval_ns: u32, frame: &[u8; FRAME_BYTES]) -> Vec<In
     program
 }
 
-/// Drops IPv4 and passes all else: addresses must still be resolved.
+/// The program that drops IPv4 packets and passes all others, because ARP must still work.
 pub fn sink() -> Vec<Instruction> {
     vec![
         load_32(2, 1, 0),
@@ -166,7 +166,7 @@ pub fn sink() -> Vec<Instruction> {
         copy(4, 2),
         op(0x07, 4, 0, 0, ETHERNET_BYTES as i32),
         op(0x2d, 4, 3, 4, 0),
-        // The kind of the frame, in network order.
+        // The EtherType, in network order.
         op(0x69, 4, 2, 12, 0),
         op(0x55, 4, 0, 2, u16::from_ne_bytes([0x08, 0x00]) as i32),
         set(0, XDP_DROP),
@@ -180,7 +180,7 @@ pub fn sink() -> Vec<Instruction> {
 mod tests {
     use super::*;
 
-    /// The change of the program to a frame.
+    /// Applies the program's change for a flow to a frame.
     fn with_flow(frame: &mut [u8], flow: u32) {
         frame[SOURCE_PORT_AT as usize..][..2].copy_from_slice(&(flow as u16).to_ne_bytes());
         let upper = (flow >> 16) as u8;
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_checksum_is_that_of_the_rfc() {
-        // The example of RFC 1071, section 3.
+        // The example from RFC 1071, section 3.
         assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
     }
 }

@@ -1,4 +1,4 @@
-//! Packets as fast as the kernel can make them: XDP live frames, sent by a thread, counted by the devices.
+//! The packet generator: a thread sends XDP live frames, and the network devices count them.
 
 mod bpf;
 mod frame;
@@ -18,28 +18,28 @@ pub use frame::{FRAME_BYTES, INTERVAL_NS_MAX, Mac, frame};
 
 use crate::pinning::pin_thread;
 
-/// Frames of one call, half a second of them where they are paced, after which the sender looks whether it shall end. Before a call
-/// returns, the kernel waits for all cores (RCU), which takes 30 ms: with few frames the sender would do little else.
+/// Frames per call, about half a second at the measurement's rate; between calls the sender checks whether it must end.
+/// Each call waits about 30 ms for all cores (RCU) before it returns, so short calls would mostly wait.
 const FRAMES_PER_CALL: u32 = 1 << 17;
-/// Frames that a call hands over at once.
+/// Frames that a call passes to the device at once.
 const BATCH: u32 = 64;
 
-/// The packets, and their sender.
+/// The packets to send, and the device and core to send from.
 #[derive(Debug, Clone)]
 pub struct Sending {
-    /// Every packet is a copy of it, but for its flow.
+    /// The packet. Copies differ only by their flow.
     pub frame: [u8; FRAME_BYTES],
-    /// Flows, a power of two up to a million.
+    /// Number of flows: a power of two up to a million.
     pub flows: u32,
-    /// Time between two packets, up to [`INTERVAL_NS_MAX`]; 0: as fast as they can be made.
+    /// Time between two packets, up to [`INTERVAL_NS_MAX`]; 0: as fast as possible.
     pub interval_ns: u32,
-    /// Number of the device that they leave by.
+    /// Index of the sending device.
     pub device: u32,
-    /// Core of the thread.
+    /// Core of the sending thread.
     pub core: usize,
 }
 
-/// A thread that sends; dropping it ends it.
+/// A thread that sends packets. Dropping it ends the thread.
 #[derive(Debug)]
 pub struct Sender {
     stop: Arc<AtomicBool>,
@@ -47,7 +47,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Starts sending, after the thread has called `enter`: it enters a network namespace.
+    /// Starts a thread that calls `enter`, to enter a network namespace, and then sends.
     pub fn start(
         sending: Sending,
         enter: impl FnOnce() -> io::Result<()> + Send + 'static,
@@ -69,12 +69,12 @@ impl Sender {
         Ok(Self { stop, thread: Some(thread) })
     }
 
-    /// Whether it still sends.
+    /// Whether the thread is still sending.
     pub fn is_sending(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Ends it; the CPU time that it took, or why it could not send.
+    /// Ends the thread. Returns its CPU time in seconds, or the error that stopped it.
     pub fn end(mut self) -> io::Result<f64> {
         self.stop.store(true, Relaxed);
         let ended = self.thread.take().map(JoinHandle::join);
@@ -86,18 +86,18 @@ impl Drop for Sender {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A caller that drops it does not need the result.
+            // Without `end`, the result is not needed.
             drop(thread.join());
         }
     }
 }
 
-/// Puts a program on a device of the calling thread's network namespace that drops all packets of IPv4.
+/// Attaches a program to a device of the calling thread's network namespace that drops all IPv4 packets.
 pub fn drop_all(device: u32) -> io::Result<Attached> {
     Program::load(&frame::sink())?.attach(device)
 }
 
-/// Packets that a device of the calling thread's network namespace received since it was made.
+/// Number of packets that a device of the calling thread's network namespace has received since its creation.
 pub fn received(device: &str) -> io::Result<u64> {
     let text = fs::read_to_string("/proc/thread-self/net/dev")?;
     parse_received(&text, device)

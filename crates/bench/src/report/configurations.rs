@@ -1,4 +1,4 @@
-//! The configurations that the runner kept: `RUN/configurations/<test>/<product>/<file>`.
+//! The configurations that the runner kept, in `RUN/configurations/<test>/<product>/<file>`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,13 +10,13 @@ use super::source::visible;
 /// The folder in a run's folder.
 pub const FOLDER: &str = "configurations";
 
-/// A longer file is shown up to here.
+/// Maximum number of bytes shown of a file.
 pub const FILE_BYTES_MAX: u64 = 256 << 10;
 
-/// More files than this are counted and not shown.
+/// Maximum number of files shown. Further files are only counted.
 pub const FILES_MAX: usize = 4_000;
 
-/// One configuration; tests that used the same share it.
+/// A configuration. Tests with the same text share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configuration {
     /// The product.
@@ -31,16 +31,16 @@ pub struct Configuration {
     pub tests: Vec<String>,
 }
 
-/// Everything that was kept.
+/// The kept configurations of a run.
 #[derive(Debug, Default)]
 pub struct Kept {
-    /// By product and file.
+    /// The configurations, sorted by product and file.
     pub configurations: Vec<Configuration>,
-    /// Files beyond [`FILES_MAX`].
+    /// Number of files beyond [`FILES_MAX`].
     pub left_out: usize,
 }
 
-/// Reads the kept configurations of the run; empty if it kept none. `rank` sorts tests and products.
+/// Reads the kept configurations of a run; the result is empty if there are none. `rank` orders tests and products.
 pub fn read(run_folder: &Path, rank: impl Fn(&str) -> usize) -> io::Result<Kept> {
     let root = run_folder.join(FOLDER);
     let mut kept = Kept::default();
@@ -85,7 +85,7 @@ fn folders(path: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     entries(path, fs::FileType::is_dir)
 }
 
-/// Entries of one kind, by name. Links are not followed: a report must not publish other files.
+/// Entries of one kind, sorted by name. Symbolic links are skipped: a report must not publish other files.
 fn entries(
     path: &Path,
     is_wanted: impl Fn(&fs::FileType) -> bool,

@@ -1,4 +1,4 @@
-//! Discarded measurements, for the report.
+//! Discarded measurements in the report.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::record::Discard;
 use super::model::Report;
 use super::text;
 
-/// Discarded measurements by product and reason: `(product, reason, measurements, tests)`, the most first.
+/// Discarded measurements by product and reason: `(product, reason, measurements, tests)`, the most frequent first.
 pub fn by_reason(report: &Report) -> Vec<(String, String, usize, String)> {
     let mut sums: BTreeMap<(String, String), (usize, Vec<&str>)> = BTreeMap::new();
     for test in &report.run.tests {
@@ -31,7 +31,7 @@ pub fn by_reason(report: &Report) -> Vec<(String, String, usize, String)> {
     rows
 }
 
-/// Failed and unsent requests of discarded measurements, as a sentence; `None` without any.
+/// Number of failed and unsent requests in discarded measurements, as a sentence; `None` without any.
 pub fn errors(report: &Report) -> Option<String> {
     let discards = || report.run.tests.iter().flat_map(|test| &test.discarded);
     let sum = |count: fn(&Discard) -> Option<u64>| {
@@ -55,7 +55,7 @@ pub fn errors(report: &Report) -> Option<String> {
     (!said.is_empty()).then(|| said.join(" "))
 }
 
-/// A reason with an ellipsis for each number, so that the same reason with other numbers is the same.
+/// Replaces each number in a reason by an ellipsis, so that reasons that differ only in numbers are equal.
 fn without_numbers(reason: &str) -> String {
     let mut kind = String::with_capacity(reason.len());
     for part in reason.split_inclusive(|character: char| !character.is_ascii_digit()) {
@@ -68,7 +68,7 @@ fn without_numbers(reason: &str) -> String {
     kind
 }
 
-/// `round 2 at 12,000 connections: nginx: the hypervisor took 31% of the cores`
+/// Example: `round 2 at 12,000 connections: nginx: the hypervisor took 31% of the cores`.
 pub fn discarded(report: &Report, axis: Axis, discard: &Discard) -> String {
     let mut place = discard.round.map(|round| format!("round {}", u64::from(round) + 1));
     let setting = discard.at.map(|at| text::setting(axis, at)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Facts that a test found before it measured: one sentence per probe, not a line per number.
+//! Facts that a test determined before its measurements, as one sentence per probe.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,21 @@ const BUSY: &str = "_core_busy_percent";
 const CAPACITY: &str = "capacity_";
 const AT: &str = "_at_";
 
-/// Gives the name of a product in a report.
+/// Returns the label of a product in a report.
 pub type Called<'a> = &'a dyn Fn(&str) -> String;
 
-/// The results of one probe.
+/// The facts of one probe.
 #[derive(Default)]
 struct Look {
     /// Requests per second and busy percent of the core, by product.
     capacities: BTreeMap<String, (Option<f64>, Option<f64>)>,
-    /// Rates derived from them, by name.
+    /// Rates derived from the capacities, by name.
     rates: BTreeMap<String, f64>,
 }
 
-/// The facts of a test in sentences. Their names are `capacity_<product>[_at_<place>]_requests_per_second`,
-/// `…_core_busy_percent` and `<word>[_at_<place>]_requests_per_second`; any other stands for itself.
+/// The facts of a test as sentences. Facts are named `capacity_<product>[_at_<place>]_requests_per_second`,
+/// `…_core_busy_percent` and `<word>[_at_<place>]_requests_per_second`. A fact with another name becomes a sentence of
+/// its own.
 pub fn sentences(facts: &BTreeMap<String, f64>, called: Called<'_>) -> Vec<String> {
     let (looks, others) = looks(facts);
     let told = looks.into_iter().map(|(place, look)| sentence(&place, look, called));
@@ -32,8 +33,8 @@ pub fn sentences(facts: &BTreeMap<String, f64>, called: Called<'_>) -> Vec<Strin
     told.chain(others).collect()
 }
 
-/// The share of each product's capacity that a common rate was, one sentence per probe: `8,000/s were offered to all, of
-/// the capacity first found 95% of Envoy's and 17% of weir's.`
+/// The offered rate as a share of each product's capacity, one sentence per probe: `8,000/s were offered to all, of the
+/// capacity first found 95% of Envoy's and 17% of weir's.`
 pub fn loads(facts: &BTreeMap<String, f64>, called: Called<'_>) -> Vec<String> {
     let told = |(place, look): (String, Look)| {
         let offered = *look.rates.get(OFFERED)?;
@@ -59,10 +60,10 @@ pub fn loads(facts: &BTreeMap<String, f64>, called: Called<'_>) -> Vec<String> {
     looks(facts).0.into_iter().filter_map(told).collect()
 }
 
-/// The name of the rate that is derived from a probe.
+/// The name of the offered rate, which is derived from a probe.
 const OFFERED: &str = "offered";
 
-/// Probes by their place, and facts that belong to none.
+/// Facts grouped by probe, and the other facts.
 fn looks(facts: &BTreeMap<String, f64>) -> (BTreeMap<String, Look>, Vec<(&str, f64)>) {
     let mut looks: BTreeMap<String, Look> = BTreeMap::new();
     let mut others = Vec::new();
@@ -88,7 +89,7 @@ fn looks(facts: &BTreeMap<String, f64>) -> (BTreeMap<String, Look>, Vec<(&str, f
     (looks, others)
 }
 
-/// ` at 30 KB`; nothing for a look that has no place.
+/// Example: ` at 30 KB`; empty for a probe without a place.
 fn place_told(place: &str) -> String {
     match place.strip_suffix("_bytes").and_then(|bytes| bytes.parse().ok()) {
         _ if place.is_empty() => String::new(),
@@ -97,7 +98,7 @@ fn place_told(place: &str) -> String {
     }
 }
 
-/// `Capacity first found: nginx 28,120/s (99% busy), weir 33,345/s (97% busy); offered to all: 3,591/s.`
+/// Example: `Capacity first found: nginx 28,120/s (99% busy), weir 33,345/s (97% busy); offered to all: 3,591/s.`
 fn sentence(place: &str, look: Look, called: Called<'_>) -> String {
     let capacity = |(product, (rate, busy)): (String, (Option<f64>, Option<f64>))| {
         let rate = rate.map_or("–".to_owned(), |rate| text::number(rate) + "/s");

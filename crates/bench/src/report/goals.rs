@@ -1,4 +1,4 @@
-//! The goals of weir, and whether this run reaches them.
+//! The goals for weir, and whether this run reaches them.
 
 use crate::catalogue::{self, Better, Goal, Measure};
 
@@ -10,15 +10,15 @@ use super::text;
 /// Whether a goal was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// As far as the noise goes.
+    /// The whole noise interval reaches the goal.
     Reached,
-    /// By the median; the noise allows that it was not.
+    /// The median reaches the goal; a part of the noise interval does not.
     ReachedByMedian,
-    /// Not by the median; the noise allows that it was.
+    /// The median misses the goal; a part of the noise interval reaches it.
     MissedByMedian,
-    /// Not, as far as the noise goes.
+    /// The whole noise interval misses the goal.
     Missed,
-    /// There is a single round of timed figures.
+    /// Timed figures have a single round, so the noise is unknown.
     Untold,
 }
 
@@ -34,13 +34,12 @@ impl Outcome {
     }
 }
 
-/// The goals of a test and whether they were reached, as sentences; one that this run has no figure for is
-/// left out.
+/// The goals of a test and their outcomes, as sentences. Goals without a figure in this run are left out.
 pub fn told(report: &Report, test: &TestReport) -> Vec<String> {
     outcomes(report, test).into_iter().map(|(_, told)| told).collect()
 }
 
-/// The texts with the outcome of each.
+/// The outcomes and sentences of a test's goals.
 pub fn outcomes(report: &Report, test: &TestReport) -> Vec<(Outcome, String)> {
     test.test.goals.iter().filter_map(|goal| goal_told(report, test, goal)).collect()
 }
@@ -106,12 +105,12 @@ fn is_higher_better(goal: &Goal) -> bool {
     goal.figure.better() == Better::Higher
 }
 
-/// Whether a value is on the right side of the bound.
+/// Whether a value reaches the bound.
 fn is_good(goal: &Goal, value: f64) -> bool {
     if is_higher_better(goal) { value >= goal.bound } else { value <= goal.bound }
 }
 
-/// The product among these against which weir is worst, and the ratio.
+/// The product in `names` against which weir is worst, and the ratio to it.
 fn best<'a>(
     report: &'a Report,
     cell: &Cell,
@@ -119,7 +118,7 @@ fn best<'a>(
     names: &[&str],
 ) -> Option<(&'a str, Ratio)> {
     let is_meant = |name: &str| {
-        // If a maker has two rows, either may be the better one.
+        // If a product has two rows, either may be the better one.
         if names.is_empty() { is_peer(name) } else { names.contains(&catalogue::maker(name)) }
     };
     (0..report.run.products.len())
@@ -131,7 +130,7 @@ fn best<'a>(
         })
 }
 
-/// `the better of nginx and HAProxy`
+/// Example: `the better of nginx and HAProxy`.
 fn best_told(names: &[&str]) -> String {
     let listed: Vec<String> = names.iter().map(|name| text::maker(name).to_owned()).collect();
     match listed.len() {
@@ -142,13 +141,13 @@ fn best_told(names: &[&str]) -> String {
     }
 }
 
-/// For repeatable counts: by the value.
+/// The outcome of a repeatable count: only the value decides.
 fn by_value(goal: &Goal, value: f64, told: String) -> Option<(Outcome, String)> {
     let outcome = if is_good(goal, value) { Outcome::Reached } else { Outcome::Missed };
     value.is_finite().then(|| (outcome, format!("{} ({told})", outcome.words())))
 }
 
-/// For timed figures: reached, or not, only if the whole noise interval agrees.
+/// The outcome of a timed figure: certain only if the whole noise interval agrees.
 fn by_ratio(goal: &Goal, ratio: &Ratio, peer: Option<&str>) -> (Outcome, String) {
     let outcome = match ratio.interval {
         None => Outcome::Untold,

@@ -1,12 +1,12 @@
-//! How far handshakes are from the signatures alone.
+//! Handshake rates as a share of the bare signature rate.
 
 use crate::catalogue::{Figure, SIGNATURES};
 
 use super::model::{Report, TestReport, WEIR, is_peer};
 use super::text;
 
-/// For each setting a sentence: the bare signature rate of the library, and which share of it the products reach with
-/// whole handshakes.
+/// One sentence per setting: the library's bare signature rate, and the share of it that products reach with complete
+/// handshakes.
 pub fn told(report: &Report, test: &TestReport) -> Vec<String> {
     let place = report.run.products.iter().position(|product| product.name == SIGNATURES);
     let figure = test.figures.iter().find(|figure| figure.figure == Figure::HandshakesPerCpuSecond);

@@ -1,4 +1,4 @@
-//! Where a product stops keeping up with a rising load.
+//! The knee: the rate up to which a product keeps up with a rising load.
 
 use crate::catalogue::Figure;
 use crate::record::{Point, Product};
@@ -8,32 +8,32 @@ use super::stats::{Ratio, Spread};
 use super::text;
 use crate::load::KEPT_SHARE_MIN;
 
-/// The P99 below which a rate counts as served.
+/// A step counts as kept only with a P99 below this.
 pub const P99_MAX_MS: f64 = 10.0;
 
-/// A round in which a product kept not even the first step has its knee somewhere below it: the median
-/// takes this share of the step for it, and the interval leaves the lower end open.
+/// A round that did not even keep the first step has its knee below that step. For the median, this share of the step
+/// counts; the interval is open at its lower end.
 const BELOW_FIRST_STEP_SHARE: f64 = 0.5;
 
-/// The knees of all products, by their place.
+/// The knees of all products, by index.
 #[derive(Debug)]
 pub struct Knees {
-    /// Per product; `None` where it did not keep the first step or was not measured.
+    /// The knee of each product; `None` if it did not keep the first step or was not measured.
     pub of: Vec<Option<Knee>>,
-    /// weir's knee over this product's, paired by round; the interval includes the uncertainty of the steps, and is open
-    /// (0, infinity) if the ramp ends on that side.
+    /// Weir's knee divided by this product's knee, paired by round. The interval includes the distance between the
+    /// steps. It is open (0 or infinity) if the ramp ends on that side.
     pub ratios: Vec<Option<Ratio>>,
 }
 
-/// The last step of the ramp that a product kept with a P99 below [`P99_MAX_MS`], before the first that it did not: a step
-/// that is kept above one that was not is noise.
+/// The last step of the ramp that a product kept, with a P99 below [`P99_MAX_MS`], before the first step that it did
+/// not keep. A later step that was kept is noise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knee {
-    /// By the medians over the rounds.
+    /// The knee by the medians over the rounds.
     pub at: f64,
-    /// The reason of the end.
+    /// Why the knee is not higher.
     pub end: End,
-    /// Lowest and highest of single rounds; zero of one that kept no step.
+    /// The knees of the single rounds; 0 for a round that kept no step.
     pub rounds: Spread,
 }
 
@@ -44,19 +44,19 @@ pub enum End {
     Failed(f64),
     /// The step at this rate was not measured.
     NotMeasured(f64),
-    /// It was the last step.
+    /// The step was the last one.
     OfRamp,
 }
 
-/// How far a product came up the ramp.
+/// The result of one climb of the ramp.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Climb {
-    /// The last step that was kept; `None` where the first was not.
+    /// The last kept step; `None` if the first step was not kept.
     kept: Option<f64>,
     end: End,
 }
 
-/// Which steps follow each other, and whether each was kept (`None`: not measured).
+/// Climbs the steps in order; each is kept, not kept, or not measured (`None`).
 fn climb(steps: impl IntoIterator<Item = (f64, Option<bool>)>) -> Climb {
     let mut kept = None;
     for (at, is_kept) in steps {
@@ -70,7 +70,7 @@ fn climb(steps: impl IntoIterator<Item = (f64, Option<bool>)>) -> Climb {
 }
 
 impl Climb {
-    /// The bounds of the knee: zero and infinity if the ramp does not show them.
+    /// The bounds of the knee; 0 or infinity if the ramp does not show them.
     fn bounds(self) -> (f64, f64) {
         let high = match self.end {
             End::Failed(at) => at,
@@ -111,7 +111,7 @@ impl Knees {
         Self { of, ratios }
     }
 
-    /// [`Knees::told`] short enough for a chart: `10,000/s kept, 15,000/s not`.
+    /// [`Knees::told`], shortened for a chart: `10,000/s kept, 15,000/s not`.
     pub fn told_short(&self, product: usize) -> Option<String> {
         let knee = self.of.get(product).copied().flatten()?;
         let at = text::number(knee.at);
@@ -124,8 +124,8 @@ impl Knees {
         })
     }
 
-    /// A knee as text: it lies somewhere between a kept step and the next one, and steps may be far apart. `None` if no
-    /// rate was kept.
+    /// A knee as text, with the kept step and the next one, because the knee lies between them. `None` if no rate was
+    /// kept.
     pub fn told(&self, product: usize) -> Option<String> {
         let knee = self.of.get(product).copied().flatten()?;
         let at = text::number(knee.at);
@@ -152,7 +152,7 @@ impl Knees {
     }
 }
 
-/// Whether the rate was kept, by the medians over the rounds; `None` where it was not measured.
+/// Whether the rate was kept, by the medians of these points; `None` without points.
 fn is_kept(points: &[&Point]) -> Option<bool> {
     if points.is_empty() {
         return None;
@@ -162,7 +162,7 @@ fn is_kept(points: &[&Point]) -> Option<bool> {
     Some(share >= KEPT_SHARE_MIN && p99.median < P99_MAX_MS)
 }
 
-/// How far a product came in each of its rounds.
+/// The climb of a product in each of its rounds.
 fn climbs_by_round(settings: &[f64], points: &Points<'_>, product: &str) -> Vec<(u32, Climb)> {
     let of = |at: f64| points.of(at, product).iter();
     let mut rounds: Vec<u32> =
@@ -178,9 +178,9 @@ fn climbs_by_round(settings: &[f64], points: &Points<'_>, product: &str) -> Vec<
     rounds.into_iter().map(|round| (round, climb(steps(round)))).collect()
 }
 
-/// weir's knee over a peer's. The median is of the steps that were kept; the interval reaches from weir's
-/// kept step over the peer's first failed one to the other way round, each with the noise of the rounds,
-/// because a knee may lie anywhere between its steps.
+/// Weir's knee divided by a peer's knee. The median uses the kept steps. The interval reaches from weir's kept step
+/// divided by the peer's next step, to weir's next step divided by the peer's kept step, because a knee lies anywhere
+/// between its steps. Both ends include the noise of the rounds.
 fn ratio(first: f64, weir: &[(u32, Climb)], peer: &[(u32, Climb)]) -> Option<Ratio> {
     let pairs: Vec<(Climb, Climb)> = weir
         .iter()
@@ -193,7 +193,7 @@ fn ratio(first: f64, weir: &[(u32, Climb)], peer: &[(u32, Climb)]) -> Option<Rat
     let kept = Ratio::paired(pairs.iter().map(|&(own, by)| (counted(own), counted(by))))?;
     let end = |of: fn(Climb, Climb) -> (f64, f64)| {
         let ratio = Ratio::paired(pairs.iter().map(|&(own, by)| of(own, by)))?;
-        // A round whose end is open leaves the whole end open.
+        // If the end is open in one round, it is open in the result.
         (ratio.rounds == kept.rounds).then_some(ratio.interval)?
     };
     let low = end(|own, by| (own.bounds().0, by.bounds().1)).map_or(0.0, |(low, _)| low);

@@ -1,4 +1,4 @@
-//! The limiting core of a test that goes as fast as answered.
+//! The core that limited the rates of a closed-loop test.
 
 use crate::catalogue::{Axis, Figure, SIGNATURES};
 use crate::record::Point;
@@ -9,25 +9,25 @@ use super::source::key;
 use super::stats::Spread;
 use super::text;
 
-/// Below this share of its core a product was not driven to its limit.
+/// A product with a smaller busy share of its core was not at its limit.
 const PRODUCT_BUSY_PERCENT_MIN: f64 = 90.0;
 
-/// From this share of its cores on, the load was full.
+/// From this busy share of its cores on, the load was saturated.
 const LOAD_BUSY_PERCENT_MIN: f64 = 95.0;
 
-/// The limit of a rate.
+/// The core that limits a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Limit {
-    /// The product's core: the rate is the product's.
+    /// The product's core: the rate is the product's capacity.
     Product,
-    /// The load's cores: the product could have done more.
+    /// The load's cores: the product's capacity may be higher.
     Load,
-    /// Neither core was full, so one side waited.
+    /// Neither was saturated, so one side waited for the other.
     Neither,
 }
 
-/// Busy percent of the product's core and of the load's cores (generator and origin; only the generator if the run does
-/// not have the origin's), at one setting or all of them.
+/// Busy percent of the product's core and of the load's cores, at one setting or all of them. The load is generator and
+/// origin, or in runs without figures of the origin only the generator.
 pub fn core_shares(
     report: &Report,
     test: &TestReport,
@@ -48,7 +48,7 @@ pub fn core_shares(
     Some((busy.median, load.median))
 }
 
-/// Whether a test goes as fast as answered, so that a core is the limit.
+/// Whether a test is a closed loop, so that a core limits its rate.
 pub fn is_closed_loop(report: &Report, test: &TestReport) -> bool {
     let points = &report.record(test).points;
     let is_closed = |point: &Point| point.load.offered_per_second.is_none();
@@ -66,7 +66,7 @@ fn limit(report: &Report, test: &TestReport, product: usize, at: f64) -> Option<
     })
 }
 
-/// Whether a product's rate at a setting is the load's and not its own, so that it cannot be judged.
+/// Whether the load limits a product's rate at a setting, so that the rate cannot be judged.
 pub fn is_load_the_limit(report: &Report, test: &TestReport, product: usize, at: f64) -> bool {
     is_closed_loop(report, test) && limit(report, test, product, at) == Some(Limit::Load)
 }
@@ -88,7 +88,7 @@ pub fn told(report: &Report, test: &TestReport) -> Vec<String> {
     said
 }
 
-/// `weir and nginx (5 KB, 16 KB)`: the settings where they are not all of the test's.
+/// Example: `weir and nginx (5 KB, 16 KB)`. Settings are listed if they are not all settings of the test.
 fn products_with(report: &Report, test: &TestReport, wanted: Limit) -> Option<String> {
     let told = |&product: &usize| {
         let limits: Vec<(f64, Limit)> = test
@@ -108,7 +108,7 @@ fn products_with(report: &Report, test: &TestReport, wanted: Limit) -> Option<St
             _ => Some(format!("{name} ({})", settings.join(", "))),
         }
     };
-    // Signatures alone are made without a load.
+    // Bare signatures need no load.
     let takers = test.takers.iter().filter(|&&product| report.product(product) != SIGNATURES);
     let told: Vec<String> = takers.filter_map(told).collect();
     (!told.is_empty()).then(|| text::list(&told))
@@ -121,7 +121,7 @@ mod tests {
     use crate::report::testing;
     use crate::report::verdict::{Subject, Verdicts};
 
-    /// A run with the product's core and the load's core busy to these degrees.
+    /// A run in which the product's core and the load's cores have these busy shares.
     fn busy(test: &str, shares: impl Fn(&Point) -> (f64, f64)) -> Run {
         let mut run = testing::run();
         run.tests.retain(|record| record.name == test);

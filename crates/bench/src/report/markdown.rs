@@ -1,4 +1,4 @@
-//! The report as a section of a README: GitHub's Markdown.
+//! The report as Markdown for GitHub.
 
 use super::discards;
 use super::facts;
@@ -54,7 +54,7 @@ pub fn page(report: &Report, verdicts: &Verdicts) -> String {
     page.text
 }
 
-/// A text that grows.
+/// The text of the page so far.
 #[derive(Default)]
 pub(super) struct Page {
     pub(super) text: String,
@@ -66,7 +66,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// With an empty line on either side.
+    /// Adds a paragraph, with an empty line before and after it.
     pub(super) fn paragraph(&mut self, text: &str) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
@@ -75,7 +75,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A table; `left` columns are words, the others numbers. Cells are escaped here.
+    /// Adds a table, and escapes its cells. The first `left` columns contain words, the others numbers.
     pub(super) fn table(&mut self, left: usize, header: &[&str], rows: &[Vec<String>]) {
         let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
         let header: Vec<String> = header.iter().map(|cell| escaped(cell)).collect();
@@ -90,7 +90,7 @@ impl Page {
     }
 }
 
-/// Text that no reader of Markdown takes for markup: it stays in its table cell and on its line.
+/// Escapes text so that Markdown shows it unchanged, in its table cell and on its line.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -109,7 +109,7 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// `weir 0.1, nginx 1.22.1 and HAProxy 2.6.12`.
+/// Example: `weir 0.1, nginx 1.22.1 and HAProxy 2.6.12`.
 pub(super) fn versions(report: &Report) -> String {
     let products = 0..report.run.products.len();
     let versions: Vec<String> =
@@ -177,7 +177,7 @@ fn items(page: &mut Page, report: &Report, judgements: &[&Judgement]) {
     }
 }
 
-/// A test in brief: medians, settings as rows; the figures by which products are judged.
+/// The section of a test: medians of the judged figures, one row per setting.
 fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestReport) {
     page.paragraph(&format!("### {} (`{}`)", escaped(test.test.title), test.test.name));
     page.paragraph(&escaped(test.test.summary));
@@ -189,7 +189,7 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
         header.remove(1);
     }
     let mut rows = Vec::new();
-    // Where nothing is judged, as of weir alone, everything is shown.
+    // If nothing is judged, for example in a test of weir alone, the section shows all figures.
     let is_any_judged = test.figures.iter().any(|figure| figure.is_judged);
     for figure in test.figures.iter().filter(|figure| figure.is_judged || !is_any_judged) {
         for (setting, cell) in figure.cells.iter().enumerate() {
@@ -255,7 +255,7 @@ fn section(page: &mut Page, report: &Report, verdicts: &Verdicts, test: &TestRep
     }
 }
 
-/// Further texts about a test: its handshakes, and published figures of others.
+/// Further texts about a test: its handshakes and published figures.
 fn told_beside(report: &Report, test: &TestReport) -> Vec<String> {
     [handshakes::told(report, test), published::told(report, test)].concat()
 }
@@ -317,7 +317,7 @@ mod tests {
         page(&report, &verdicts)
     }
 
-    /// All lines of a table must have as many cells as its header.
+    /// Checks that all lines of a table have as many cells as its header.
     fn check_tables(page: &str) {
         let cells = |line: &str| line.replace("\\|", "").matches('|').count();
         let mut header: Option<usize> = None;

@@ -1,4 +1,4 @@
-//! The method of measurement and judgement, so that a reader can check it. The page and the Markdown share this text.
+//! The method of measurement and judgement. The page and the Markdown share this text.
 
 use crate::catalogue::COUNTED_NOISE_SHARE;
 use crate::disturbance::{
@@ -15,7 +15,7 @@ use super::source::key;
 use super::text;
 use super::verdict::difference_told;
 
-/// The method, term by term.
+/// The method as pairs of term and text.
 pub fn terms(report: &Report) -> Vec<(&'static str, String)> {
     let mut terms = vec![
         ("Side by side", side_by_side(report)),
@@ -43,8 +43,8 @@ fn side_by_side(report: &Report) -> String {
     )
 }
 
-/// Whether a product that began a round was elsewhere in another one of the same setting, by the order of
-/// the points.
+/// Whether the product that began a round was not the first in another round of the same setting, by the order of the
+/// points.
 fn is_order_rotated(report: &Report) -> bool {
     let is_same_setting = |a: &&Point, b: &Point| key(a.at) == key(b.at);
     let is_rotated = |test: &TestRecord| {
@@ -52,7 +52,7 @@ fn is_order_rotated(report: &Report) -> bool {
             let mut before =
                 test.points[..index].iter().filter(|other| is_same_setting(other, point));
             let begins = before.clone().next();
-            // Not the first of its own round, but it began the first round.
+            // The product of this point began the first round, but not its own round.
             begins.is_some_and(|begins| begins.product == point.product)
                 && before.any(|other| other.round == point.round)
         })
@@ -102,11 +102,11 @@ fn placement(report: &Report) -> String {
     )
 }
 
-/// For a run with cores that did not halt.
+/// For a run whose idle cores polled.
 const POLLED: &str = " Idle cores poll and do not halt (Linux's CPU latency request of 0), so that the hypervisor \
                       does not take them away. So no figure contains the time to get a core back, which \
                       costs products more that sleep more often.";
-/// For a run with cores that did.
+/// For a run whose idle cores halted.
 const HALTED: &str = " Idle cores halt: on a virtual machine, the latencies contain the time that the hypervisor needs \
                       to give a core back.";
 

@@ -1,7 +1,7 @@
-//! The report of a run: one HTML page and its Markdown.
+//! The report of a run: an HTML page and Markdown.
 //!
-//! `source` reads and checks `run.json`, `model` computes figures by product and setting, `verdict` finds wins and losses,
-//! and the rest writes the report. Nothing is measured here.
+//! `source` reads and checks `run.json`, `model` calculates figures by product and setting, `verdict` finds wins and
+//! losses, and the other modules write the report. Nothing is measured here.
 
 mod chart;
 mod configurations;
@@ -39,13 +39,13 @@ use verdict::Verdicts;
 pub use knee::{Knee, Knees, P99_MAX_MS};
 pub use source::{RUN_BYTES_MAX, ReadError, read};
 
-/// The page in a run's folder.
+/// Name of the page in a run's folder.
 pub const HTML_FILE: &str = "report.html";
 
-/// The Markdown beside it.
+/// Name of the Markdown in a run's folder.
 pub const MARKDOWN_FILE: &str = "report.md";
 
-/// The files that were written.
+/// Paths of the written files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// The page.
@@ -54,7 +54,7 @@ pub struct Written {
     pub markdown: PathBuf,
 }
 
-/// Why there is no report.
+/// The reason why no report was written.
 #[derive(Debug)]
 pub enum ReportError {
     /// The run cannot be read.
@@ -107,13 +107,13 @@ pub fn write(run_folder: &Path) -> Result<Written, ReportError> {
     Ok(written)
 }
 
-/// Replaces a file as a whole. A symbolic link is replaced and not followed: a run's folder may come from elsewhere, and a
-/// report must not overwrite the link's target.
+/// Replaces a whole file. A symbolic link at `path` is replaced and not followed: a run's folder may come from
+/// elsewhere, and a report must not overwrite the link's target.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
-    // Left over from a process of the same number that was killed, or laid out as a trap; removing a link
-    // removes the link alone.
+    // A killed process with the same id may have left the temporary file, or an attacker may have placed a link.
+    // Removing a link does not remove its target.
     match fs::remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -122,7 +122,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .and_then(|mut file| file.write_all(bytes))
         .and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
-        // The first error matters; a file that was never created cannot be removed either.
+        // The caller gets the first error. Removing a file that was never created also fails.
         let _ = fs::remove_file(&temporary);
     }
     written

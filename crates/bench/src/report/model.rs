@@ -1,4 +1,4 @@
-//! The model of a run: figures by product and setting, and weir's standing in them.
+//! The model of a run: figures by product and setting, and ratios of weir to its peers.
 
 use crate::catalogue::{self, Axis, COUNTED_NOISE_SHARE, Figure, Test, is_yardstick, maker};
 use crate::load::KEPT_SHARE_MIN;
@@ -10,17 +10,17 @@ use super::source::key;
 use super::stats::{Ratio, Spread};
 use super::text;
 
-/// The product that the report is about.
+/// The product that the report judges.
 pub const WEIR: &str = "weir";
 
-/// A run with everything that follows from it.
+/// A run and everything calculated from it.
 #[derive(Debug)]
 pub struct Report {
     /// The record.
     pub run: Run,
-    /// Place of weir among the products.
+    /// Index of weir among the products.
     pub weir: Option<usize>,
-    /// The tests that the run has, in the order of the catalogue.
+    /// The tests of the run, in the order of the catalogue.
     pub tests: Vec<TestReport>,
     /// Tests in the run that this version does not know.
     pub unknown_tests: Vec<String>,
@@ -35,31 +35,30 @@ pub struct Report {
 pub struct TestReport {
     /// The test.
     pub test: &'static Test,
-    /// Its place in the run.
+    /// The index of its record in the run.
     pub record: usize,
-    /// Places of the products that took part, or were meant to.
+    /// Indexes of the products that took part or were omitted.
     pub takers: Vec<usize>,
-    /// Its settings, ascending.
+    /// The settings, ascending.
     pub settings: Vec<f64>,
-    /// Its figures, in the order of the catalogue; those without a single value are left out.
+    /// The figures, in the order of the catalogue, without figures that have no value.
     pub figures: Vec<FigureReport>,
-    /// Where products stop keeping up; for the test that finds it.
+    /// The knees, in the test that finds them.
     pub knees: Option<Knees>,
-    /// Lowest median share of the offered rate that was achieved, per setting and product; `None` in a
-    /// closed loop.
+    /// The kept share of the offered rate, the lowest median, by setting and product; `None` in a closed loop.
     pub kept: Vec<Vec<Option<f64>>>,
-    /// Requests that failed in all rounds, per setting and product.
+    /// Number of failed requests in all rounds, by setting and product.
     pub errors: Vec<Vec<u64>>,
 }
 
 /// One figure of a test.
 #[derive(Debug)]
 pub struct FigureReport {
-    /// Which.
+    /// The figure.
     pub figure: Figure,
-    /// Whether products are judged by it.
+    /// Whether the figure decides between products.
     pub is_judged: bool,
-    /// One per setting of the test.
+    /// One cell per setting of the test.
     pub cells: Vec<Cell>,
 }
 
@@ -68,14 +67,14 @@ pub struct FigureReport {
 pub struct Cell {
     /// The setting.
     pub at: f64,
-    /// Per product.
+    /// The values by product.
     pub values: Vec<Option<Spread>>,
-    /// weir's value divided by this product's, paired by round; `None` for weir itself.
+    /// Weir's value divided by the product's value, paired by round; `None` for weir itself.
     pub ratios: Vec<Option<Ratio>>,
 }
 
 impl Report {
-    /// Everything that follows from a checked run.
+    /// Calculates everything from a checked run.
     pub fn new(run: Run) -> Self {
         let weir = run.products.iter().position(|product| product.name == WEIR);
         let mut tests = Vec::new();
@@ -97,29 +96,29 @@ impl Report {
         &self.run.tests[test.record]
     }
 
-    /// Whether the test at that place is the first of its chapter.
+    /// Whether the test at this index is the first of its chapter.
     pub fn begins_chapter(&self, place: usize) -> bool {
         let chapter = |test: &TestReport| test.test.chapter;
         place == 0 || chapter(&self.tests[place - 1]) != chapter(&self.tests[place])
     }
 
-    /// Name of a product by its place.
+    /// The name of a product by its index.
     pub fn product(&self, index: usize) -> &str {
         &self.run.products[index].name
     }
 
-    /// The label of a product: its maker's name, with its version if there are two of one maker.
+    /// The label of a product: the name as its makers write it, with the version if the product has two rows.
     pub fn label(&self, index: usize) -> &str {
         &self.labels[index]
     }
 
-    /// The label by the product's name; for an absent product, its maker's name.
+    /// The label of the product with this name; for an absent product, the name as its makers write it.
     pub fn called<'a>(&'a self, name: &'a str) -> &'a str {
         let place = self.run.products.iter().position(|product| product.name == name);
         place.map_or_else(|| text::maker(name), |place| self.label(place))
     }
 
-    /// Places of the products that weir is judged against.
+    /// Indexes of weir's peers.
     pub fn peers(&self) -> impl Iterator<Item = usize> {
         (0..self.run.products.len()).filter(|&index| is_peer(&self.run.products[index].name))
     }
@@ -134,14 +133,14 @@ fn labels(products: &[Product]) -> Vec<String> {
         let is_alone = products.iter().filter(|other| is_of(product, other)).count() == 1;
         let number = text::short_version_number(&product.version).filter(|_| !is_alone);
         let label = number.map_or_else(|| name.to_owned(), |number| format!("{name} {number}"));
-        // The same version twice, or an unknown version.
+        // Both rows have the same version, or an unknown one.
         let is_taken = labels.contains(&label);
         labels.push(if is_taken { format!("{label} (second)") } else { label });
     }
     labels
 }
 
-/// Whether one wins or loses against a product of that name.
+/// Whether the product is a peer, against which weir wins or loses.
 pub fn is_peer(name: &str) -> bool {
     name != WEIR && !is_yardstick(name)
 }
@@ -180,13 +179,13 @@ impl TestReport {
         Self { test, record: record_index, takers, settings, figures, knees, kept, errors }
     }
 
-    /// Whether a product fell behind the offered rate at a setting.
+    /// Whether a product did not keep the offered rate at a setting.
     pub fn fell_behind(&self, setting: usize, product: usize) -> bool {
         let kept = self.kept.get(setting).and_then(|products| *products.get(product)?);
         kept.is_some_and(|share| share < KEPT_SHARE_MIN)
     }
 
-    /// Whether a product failed requests or fell behind at a setting.
+    /// Whether a product failed requests or did not keep the offered rate at a setting.
     pub fn has_failed(&self, setting: usize, product: usize) -> bool {
         let errors = self.errors.get(setting).and_then(|products| products.get(product));
         errors.is_some_and(|errors| *errors > 0) || self.fell_behind(setting, product)

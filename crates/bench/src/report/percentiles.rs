@@ -1,4 +1,4 @@
-//! Latency by percentile from the curves of the rounds.
+//! Latency by percentile, from the curves of the rounds.
 
 use crate::record::{Point, TestRecord};
 
@@ -6,11 +6,10 @@ use super::chart::SeriesPoint;
 use super::source::key;
 use super::stats::Spread;
 
-/// The percentiles that are drawn.
+/// The percentiles of the chart.
 const PERCENTILES: [f64; 11] = [50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.8, 99.9, 99.95, 99.99];
 
-/// A percentile is drawn only if at least this many transactions of a round were slower: beyond that, a single transaction
-/// would be the curve.
+/// Minimum number of slower transactions for a percentile. With fewer, single transactions would determine the curve.
 pub const SLOWER_COUNT_MIN: f64 = 5.0;
 
 /// A product's curve at a setting: milliseconds, with the spread of the rounds.
@@ -30,13 +29,13 @@ pub fn over_rounds(record: &TestRecord, product: &str, at: f64) -> Vec<SeriesPoi
         .collect()
 }
 
-/// Whether this many transactions have this percentile: [`SLOWER_COUNT_MIN`] of them are beyond it.
+/// Whether `count` transactions are enough for this percentile: at least [`SLOWER_COUNT_MIN`] are slower.
 pub fn is_told(count: u64, percentile: f64) -> bool {
-    // The margin is for the rounding of the subtraction: P99 of 500 has its five.
+    // The margin allows for the rounding of the subtraction: 5 of 500 transactions are slower than P99.
     count as f64 * (1.0 - percentile / 100.0) >= SLOWER_COUNT_MIN - 1e-6
 }
 
-/// The latency in milliseconds below which this share of a round's transactions was.
+/// The latency of a round at this percentile, in milliseconds.
 fn at_percentile(point: &Point, percentile: f64) -> Option<f64> {
     let latency = &point.load.latency_us;
     if !is_told(latency.count, percentile) {

@@ -25,13 +25,13 @@ impl<'a> Points<'a> {
         Self { by_setting }
     }
 
-    /// The points of one product at one setting, one per round.
+    /// The points of one product at one setting, in different rounds.
     pub fn of(&self, at: f64, product: &str) -> &[&'a Point] {
         let products = self.by_setting.get(&key(at));
         products.and_then(|products| products.get(product)).map_or(&[], Vec::as_slice)
     }
 
-    /// weir's value over a peer's, paired by round.
+    /// Weir's value divided by a peer's value, paired by round.
     pub fn ratio(
         &self,
         at: f64,
@@ -52,16 +52,16 @@ impl<'a> Points<'a> {
     }
 }
 
-/// Median share of the offered rate that was kept.
+/// Median of the kept shares of the offered rate.
 pub fn kept(points: &[&Point]) -> Option<f64> {
     let shares = points.iter().filter_map(|point| point.load.kept_share());
     Spread::of(shares).map(|spread| spread.median)
 }
 
-/// A figure of a point, where it is one: the busy time less the resting share can come out below zero,
-/// which is no cost but a disturbed measurement.
+/// The value of a figure if it is valid. Busy time less the resting share may be negative in a disturbed measurement;
+/// such a value is invalid.
 pub fn value_of(figure: Figure, point: &Point) -> Option<f64> {
-    // Nothing is done at no cost: a CPU time of zero is one that the clock was too coarse for.
+    // A CPU time of zero only shows that the clock was too coarse.
     let is_told = match figure {
         Figure::CpuPerRequest
         | Figure::CpuPerGigabyte
@@ -78,7 +78,7 @@ pub fn value_of(figure: Figure, point: &Point) -> Option<f64> {
     figure.of(point).filter(|value| is_told && value.is_finite() && *value >= 0.0)
 }
 
-/// Whether a point's figure may be used in a ratio: a percentile of a handful of transactions is shown, but not judged.
+/// Whether a ratio may use the point's figure. A P99 of few transactions is shown, but not judged.
 pub fn is_judgeable(figure: Figure, point: &Point) -> bool {
     figure != Figure::LatencyP99 || percentiles::is_told(point.load.latency_us.count, 99.0)
 }

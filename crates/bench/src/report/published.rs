@@ -1,24 +1,25 @@
-//! Published figures of others beside the figures of this run.
+//! Published figures of other products beside the figures of this run.
 //!
-//! A figure of another machine is no yardstick; it only shows what was published. The meaning of our figures for a core
-//! behind a physical device is an estimate, whose arithmetic is shown with it.
+//! Figures of another machine are not comparable; they only show what was published. The report estimates what our
+//! figures mean for a core behind a physical device, and shows the calculation.
 
 use crate::catalogue::Figure;
 
 use super::model::{Report, TestReport};
 use super::text;
 
-/// Gigabits per second that F5 published for BIG-IP VE in 2018, and the virtual cores that it took.
+/// Gbit/s that F5 published for BIG-IP VE in 2018, and the number of virtual cores.
 const F5_2018_GBIT_PER_S: f64 = 108.0;
 const F5_2018_CORES: f64 = 24.0;
-/// Data of a segment at an MTU of 1,500, and the packets that each takes with its acknowledgement, which is of two.
+/// Data bytes per segment at an MTU of 1,500, and packets per segment: the segment, and one acknowledgement per two
+/// segments.
 const SEGMENT_BYTES: f64 = 1_448.0;
 const PACKETS_PER_SEGMENT: f64 = 1.5;
-/// Million packets per second of one core: Katran, and IPVS on the same kernel, as the XDP paper has them.
+/// Million packets per second on one core, from the XDP paper: Katran, and IPVS on the same kernel.
 const KATRAN_MPPS: f64 = 5.2;
 const IPVS_MPPS: f64 = 1.2;
 
-/// The texts beside the figures of a test, as sentences.
+/// The published figures for a test, and our estimate, as sentences.
 pub fn told(report: &Report, test: &TestReport) -> Vec<String> {
     let mut said: Vec<String> = published(test.test.name).into_iter().collect();
     said.extend(estimate(report, test));
@@ -46,7 +47,7 @@ fn published(test: &str) -> Option<String> {
     })
 }
 
-/// The estimated capacity of a full core by weir's CPU time per gigabyte or per packet.
+/// The estimated capacity of a whole core, from weir's CPU time per gigabyte or packet.
 fn estimate(report: &Report, test: &TestReport) -> Option<String> {
     let own = |wanted: Figure| {
         let figure = test.figures.iter().find(|figure| figure.figure == wanted)?;
@@ -103,7 +104,7 @@ mod tests {
         for point in record.points.iter_mut().filter(|point| point.product == "weir") {
             let window = point.load.completed();
             let seconds = point.cost.elapsed_s / window.elapsed_s;
-            // 250 ms for each gigabyte.
+            // 250 ms per gigabyte.
             point.cost.busy_s = window.bytes as f64 * seconds / 1e9 * 0.25;
         }
         let said = of(run, "l4-512k").join("\n");

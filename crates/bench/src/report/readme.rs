@@ -1,7 +1,7 @@
-//! The figures of a document, made from kept runs: the block between two marks. No figure is typed by hand.
+//! Generates the figures of a document from kept runs, between two marks.
 //!
-//! The opening mark names the runs, so the block can be made again from the document alone. A test does that, and
-//! compares. There are two blocks: the summary has a table for each run, the brief one has a few rows of all runs.
+//! The opening mark names the runs, so the block can be generated again from the document alone; a test does that and
+//! compares. There are two kinds of block: the summary has a table per run, the brief one has a few rows from all runs.
 
 mod brief;
 mod rows;
@@ -19,16 +19,16 @@ use rows::{ROWS, Row};
 
 pub use source::{ReadmeError, is_current, print, write};
 
-/// A run that the block describes.
+/// A run of the block.
 struct Kept {
-    /// Its folder, relative to the document.
+    /// The run's folder, relative to the document.
     folder: String,
     report: Report,
     verdicts: Verdicts,
 }
 
-/// The summary of these runs, without the marks. A later run replaces an earlier one that has the same test. The
-/// error is a run without a row.
+/// The summary of these runs, without the marks. A later run replaces an earlier run of the same test. The error names
+/// a run without a row.
 fn block(runs: &[Kept]) -> Result<String, &str> {
     let mut page = Page::default();
     for (index, kept) in runs.iter().enumerate() {
@@ -62,7 +62,7 @@ fn is_same(a: &TestReport, b: &TestReport) -> bool {
     a.test.name == b.test.name
 }
 
-/// The identity of the run: its date, product versions and machine.
+/// The heading of a run: date, product versions and machine.
 fn heading(kept: &Kept) -> String {
     let Kept { folder, report, .. } = kept;
     let run = &report.run;
@@ -113,7 +113,7 @@ fn table(page: &mut Page, kept: &Kept, rows: &[(&Row, &TestReport)]) {
     }
 }
 
-/// `nginx 1.22.1`; for a yardstick its description.
+/// Example: `nginx 1.22.1`; for a yardstick, its description.
 fn column(report: &Report, index: usize) -> String {
     let label = report.label(index);
     if is_yardstick(report.product(index)) {
@@ -125,7 +125,7 @@ fn column(report: &Report, index: usize) -> String {
     }
 }
 
-/// The value of each product; `None` if the run does not have the row.
+/// The value of each product; `None` if the run lacks the row's test, figure or setting.
 fn values(kept: &Kept, test: &TestReport, row: &Row) -> Option<Vec<Option<String>>> {
     let (report, figure) = (&kept.report, row.figure);
     let products = 0..report.run.products.len();
@@ -148,7 +148,7 @@ fn values(kept: &Kept, test: &TestReport, row: &Row) -> Option<Vec<Option<String
     Some(products.map(told).collect())
 }
 
-/// The knees, where the row is about them.
+/// The knees, if the row shows them.
 fn knees<'a>(test: &'a TestReport, row: &Row) -> Option<&'a Knees> {
     test.knees.as_ref().filter(|_| row.figure == Figure::Rate)
 }
@@ -163,7 +163,7 @@ fn judgement<'a>(kept: &'a Kept, row: &Row) -> Option<&'a Judgement> {
     })
 }
 
-/// `0.68 (0.61–0.77) of HAProxy, won`.
+/// Example: `0.68 (0.61–0.77) of HAProxy, won`.
 fn verdict(kept: &Kept, test: &TestReport, row: &Row) -> String {
     let Some(found) = judgement(kept, row) else {
         let is_rate = matches!(row.figure, Figure::Rate | Figure::Goodput);
@@ -179,7 +179,7 @@ fn verdict(kept: &Kept, test: &TestReport, row: &Row) -> String {
     format!("{} of {peer}, {}{alone}", story::ratio(&found.ratio), found.standing.word())
 }
 
-/// Outcomes of a goal that the README names.
+/// Outcomes of goals that the document lists.
 const MISSED: [Outcome; 2] = [Outcome::Missed, Outcome::MissedByMedian];
 
 /// Wins, losses and undecided figures of the run, and its missed goals.

@@ -1,4 +1,4 @@
-//! Reads `run.json`, and refuses invalid records.
+//! Reads `run.json` and rejects invalid records.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::catalogue::{self, Axis};
 use crate::record::{FILE_NAME, FORMAT, Point, Run, TestRecord};
 
-/// A larger `run.json` is refused; a full run is a few megabytes.
+/// Maximum size of `run.json`; a full run has a few megabytes.
 pub const RUN_BYTES_MAX: u64 = 512 << 20;
 
 /// The reason why a run cannot be read: error, place and fix.
@@ -19,37 +19,37 @@ pub const RUN_BYTES_MAX: u64 = 512 << 20;
 pub enum ReadError {
     /// The file is missing or cannot be read.
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
     },
-    /// It is larger than [`RUN_BYTES_MAX`].
+    /// The file is larger than [`RUN_BYTES_MAX`].
     TooLarge {
-        /// Which.
+        /// The file.
         path: PathBuf,
     },
-    /// It is not JSON of the expected shape.
+    /// The file is not JSON of the expected shape.
     Shape {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// The place and the error.
+        /// The error and its position.
         error: serde_json::Error,
     },
-    /// It is of another version.
+    /// The file has another version of the format.
     Format {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Its version, if it has one.
+        /// The version, if the file has one.
         found: Option<u64>,
     },
-    /// It contradicts itself.
+    /// The record contradicts itself.
     Contradiction {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Where in it (`tests[3].points[17]`).
+        /// The place in the record (`tests[3].points[17]`).
         place: String,
-        /// The mistake.
+        /// The contradiction.
         what: String,
     },
 }
@@ -71,7 +71,7 @@ impl fmt::Display for ReadError {
                 RUN_BYTES_MAX >> 20
             ),
             Self::Shape { path, error } => {
-                // serde_json puts the place at the end of its message; here it stands in front.
+                // serde_json puts the position at the end of its message; here it comes first.
                 let message = error.to_string();
                 let message = message.split(" at line ").next().unwrap_or_default();
                 write!(
@@ -111,7 +111,7 @@ impl std::error::Error for ReadError {
     }
 }
 
-/// The run in that folder, read and checked.
+/// Reads and checks the run in that folder.
 pub fn read(run_folder: &Path) -> Result<Run, ReadError> {
     let path = run_folder.join(FILE_NAME);
     let file_error = |error| ReadError::File { path: path.clone(), error };
@@ -125,7 +125,7 @@ pub fn read(run_folder: &Path) -> Result<Run, ReadError> {
 }
 
 fn parse(bytes: &[u8], path: &Path) -> Result<Run, ReadError> {
-    /// Told apart first, so that another version is called that and not "missing field".
+    /// Parsed first, so that another version causes an error about the version and not about a missing field.
     #[derive(Deserialize)]
     struct Versioned {
         format: Option<u64>,
@@ -145,7 +145,7 @@ fn parse(bytes: &[u8], path: &Path) -> Result<Run, ReadError> {
     Ok(run)
 }
 
-/// A finding: place and mistake.
+/// A contradiction: place and description.
 type Finding = (String, String);
 
 fn check(run: &Run) -> Result<(), Finding> {
@@ -191,7 +191,7 @@ fn check_points(test: &TestRecord, products: &HashSet<&str>) -> Result<(), Findi
     Ok(())
 }
 
-/// The numbers that cannot be negative. `busy_s` can: it has the resting share taken off.
+/// The numbers that cannot be negative. `busy_s` can, because the resting share is subtracted.
 fn numbers(point: &Point) -> [(&'static str, f64); 11] {
     [
         ("at", point.at),
@@ -208,14 +208,14 @@ fn numbers(point: &Point) -> [(&'static str, f64); 11] {
     ]
 }
 
-/// A setting as a key of maps.
+/// A setting as the key of a map.
 pub fn key(at: f64) -> u64 {
-    // 0.0 and -0.0 are one setting.
+    // 0.0 and -0.0 are the same setting.
     (at + 0.0).to_bits()
 }
 
-/// Normalises the record for the report: the setting of a test without an axis is 0, and text has no control characters
-/// (some are not even allowed in HTML).
+/// Normalises the record for the report: the setting of a test without an axis becomes 0, and control characters in
+/// text are replaced (HTML forbids some of them).
 fn settle(run: &mut Run) {
     for test in &mut run.tests {
         if catalogue::test(&test.name).is_some_and(|test| test.axis == Axis::Single) {
@@ -271,7 +271,7 @@ fn clean(text: &mut String) {
     }
 }
 
-/// Control characters replaced; line ends and tabs stay.
+/// Replaces control characters, except line ends and tabs.
 pub fn visible(text: &str) -> String {
     text.replace(is_invisible, "\u{fffd}")
 }
@@ -297,8 +297,7 @@ mod tests {
         assert!(read_changed(|_| ()).is_ok());
     }
 
-    /// Runs of earlier versions have texts as discarded rounds, and neither counts nor the origin's
-    /// time.
+    /// Runs of earlier versions have discarded rounds as texts. They have no counts and no CPU time of the origin.
     #[test]
     fn an_earlier_run_is_read() {
         let run = read_changed(|json| {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Share of the cases in which an interval of [`Ratio`] holds the true ratio.
+/// Probability that the interval of a [`Ratio`] contains the true ratio.
 pub const COVERAGE: f64 = 0.95;
 
 /// The values of one product at one setting over the rounds.
@@ -14,12 +14,12 @@ pub struct Spread {
     pub min: f64,
     /// Largest value.
     pub max: f64,
-    /// Rounds that have a value.
+    /// Number of rounds with a value.
     pub rounds: usize,
 }
 
 impl Spread {
-    /// For these values without infinite ones. `None` if none is left.
+    /// The spread of the finite values; `None` without any.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let values = sorted(values);
         let median = median(&values)?;
@@ -27,46 +27,45 @@ impl Spread {
     }
 }
 
-/// The ratio of two products, paired round by round.
+/// The ratio of two products, paired by round.
 ///
-/// Only values of the same round and setting are divided by each other: they were measured within a minute, so a
-/// disturbance of the machine affected both, and cancels in the ratio. All
-/// arithmetic is on logarithms, so that a ratio and its inverse have the same noise.
+/// Only values of the same round and setting are divided: they were measured within a minute, so a disturbance of the
+/// machine affected both and cancels out. All calculations use logarithms, so that a ratio and its inverse have the
+/// same noise.
 ///
-/// The interval contains the true ratio in [`COVERAGE`] of the cases:
+/// The interval contains the true ratio with a probability of [`COVERAGE`]:
 ///
-/// - From 6 rounds on it is the interval of the sign test: two order statistics of the ratios, chosen by
-///   the binomial distribution (9 rounds: the second smallest and the second largest). It assumes nothing about the
+/// - With 6 rounds or more, it is the interval of the sign test: two order statistics of the ratios, chosen by the
+///   binomial distribution (9 rounds: the second smallest and the second largest). It assumes nothing about the
 ///   distribution of the noise, and one bad round does not change it.
-/// - Below 6 rounds there is no such interval: the range from the smallest to the largest of 3 ratios
-///   contains the true median in only 75% of the cases, so that one of four equal products would be called better or
-///   worse; and a bootstrap of 3 values has only 10 different samples and cannot leave that range either. Here the range
-///   is widened by `RANGE_FACTORS`, which are right for noise that is normal in the logarithm. For 3 rounds that is 1.35
-///   times the range on either side of the median:
-///   wide, because three rounds say little.
-/// - One round says nothing about noise, and has no interval; but counts have a known noise, see
+/// - With fewer rounds, the sign test has no interval of this coverage: the range of 3 ratios contains the true median
+///   in only 75% of the cases, so one of four equal products would count as better or worse. A bootstrap of 3 values
+///   has only 10 different samples, and cannot leave the range either. Here the range is widened by `RANGE_FACTORS`,
+///   which are correct for log-normal noise: with 3 rounds, the interval extends 1.35 times the range to either side of
+///   the median. It is wide, because three rounds say little.
+/// - One round says nothing about noise and has no interval. Counts have a known noise, see
 ///   [`Ratio::with_noise_of_at_least`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Ratio {
-    /// Median of the rounds' ratios.
+    /// Median of the ratios of the rounds.
     pub median: f64,
-    /// Lowest and highest ratio that the noise allows; `None` after one round.
+    /// Ends of the interval; `None` after one round.
     pub interval: Option<(f64, f64)>,
-    /// Rounds in which both have a value.
+    /// Number of rounds in which both products have a value.
     pub rounds: usize,
 }
 
-/// Half width of the interval over the range of the values, for 2, 3, 4 and 5 rounds: the 95th percentile
-/// of |median| / range of that many standard normal values (a simulation of 800,000 or more of each; the
-/// test `intervals_hold_the_truth` repeats it).
+/// Half width of the interval divided by the range of the values, for 2, 3, 4 and 5 rounds: the 95th percentile of
+/// |median| / range of as many standard normal values, from a simulation with at least 800,000 samples each. The test
+/// `intervals_hold_the_truth` repeats it with fewer.
 const RANGE_FACTORS: [f64; 4] = [6.35, 1.35, 0.74, 0.56];
 
-/// From this number of rounds on, the interval of the sign test has the coverage.
+/// Minimum number of rounds for the sign test.
 const SIGN_TEST_ROUNDS_MIN: usize = 6;
 
 impl Ratio {
-    /// The ratio of these pairs, one per round: `(value, divisor)`. Pairs without a ratio (zero, negative, not finite) are
-    /// left out; `None` if none is left.
+    /// The ratio of pairs `(value, divisor)`, one per round. Pairs without a ratio (zero, negative or not finite) are
+    /// left out; `None` if no pair is left.
     pub fn paired(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
         let is_usable = |value: f64| value.is_finite() && value > 0.0;
         let logs = sorted(
@@ -80,7 +79,7 @@ impl Ratio {
         Some(Self { median: middle.exp(), interval, rounds: logs.len() })
     }
 
-    /// With noise of at least this share to either side: for counts, also after one round.
+    /// Widens the interval to at least this share on both sides. For counts, also after one round.
     pub fn with_noise_of_at_least(self, share: f64) -> Self {
         let (low, high) = self.interval.unwrap_or((self.median, self.median));
         let factor = 1.0 + share;
@@ -88,7 +87,7 @@ impl Ratio {
         Self { interval: Some(interval), ..self }
     }
 
-    /// Whether the interval leaves 1 out: the two differ by more than noise.
+    /// Whether the interval excludes 1, so that the difference is significant.
     pub fn is_beyond_noise(&self) -> bool {
         self.interval.is_some_and(|(low, high)| low > 1.0 || high < 1.0)
     }
@@ -111,9 +110,9 @@ fn interval(logs: &[f64], middle: f64) -> Option<(f64, f64)> {
     Some((middle - half, middle + half))
 }
 
-/// How many of the smallest and of the largest values lie outside of the sign test's interval.
+/// Number of values outside of the sign test's interval, on each side.
 fn skipped_on_either_side(rounds: usize) -> usize {
-    /// The probability of no head at all is still a normal number.
+    /// Up to this number of rounds, the probability of no head at all is a normal floating-point number.
     const EXACT_ROUNDS_MAX: usize = 1_000;
     let rounds = rounds.min(EXACT_ROUNDS_MAX);
     let mut probability = 0.5f64.powi(rounds as i32);
@@ -136,7 +135,7 @@ fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-/// The middle of sorted values, or the mean of the two in the middle.
+/// The middle one of sorted values, or the mean of the two middle ones.
 pub fn median(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     let lower = *sorted.get(sorted.len().saturating_sub(1) / 2)?;
@@ -164,7 +163,7 @@ mod tests {
 
     #[test]
     fn ratios_are_paired_by_round() {
-        // The machine was twice as slow in the second round: the pairs are not affected.
+        // In the second round the machine was half as fast: the ratio is unaffected.
         let ratio = Ratio::paired([(8.0, 10.0), (16.0, 20.0), (8.0, 10.0)]).expect("a ratio");
         assert!((ratio.median - 0.8).abs() < 1e-12);
         assert!(ratio.is_beyond_noise());
@@ -191,11 +190,11 @@ mod tests {
         };
         check(&[0.5], None);
         check(&[0.80, 0.81, 0.79], Some(true));
-        // All three rounds agree that it is less; but three rounds with this scatter prove nothing.
+        // All three rounds show less, but with this scatter three rounds prove nothing.
         check(&[0.80, 0.95, 0.85], Some(false));
         check(&[0.80, 0.82, 0.81, 0.84, 0.79, 0.80], Some(true));
         check(&[0.80, 0.82, 0.81, 0.84, 0.79, 1.01], Some(false));
-        // One of nine rounds may disagree.
+        // With nine rounds, one may disagree.
         check(&[0.8, 0.82, 0.81, 0.84, 0.79, 1.4, 0.8, 0.8, 0.8], Some(true));
         check(&[0.8, 0.82, 0.81, 0.84, 0.79, 1.4, 1.2, 0.8, 0.8], Some(false));
     }

@@ -1,4 +1,4 @@
-//! The summary in sentences and rows, which the page and the Markdown share.
+//! The summary as sentences and rows. The page and the Markdown share it.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::stats::{Ratio, Spread};
 use super::text;
 use super::verdict::{Forfeit, Group, Judgement, Standing, Subject, Verdicts, difference_told};
 
-/// The summary, a sentence or two each.
+/// The summary as sentences.
 pub fn sentences(report: &Report, verdicts: &Verdicts) -> Vec<String> {
     let mut said: Vec<String> = too_noisy(verdicts).into_iter().collect();
     said.push(who(report));
@@ -51,7 +51,7 @@ fn who(report: &Report) -> String {
     )
 }
 
-/// Rounds that were measured at the settings of a test, by the product with the most.
+/// Number of measured rounds at each setting of a test, of the product with the most rounds.
 fn rounds_made(report: &Report, test: &TestReport) -> impl Iterator<Item = f64> {
     let points = &report.record(test).points;
     let made = |at: f64, product: &str| {
@@ -62,7 +62,7 @@ fn rounds_made(report: &Report, test: &TestReport) -> impl Iterator<Item = f64> 
     test.settings.iter().filter_map(most).filter(|rounds| *rounds > 0).map(|rounds| rounds as f64)
 }
 
-/// Settings at which no product was measured, one for a test without settings; as `(settings, tests)`.
+/// Number of settings at which no product was measured (one for a test without settings), and their tests.
 fn measured_for_nobody(report: &Report) -> (usize, Vec<&'static str>) {
     let mut tests = Vec::new();
     let mut settings = 0;
@@ -79,14 +79,14 @@ fn measured_for_nobody(report: &Report) -> (usize, Vec<&'static str>) {
     (settings, tests)
 }
 
-/// Measurements that were thrown away, and all that were made.
+/// Numbers of discarded measurements and of all measurements.
 fn thrown_away(report: &Report) -> (usize, usize) {
     let count = |of: fn(&TestRecord) -> usize| report.run.tests.iter().map(of).sum::<usize>();
     let discarded = count(|test| test.discarded.len());
     (discarded, discarded + count(|test| test.points.len()))
 }
 
-/// The counts of a run, in the words of its summary and of its section on losses.
+/// The counts of a run: wins, losses, undecided and missing results, as sentences.
 pub fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
     let mut said = Vec::new();
     let all = verdicts.judgements.len();
@@ -120,7 +120,7 @@ pub fn tally(report: &Report, verdicts: &Verdicts) -> Vec<String> {
     said
 }
 
-/// Measurements that were thrown away, as a sentence.
+/// Number of discarded measurements, as a sentence.
 fn thrown_away_told(report: &Report) -> Option<String> {
     let (discarded, made) = thrown_away(report);
     let [count, of] = [discarded, made].map(|number| text::count(number as u64));
@@ -128,12 +128,12 @@ fn thrown_away_told(report: &Report) -> Option<String> {
         .then(|| format!("Thrown away: {count} of {of} measurements, by product and reason below."))
 }
 
-/// Whether a judgement is against a single peer where the run has several.
+/// Whether a judgement has only one peer, although the run has several.
 fn is_one_of_many(report: &Report, judgement: &Judgement) -> bool {
     judgement.against == 1 && report.peers().nth(1).is_some()
 }
 
-/// Where weir was judged against one peer alone though the run has several, as a sentence.
+/// The settings at which weir was judged against only one peer although the run has several, as a sentence.
 pub fn one_peer(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Option<String> {
     let places: Vec<String> = verdicts
         .judgements
@@ -149,7 +149,7 @@ pub fn one_peer(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Opti
     })
 }
 
-/// `39 (weir's median is behind in 10, 12 rest on a single round)`
+/// Example: `39 (weir's median is behind in 10, 12 rest on a single round)`.
 fn undecided_told(verdicts: &Verdicts) -> String {
     let undecided = verdicts.with(Standing::Undecided);
     let is_single = |found: &&&Judgement| found.ratio.interval.is_none();
@@ -166,10 +166,10 @@ fn undecided_told(verdicts: &Verdicts) -> String {
     format!("{}{parts}", undecided.len())
 }
 
-/// From this share on of comparisons that could not be decided, a run says so before anything else.
+/// From this share of undecided comparisons on, the summary begins with a warning.
 const UNDECIDED_SHARE_MAX: f64 = 0.5;
 
-/// The first sentence about a run that could not decide most of its figures.
+/// The warning about a run with mostly undecided comparisons.
 pub fn too_noisy(verdicts: &Verdicts) -> Option<String> {
     let (undecided, all) = (verdicts.with(Standing::Undecided).len(), verdicts.judgements.len());
     (undecided > 0 && undecided as f64 >= all as f64 * UNDECIDED_SHARE_MAX).then(|| {
@@ -181,7 +181,7 @@ pub fn too_noisy(verdicts: &Verdicts) -> Option<String> {
     })
 }
 
-/// The text in place of losses: a run without losses does not prove that there are none.
+/// The text for a run without losses. It says that this does not prove that there are none.
 pub fn nothing_lost(report: &Report, verdicts: &Verdicts) -> String {
     let mut said = format!("Lost: 0. Undecided: {}.", undecided_told(verdicts));
     let (settings, _) = measured_for_nobody(report);
@@ -192,7 +192,7 @@ pub fn nothing_lost(report: &Report, verdicts: &Verdicts) -> String {
     said
 }
 
-/// One figure over all settings that are judged by it.
+/// A judged figure over all its settings, as a sentence.
 fn over_settings(verdicts: &Verdicts, figure: Figure, name: &str) -> Option<String> {
     let mut ratios: Vec<&Judgement> = verdicts
         .judgements
@@ -242,7 +242,7 @@ fn knees(report: &Report) -> Option<String> {
     Some(format!("Highest rate kept with a P99 below {P99_MAX_MS} ms: {}.", said.join("; ")))
 }
 
-/// Results of all requests of the kept measurements, and unsent requests of open loops.
+/// Failed requests of the kept measurements, and unsent requests of open loops, as sentences.
 fn errors(report: &Report) -> Vec<String> {
     let of = |count: fn(&Point) -> u64, is_meant: fn(&TestRecord) -> bool| -> Vec<u64> {
         let tests = || report.run.tests.iter().filter(|record| is_meant(record));
@@ -293,7 +293,7 @@ fn errors(report: &Report) -> Vec<String> {
     said
 }
 
-/// Requests of a test whose time had come and that were never sent, by product, as a sentence.
+/// Number of due requests of a test that were never sent, by product, as a sentence.
 pub fn unsent_of(report: &Report, test: &TestReport) -> Option<String> {
     let told = |name: &str| {
         let own = || report.record(test).points.iter().filter(|point| point.product == name);
@@ -312,7 +312,7 @@ pub fn unsent_of(report: &Report, test: &TestReport) -> Option<String> {
     })
 }
 
-/// Failed transactions of a test by product and kind, as sentences.
+/// Failed transactions of a test, by product and kind, as sentences.
 pub fn errors_of(report: &Report, test: &TestReport) -> Vec<String> {
     let mut said = Vec::new();
     for index in 0..report.run.products.len() {
@@ -366,7 +366,7 @@ pub fn few_requests(report: &Report, test: &TestReport) -> Option<String> {
     ))
 }
 
-/// Settings for which a product has fewer rounds than were wanted, as sentences.
+/// Settings at which a product has fewer rounds than wanted, as sentences.
 pub fn short_of_rounds(report: &Report, test: &TestReport) -> Vec<String> {
     let record = report.record(test);
     let mut said = Vec::new();
@@ -385,7 +385,7 @@ pub fn short_of_rounds(report: &Report, test: &TestReport) -> Vec<String> {
     said
 }
 
-/// ` at 12,000 connections`; nothing for a whole test.
+/// Example: ` at 12,000 connections`; empty for a whole test.
 pub fn place_of(axis: Axis, omission: &Omission) -> String {
     let setting = omission.at.map(|at| text::setting(axis, at)).unwrap_or_default();
     if setting.is_empty() { setting } else { format!(" at {setting}") }
@@ -409,25 +409,25 @@ fn kind_name(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// One row of the summary's table: a test in one figure, all its settings together.
+/// A row of the summary's table: one figure of a test, over all settings.
 pub struct Row {
-    /// `l7-requests`
+    /// The test, such as `l7-requests`.
     pub test: &'static str,
-    /// `CPU per request`
+    /// The figure, such as `CPU per request`.
     pub subject: &'static str,
-    /// weir's medians, smallest to largest.
+    /// Weir's medians, from the smallest to the largest.
     pub weir: String,
-    /// The medians of the hardest peers, with their names.
+    /// Medians of the hardest peers, with their names.
     pub best: String,
-    /// Their names.
+    /// Names of the hardest peers.
     pub peers: String,
-    /// weir over the hardest peer.
+    /// Weir divided by the hardest peer.
     pub ratio: String,
-    /// `won`, or for several settings `won 4, even 1`.
+    /// The verdict, such as `won`, or for several settings `won 4, even 1`.
     pub verdict: String,
-    /// `4 beside one peer alone`, if some settings of a run with several peers have only one.
+    /// Example: `4 beside one peer alone`, if some settings of a run with several peers have only one.
     pub alone: Option<String>,
-    /// The worst that happened.
+    /// The worst standing of all settings.
     pub standing: Standing,
 }
 
@@ -463,7 +463,7 @@ impl Row {
     }
 }
 
-/// `0.412–3.10 ms`, the unit once.
+/// Example: `0.412–3.10 ms`. The unit appears once.
 fn from_to((low, high): (f64, f64), subject: Subject) -> String {
     let (first, last) = (text::number(low), subject.with_unit(high));
     if low == high || last.starts_with(&format!("{first} ")) {
@@ -501,7 +501,7 @@ fn alone_of(report: &Report, group: &Group<'_>) -> Option<String> {
     }
 }
 
-/// One loss or win as a sentence without its test: figure, weir, peer, ratio, and certainty.
+/// A loss or win as a sentence without its test: figure, weir, peer, ratio and certainty.
 pub fn sentence(report: &Report, judgement: &Judgement) -> String {
     let name = report.label(judgement.peer);
     let sureness = match judgement.standing {
@@ -523,7 +523,7 @@ pub fn sentence(report: &Report, judgement: &Judgement) -> String {
     )
 }
 
-/// The reason that decided a latency, if it was not the ratio.
+/// The reason that decided a latency instead of the ratio.
 pub fn forfeit_told(report: &Report, judgement: &Judgement) -> Option<String> {
     let name = report.label(judgement.peer);
     let (who, outcome) = match judgement.forfeit? {
@@ -534,13 +534,13 @@ pub fn forfeit_told(report: &Report, judgement: &Judgement) -> Option<String> {
     Some(format!("{outcome}, because {who} failed requests or fell behind the offered rate"))
 }
 
-/// `1.51 (0.90–2.53); the medians say 5.16 times`: where medians stand in the same row.
+/// The ratio for a row that also has medians: `1.51 (0.90–2.53); the medians say 5.16 times`.
 pub fn ratio_beside_medians(judgement: &Judgement) -> String {
     let said = medians_say(judgement).map(|said| format!("; {said}"));
     ratio(&judgement.ratio) + &said.unwrap_or_default()
 }
 
-/// weir's or the peer's value of a judgement with its unit; for a knee, the bounds of its steps.
+/// Weir's or the peer's value of a judgement, with its unit. For a knee, the bounds of its steps.
 pub fn value(report: &Report, judged: &Judgement, value: f64, product: Option<usize>) -> String {
     let test = || report.tests.iter().find(|test| test.test.name == judged.test.name);
     let knee = || test()?.knees.as_ref()?.told(product?);
@@ -548,13 +548,13 @@ pub fn value(report: &Report, judged: &Judgement, value: f64, product: Option<us
     told.unwrap_or_else(|| judged.subject.with_unit(value))
 }
 
-/// `the medians say 5.16 times`, where the two medians and their paired ratio contradict each other.
+/// Example: `the medians say 5.16 times`, if the quotient of the medians contradicts the paired ratio.
 pub fn medians_say(judgement: &Judgement) -> Option<String> {
     let quotient = judgement.contradicting_medians()?;
     Some(format!("the medians say {} times", text::ratio(quotient)))
 }
 
-/// `0.83 (0.78–0.88)`: the median and its noise interval.
+/// Example: `0.83 (0.78–0.88)`: the median and its noise interval.
 pub fn ratio(ratio: &Ratio) -> String {
     let median = text::ratio(ratio.median);
     match ratio.interval {
@@ -563,7 +563,7 @@ pub fn ratio(ratio: &Ratio) -> String {
     }
 }
 
-/// `0.78–0.88`; for an open end, the known side.
+/// Example: `0.78–0.88`; with an open end, only the known side.
 pub fn interval((low, high): (f64, f64)) -> String {
     match (low > 0.0, high.is_finite()) {
         (true, true) => format!("{}–{}", text::ratio(low), text::ratio(high)),
@@ -573,7 +573,7 @@ pub fn interval((low, high): (f64, f64)) -> String {
     }
 }
 
-/// A product with its version: `nginx 1.22.1`.
+/// A product with its version, such as `nginx 1.22.1`.
 pub fn versioned(report: &Report, index: usize) -> String {
     let (name, version) = (report.product(index), &*report.run.products[index].version);
     match name {
@@ -585,7 +585,7 @@ pub fn versioned(report: &Report, index: usize) -> String {
     let label = report.label(index);
     match text::version_number(version) {
         Some(number) => {
-            // Where two are of one maker, the label has the short number already.
+            // With two rows of a product, the label already contains the short version.
             let short = text::short_version_number(version).unwrap_or(number);
             match label.split_once(short) {
                 Some((name, rest)) => format!("{name}{number}{rest}"),

@@ -1,4 +1,4 @@
-//! A synthetic run for tests: realistic in shape and size, the same every time.
+//! A synthetic run for tests, realistic in shape and size. It is always the same.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::record::{
     Point, Product, Run, TestRecord, TwoLengths,
 };
 
-/// Rounds of every test.
+/// Number of rounds of every test.
 pub const ROUNDS: u32 = 3;
 
-/// Name, version, microseconds per request, rate that its core sustains.
+/// Name, version, microseconds per request, and capacity in requests per second.
 const PRODUCTS: [(&str, &str, f64, f64); 5] = [
     ("weir", "weir 0.1.0", 16.2, 56_000.0),
     ("nginx", "nginx/1.22.1", 19.6, 47_000.0),
@@ -25,7 +25,7 @@ const PRODUCTS: [(&str, &str, f64, f64); 5] = [
 struct Noise(u64);
 
 impl Noise {
-    /// Each test has a noise of its own: it stays as it is when others come or go.
+    /// Each test has its own noise, which does not change if other tests are added or removed.
     fn of_test(seed: u64, name: &str) -> Self {
         let mixed = name
             .bytes()
@@ -33,7 +33,7 @@ impl Noise {
         Self(mixed)
     }
 
-    /// 1, more or less by this share.
+    /// A factor of 1 plus or minus up to `share`.
     fn around_one(&mut self, share: f64) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -43,12 +43,12 @@ impl Noise {
     }
 }
 
-/// The run.
+/// The synthetic run.
 pub fn run() -> Run {
     run_of_noise(0x2545_f491_4f6c_dd1d)
 }
 
-/// The run, with rates of weir in `l7-requests` that scatter so widely that nothing is decided.
+/// The run with widely scattered rates of weir in `l7-requests`, so that nothing is decided there.
 pub fn run_undecided() -> Run {
     let mut run = run();
     let record = run.tests.iter_mut().find(|test| test.name == "l7-requests").expect("a test");
@@ -58,7 +58,7 @@ pub fn run_undecided() -> Run {
     run
 }
 
-/// The same run on another day.
+/// The same run with other noise.
 pub fn run_of_noise(seed: u64) -> Run {
     Run {
         format: FORMAT,
@@ -141,7 +141,7 @@ fn record(test: &Test, noise: &mut Noise) -> TestRecord {
     TestRecord { name: test.name.to_owned(), rounds: ROUNDS, points, omissions, discarded, facts }
 }
 
-/// A product's strength or weakness in a test, relative to its average.
+/// The factor by which a product is slower in this test than on average.
 fn character(test: &str, product: &str) -> f64 {
     match (test, product) {
         ("l7-connections", "weir") => 1.42,
@@ -261,7 +261,7 @@ fn point(test: &Test, at: f64, product: &str, round: u32, speed: &Speed) -> Poin
     }
 }
 
-/// The counts of a product with that cost.
+/// Counts of a product with this cost.
 fn counts(test: &str, product: &str, at: f64, cost_us: f64) -> Counts {
     let lengths = |per_request: f64| {
         let counted = [1_000.0, 6_000.0].map(|requests| (1e7 + per_request * requests) as u64);
@@ -299,7 +299,7 @@ fn counts(test: &str, product: &str, at: f64, cost_us: f64) -> Counts {
     }
 }
 
-/// A distribution with a tail.
+/// A latency distribution with a tail.
 fn latency(count: u64, p50: f64, queue: f64) -> Latency {
     let at = |percentile: f64| {
         let nines = -(1.0 - percentile / 100.0).log10();
@@ -318,7 +318,7 @@ fn latency(count: u64, p50: f64, queue: f64) -> Latency {
     Latency { count, mean: p50 * 1.1, min: at(0.0), p50: at(50.0), p90, p99, p999, max, curve }
 }
 
-/// The run with a second row of nginx, HAProxy and Envoy: another version of each, a tenth slower.
+/// The run with a second row of nginx, HAProxy and Envoy, of another version and 10% slower.
 pub fn run_of_two_rows() -> Run {
     let mut run = run();
     for (name, version) in
@@ -344,7 +344,7 @@ pub fn run_of_two_rows() -> Run {
     run
 }
 
-/// Writes the run and a report of it where `WEIR_REPORT_SAMPLE` says, for a look with one's own eyes.
+/// Writes the run and its report to the path in `WEIR_REPORT_SAMPLE`, to look at them.
 #[test]
 fn a_sample_is_written_where_asked_for() {
     let sample = std::env::var_os("WEIR_REPORT_SAMPLE").map(std::path::PathBuf::from);
@@ -365,7 +365,7 @@ fn a_sample_is_written_where_asked_for() {
     assert!(written.html.is_file() && written.markdown.is_file());
 }
 
-/// Lets a point have kept this share of the rate that it was offered.
+/// Changes a point so that it kept this share of its offered rate.
 pub fn keep_share(point: &mut Point, share: f64) {
     let due = point.load.offered_per_second.unwrap_or(point.at) * point.load.elapsed_s;
     point.load.requests = (due * share).round() as u64;

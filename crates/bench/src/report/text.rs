@@ -1,10 +1,10 @@
-//! Numbers and settings as people read them.
+//! Formats numbers and settings for readers.
 
 use crate::catalogue::{self, Axis, Figure};
 
 use super::stats::Spread;
 
-/// Three significant digits, thousands with commas: `0.412`, `12.9`, `25,600`.
+/// Three significant digits, with thousands separators: `0.412`, `12.9`, `25,600`.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -24,19 +24,19 @@ fn decimals(value: f64) -> usize {
     }
 }
 
-/// `0.098–0.119`: the spread with the digits of its median; one number where both ends are written alike.
+/// Example: `0.098–0.119`: the spread with the digits of its median. One number if both ends look alike.
 pub fn range(spread: &Spread) -> String {
     let decimals = decimals(spread.median);
     let [low, high] = [spread.min, spread.max].map(|end| grouped(&format!("{end:.decimals$}")));
     if low == high { low } else { format!("{low}–{high}") }
 }
 
-/// A whole number with commas.
+/// A whole number with thousands separators.
 pub fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
-/// Commas between the thousands of a decimal number.
+/// Inserts thousands separators into a decimal number.
 fn grouped(number: &str) -> String {
     let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
     let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
@@ -50,7 +50,7 @@ fn grouped(number: &str) -> String {
     text + rest
 }
 
-/// A tick of an axis: no more digits than it needs (`0.05`, `2.5`, `20k`, `1.2M`).
+/// The label of a tick, with as few digits as possible (`0.05`, `2.5`, `20k`, `1.2M`).
 pub fn tick(value: f64) -> String {
     let (scaled, suffix) = match value.abs() {
         size if size >= 1e15 => return format!("{value:.0e}"),
@@ -65,7 +65,7 @@ pub fn tick(value: f64) -> String {
     grouped(text) + suffix
 }
 
-/// Bytes of an object: `128 B`, `5 KB` (of 1,024 bytes, as the reports have it).
+/// A size, such as `128 B` or `5 KB` (of 1,024 bytes, as in the vendors' reports).
 pub fn bytes(value: f64) -> String {
     const KB: f64 = 1024.0;
     match value {
@@ -84,7 +84,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// A setting in a sentence: `at 12,000 connections`. Empty where the test varies nothing.
+/// A setting in a sentence, such as `at 12,000 connections`. Empty if the test varies nothing.
 pub fn setting(axis: Axis, at: f64) -> String {
     match axis {
         Axis::Single => String::new(),
@@ -96,7 +96,7 @@ pub fn setting(axis: Axis, at: f64) -> String {
     }
 }
 
-/// A setting in a table under the axis' heading: `12,000`.
+/// A setting in a table below the axis' heading, such as `12,000`.
 pub fn setting_short(axis: Axis, at: f64) -> String {
     match axis {
         Axis::Single => String::new(),
@@ -106,13 +106,13 @@ pub fn setting_short(axis: Axis, at: f64) -> String {
     }
 }
 
-/// The name of a case; its number where this version of weir does not know it.
+/// The name of a case; its number if this version of weir does not know it.
 fn case(cases: &[&str], at: f64) -> String {
     let named = cases.iter().enumerate().find(|(index, _)| *index as f64 == at);
     named.map_or_else(|| format!("case {at}"), |(_, name)| (*name).to_owned())
 }
 
-/// A setting under an axis: `12k`.
+/// The label of a setting on an axis, such as `12k`.
 pub fn setting_tick(axis: Axis, at: f64) -> String {
     match axis {
         Axis::ObjectBytes => bytes(at),
@@ -136,7 +136,7 @@ pub fn axis(axis: Axis) -> &'static str {
     }
 }
 
-/// A value with its unit: `12.9 µs`, `25,600/s`, `98.0%`.
+/// A value with its unit, such as `12.9 µs`, `25,600/s` or `98.0%`.
 pub fn with_unit(value: f64, figure: Figure) -> String {
     let number = number(value);
     match figure.unit() {
@@ -148,12 +148,12 @@ pub fn with_unit(value: f64, figure: Figure) -> String {
     }
 }
 
-/// A ratio: `0.83`, `12.4`, `0.0026`.
+/// A ratio, such as `0.83`, `12.4` or `0.0026`.
 pub fn ratio(value: f64) -> String {
     if (0.0995..9.995).contains(&value) { format!("{value:.2}") } else { number(value) }
 }
 
-/// A figure's title with its unit: `P99 latency, ms`; the title of a rate or a count says its unit.
+/// A figure's title with its unit, such as `P99 latency, ms`. Titles of rates and counts contain the unit.
 pub fn titled(figure: Figure) -> String {
     match figure.unit() {
         "1/s" | "1/J" | "" => figure.title().to_owned(),
@@ -161,7 +161,7 @@ pub fn titled(figure: Figure) -> String {
     }
 }
 
-/// The text beside an axis of that figure: its unit in words.
+/// The unit of the figure's axis, in words.
 pub fn axis_unit(figure: Figure) -> &'static str {
     match figure {
         Figure::Rate => "requests/s",
@@ -186,7 +186,7 @@ pub fn axis_unit(figure: Figure) -> &'static str {
     }
 }
 
-/// How far a ratio is from 1: `17% less`, `2.3 times`, `equal`.
+/// The difference of a ratio from 1: `17% less`, `2.3 times`, `equal`.
 pub fn away_from_one(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     match percent {
@@ -198,7 +198,7 @@ pub fn away_from_one(ratio: f64) -> String {
     }
 }
 
-/// The name of a product as its makers write it, for both of their rows.
+/// The name of a product as its makers write it, for both of its rows.
 pub fn maker(name: &str) -> &str {
     match catalogue::maker(name) {
         "haproxy" => "HAProxy",
@@ -211,19 +211,19 @@ pub fn maker(name: &str) -> &str {
     }
 }
 
-/// `2.6.12-1+deb12u2` of `HAProxy version 2.6.12-1+deb12u2 2023/12/16`: the first word that begins with a digit.
+/// The first word that begins with a digit: `2.6.12-1+deb12u2` in `HAProxy version 2.6.12-1+deb12u2 2023/12/16`.
 pub fn version_number(version: &str) -> Option<&str> {
     version
         .split(|character: char| character.is_whitespace() || character == '/')
         .find(|word| word.starts_with(|character: char| character.is_ascii_digit()))
 }
 
-/// The bare number, such as `2.6.12`, without the packager's suffix.
+/// The version number without the packager's suffix, such as `2.6.12`.
 pub fn short_version_number(version: &str) -> Option<&str> {
     version_number(version)?.split(['-', '+']).next()
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Joins items: `a`, `a and b`, `a, b and c`.
 pub fn list(items: &[String]) -> String {
     match items {
         [] => String::new(),
@@ -232,13 +232,13 @@ pub fn list(items: &[String]) -> String {
     }
 }
 
-/// `1 round`, `3 rounds`.
+/// A number with its noun, such as `1 round` or `3 rounds`.
 pub fn counted(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", self::count(count as u64))
 }
 
-/// With a capital at its beginning.
+/// The text with a capital first letter.
 pub fn sentence_case(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or(String::new(), |first| {

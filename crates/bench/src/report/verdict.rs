@@ -1,4 +1,4 @@
-//! weir's wins and losses.
+//! Wins and losses of weir.
 
 use crate::catalogue::{Better, Figure, Test};
 
@@ -13,12 +13,12 @@ use super::text;
 pub enum Subject {
     /// A figure of the catalogue.
     Figure(Figure),
-    /// The highest rate that was kept.
+    /// The knee: the highest rate that was kept.
     Knee,
 }
 
 impl Subject {
-    /// Its title in tables.
+    /// The subject's title in tables.
     pub fn title(self) -> &'static str {
         match self {
             Self::Figure(figure) => figure.title(),
@@ -41,43 +41,43 @@ impl Subject {
         }
     }
 
-    /// The ratio weir/peer turned so that more than 1 is weir's advantage.
+    /// Inverts the ratio weir/peer if lower is better, so that more than 1 is weir's advantage.
     pub fn advantage(self, ratio: f64) -> f64 {
         if self.better() == Better::Lower { 1.0 / ratio } else { ratio }
     }
 }
 
-/// A smaller difference is neither won nor lost, however little the rounds scatter: a fresh start of the same program
-/// changes figures by a few hundredths.
+/// A smaller difference is neither a win nor a loss, even if the rounds scatter less, because restarting a program
+/// changes figures by a few percent.
 pub const DIFFERENCE_SHARE_MIN: f64 = 0.05;
 
-/// [`DIFFERENCE_SHARE_MIN`] for a reader: `5%`.
+/// [`DIFFERENCE_SHARE_MIN`] as text: `5%`.
 pub fn difference_told() -> String {
     format!("{:.0}%", DIFFERENCE_SHARE_MIN * 100.0)
 }
 
-/// Two products are even where the whole interval of their ratio lies in here.
+/// Two products are even if the whole interval of their ratio lies in this range.
 pub const EVEN: std::ops::RangeInclusive<f64> = 1.0 / 1.11..=1.11;
 
-/// Medians and paired ratio that are further apart than this share are flagged.
+/// Medians whose quotient differs from the paired ratio by more than this share are flagged.
 const DISAGREEMENT_SHARE_MAX: f64 = 0.2;
 
-/// How weir stands against its peers.
+/// Weir's result against its peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// Better by more than noise, and by [`DIFFERENCE_SHARE_MIN`].
+    /// Significantly better, and by at least [`DIFFERENCE_SHARE_MIN`].
     Won,
-    /// Equal, within [`EVEN`]: the noise of the rounds allows nothing else.
+    /// The whole noise interval lies within [`EVEN`].
     Even,
-    /// The noise allows more than a small difference, but not enough to win or lose; or there is a single round of timed
-    /// figures, so that the noise is unknown.
+    /// The noise interval allows a relevant difference, but does not prove one. Or timed figures have a single round,
+    /// so the noise is unknown.
     Undecided,
-    /// Worse by more than noise, and by [`DIFFERENCE_SHARE_MIN`].
+    /// Significantly worse, and by at least [`DIFFERENCE_SHARE_MIN`].
     Lost,
 }
 
 impl Standing {
-    /// In a word or three.
+    /// The standing in one to three words.
     pub fn word(self) -> &'static str {
         match self {
             Self::Won => "won",
@@ -88,40 +88,40 @@ impl Standing {
     }
 }
 
-/// One comparison with all peers, represented by the hardest: the one against which weir is worst.
+/// The comparison with all peers at one setting. The hardest peer represents them: the one against which weir is worst.
 #[derive(Debug)]
 pub struct Judgement {
     /// The test.
     pub test: &'static Test,
     /// The subject.
     pub subject: Subject,
-    /// The setting; 0 if there is none.
+    /// The setting; 0 if the test has none.
     pub at: f64,
-    /// Place of the hardest peer.
+    /// Index of the hardest peer.
     pub peer: usize,
-    /// weir's median.
+    /// Weir's median.
     pub weir: f64,
     /// The peer's median.
     pub best: f64,
-    /// weir over the peer, paired by round.
+    /// Weir divided by the peer, paired by round.
     pub ratio: Ratio,
-    /// The outcome: won against all peers, or lost against one.
+    /// Won against all peers, lost against at least one, or neither.
     pub standing: Standing,
-    /// Peers that it was judged against.
+    /// Number of peers in the comparison.
     pub against: usize,
-    /// The reason that decided a latency, if it was not the ratio.
+    /// The reason that decided a latency instead of the ratio.
     pub forfeit: Option<Forfeit>,
 }
 
-/// A product that failed requests or fell behind the offered rate has no latency at that setting: its missing or late
-/// responses are not in it.
+/// A latency decided without a ratio. A product that failed requests or fell behind the offered rate has no valid
+/// latency at that setting, because missing and late responses are not in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forfeit {
-    /// weir did, and the peer did not: lost.
+    /// Only weir: weir lost.
     Weir,
-    /// The peer did, and weir did not: won.
+    /// Only the peer: weir won.
     Peer,
-    /// Both did: nothing can be said.
+    /// Both: undecided.
     Both,
 }
 
@@ -145,30 +145,30 @@ impl Forfeit {
 }
 
 impl Judgement {
-    /// weir's advantage: more than 1 if weir is better, for both directions of figures.
+    /// Weir's advantage: more than 1 if weir is better, also if lower is better.
     pub fn advantage(&self) -> f64 {
         self.subject.advantage(self.ratio.median)
     }
 
-    /// weir's median over the peer's, if it differs from the ratio paired by round by more than
-    /// [`DISAGREEMENT_SHARE_MAX`]: a reader who divides the two medians needs an explanation.
+    /// Weir's median divided by the peer's, if it differs from the paired ratio by more than
+    /// [`DISAGREEMENT_SHARE_MAX`]. A reader who divides the two medians needs an explanation.
     pub fn contradicting_medians(&self) -> Option<f64> {
         let quotient = self.weir / self.best;
         let apart = (quotient / self.ratio.median).ln().abs();
         (apart.is_finite() && apart > (1.0 + DISAGREEMENT_SHARE_MAX).ln()).then_some(quotient)
     }
 
-    /// Whether weir's median ratio is on the worse side, noise or not.
+    /// Whether weir's median ratio is worse than 1, significantly or not.
     pub fn is_behind(&self) -> bool {
         self.advantage() < 1.0
     }
 
-    /// `12% more` (of the figure).
+    /// The difference in the figure, such as `12% more`.
     pub fn distance(&self) -> String {
         text::away_from_one(self.ratio.median)
     }
 
-    /// `8 KB`; for a knee, nothing.
+    /// The setting, such as `8 KB`; empty for a knee.
     pub fn setting(&self) -> String {
         match self.subject {
             Subject::Knee => String::new(),
@@ -176,7 +176,7 @@ impl Judgement {
         }
     }
 
-    /// `P99 latency, 12,000 connections`.
+    /// Example: `P99 latency, 12,000 connections`.
     pub fn label(&self) -> String {
         match self.setting() {
             setting if setting.is_empty() => self.subject.title().to_owned(),
@@ -185,32 +185,32 @@ impl Judgement {
     }
 }
 
-/// Something that weir could not show and a peer could.
+/// A result that weir lacks and a peer has.
 #[derive(Debug)]
 pub struct Missing {
     /// The test.
     pub test: &'static Test,
-    /// The missing result, for the reader.
+    /// The missing result, as text.
     pub what: String,
 }
 
-/// All comparisons of a run.
+/// All judgements of a run.
 #[derive(Debug)]
 pub struct Verdicts {
-    /// In the order of the report.
+    /// The judgements, in the order of the report.
     pub judgements: Vec<Judgement>,
-    /// Results that count as lost without a number.
+    /// Missing results, which count as losses.
     pub missing: Vec<Missing>,
 }
 
-/// Comparisons of one test in one subject.
+/// The judgements of one test and subject.
 #[derive(Debug)]
 pub struct Group<'a> {
     /// The test.
     pub test: &'static Test,
     /// The subject.
     pub subject: Subject,
-    /// One per setting, never empty.
+    /// One judgement per setting; never empty.
     pub judgements: Vec<&'a Judgement>,
 }
 
@@ -229,7 +229,7 @@ impl Verdicts {
         verdicts
     }
 
-    /// Those with this outcome, weir's largest advantage first.
+    /// The judgements with this standing, weir's largest advantage first.
     pub fn with(&self, standing: Standing) -> Vec<&Judgement> {
         let mut found: Vec<_> =
             self.judgements.iter().filter(|judgement| judgement.standing == standing).collect();
@@ -237,8 +237,8 @@ impl Verdicts {
         found
     }
 
-    /// Figures behind the hardest peer, the clearest first: losses, then possible losses. One round does not show who is
-    /// behind, and even figures are not behind.
+    /// Judgements in which weir is behind the hardest peer: losses, then possible losses, the clearest first. Excludes
+    /// even figures, and figures with a single round.
     pub fn behind(&self) -> Vec<&Judgement> {
         let is_behind = |found: &&Judgement| match found.standing {
             Standing::Lost => true,
@@ -253,7 +253,7 @@ impl Verdicts {
         found
     }
 
-    /// For every test and subject, the setting in which weir won most clearly, the clearest first.
+    /// For every test and subject, the setting with weir's clearest win; the clearest first.
     pub fn clearest_wins(&self) -> Vec<&Judgement> {
         let mut wins: Vec<&Judgement> = Vec::new();
         for win in self.with(Standing::Won) {
@@ -267,7 +267,7 @@ impl Verdicts {
         wins
     }
 
-    /// By test and subject, in the order of the report.
+    /// The judgements grouped by test and subject, in the order of the report.
     pub fn groups(&self) -> Vec<Group<'_>> {
         let mut groups: Vec<Group<'_>> = Vec::new();
         for judgement in &self.judgements {
@@ -330,7 +330,7 @@ impl Verdicts {
         self.judgements.extend(hardest(pairs));
     }
 
-    /// Settings at which a peer was measured and weir was not.
+    /// Finds settings at which a peer was measured and weir was not.
     fn find_missing(&mut self, report: &Report, test: &TestReport, weir: usize) {
         let Some(figure) = test.figures.iter().find(|figure| figure.is_judged) else { return };
         let has_nothing = |cell: &&Cell| cell.values[weir].is_none_or(|own| own.max <= 0.0);
@@ -371,7 +371,7 @@ impl Verdicts {
     }
 }
 
-/// weir beside one peer; `None` where there is nothing to judge.
+/// Compares weir with one peer; `None` if there is nothing to judge.
 fn judge_pair(
     report: &Report,
     test: &TestReport,
@@ -379,13 +379,13 @@ fn judge_pair(
     (weir, peer): (usize, usize),
 ) -> Option<Judgement> {
     let cell = &figure.cells[setting];
-    // A rate that the load could not offer is not the product's fault.
+    // The product is not responsible for a rate that the load limited.
     let is_limited = |product| limits::is_load_the_limit(report, test, product, cell.at);
     let is_rate = matches!(figure.figure, Figure::Rate | Figure::Goodput);
     if is_rate && (is_limited(weir) || is_limited(peer)) {
         return None;
     }
-    // Past a knee, latency depends on the length of the test and not on the product; the knees decide who gets further.
+    // Beyond a knee, latency depends on the length of the test and not on the product. There the knees decide.
     let is_served = |knees: &Knees| knees.holds(weir, cell.at) && knees.holds(peer, cell.at);
     if test.knees.as_ref().is_some_and(|knees| !is_served(knees)) {
         return None;
@@ -408,8 +408,8 @@ fn judge_pair(
     })
 }
 
-/// Of several comparisons with peers, the one in which weir is worst represents all. So a win is a win against all of
-/// them, and one loss is a loss.
+/// Of the comparisons with all peers, the one in which weir is worst represents all. So a win is a win against all
+/// peers, and one loss is a loss.
 fn hardest(pairs: impl Iterator<Item = Judgement>) -> Option<Judgement> {
     let pairs: Vec<Judgement> = pairs.collect();
     let against = pairs.len();
@@ -444,7 +444,7 @@ mod tests {
         (report, verdicts)
     }
 
-    /// A run of `l7-requests` alone, with these rates by product, one value per round.
+    /// A run of `l7-requests` only, with these rates by product, one per round.
     fn with_rates(rates: &[(&str, &[f64])]) -> Run {
         let mut run = testing::run();
         run.tests.retain(|test| test.name == "l7-requests");
@@ -472,19 +472,17 @@ mod tests {
         check(&[120.0, 121.0, 119.0], &[100.0, 100.0, 100.0], Standing::Won);
         check(&[80.0, 81.0, 79.0], &[100.0, 100.0, 100.0], Standing::Lost);
         check(&[99.0, 101.0, 100.0], &[100.0, 100.0, 100.0], Standing::Even);
-        // Significant, but less than a twentieth: neither a win nor a loss. If the noise also
-        // allows a relevant difference, it is undecided.
+        // Significant, but less than 5%: neither a win nor a loss. If the noise also allows a relevant difference, it
+        // is undecided.
         check(&[104.0, 104.1, 103.9], &[100.0, 100.0, 100.0], Standing::Even);
         check(&[96.0, 96.1, 95.9], &[100.0, 100.0, 100.0], Standing::Even);
         check(&[101.0, 104.0, 101.5], &[97.0, 100.0, 97.5], Standing::Even);
         check(&[105.1, 105.0, 105.2], &[100.0, 100.0, 100.0], Standing::Won);
         check(&[95.1, 95.2, 95.0], &[100.0, 100.0, 100.0], Standing::Lost);
-        // Three rounds with this scatter allow 13% in either direction; and a ratio of 4 with any
-        // scatter is no tie.
+        // With this scatter, three rounds allow 13% in either direction. A ratio of 4 with any scatter is not even.
         check(&[95.0, 105.0, 99.0], &[100.0, 100.0, 100.0], Standing::Undecided);
         check(&[400.0, 700.0, 120.0], &[100.0, 100.0, 100.0], Standing::Undecided);
-        // Twice the load on the machine in one round: both products have it, so the ratio is
-        // unaffected.
+        // In one round the machine was half as fast. Both products were affected, so the ratio is not.
         check(&[120.0, 60.0, 120.0], &[100.0, 50.0, 100.0], Standing::Won);
     }
 
@@ -500,8 +498,7 @@ mod tests {
         };
         let scattered: &[f64] = &[40.0, 70.0, 120.0];
         check(&[80.0; 3], &[90.0; 3], &[10.0; 3], "haproxy", Standing::Won);
-        // One undecided comparison leaves the whole undecided, one loss loses it, whatever the
-        // medians.
+        // One undecided comparison makes the result undecided; one loss makes it a loss. The medians do not matter.
         check(scattered, &[90.0; 3], &[10.0; 3], "nginx", Standing::Undecided);
         check(&[150.0, 300.0, 60.0], &[110.0; 3], &[10.0; 3], "haproxy", Standing::Lost);
         check(&[100.0; 3], &[90.0; 3], &[10.0; 3], "nginx", Standing::Even);

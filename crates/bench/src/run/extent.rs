@@ -89,8 +89,8 @@ const fn counting(
     Budget { test, settings, rounds, warm_up_ms: 0, measure_ms: 0, yardstick, is_extra }
 }
 
-/// Duration of a measurement at rest. At 100 requests per second it yields 550 requests; a P99 needs 500. A test too
-/// long for `quick` at this duration is not part of `quick`; see the tests below.
+/// Duration of a measurement at rest. At 100 requests per second it yields 550 requests; a P99 needs 500. A test
+/// that is too long for `quick` at this duration runs there only when named; see the tests below.
 const IDLE_MS: u64 = 5_500;
 const SINGLE: &[f64] = &[0.0];
 const TRANSACTION_AND_VOLUME: &[f64] = &[1.0, 30_720.0];
@@ -338,7 +338,8 @@ impl Extent {
         }
     }
 
-    /// The time limit of a run of all tests. A run repeats disturbed rounds only within the limit.
+    /// The time limit of a run, within which it repeats disturbed rounds. A run with more rounds or rows may get a
+    /// higher limit.
     pub fn limit(self) -> Duration {
         Duration::from_secs(match self {
             Self::Smoke => 120,

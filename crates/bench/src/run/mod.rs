@@ -147,7 +147,8 @@ fn prepare<'a>(
     })
 }
 
-/// The products of the record: the started ones, and, if a test measures packets, the kernel's own two ways.
+/// The products of the record: those of the run, and if a test measures packets, the two forwarding methods of the
+/// kernel.
 fn recorded(products: &[Found], settings: &Settings) -> Vec<Product> {
     let mut recorded: Vec<Product> = products.iter().map(|found| found.record.clone()).collect();
     if settings.selection.tests.iter().any(|test| test.name == tests::PACKETS) {
@@ -156,7 +157,7 @@ fn recorded(products: &[Found], settings: &Settings) -> Vec<Product> {
     recorded
 }
 
-/// The found products, and the missing ones among those requested.
+/// The found products, and the requested products that are missing, with reasons.
 fn find_products(settings: &Settings) -> Result<(Vec<Found>, Vec<Absence>), RunError> {
     let (mut products, mut absent) = (Vec::new(), Vec::new());
     let asks_for = |firewalls: bool| {
@@ -219,8 +220,8 @@ fn rows(definition: &'static Definition, programs: &[PathBuf]) -> Result<Vec<Fou
     programs.iter().enumerate().map(find).collect()
 }
 
-/// Least time limit of a run with its own rounds or rows, as a share of its estimate; the rest is for repeated
-/// measurements.
+/// Minimum time limit of a run with `--rounds` or with a second row of a product, as a multiple of the run's estimate.
+/// The excess over the estimate is for repeated measurements.
 const REPEATS_SHARE: f64 = 1.25;
 
 /// Runs every test in turn. An interrupted test keeps its measurements.
@@ -283,8 +284,8 @@ struct Interrupt {
 }
 
 impl Interrupt {
-    /// The first signal sets the flag. The second ends the process at once, in case the run does not react to the flag;
-    /// the kernel then ends the servers.
+    /// The first signal sets the flag. The second signal ends the process at once, in case the run does not react to
+    /// the flag; the kernel then ends the started servers.
     fn listen() -> Result<Self, RunError> {
         use signal_hook::consts::{SIGINT, SIGTERM};
         use signal_hook::flag::{register, register_conditional_shutdown};

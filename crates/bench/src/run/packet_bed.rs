@@ -1,9 +1,9 @@
 //! The namespaces of a run, prepared for packets: cores and devices.
 //!
 //! Packets enter the product's namespace by its device `clients` and leave by `servers`. The kernel processes `clients`
-//! in a thread of its own (threaded NAPI) on the product's core. The device on the servers' side drops packets at once,
-//! which costs every product little. With a thread on another core, the test would measure the queue between the two
-//! cores instead.
+//! in a thread of its own (threaded NAPI) on the product's core. An XDP program drops the packets on the servers'
+//! device at once; this happens on the product's core and costs every product little. With a thread for that device on
+//! another core, the test would measure the queue between the two cores instead.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -17,7 +17,7 @@ use super::namespaces::{Namespaces, Role};
 use super::process::{DeathSignal, Launch, Server, find_program};
 use crate::packets::{self, Attached, Mac, Sending};
 
-/// Source addresses of the packets: the last byte counts up. No host needs these addresses.
+/// Source addresses of the packets: the sending program counts the last byte up to 15. No host needs these addresses.
 const SOURCE: Ipv4Addr = Ipv4Addr::new(198, 18, 16, 0);
 /// Destination port of the packets.
 const PORT: u16 = 5_353;
@@ -62,7 +62,8 @@ pub struct Means<'a> {
     pub weir: Option<&'a Path>,
 }
 
-/// The prepared bed. Dropping this reverts all changes.
+/// The prepared bed. Dropping it detaches the XDP program, ends the device's thread and switches offloads on again.
+/// Forwarding stays enabled in the product's namespace, which ends with the run.
 #[derive(Debug)]
 pub struct PacketBed<'a> {
     bed: &'a Bed,

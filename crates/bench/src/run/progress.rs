@@ -50,9 +50,9 @@ pub enum Event<'a> {
         /// The text.
         text: &'a str,
     },
-    /// A test ended and its results are saved.
+    /// A test ended; the run saves its results next.
     TestEnded {
-        /// The run is complete.
+        /// The test's results.
         record: &'a TestRecord,
     },
 }

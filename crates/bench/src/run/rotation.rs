@@ -1,12 +1,12 @@
-//! Rounds of A B C A B C, which make products comparable on a machine that is not quiet.
+//! Rounds of measurements in turn (A B C, A B C), which make products comparable on a noisy machine.
 //!
-//! In each round every product is measured in turn, each after a rest; the first product changes with each round, so that
-//! no product has a fixed place. Ratios are paired within a round, so that the machine's state cancels. A disturbed
-//! measurement is discarded and repeated at once, a few times per round; if the machine does not come to rest, the whole
-//! round is discarded, so that rounds stay paired.
+//! In each round, every product is measured once, after a rest. Each round starts with another product, so no product
+//! has a fixed place. Ratios are paired within a round, so the state of the machine cancels out. A disturbed
+//! measurement is discarded and repeated at once, a few times per round. If it stays disturbed, the whole round is
+//! discarded and repeated, so rounds stay paired.
 //!
-//! The product's own behaviour is never a disturbance: a rate that it did not keep although the generator could offer it
-//! is a result.
+//! The product's own behaviour is never a disturbance: if the generator could offer a rate and the product did not keep
+//! it, that is a result.
 
 use super::RunError;
 use super::meter::Surroundings;
@@ -25,19 +25,19 @@ pub struct Sample {
     pub load: Outcome,
     /// The costs of the product.
     pub cost: Cost,
-    /// The surroundings.
+    /// Disturbances during the measurement.
     pub around: Surroundings,
 }
 
 impl Sample {
-    /// Busy time of the product's cores per good transaction, where there was one.
+    /// Busy time of the product's cores per good request; `None` without good requests.
     pub fn busy_s_per_request(&self) -> Option<f64> {
         let window = self.load.completed();
         let requests = window.requests as f64 * self.cost.elapsed_s / window.elapsed_s;
         (requests > 0.0).then(|| self.cost.busy_s / requests)
     }
 
-    /// Applies the disturbances of another measurement that this one depends on.
+    /// Applies the disturbances of another measurement that this one depends on: the larger share of each kind.
     pub fn rest_on(&mut self, other: &Surroundings) {
         let around = &mut self.around;
         around.stolen_share = around.stolen_share.max(other.stolen_share);
@@ -49,9 +49,9 @@ impl Sample {
 /// Why a measurement has no result.
 #[derive(Debug)]
 pub enum Failure {
-    /// The product cannot continue this test.
+    /// The product's process ended. It cannot continue this test.
     Dead(String),
-    /// The product could not do this.
+    /// The product cannot do this setting.
     Unable(String),
     /// The run cannot continue.
     Stop(Stop),
@@ -62,7 +62,7 @@ pub enum Failure {
 pub enum Stop {
     /// SIGINT or SIGTERM.
     Interrupted,
-    /// The bed is broken.
+    /// An error of the bed or of the machine.
     Failed(RunError),
 }
 
@@ -84,9 +84,9 @@ impl From<Stop> for Failure {
     }
 }
 
-/// The bed's functions for a rotation.
+/// The functions that a rotation needs from a test's products and machine.
 pub trait Stage {
-    /// Waits until the machine is quiet; the share of a product's core that is busy then.
+    /// Waits until the machine is quiet. Returns the busy share of the product's cores at rest.
     fn rest(&mut self) -> Result<f64, Stop>;
     /// Measures one product.
     fn measure(
@@ -99,7 +99,7 @@ pub trait Stage {
     fn may_repeat(&self) -> bool;
     /// Whether the product can still be measured.
     fn is_alive(&self, product: &str) -> bool;
-    /// Reports the next measurement.
+    /// Reports that a measurement begins.
     fn begin_step(&mut self, what: &str);
     /// Reports a note for the reader.
     fn note(&mut self, text: &str);
@@ -108,11 +108,12 @@ pub trait Stage {
 /// How a round at a setting is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judge {
-    /// As fast as answered, or beyond the capacity: every rate is a result.
+    /// Closed loop, or an offered rate above the capacity: every rate is a result.
     AnyRate,
-    /// The offered rate is one that every product can keep.
+    /// An offered rate that every product can keep. If the generator or the hypervisor caused a lower rate, the
+    /// measurement is discarded.
     OfferedRate,
-    /// Nothing is measured: whatever comes is good.
+    /// Smoke run: every result is accepted.
     Anything,
 }
 
@@ -125,20 +126,20 @@ pub struct Setting {
     pub label: String,
     /// How rounds are judged.
     pub judge: Judge,
-    /// The products, in turn, and the workload of each.
+    /// The products in their order of the first round, each with its workload.
     pub workloads: Vec<(String, Workload)>,
 }
 
 /// How many rounds are made.
 #[derive(Debug, Clone, Copy)]
 pub struct Rounds {
-    /// Number of the first, from 0.
+    /// Number of the first round, from 0.
     pub first: u32,
-    /// Number of wanted good rounds.
+    /// Number of undisturbed rounds to make.
     pub wanted: u32,
-    /// Total number of good rounds of the setting.
+    /// Number of undisturbed rounds that the setting has in all, for progress messages.
     pub of: u32,
-    /// Limit of repeated rounds.
+    /// Maximum number of discarded rounds that are repeated.
     pub repeats_max: u32,
 }
 
@@ -149,7 +150,7 @@ impl Setting {
         format!("{label}round {} of {}: {product}", round + 1, rounds.of)
     }
 
-    /// The place of an event, and its text.
+    /// A message about an event: where in the test, and what happened.
     fn place(&self, round: u32, product: &str, what: &str) -> String {
         let label = if self.label.is_empty() { String::new() } else { format!("{}, ", self.label) };
         format!("{label}round {}: {product}: {what}", round + 1)
@@ -168,7 +169,8 @@ impl Setting {
     }
 }
 
-/// Measures all products at a setting, round after round, into `record`.
+/// Measures all products at a setting, round after round, and adds the points to `record`. Without any undisturbed
+/// round, the products are recorded as omitted.
 pub fn rotate(
     stage: &mut dyn Stage,
     setting: &mut Setting,
@@ -205,7 +207,7 @@ pub fn rotate(
         let reason = format!("no undisturbed round in {disturbed}: {last_reason}");
         for (product, _) in &setting.workloads {
             let has_one = |point: &Point| point.product == *product && point.at == setting.at;
-            // Where rounds are made one by one an earlier one may be good.
+            // If a test makes its rounds one by one, an earlier round may have a point.
             if !record.points.iter().any(has_one) {
                 omit(record, product, Some(setting.at), reason.clone());
             }
@@ -220,7 +222,7 @@ fn leave_out_the_dead(stage: &dyn Stage, setting: &mut Setting) {
     setting.workloads.retain(|(product, _)| stage.is_alive(product));
 }
 
-/// A disturbed measurement of a product, or the rest before it.
+/// A disturbed measurement, or a machine that was too busy before it.
 struct Spoiled {
     product: String,
     reason: String,
@@ -228,7 +230,7 @@ struct Spoiled {
     load: Option<Box<Outcome>>,
 }
 
-/// One round: its points, or why the machine spoiled it.
+/// Makes one round. Returns its points, or the disturbance because of which the round is discarded.
 fn one_round(
     stage: &mut dyn Stage,
     setting: &mut Setting,
@@ -280,7 +282,7 @@ fn one_round(
     Ok(Ok(points))
 }
 
-/// Records that a product did not run a setting; `None`: the test, or the rest of it.
+/// Records that a product did not run the setting `at`, or with `None` the rest of the test. Records it once.
 pub fn omit(record: &mut TestRecord, product: &str, at: Option<f64>, reason: String) {
     let is_known = |known: &Omission| {
         known.product == product && at.map_or(known.at.is_none(), |at| known.covers(at))
@@ -290,7 +292,7 @@ pub fn omit(record: &mut TestRecord, product: &str, at: Option<f64>, reason: Str
     }
 }
 
-/// Why the machine, and not the product, spoiled a measurement; `None` for a good one.
+/// Why the machine, and not the product, disturbed a measurement; `None` for an undisturbed one.
 pub fn disturbance(judge: Judge, workload: &Workload, sample: &Sample) -> Option<String> {
     let Surroundings { stolen_share, load_busy_share, waited_share, foreign_share, .. } =
         sample.around;
@@ -333,7 +335,7 @@ mod tests {
     use crate::run::testing;
     use crate::run::workload::PLAIN_PATHS;
 
-    /// The fake's results for one measurement.
+    /// The result of one measurement of the fake stage.
     #[derive(Debug, Clone, Copy)]
     enum Act {
         Well,
@@ -518,7 +520,7 @@ mod tests {
         assert!(record.discarded.is_empty());
         let (_, record, _) = run(&[Act::Slow], Judge::AnyRate);
         assert_eq!(kept(&record), PAIRED);
-        // A stall of its own, with cores free on both sides and a quiet hypervisor.
+        // The product itself is slow: the load's cores are free and the hypervisor is quiet.
         let (_, record, _) = run(&[Act::Slow], Judge::OfferedRate);
         assert_eq!(kept(&record), PAIRED);
         assert!(record.discarded.is_empty());

@@ -1,4 +1,4 @@
-//! A run under way: everything that its tests share, and the products of the current test on their stage.
+//! The state that the tests of a run share, and the running products of the current test.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -32,47 +32,47 @@ use crate::disturbance::RESTING_SHARE_MAX;
 use crate::load::Outcome;
 use crate::record::{Product, TestRecord};
 
-/// A run that will take this share of its time has no time left to wait or repeat.
+/// A run has no time left to wait or repeat if its estimate exceeds this share of its time limit.
 const LATE_SHARE: f64 = 0.97;
-/// More connections than this only queue when all of them ask as fast as they can.
+/// Maximum number of connections of a capacity probe. More connections would only queue.
 const CALIBRATION_CONNECTIONS_MAX: usize = 256;
-/// Probes of a product's capacity while the machine is disturbed.
+/// Maximum number of probes of a product while the machine is disturbed.
 const LOOKS_MAX: usize = 3;
-/// Cores busier than this are not quiet.
+/// Maximum busy share of quiet cores.
 const QUIET_SHARE_MAX: f64 = 0.05;
-/// A product that counts may take this long to end.
+/// Time limit for a product to end, which may first write its counts.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(60);
-/// After a load with this many connections the machine must close them, also between two products.
+/// Before a load with this many connections, wait until the kernel has closed those of the load before.
 const SETTLING_CONNECTIONS: usize = 4_000;
-/// The longest wait for that.
+/// Time limit of that wait.
 const SETTLING_TIMEOUT: Duration = Duration::from_secs(20);
 /// Duration of one check of the cores.
 const SETTLING_LOOK: Duration = Duration::from_millis(100);
-/// Cores busier than this still close connections.
+/// Cores that are busier than this still close connections.
 const SETTLED_SHARE_MAX: f64 = 0.2;
 
-/// A smoke in which nothing comes is made twice as long, up to this.
+/// A smoke measurement without a single response is repeated with twice the duration, up to this.
 const SMOKE_MEASURE_MAX: Duration = Duration::from_secs(10);
 
 /// The common state of a run's tests.
 ///
 /// Fields are dropped in this order: the running processes end before the bed is removed.
 pub struct Session<'a> {
-    /// The servers behind the products.
+    /// The HTTP servers behind the products.
     pub origin: Origin,
-    /// The servers for queries over UDP, if a test has any.
+    /// The UDP servers behind the products, once a test has started them.
     pub udp_origin: Option<Origin>,
     /// Cores and network.
     pub bed: Bed,
-    /// The behaviour of idle cores.
+    /// Holds the behaviour of idle cores for the run.
     pub _idle: idle::Kept,
     /// The run's folder.
     pub store: Store,
     /// Certificates of the products.
     pub certificates: Certificates,
-    /// The participants.
+    /// The products of the run.
     pub products: Vec<Found>,
-    /// How thoroughly.
+    /// The length of the measurements.
     pub extent: Extent,
     /// Energy counters.
     pub energy: energy::Meter,
@@ -80,26 +80,26 @@ pub struct Session<'a> {
     pub loader: Box<dyn Loader>,
     /// The receiver of progress messages.
     pub progress: &'a mut dyn Progress,
-    /// SIGINT or SIGTERM came.
+    /// Set by SIGINT or SIGTERM.
     pub interrupted: Arc<AtomicBool>,
     /// The remaining time.
     pub countdown: Countdown,
-    /// When it began.
+    /// Start of the run.
     pub began: Instant,
-    /// How long it may take; disturbed rounds are repeated only while it can.
+    /// Time limit of the run. A disturbed round is repeated only within it.
     pub limit: Duration,
 }
 
-/// The remaining time of a run, by its estimates.
+/// The remaining time of a run, estimated.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Countdown {
-    /// The tests after the current one.
+    /// Estimate of the tests after the current test.
     pub later: Duration,
-    /// The whole current test.
+    /// Estimate of the whole current test.
     pub current: Duration,
-    /// Its measurements.
+    /// Number of measurements of the current test.
     pub steps: usize,
-    /// The part of them that was begun.
+    /// Number of measurements that have begun.
     pub begun: usize,
 }
 
@@ -114,13 +114,13 @@ impl Countdown {
 /// The capacity of a product.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Capacity {
-    /// Good transactions per second, as fast as answered.
+    /// Good requests per second in a closed loop: each connection sends the next request when it has the response.
     pub per_second: f64,
-    /// Busy share of the product's cores then.
+    /// Busy share of the product's cores at that rate.
     pub busy_share: f64,
 }
 
-/// By product.
+/// Capacities by product.
 pub type Capacities = BTreeMap<String, Capacity>;
 
 impl Capacity {
@@ -134,8 +134,8 @@ impl Capacity {
 }
 
 impl<'a> Session<'a> {
-    /// Starts the products for a test. Those that cannot do it are recorded as omissions: at `at`, or of
-    /// the whole test.
+    /// Starts the products for a test. A product that cannot serve the scene is recorded as omitted: at setting `at`,
+    /// or from the whole test if `at` is `None`.
     pub fn open<'s>(
         &'s mut self,
         test: &'static str,
@@ -152,7 +152,7 @@ impl<'a> Session<'a> {
         self.open_some(test, scene, &products, at, record)
     }
 
-    /// As above, with these products only.
+    /// Like [`Session::open`], but only with these products.
     pub fn open_some<'s>(
         &'s mut self,
         test: &'static str,
@@ -193,13 +193,13 @@ impl<'a> Session<'a> {
         Ok(live)
     }
 
-    /// The servers behind products that relay this.
+    /// The servers behind products at this layer.
     fn members(&self, layer: Layer) -> &[SocketAddr] {
         let udp = self.udp_origin.as_ref().filter(|_| matches!(layer, Layer::Udp(_)));
         &udp.unwrap_or(&self.origin).members
     }
 
-    /// Records the serving program, if the named one is a script that starts it.
+    /// Records the hash of the running program, if the hash is not known yet because a script starts the program.
     fn record_program(&mut self, runner: &Runner) -> Result<(), Stop> {
         let is_it = |product: &&mut Product| {
             product.name == runner.found.name() && product.sha256.is_none()
@@ -213,7 +213,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Ends everything if the user wants it.
+    /// Returns [`Stop::Interrupted`] after SIGINT or SIGTERM.
     pub fn check_interrupt(&self) -> Result<(), Stop> {
         if self.interrupted.load(Ordering::Relaxed) { Err(Stop::Interrupted) } else { Ok(()) }
     }
@@ -233,17 +233,18 @@ impl<'a> Session<'a> {
         self.began.elapsed() + self.countdown.remaining() > self.limit.mul_f64(LATE_SHARE)
     }
 
-    /// How rounds with an offered rate are judged.
+    /// The judgement at a setting; a smoke accepts everything.
     pub fn judge(&self, judge: Judge) -> Judge {
         if self.extent == Extent::Smoke { Judge::Anything } else { judge }
     }
 
-    /// Users of the tests that simulate some: as in F5's report.
+    /// Number of concurrent clients in the tests with F5's number of users.
     pub fn users(&self) -> usize {
         if self.extent == Extent::Smoke { 32 } else { 512 }
     }
 
-    /// Waits until product and load cores are quiet; returns their activity in the last check.
+    /// Waits until the cores of product and load are quiet or `timeout` has passed. Returns the activity of the
+    /// product's cores in the last check.
     fn wait_until_quiet(
         &self,
         look: Duration,
@@ -265,20 +266,20 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The products of the current test, serving; they end when it is dropped.
+/// The running products of the current test. Dropping it ends them.
 pub struct Live<'s, 'a> {
     /// The run.
     pub session: &'s mut Session<'a>,
     runners: Vec<Runner>,
     test: &'static str,
     scene: String,
-    /// The object size that the products' buffers fit.
+    /// The object size for which the products' buffers are configured.
     object_bytes: u64,
-    /// Whether the direct way is measured before each product.
+    /// Whether the direct connection, without a product, is measured before each product.
     is_beside_direct: bool,
     /// Products that cannot continue this test, with reasons.
     dead: Vec<(String, String)>,
-    /// The activity of the product's cores at rest: longer observation gives finer values.
+    /// The activity of the product's cores at rest, over all checks of this test.
     rested: Rested,
 }
 
@@ -286,7 +287,7 @@ pub struct Live<'s, 'a> {
 #[derive(Debug, Clone, Copy, Default)]
 struct Rested {
     busy_s: f64,
-    /// Summed over the cores.
+    /// Observed time, summed over the cores.
     elapsed_s: f64,
 }
 
@@ -302,19 +303,19 @@ impl Rested {
 }
 
 impl Live<'_, '_> {
-    /// The products that can be measured.
+    /// Names of the products that can still be measured.
     pub fn products(&self) -> Vec<String> {
         let names = self.runners.iter().map(|runner| runner.found.name().to_owned());
         names.filter(|name| self.is_alive(name)).collect()
     }
 
-    /// A setting that asks the same of every product.
+    /// A setting with the same workload for every product.
     pub fn setting(&self, at: f64, label: String, judge: Judge, workload: &Workload) -> Setting {
         let workloads = self.products().into_iter().map(|name| (name, workload.clone())).collect();
         Setting { at, label, judge: self.session.judge(judge), workloads }
     }
 
-    /// A setting with a rate for each product; products without a rate are skipped.
+    /// A setting with a rate of its own for each product. Products without a rate are skipped.
     pub fn setting_at_rates(
         &self,
         at: f64,
@@ -330,7 +331,7 @@ impl Live<'_, '_> {
         setting
     }
 
-    /// Measures all products at a setting.
+    /// Measures all products at a setting, in all rounds of the budget.
     pub fn rotate(
         &mut self,
         mut setting: Setting,
@@ -343,7 +344,7 @@ impl Live<'_, '_> {
         rotate(self, &mut setting, rounds, record)
     }
 
-    /// Measures all products at a setting in one round of those that the budget has.
+    /// Measures all products at a setting, in round number `round` only.
     pub fn rotate_once(
         &mut self,
         mut setting: Setting,
@@ -357,8 +358,8 @@ impl Live<'_, '_> {
         rotate(self, &mut setting, rounds, record)
     }
 
-    /// The capacity of each product, as fast as answered, kept among the facts of the test; `of` names one of several
-    /// probes. A product that cannot be measured is omitted: at `at`, or in the whole test.
+    /// Measures the capacity of each product and records it among the test's facts. `of` distinguishes the facts of
+    /// several probes. A product that cannot be measured is omitted: at setting `at`, or from the whole test.
     pub fn capacities(
         &mut self,
         workload: &Workload,
@@ -373,7 +374,7 @@ impl Live<'_, '_> {
         for name in self.products() {
             match self.look(&name, &workload) {
                 Ok(Sample { load, cost, .. }) => {
-                    // On a machine that is busy with other things all answers may have come too late.
+                    // On a busy machine every response may have arrived after the measuring window.
                     let in_all = load.requests as f64 / load.elapsed_s;
                     let capacity = Capacity {
                         per_second: load.requests_per_second.max(in_all),
@@ -391,7 +392,8 @@ impl Live<'_, '_> {
         Ok(capacities)
     }
 
-    /// Measures a product once, to plan the test; again while the machine is disturbed.
+    /// Measures a product once, to plan the test. Repeats this while the machine is disturbed, [`LOOKS_MAX`] times in
+    /// all.
     pub fn look(&mut self, product: &str, workload: &Workload) -> Result<Sample, Failure> {
         let judge = self.session.judge(Judge::AnyRate);
         let mut looks = 1;
@@ -407,14 +409,14 @@ impl Live<'_, '_> {
         }
     }
 
-    /// Records the products that cannot continue at a setting.
+    /// Records the products that cannot continue as omitted from a setting.
     fn omit_dead(&self, at: f64, record: &mut TestRecord) {
         for (product, reason) in &self.dead {
             omit(record, product, Some(at), reason.clone());
         }
     }
 
-    /// The cookies that a product sets for this many new clients, each once.
+    /// Requests `path` as `count` new clients. Returns the distinct cookies that the product sets.
     pub fn learn_cookies(
         &mut self,
         product: &str,
@@ -448,18 +450,18 @@ impl Live<'_, '_> {
         Ok(())
     }
 
-    /// The process of a product that serves.
+    /// The id of a product's server process.
     pub fn process(&self, product: &str) -> Option<u32> {
         let is_it = |runner: &&Runner| runner.found.name() == product;
         self.runners.iter().find(is_it).map(|runner| runner.server.id())
     }
 
-    /// Ends all products and waits for their ends, however long they take to write their counts.
+    /// Ends all products. Waits for each up to [`ENDING_TIMEOUT`], because a counting product first writes its counts.
     pub fn end(self) -> Result<(), String> {
         self.runners.into_iter().try_for_each(|runner| runner.server.end(ENDING_TIMEOUT))
     }
 
-    /// Excludes a product from the rest of the scene: the setting `at`, or the whole test.
+    /// Excludes a product from the rest of this scene. Records the omission at setting `at`, or from the whole test.
     pub fn leave_out(
         &mut self,
         product: &str,
@@ -482,13 +484,13 @@ impl Live<'_, '_> {
         let mut workload = workload.clone();
         loop {
             let sample = self.sample_once(index, &workload, resting_share)?;
-            // A busy machine may take all of the time that a smoke has.
+            // On a busy machine a smoke may be too short for a single response.
             let is_void = sample.load.requests == 0 && sample.load.errors == 0;
             if is_smoke && is_void && workload.measure < SMOKE_MEASURE_MAX {
                 workload.measure *= 2;
                 continue;
             }
-            // Beyond saturation everything may still be queued.
+            // Beyond saturation, all requests may still be queued.
             if sample.load.requests == 0 && (sample.load.errors > 0 || sample.load.unsent == 0) {
                 let runner = &self.runners[index];
                 let name = runner.found.name();
@@ -500,7 +502,7 @@ impl Live<'_, '_> {
         }
     }
 
-    /// Measures a product with its firewall, right after the same without it.
+    /// Measures a product without its firewall, then with it.
     fn beside_unguarded(
         &mut self,
         index: usize,
@@ -534,7 +536,7 @@ impl Live<'_, '_> {
             None => loader.load(&workload.plan(&runner.listen, bed, interrupted), &mut meter),
         };
         if interrupted.load(Ordering::Relaxed) {
-            // The load was cut short.
+            // An interrupted load is shorter than planned.
             return Err(Stop::Interrupted.into());
         }
         origin.check()?;
@@ -550,8 +552,8 @@ impl Live<'_, '_> {
             return Err(Failure::Unable(reason));
         }
         let (cost, mut around) = meter.finish(resting_share)?;
-        // Workers that share a core wait for each other; behind a network device the kernel's own threads
-        // do a part of the product's work.
+        // Workers that share a core wait for each other. Behind a network device, kernel threads do part of the
+        // product's work.
         let has_device = bed.client_namespace().is_some();
         if has_device || runner.workers > cost.cores {
             around.waited_share = 0.0;
@@ -571,7 +573,7 @@ impl Stage for Live<'_, '_> {
         let timeout = if self.session.is_late() { Duration::ZERO } else { timeout };
         let cores = self.session.bed.cores.product.len();
         if self.rested.elapsed_s == 0.0 {
-            // The counters have steps of 10 ms, so that one short check says little.
+            // CPU counters have steps of 10 ms, so one short check is imprecise.
             let first = Duration::from_millis(pace.first_rest_ms);
             let spent = self.session.wait_until_quiet(first, timeout, QUIET_SHARE_MAX)?;
             self.rested.add(&spent, cores);
@@ -592,7 +594,7 @@ impl Stage for Live<'_, '_> {
         resting_share: f64,
     ) -> Result<Sample, Failure> {
         self.session.check_interrupt()?;
-        // A test that says another size to its scene would measure peers that are not fitted.
+        // With another object size than the scene's, peers would run with unsuitable buffers.
         debug_assert_eq!(workload.body_bytes, self.object_bytes, "{}", self.scene);
         if workload.connections >= SETTLING_CONNECTIONS {
             self.session.wait_until_quiet(SETTLING_LOOK, SETTLING_TIMEOUT, SETTLED_SHARE_MAX)?;
@@ -644,7 +646,7 @@ fn nothing_good(load: &Outcome) -> String {
     format!("not one good response: {kinds}")
 }
 
-/// The capacity of the slowest and the best product, without yardsticks.
+/// The capacities of the slowest and the fastest product, without yardsticks.
 pub fn slowest_and_best(capacities: &Capacities) -> Option<(f64, f64)> {
     let products = || capacities.iter().filter(|(name, _)| !is_yardstick(name));
     let rates = || products().map(|(_, capacity)| capacity.per_second);
@@ -652,7 +654,7 @@ pub fn slowest_and_best(capacities: &Capacities) -> Option<(f64, f64)> {
     Some((rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)))
 }
 
-/// The capacity of the slower of weir and its best peer; yardsticks are no peers.
+/// The smaller capacity of weir's and its best peer's. Yardsticks are not peers.
 pub fn slower_of_weir_and_best_peer(capacities: &Capacities) -> Option<f64> {
     let weir = capacities.get(WEIR)?.per_second;
     let peers = capacities.iter().filter(|(name, _)| *name != WEIR && !is_yardstick(name));
@@ -668,7 +670,7 @@ mod tests {
     fn what_cores_do_at_rest_is_the_mean_of_all_looks() {
         let mut rested = Rested::default();
         assert!(rested.share().abs() < 1e-9);
-        // Two cores: a long look with one step of the counters in it, and a short one with another.
+        // Two cores: one step of the counters in a long check, another in a short check.
         for (busy_s, elapsed_s) in [(0.01, 2.0), (0.01, 0.5)] {
             rested.add(&Spent { busy_s, elapsed_s, ..Spent::default() }, 2);
         }

@@ -9,10 +9,10 @@ use super::idle::Idle;
 use super::{RunError, products};
 use crate::catalogue::{PENDING, TESTS, Test};
 
-/// More rounds would not improve the results.
+/// Upper bound of `rounds`. More rounds would not improve the results.
 pub const ROUNDS_MAX: u32 = 100;
 
-/// Rows of one product: as many as a chart can distinguish.
+/// Maximum number of rows of one product. A chart can distinguish no more.
 pub const ROWS_MAX: usize = 2;
 
 /// The settings of a run.
@@ -20,45 +20,47 @@ pub const ROWS_MAX: usize = 2;
 pub struct Settings {
     /// The command line, for the record.
     pub command: String,
-    /// Which tests, and how thoroughly.
+    /// The tests, and the length of their measurements.
     pub selection: Selection,
-    /// Good rounds of each timed test; `None`: as many as the extent has. See [`ROUNDS_MAX`].
+    /// Number of undisturbed rounds of each timed test, [`ROUNDS_MAX`] at most; `None`: the number of the extent.
     pub rounds: Option<u32>,
-    /// Names of the peers that shall take part, see [`Settings::peers_of`].
+    /// Names of the participating peers, see [`Settings::peers_of`].
     pub peers: Vec<&'static str>,
-    /// Programs by product, each a row of its own, [`ROWS_MAX`] at most; a mere name is looked for in PATH, as is a
-    /// product that is not here.
+    /// Programs by product; each is a row of its own, [`ROWS_MAX`] at most. A bare name is searched in PATH. A product
+    /// without an entry is searched in PATH by its own name.
     pub programs: BTreeMap<String, Vec<PathBuf>>,
-    /// This program: it is weir, the origin and the relay.
+    /// The running program. It serves as weir, as the origin and as the relay.
     pub weir: PathBuf,
     /// Whether the byte relay takes part.
     pub relay: bool,
-    /// The folder of the results, which must be empty or absent; `None`: by date and host in `bench/runs`.
+    /// The folder of the results, which must be empty or absent; `None`: a new folder in `bench/runs`, named by date
+    /// and host.
     pub folder: Option<PathBuf>,
-    /// Which network joins client, product and origin.
+    /// The network between client, product and origin.
     pub network: Network,
-    /// Cores of the product; `None`: one.
+    /// Cores of the product; `None`: one core.
     pub product_cores: Option<Vec<usize>>,
-    /// Cores of load and origin; `None`: all others.
+    /// Cores of load generator and origin; `None`: all other cores.
     pub load_cores: Option<Vec<usize>>,
-    /// The behaviour of idle cores; `None`: the one that suits the machine.
+    /// The behaviour of idle cores; `None`: the behaviour that suits the machine.
     pub idle: Option<Idle>,
 }
 
-/// Which tests, and how thoroughly.
+/// The tests of a run, and the length of their measurements.
 #[derive(Debug, Clone)]
 pub struct Selection {
-    /// How thoroughly.
+    /// The length of the measurements.
     pub extent: Extent,
     /// The tests, in the order of the report.
     pub tests: Vec<&'static Test>,
-    /// Whether tests were named.
+    /// Whether the command line names tests.
     pub is_chosen: bool,
 }
 
 impl Selection {
-    /// From the words of the command line: `quick` (also without a word), `full`, or names of tests, which
-    /// are run as in `full` unless an extent stands with them. Some tests run in `quick` only when named.
+    /// Parses the words of the command line: `quick`, `full` or names of tests. Without a word the extent is `quick`.
+    /// Named tests run as in `full`, unless the words also name an extent. Some tests run in `quick` only when named.
+    /// An unknown word, or both extents, is an error.
     pub fn from_words<S: AsRef<str>>(words: &[S]) -> Result<Self, RunError> {
         let (mut extent, mut tests) = (None, Vec::new());
         for word in words.iter().map(AsRef::as_ref) {
@@ -78,14 +80,15 @@ impl Selection {
         Ok(Self { extent, tests: TESTS.iter().filter(is_wanted).collect(), is_chosen })
     }
 
-    /// Its name in the record.
+    /// The selection's name in the record.
     pub fn name(&self) -> &'static str {
         if self.is_chosen { "chosen" } else { self.extent.name() }
     }
 }
 
 impl Settings {
-    /// The peers of those names, in the order of the report; all without a name.
+    /// The peers with those names, in the order of the report; all peers if `names` is empty. An unknown name is an
+    /// error.
     pub fn peers_of<S: AsRef<str>>(names: &[S]) -> Result<Vec<&'static str>, RunError> {
         let known = products::peer_names();
         for name in names.iter().map(AsRef::as_ref) {
@@ -116,7 +119,7 @@ fn known_test(word: &str) -> Result<&'static str, RunError> {
     Err(RunError::Input(format!("no test is called {word}; {}", advice(word, &known))))
 }
 
-/// The probable meaning, or the list of all names.
+/// The most similar known name, or the list of all known names.
 fn advice(word: &str, known: &[&str]) -> String {
     let distance = |candidate: &str| strsim::damerau_levenshtein(word, candidate);
     let nearest = known.iter().min_by_key(|candidate| distance(candidate));

@@ -1,4 +1,4 @@
-//! The cost of a signature with weir's TLS library: the limit of full handshakes.
+//! Signatures per CPU second of weir's TLS library: the upper bound of full handshakes.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,28 +16,28 @@ use crate::record::{Cost, Counts, Point};
 
 /// The length of the signed content in TLS 1.3: 64 spaces, a context, a hash (RFC 8446 section 4.4.3).
 const MESSAGE_BYTES: usize = 64 + 34 + 48;
-/// The schemes that the clients of a run and a certificate's key come to.
+/// The signature schemes that the clients of a run negotiate, one for each kind of key.
 const SCHEMES: [SignatureScheme; 2] =
     [SignatureScheme::ECDSA_NISTP256_SHA256, SignatureScheme::RSA_PSS_SHA256];
-/// Signatures between two looks at the clock.
+/// Signatures between two readings of the clock.
 const BATCH: u64 = 8;
 
 /// The measured signatures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Signed {
-    /// Signatures.
+    /// Number of signatures.
     pub count: u64,
-    /// How long it took.
+    /// Elapsed time.
     pub elapsed_s: f64,
-    /// CPU time of the thread that did it.
+    /// CPU time of the signing thread.
     pub cpu_s: f64,
 }
 
-/// Signs with the key in that file for this time, on the first of these cores.
+/// Signs with the key in the PEM file `key` for `time`, on the first of `cores`. Signs at least one batch.
 pub fn measure(key: &Path, cores: &[usize], time: Duration) -> Result<Signed, String> {
     let key = PrivateKeyDer::from_pem_file(key).map_err(|error| error.to_string())?;
     std::thread::scope(|scope| {
-        // A thread of its own, which may stay on that core.
+        // Pinning changes the thread for good, so signing has a thread of its own.
         let signing = scope.spawn(|| {
             pin_thread(cores, 0)
                 .map_err(|error| format!("core {}: {}", error.core, error.source))?;
@@ -70,7 +70,7 @@ fn cpu_s() -> f64 {
 }
 
 impl Signed {
-    /// As a measurement of a product that does nothing else; a signature stands for a transaction.
+    /// The point of a product that only signs. Each signature counts as one request.
     pub fn point(self, round: u32, at: f64) -> Point {
         let Self { count, elapsed_s, cpu_s } = self;
         Point {

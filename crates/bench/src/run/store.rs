@@ -10,13 +10,13 @@ use weir_event_loop::wall_clock::Date;
 use super::RunError;
 use crate::record::{FILE_NAME, Run, TestRecord};
 
-/// Where runs are kept unless a folder is given.
+/// The folder of runs that name no folder.
 const RUNS: &str = "bench/runs";
 const CONFIGURATIONS: &str = "configurations";
 const LOGS: &str = "logs";
-/// The placeholder of the run's folder in kept files.
+/// Replaces the path of the run's folder in kept files.
 const PLACE: &str = "$RUN";
-/// Stands for the folder of OWASP CRS in kept files.
+/// Replaces the path of the OWASP CRS folder in kept files.
 const CRS_PLACE: &str = "$CRS";
 /// Working files of the products; removed at the end.
 const WORKING: &str = "working";
@@ -30,13 +30,13 @@ pub struct Store {
     pub run: Run,
 }
 
-/// The time now, RFC 3339 in UTC, in seconds.
+/// The current time in UTC, as RFC 3339 text with whole seconds.
 pub fn now() -> String {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{}Z", Date::of(elapsed.as_secs()).iso)
 }
 
-/// `2026-11-21T03:55:33Z` on `adc`: `2026-11-21T0355Z-adc`.
+/// Example: `2026-11-21T03:55:33Z` on `adc` gives `2026-11-21T0355Z-adc`.
 fn folder_name(started: &str, host: &str) -> String {
     let time: String = started.chars().take(16).filter(|letter| *letter != ':').collect();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
@@ -45,7 +45,8 @@ fn folder_name(started: &str, host: &str) -> String {
 }
 
 impl Store {
-    /// Makes the folder: the given one, which must be empty or absent, or a new one by date and host.
+    /// Creates the run's folder: `given`, which must be empty or absent, or by default a new folder in `bench/runs`
+    /// named by date and host.
     pub fn make(given: Option<&Path>, run: Run) -> Result<Self, RunError> {
         let folder = match given {
             Some(folder) => folder.to_owned(),
@@ -65,12 +66,12 @@ impl Store {
         Ok(Self { folder, began: Instant::now(), run })
     }
 
-    /// The run's folder; absolute.
+    /// The absolute path of the run's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Writes a product's configuration and says where; `scene` is the test, or a part of it.
+    /// Writes a product's configuration and returns its path. `scene` names the test, or a setting of it.
     pub fn configuration(
         &self,
         scene: &str,
@@ -85,19 +86,19 @@ impl Store {
         Ok(path)
     }
 
-    /// Where a product's configuration is that was written.
+    /// The path of a product's configuration.
     pub fn configuration_of(&self, scene: &str, product: &str, file: &str) -> PathBuf {
         self.folder.join(CONFIGURATIONS).join(scene).join(product).join(file)
     }
 
-    /// A folder for the working files of a product.
+    /// Creates a folder for the working files of a product.
     pub fn working(&self, scene: &str, product: &str) -> Result<PathBuf, RunError> {
         let folder = self.folder.join(WORKING).join(scene).join(product);
         fs::create_dir_all(&folder).map_err(RunError::io("make", &folder))?;
         Ok(folder)
     }
 
-    /// Keeps the log of a product that failed; where, below the run's folder.
+    /// Copies the log of a failed product. Returns the path of the copy, relative to the run's folder.
     pub fn keep_log(&self, scene: &str, product: &str, log: &Path) -> Result<String, RunError> {
         let folder = self.folder.join(LOGS).join(scene);
         fs::create_dir_all(&folder).map_err(RunError::io("make", &folder))?;
@@ -105,13 +106,13 @@ impl Store {
         Ok(format!("{LOGS}/{scene}/{product}.log"))
     }
 
-    /// Adds a test and writes everything.
+    /// Adds a test's record and saves the run.
     pub fn add(&mut self, record: TestRecord) -> Result<(), RunError> {
         self.run.tests.push(record);
         self.save()
     }
 
-    /// Writes everything; a reader sees the old file or the new one, never a part.
+    /// Saves the record. A reader sees the old file or the complete new one, never a part.
     pub fn save(&mut self) -> Result<(), RunError> {
         self.run.elapsed_s = self.began.elapsed().as_secs_f64();
         let path = self.folder.join(FILE_NAME);
@@ -128,8 +129,8 @@ impl Store {
         write().map_err(RunError::io("write", &path))
     }
 
-    /// Removes the working files of the products, and replaces the paths of the run's folder and of `crs` in kept files: readers
-    /// have them elsewhere.
+    /// Removes the working files of the products. In kept files, replaces the paths of the run's folder and of the
+    /// `crs` folder by placeholders, because both paths differ on other machines.
     pub fn tidy(&self, crs: Option<&Path>) -> Result<(), RunError> {
         let working = self.folder.join(WORKING);
         fs::remove_dir_all(&working).map_err(RunError::io("remove", &working))?;
@@ -139,7 +140,7 @@ impl Store {
     }
 }
 
-/// Writes a word for each of these paths in all files of a folder, if the folder exists.
+/// Replaces each path of `places` by its placeholder, in all files below `folder`. Skips a folder that does not exist.
 fn replace(folder: &Path, places: &[(String, &str)]) -> Result<(), RunError> {
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.map_err(RunError::io("read", folder))?.path();
@@ -147,7 +148,7 @@ fn replace(folder: &Path, places: &[(String, &str)]) -> Result<(), RunError> {
             replace(&path, places)?;
             continue;
         }
-        // Binary files have no paths to replace.
+        // Binary files are not UTF-8; they are left unchanged.
         let text = fs::read_to_string(&path).unwrap_or_default();
         let shown = places.iter().fold(text.clone(), |text, (path, word)| text.replace(path, word));
         if shown != text {
@@ -157,7 +158,7 @@ fn replace(folder: &Path, places: &[(String, &str)]) -> Result<(), RunError> {
     Ok(())
 }
 
-/// That folder, or the same with a number.
+/// `folder`, or if it exists, the first free `folder-2`, `folder-3` and so on.
 fn unused(folder: &Path) -> PathBuf {
     let numbered = (2..).map(|number| PathBuf::from(format!("{}-{number}", folder.display())));
     let mut candidates = std::iter::once(folder.to_owned()).chain(numbered);

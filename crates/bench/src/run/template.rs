@@ -1,16 +1,16 @@
 //! Configurations from their templates in `bench/peers`.
 //!
-//! A word between at signs is replaced by its value. The text between the lines `@EACH MEMBER@` and `@END@` is repeated
-//! for every member, likewise `SERVER` for every virtual server; within, `INDEX` counts from 1, and `ADDRESS`, `IP` and
-//! `PORT` are the address. The text between `@IF A B@` and `@END IF@` is kept only if one of these features is wanted; it
-//! may be within repeated text.
+//! `@WORD@` is replaced by the word's value. The lines between `@EACH MEMBER@` and `@END@` are repeated for every
+//! member, and those between `@EACH SERVER@` and `@END@` for every virtual server. In repeated lines, `@INDEX@` counts
+//! from 1, and `@ADDRESS@`, `@IP@` and `@PORT@` come from the address. The lines between `@IF A B@` and `@END IF@` are
+//! kept if feature A or feature B is wanted; this block may be inside a repeated block.
 
 use std::net::SocketAddr;
 
 /// The values for a template.
 #[derive(Debug)]
 pub struct Values<'a> {
-    /// Word and value.
+    /// Pairs of word and value.
     pub words: &'a [(&'a str, String)],
     /// The virtual servers.
     pub servers: &'a [SocketAddr],
@@ -52,7 +52,7 @@ pub fn fill(template: &str, values: &Values<'_>) -> String {
     text
 }
 
-/// The lines that are there with these features.
+/// Resolves the `@IF@` blocks: the lines of the template that apply with these features.
 fn of_features<'t>(template: &'t str, features: &[&str]) -> Vec<&'t str> {
     let mut is_shown = true;
     let mut lines = Vec::new();
@@ -81,7 +81,7 @@ pub fn unfilled(text: &str) -> Option<&str> {
     let is_word = |part: &&str| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b' ')
     };
-    // A part is a word when it has an at sign on both sides.
+    // A part is a word only between two at signs.
     text.lines().find_map(|line| {
         let parts: Vec<&str> = line.split('@').collect();
         let inner = parts.len().saturating_sub(1);

@@ -9,10 +9,10 @@ use super::workload::Workload;
 use crate::load::{Latency, Outcome};
 use crate::record::{Bed, Cost, FORMAT, Machine, Run, TestRecord};
 
-/// A folder of this test that does not exist yet.
+/// A path in the temporary folder that does not exist yet, unique for this test and process.
 pub fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("weir-bench-{name}-{}", std::process::id()));
-    // Left by a test that failed under the same process id.
+    // A failed test with the same process id may have left the folder.
     let _ = std::fs::remove_dir_all(&folder);
     folder
 }
@@ -59,7 +59,7 @@ pub fn record(name: &str) -> TestRecord {
     }
 }
 
-/// The result of a load at that rate without problems.
+/// The result of an undisturbed load with this rate and no errors. `busy_share` is that of the product's core.
 pub fn sample(workload: &Workload, requests_per_second: f64, busy_share: f64) -> Sample {
     let elapsed_s = workload.measure.as_secs_f64();
     let requests = (requests_per_second * elapsed_s) as u64;

@@ -12,81 +12,81 @@ use super::products::Guard;
 use crate::load::udp::UdpPlan;
 use crate::load::{Checksum, Expectation, Extent, Gzip, Http2Plan, Plan, RequestSpec, Target};
 
-/// Pace at which connections are opened: slow enough for every product's accept queue.
+/// Rate at which the load opens connections. It is low enough for every product's accept queue.
 pub const CONNECTIONS_OPENED_PER_SECOND: f64 = 10_000.0;
-/// How long a connection or a response may take before it is an error.
+/// Time limit for opening a connection and for a response. A later one counts as an error.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The timeout if a product runs under a counting tool, which slows it down.
+/// The time limit for a product that runs slowly under a counting tool.
 const COUNTED_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A query without an answer for this long is lost: longer than any product's queue.
+/// A query without an answer after this time counts as lost. No product queues queries for longer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-/// Steps in which transactions are counted over time.
+/// Width of the intervals in which a timed workload counts transactions.
 const TIMELINE_STEP: Duration = Duration::from_millis(100);
 
-/// A load that is counted and not timed.
+/// A load with a fixed number of requests instead of a fixed duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
-    /// So many requests, instead of a time.
+    /// Number of requests.
     pub requests: u64,
-    /// Whether one follows the other, the connections in turn.
+    /// Whether one request is sent at a time, by each connection in turn.
     pub one_at_a_time: bool,
 }
 
 /// One measurement of one product.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
-    /// Length of the object.
+    /// Length of the requested object.
     pub body_bytes: u64,
     /// The requested paths.
     pub paths: &'static [Path],
-    /// Cookies that requests bring, in turn; empty: one of no meaning to any product.
+    /// Values of the `Cookie` field, used in turn. If empty, every request has one cookie that no product knows.
     pub cookies: Vec<String>,
     /// Concurrent connections.
     pub connections: usize,
-    /// Requests on a connection before it is closed; `None`: endless.
+    /// Requests on a connection before it is closed; `None`: unlimited.
     pub requests_per_connection: Option<u64>,
-    /// Requests per second; `None`: as fast as answered.
+    /// Requests per second; `None`: a connection sends the next request when it has the response.
     pub rate: Option<f64>,
-    /// The load runs this long before it is measured.
+    /// Duration of the load before the measurement.
     pub warm_up: Duration,
-    /// Length of the measurement.
+    /// Duration of the measurement.
     pub measure: Duration,
-    /// The number of requests, if that counts and not the time; then there is no warm-up.
+    /// A fixed number of requests. It replaces the duration, the rate of opening connections and the warm-up.
     pub count: Option<Count>,
     /// TLS on every connection.
     pub tls: Option<TlsLoad>,
-    /// HTTP/2 with this many streams on a connection.
+    /// HTTP/2 with this many concurrent streams on a connection.
     pub streams: Option<usize>,
-    /// The responses come compressed, with this in them.
+    /// Asks for gzip, and checks that the decompressed responses have this content.
     pub gzip: Option<Gzip>,
-    /// Queries over UDP, one under way per connection, instead of HTTP.
+    /// Sends UDP queries of this size instead of HTTP requests. Each flow has one query outstanding.
     pub query_bytes: Option<u16>,
-    /// Transactions are counted over time, too.
+    /// Whether transactions are also counted over time, in intervals of [`TIMELINE_STEP`].
     pub is_timed: bool,
-    /// Requests to one virtual server of a firewall, instead of those of the paths.
+    /// Requests to one virtual server of a firewall. They replace those for `paths`.
     pub firewall: Option<FirewallLoad>,
 }
 
-/// A path around the object's length, and its weight.
+/// A path with the object's length in it, and its weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
     /// The text before the length.
     pub before: &'static str,
-    /// The text behind it.
+    /// The text after the length.
     pub after: &'static str,
-    /// Its share of the requests.
+    /// Its weight among the paths.
     pub weight: u32,
 }
 
-/// Every request alike.
+/// One path for all requests.
 pub const PLAIN_PATHS: &[Path] = &[Path { before: "/", after: "", weight: 1 }];
-/// The cookie of requests without a cookie of a product.
+/// The `Cookie` value if the workload has no cookies.
 const OWN_COOKIE: &str = "session=0123456789abcdef";
 
 impl Workload {
-    /// The plan for a product that listens there; `stop` ends the load early.
+    /// The load plan for a product that listens on these addresses. Setting `stop` ends the load early.
     pub fn plan(&self, listen: &[SocketAddr], bed: &Bed, stop: &Arc<AtomicBool>) -> Plan {
         let opening_s = self.connections as f64 / CONNECTIONS_OPENED_PER_SECOND;
         let timed =
@@ -123,7 +123,7 @@ impl Workload {
         }
     }
 
-    /// The plan of a load of queries, where it is one.
+    /// The load plan of a workload of UDP queries; `None` for other workloads.
     pub fn udp_plan(
         &self,
         listen: &[SocketAddr],
@@ -148,30 +148,30 @@ impl Workload {
         })
     }
 
-    /// The workload of the virtual server without a firewall, if that is measured, too.
+    /// The same workload for the virtual server without a firewall, if the test measures both.
     pub fn unguarded(&self) -> Option<Self> {
         let load = self.firewall.filter(|load| load.is_beside_unguarded)?;
         let load = FirewallLoad { guard: Guard::Off, is_beside_unguarded: false, ..load };
         Some(Self { firewall: Some(load), ..self.clone() })
     }
 
-    /// The first of its paths.
+    /// The first path, with the object's length.
     pub fn path(&self) -> String {
         let first = self.paths.first().map_or(("/", ""), |path| (path.before, path.after));
         format!("{}{}{}", first.0, self.body_bytes, first.1)
     }
 
-    /// The virtual servers that connections go to: all, or where there are fewer connections, one for each
-    /// from first to last.
+    /// The virtual servers that receive connections: all of them, or with fewer connections than servers, one per
+    /// connection, evenly spaced. A firewall workload uses only its own virtual server.
     fn spread(&self, listen: &[SocketAddr]) -> impl Iterator<Item = SocketAddr> {
-        // The addresses of a firewall differ.
+        // Each virtual server of a firewall has another guard.
         let one = self.firewall.and_then(|load| listen.get(load.guard as usize));
         let listen = one.map_or(listen, std::slice::from_ref);
         let count = listen.len().min(self.connections);
         (0..count).map(move |index| listen[index * listen.len() / count])
     }
 
-    /// Requests as a browser makes them, about 200 bytes: every path with every cookie.
+    /// Requests like those of a browser, about 200 bytes each: every path with every cookie.
     fn targets(&self, address: SocketAddr) -> Vec<Target> {
         if let Some(firewall) = self.firewall {
             return firewall.targets(address, self.body_bytes);

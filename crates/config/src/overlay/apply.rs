@@ -1,4 +1,4 @@
-//! An overlay in front of a tree.
+//! Applies an overlay to a tree.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::address::Endpoint;
 use crate::places::Pointers;
 use crate::tree::{Entry, Finding, Node, NodeValue, Span};
 
-/// A change on its way down the tree.
+/// A change with its path as segments.
 pub(super) struct Item {
     pub segments: Vec<String>,
     pub change: Arc<Change>,
@@ -26,7 +26,8 @@ impl Item {
 }
 
 impl Overlay {
-    /// The tree with the changes, and those that cannot be applied: what they name has gone from the files.
+    /// The tree with the changes, and findings for changes that cannot be applied, because the files no longer contain
+    /// their parents.
     pub(crate) fn apply(&self, mut root: Node, pointers: &mut Pointers) -> (Node, Vec<Finding>) {
         let items: Vec<Item> =
             self.changes.values().map(|change| Item::new(Arc::clone(change))).collect();
@@ -42,15 +43,15 @@ impl Overlay {
     }
 }
 
-/// The application of changes, all below each other's places.
+/// The application of a list of changes.
 pub(super) struct Application<'a> {
     pub pointers: &'a mut Pointers,
-    /// By the numbers of their pointers.
+    /// Changes that cannot be applied, with the numbers of their pointers.
     pub stale: Vec<(usize, Refusal)>,
 }
 
 impl Application<'_> {
-    /// Changes below a node. `above`: the number of its pointer.
+    /// Applies changes below a node. `above`: the number of the node's pointer.
     pub fn group(&mut self, node: &mut Node, items: &[Item], depth: usize, above: usize) {
         let Some(first) = items.first() else { return };
         let path = &first.segments[..depth];
@@ -122,7 +123,7 @@ impl Application<'_> {
         });
     }
 
-    /// A section that the files do not have, with what is set in it.
+    /// Creates a section that the files do not have, with the changes in it.
     fn made(&mut self, empty: Node, items: &[Item], depth: usize, above: usize) -> Option<Node> {
         let nothing = Node { span: empty.span, value: NodeValue::Null };
         let mut possible = Vec::new();
@@ -140,7 +141,7 @@ impl Application<'_> {
         Some(made)
     }
 
-    /// Changes below a pool's list of members: their paths have its three segments.
+    /// Applies changes to a pool's list of members. The path of the list has three segments.
     fn members(&mut self, list: &mut Vec<Node>, items: &[Item], above: usize) {
         const DEPTH: usize = 3;
         let places = list.iter().enumerate();
@@ -184,7 +185,7 @@ impl Application<'_> {
         });
     }
 
-    /// Skips what these set. `above`: the number of the pointer to `depth`.
+    /// Records the `set` changes of a group as not applicable. `above`: the number of the pointer to `depth`.
     fn skip(&mut self, items: &[Item], above: usize, depth: usize, refusal: &Refusal) {
         for item in items.iter().filter(|item| item.is_set()) {
             let segments = item.segments[depth..].iter();
@@ -194,7 +195,7 @@ impl Application<'_> {
     }
 }
 
-/// The change of a group that ends here; there is no other then.
+/// The change of a group whose path ends here. It is then the only one of the group.
 fn leaf(group: &[Item], depth: usize) -> Option<&Change> {
     group.iter().find(|item| item.segments.len() == depth + 1).map(|item| &*item.change)
 }

@@ -1,4 +1,4 @@
-//! Further changes of an overlay.
+//! Adds changes to an overlay.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use crate::places::Pointers;
 use crate::tree::{Finding, Node};
 
 impl Overlay {
-    /// The overlay after these changes, one after the other, in front of these files; or why not, of each that is not possible.
+    /// The overlay after these changes, made in order on top of these files. `Err`: a finding for each change that is
+    /// not possible.
     pub(crate) fn compose(
         &self,
         root: &Node,
@@ -60,7 +61,7 @@ impl Overlay {
         }
     }
 
-    /// A change within what the overlay sets.
+    /// Makes a change inside a value that the overlay sets.
     fn change_within(
         &mut self,
         root: &Node,
@@ -83,13 +84,13 @@ impl Overlay {
         self.set(root, path, value::json(&node))
     }
 
-    /// A change of what the files have, or do not have.
+    /// Makes a change at a path where the overlay has no change above.
     fn change_here(&mut self, root: &Node, change: &Change) -> Result<(), Refusal> {
         let path = change.path();
         let segments = path.segments();
         match change {
             Change::Set { value, .. } => {
-                // Before anything is dropped: a refusal changes nothing.
+                // Checked before anything is dropped, so that a refused change has no effect.
                 rules::find(root, &segments, 0)?;
                 self.drop_below(path);
                 self.set(root, path, value.clone())
@@ -109,7 +110,7 @@ impl Overlay {
         }
     }
 
-    /// Has this value there, unless the files say the same.
+    /// Sets a value, unless the files have the same value there.
     fn set(
         &mut self,
         root: &Node,

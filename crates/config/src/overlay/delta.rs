@@ -1,4 +1,4 @@
-//! What a version of an overlay changes in the one before it.
+//! The difference between two versions of an overlay.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 
 use super::{Change, Overlay, Pointer};
 
-/// The difference between two overlays: enough to make the later one from the earlier one, whatever the files say.
+/// The difference between two overlays. It makes the later overlay from the earlier one, independently of the files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delta {
-    /// Changes that are new, or others than before.
+    /// Changes that were added or modified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     put: Vec<Change>,
-    /// Places that are not changed any more.
+    /// Paths whose changes were dropped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     dropped: Vec<Pointer>,
 }
 
 impl Delta {
-    /// Its size as JSON, about.
+    /// The approximate size as JSON.
     pub fn bytes(&self) -> usize {
         let put = self.put.iter().map(Change::bytes);
         put.chain(self.dropped.iter().map(|path| path.as_str().len())).sum()
@@ -41,7 +41,7 @@ impl Overlay {
         }
     }
 
-    /// Makes this overlay the later one.
+    /// Applies a difference to this overlay.
     pub fn advance(&mut self, delta: &Delta) {
         for path in &delta.dropped {
             self.drop_at(path.as_str());

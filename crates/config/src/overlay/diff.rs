@@ -1,4 +1,4 @@
-//! What an overlay changes in the files.
+//! The effect of an overlay on the files.
 
 use serde::Serialize;
 
@@ -13,20 +13,20 @@ use crate::writer;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// The files have nothing there.
+    /// The files have no value there.
     Added,
-    /// The files say something else.
+    /// The files have another value.
     Changed,
-    /// It is in the files, and not in effect.
+    /// The files have a value that is removed.
     Removed,
-    /// None: the files say the same.
+    /// No effect: the result equals the files.
     Redundant,
-    /// None: what it names has gone from the files.
+    /// No effect: the files no longer contain the parent of the value.
     Stale,
 }
 
 impl Effect {
-    /// Its word.
+    /// The word for output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",
@@ -38,29 +38,29 @@ impl Effect {
     }
 }
 
-/// One change of an overlay beside what the files say. Passwords and shared keys are not shown.
+/// The effect of one change, without passwords and shared keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// The place.
+    /// The path of the change.
     pub path: Pointer,
     /// The effect.
     pub effect: Effect,
     /// The value in the files, as YAML.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Where in the files that is: `weir.yaml:3`.
+    /// The file and line of that value: `weir.yaml:3`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
     /// The value in the overlay, as YAML.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlay: Option<String>,
-    /// Why the change has no effect.
+    /// The reason why the change has no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl Overlay {
-    /// Each change beside what the files say, in the order of their places.
+    /// The effects of all changes, ordered by their paths.
     pub(crate) fn differences(&self, root: &Node, names: &PlaceNames) -> Vec<Difference> {
         self.changes().map(|change| difference(change, root, names)).collect()
     }

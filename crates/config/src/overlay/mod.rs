@@ -1,13 +1,15 @@
-//! Changes in front of the files of a configuration, made while weir serves.
+//! Changes on top of the configuration files, made at run time.
 //!
-//! The files are never rewritten. An overlay has at most one [`Change`] per place, and none below another: so it does not
-//! matter in which order it was made, and two overlays that mean the same are the same. It is applied to the tree of the
-//! files before that is decoded, so what is wrong in it is found by the same checks.
+//! The files are never rewritten. An overlay has at most one [`Change`] per path, and none below the path of another.
+//! So the order in which changes were made does not matter, and overlays with the same meaning are equal. The overlay
+//! is applied to the tree of the files before decoding, so the same checks find errors in both.
 //!
 //! | operation | effect on the overlay |
 //! |---|---|
-//! | `set` | replaces changes at and below its place; within the value of another `set`, that value changes. A value that the files have there needs no change |
-//! | `remove` | drops changes at and below its place; what the files have there is removed |
+//! | `set` | replaces changes at and below its path; inside the value of another `set`, changes that value |
+//! | `remove` | drops changes at and below its path, and removes a value of the files |
+//!
+//! A `set` of the value that the files have is dropped.
 
 mod apply;
 mod compose;
@@ -30,39 +32,39 @@ pub use delta::Delta;
 pub use diff::{Difference, Effect};
 pub use pointer::{POINTER_BYTES_MAX, Pointer};
 
-/// Most changes of an overlay.
+/// Maximum number of changes in an overlay.
 pub const CHANGES_MAX: usize = 100_000;
 
-/// Most bytes of an overlay, as JSON without spaces.
+/// Maximum size of an overlay, as compact JSON.
 pub const OVERLAY_BYTES_MAX: usize = 16 << 20;
 
-/// One change.
+/// A change of one value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Change {
-    /// The place has this value.
+    /// Sets a value.
     Set {
-        /// The place.
+        /// The path of the value.
         path: Pointer,
-        /// Its value.
+        /// The value.
         value: Value,
     },
-    /// The place has no value.
+    /// Removes a value.
     Remove {
-        /// The place.
+        /// The path of the value.
         path: Pointer,
     },
 }
 
 impl Change {
-    /// Its place.
+    /// The path of the change.
     pub fn path(&self) -> &Pointer {
         match self {
             Self::Set { path, .. } | Self::Remove { path } => path,
         }
     }
 
-    /// The same without passwords and shared keys, to be shown.
+    /// A copy without passwords and shared keys, for display.
     pub fn concealed(&self) -> Self {
         match self {
             Self::Set { path, value } => {
@@ -73,7 +75,7 @@ impl Change {
         }
     }
 
-    /// Its size as JSON, about.
+    /// The approximate size as JSON.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Set { path, value } => path.as_str().len() + value::bytes(value),
@@ -82,7 +84,7 @@ impl Change {
     }
 }
 
-/// All changes, by their places.
+/// All changes, ordered by their paths.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Change>", into = "Vec<Change>")]
 pub struct Overlay {
@@ -91,17 +93,17 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// Whether it changes nothing.
+    /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// How many changes it has.
+    /// The number of changes.
     pub fn len(&self) -> usize {
         self.changes.len()
     }
 
-    /// Its changes, in the order of their places.
+    /// The changes, ordered by their paths.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.changes.values().map(|change| &**change)
     }
@@ -122,9 +124,9 @@ impl Overlay {
         dropped.is_some()
     }
 
-    /// Drops changes at a place and below it. Whether there were any.
+    /// Drops changes at a path and below it. Returns whether there were any.
     fn drop_below(&mut self, path: &Pointer) -> bool {
-        // Pointers below it begin with it and a `/`, and `0` is the next character.
+        // Pointers below it begin with the path and `/`; `0` is the character after `/`.
         let bounds = [format!("{path}/"), format!("{path}0")];
         let bounds = (Bound::Included(&*bounds[0]), Bound::Excluded(&*bounds[1]));
         let below = self.changes.range::<str, _>(bounds).map(|(path, _)| path.clone());
@@ -136,7 +138,7 @@ impl Overlay {
         is_any
     }
 
-    /// The change above a place, if there is one.
+    /// The change at a path above this one.
     fn above(&self, path: &Pointer) -> Option<&Change> {
         let text = path.as_str();
         let ends = text.char_indices().filter(|(index, it)| *it == '/' && *index > 0);

@@ -1,4 +1,4 @@
-//! Places in a configuration: JSON pointers (RFC 6901).
+//! Paths in a configuration: JSON pointers (RFC 6901).
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -12,17 +12,17 @@ use crate::places::escaped;
 use crate::quote::clip;
 use crate::tree::NODE_DEPTH_MAX;
 
-/// Longest pointer.
+/// Maximum length of a pointer.
 pub const POINTER_BYTES_MAX: usize = 4096;
 
-/// A place: `/pools/web/balance`. `~1` in a segment stands for `/`, `~0` for `~`. Of a list of members, a segment is a
-/// member's address, in the form that weir shows.
+/// A path such as `/pools/web/balance`. In a segment, `~1` means `/` and `~0` means `~`. For a list of members, a
+/// segment is the address of a member, in canonical form.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pointer(Arc<str>);
 
 impl Pointer {
-    /// Reads a pointer. An error says what is wrong, and how to mend it.
+    /// Parses a pointer. An error describes the problem and its solution.
     pub fn parse(text: &str) -> Result<Self, String> {
         let shown = clip(text);
         if text.len() > POINTER_BYTES_MAX {
@@ -49,7 +49,7 @@ impl Pointer {
         if segments.len() > NODE_DEPTH_MAX {
             return Err(format!("`{shown}` has more than {NODE_DEPTH_MAX} segments"));
         }
-        // One address, one form: so two changes of one member are seen as such.
+        // One form per address, so that two changes of the same member are recognised.
         if is_in_members(&segments)
             && let Some(endpoint) = Endpoint::read(&segments[3])
         {
@@ -68,7 +68,7 @@ impl Pointer {
         &self.0
     }
 
-    /// Its segments, without escapes.
+    /// The segments without escapes.
     pub fn segments(&self) -> Vec<String> {
         let segments = self.0.split('/').skip(1);
         segments.map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect()

@@ -1,4 +1,4 @@
-//! Where a change may be, and where its path leads in a tree.
+//! The rules for changes: permitted paths, and the lookup of a path in a tree.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::places::escaped;
 use crate::quote::clip;
 use crate::tree::{Finding, NODE_DEPTH_MAX, Node, NodeValue, Span};
 
-/// Why a change is not possible.
+/// The reason why a change is not possible.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Refusal {
     pub message: String,
@@ -27,7 +27,7 @@ impl Refusal {
     }
 }
 
-/// Keys that an overlay cannot change, and why.
+/// Keys that an overlay cannot change, and the reasons.
 const PROTECTED: [(&[&str], &str); 4] = [
     (&["include"], "it says which files there are"),
     (&["admin"], "it is the listener that changes come through"),
@@ -38,7 +38,7 @@ const PROTECTED: [(&[&str], &str); 4] = [
 /// The key of a pool's list of members.
 const MEMBERS: &str = "members";
 
-/// Whether a path leads to a pool's members, or below them.
+/// Whether a path is below a pool's list of members.
 pub(super) fn is_in_members(segments: &[String]) -> bool {
     segments.len() > 3 && is_members(&segments[..3])
 }
@@ -53,7 +53,7 @@ fn is_member(path: &[String]) -> bool {
     path.len() == 4 && is_members(&path[..3])
 }
 
-/// The kind of the entries of a map of names.
+/// The kind of the entries in a map whose keys are names.
 fn kind_of_names(path: &[String]) -> Option<String> {
     match path {
         [section] if NAMED.contains(&section.as_str()) => Some(
@@ -71,14 +71,14 @@ fn kind_of_names(path: &[String]) -> Option<String> {
     }
 }
 
-/// The keys of a path: names of entries and addresses of members left out.
+/// The keys in a path, without names of entries and addresses of members.
 pub(super) fn keys(segments: &[String]) -> Vec<String> {
     let is_key =
         |at: &usize| kind_of_names(&segments[..*at]).is_none() && !is_members(&segments[..*at]);
     (0..segments.len()).filter(is_key).map(|at| segments[at].clone()).collect()
 }
 
-/// Whether the change is impossible in any configuration.
+/// The reason why the change is impossible in any configuration.
 pub(super) fn refused(change: &Change) -> Option<Refusal> {
     let segments = change.path().segments();
     for (key, why) in PROTECTED {
@@ -104,7 +104,7 @@ pub(super) fn refused(change: &Change) -> Option<Refusal> {
     })
 }
 
-/// The address of a member is in its path.
+/// Refuses a change of a member's address: the path contains the address.
 fn of_address(segments: &[String]) -> Option<Refusal> {
     let is_it = segments.len() == 5 && is_in_members(segments) && segments[4] == "address";
     is_it.then(|| {
@@ -113,7 +113,7 @@ fn of_address(segments: &[String]) -> Option<Refusal> {
     })
 }
 
-/// The value of one member: an address alone, or a map with `address`.
+/// The value of one member: only its address, or a map with `address`.
 pub(super) fn member_value(segment: &str, value: &Value) -> Result<Value, Refusal> {
     let Some(endpoint) = Endpoint::read(segment) else { return Err(not_an_address(segment)) };
     let is_it = |text: &Value| text.as_str().and_then(Endpoint::read).as_ref() == Some(&endpoint);
@@ -154,7 +154,7 @@ pub(super) fn endpoint(item: &Node) -> Option<Endpoint> {
     }
 }
 
-/// Where a path leads in the tree, from `depth` on. `Ok(None)`: nothing is there, and something may be.
+/// The node at a path, from `depth` on. `Ok(None)`: there is none, but one can be set.
 pub(super) fn find<'n>(
     root: &'n Node,
     segments: &[String],
@@ -170,7 +170,7 @@ pub(super) fn find<'n>(
                 let wanted = Endpoint::read(segment).ok_or_else(|| not_an_address(segment))?;
                 items.iter().find(|item| endpoint(item).as_ref() == Some(&wanted))
             }
-            // The short form of a member without settings.
+            // A member without settings, written as an address.
             NodeValue::Scalar(_) if is_member(path) => (segment == "address").then_some(node),
             NodeValue::Scalar(_) | NodeValue::List(_) => return Err(not_a_map(node, path)),
         };
@@ -182,7 +182,7 @@ pub(super) fn find<'n>(
     Ok(Some(node))
 }
 
-/// Why nothing can be set below something that is not there: a name is never made on the way.
+/// The reason why nothing can be set below a missing node: `set` creates sections on its path, but not named entries.
 pub(super) fn missing(node: &Node, segments: &[String], at: usize) -> Option<Refusal> {
     let last = segments.len() - 1;
     let is_name =
@@ -203,7 +203,7 @@ fn names(node: &Node) -> Vec<String> {
     }
 }
 
-/// Something with a name, or any key, is not there.
+/// The refusal for a named entry or a key that does not exist.
 pub(super) fn absent(segments: &[String], at: usize, known: &[String]) -> Refusal {
     let (path, name) = (&segments[..at], &segments[at]);
     let shown = clip(name);
@@ -226,7 +226,7 @@ pub(super) fn absent(segments: &[String], at: usize, known: &[String]) -> Refusa
     Refusal::new(message, help)
 }
 
-/// What nothing was found at, with a suggestion.
+/// The refusal for a path that does not exist, with a suggestion.
 pub(super) fn not_found(root: &Node, segments: &[String], depth: usize) -> Refusal {
     let mut node = Some(root);
     for at in depth..segments.len() {
@@ -247,7 +247,7 @@ fn not_an_address(segment: &str) -> Refusal {
     )
 }
 
-/// A path leads below a value that has no keys.
+/// The refusal for a path below a value that has no keys.
 pub(super) fn not_a_map(node: &Node, path: &[String]) -> Refusal {
     let place = text(path);
     match &node.value {
@@ -262,7 +262,7 @@ pub(super) fn not_a_map(node: &Node, path: &[String]) -> Refusal {
     }
 }
 
-/// A path as it is written.
+/// The path in text form.
 fn text(segments: &[String]) -> String {
     segments.iter().flat_map(|it| ["/".to_owned(), escaped(it)]).collect()
 }

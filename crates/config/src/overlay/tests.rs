@@ -1,4 +1,4 @@
-//! Overlays in front of files: what changes do, and what is refused.
+//! Tests of overlays: the effects of changes, and refusals.
 
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ fn changes_become_one_minimal_overlay() {
     let check = |changes: &[Change], expected: &[&str]| {
         let overlay = composed(changes);
         assert_eq!(shown(&overlay), expected, "{changes:?}");
-        // The bytes are those of a new one.
+        // The size counter equals that of a new overlay.
         let again = Overlay::try_from(Vec::from(overlay.clone())).expect("a sound overlay");
         assert_eq!(again, overlay);
         let text = serde_json::to_string(&overlay).expect("JSON");
@@ -67,7 +67,7 @@ fn changes_become_one_minimal_overlay() {
         &[balance("random_two"), balance("least_connections")],
         &["/pools/web/balance=\"least_connections\""],
     );
-    // What the files say needs no change.
+    // A change that equals the files is dropped.
     check(&[balance("random_two"), balance("round_robin")], &[]);
     check(&[set("/pools/web/queue/length_max", json!(5)), remove("/pools/web/queue")], &[]);
     check(&[remove("/pools/web/monitors")], &["-/pools/web/monitors"]);
@@ -75,7 +75,7 @@ fn changes_become_one_minimal_overlay() {
         &[remove("/pools/web/monitors"), set("/pools/web/monitors", json!([{ "type": "tcp" }]))],
         &[],
     );
-    // Within what was added.
+    // Changes inside an added value.
     let new = set("/pools/new", json!({ "members": ["10.0.0.9:80"] }));
     check(
         &[new.clone(), set("/pools/new/balance", json!("random_two"))],
@@ -87,7 +87,7 @@ fn changes_become_one_minimal_overlay() {
     );
     check(&[new.clone(), remove("/pools/new")], &[]);
     check(&[new, remove("/pools/new/members/10.0.0.9:80")], &["/pools/new={\"members\":[]}"]);
-    // Above what was changed; `web-2` is not below `web`.
+    // Changes above other changes; `web-2` is not below `web`.
     check(
         &[
             balance("random_two"),
@@ -101,7 +101,7 @@ fn changes_become_one_minimal_overlay() {
         &[balance("random_two"), set("/pools/web", json!({ "members": ["10.0.0.1:80"] }))],
         &["/pools/web={\"members\":[\"10.0.0.1:80\"]}"],
     );
-    // Members by their addresses, in any form.
+    // Members by their addresses, in any notation.
     check(
         &[
             set("/pools/web/members/[::ffff:10.0.0.1]:80/weight", json!(2)),
@@ -306,7 +306,7 @@ fn stale_changes_are_skipped_with_a_warning() {
             "redundant /pools/web/monitors",
         ]
     );
-    // It is refused when it is proposed anew, and can be taken back.
+    // The same change is refused when it is proposed again, and can be removed.
     let again = set("/policies/block/strategy", json!("all_match"));
     assert!(later.compose(&overlay, &[again]).is_err());
     let less = later.compose(&overlay, &[remove("/policies/block/strategy")]).expect("dropped");
@@ -386,7 +386,7 @@ fn stored_overlays_are_checked() {
     }
 }
 
-/// As many as 10,000 members of one pool, each with a change of its own.
+/// 10,000 members of one pool, each with its own change.
 #[test]
 fn many_changes_take_little_time() {
     let members: Vec<String> =

@@ -1,4 +1,4 @@
-//! Values of changes: JSON, as nodes of the tree and back.
+//! Conversion of a change's value between JSON and nodes of the tree.
 
 use serde_json::{Map, Number, Value};
 
@@ -7,7 +7,7 @@ use crate::decode::ScalarKind;
 use crate::places::Pointers;
 use crate::tree::{Entry, Node, NodeValue, Scalar, Span, Style};
 
-/// The nodes of a value. `pointer`: the number of its place.
+/// Converts a value to nodes. `pointer`: the number of its path.
 pub(super) fn node(value: &Value, pointer: usize, pointers: &mut Pointers) -> Node {
     let scalar = |text: String, style| NodeValue::Scalar(Scalar { text, style });
     let value = match value {
@@ -38,7 +38,7 @@ pub(super) fn node(value: &Value, pointer: usize, pointers: &mut Pointers) -> No
     Node { span: Span::overlaid(pointer), value }
 }
 
-/// The value of nodes.
+/// Converts nodes to a value.
 pub(crate) fn json(node: &Node) -> Value {
     match &node.value {
         NodeValue::Null => Value::Null,
@@ -55,7 +55,7 @@ pub(crate) fn json(node: &Node) -> Value {
     }
 }
 
-/// A number; one that JSON cannot have stays text.
+/// A number; as text if JSON cannot represent it.
 fn number(text: &str) -> Value {
     let whole = text.parse::<u64>().map(Number::from);
     let whole = whole.or_else(|_| text.parse::<i64>().map(Number::from));
@@ -63,7 +63,7 @@ fn number(text: &str) -> Value {
     number.map_or_else(|| Value::String(text.to_owned()), Value::Number)
 }
 
-/// Whether two nodes say the same, wherever they stand.
+/// Whether two nodes have the same value, wherever they are.
 pub(super) fn same(one: &Node, other: &Node) -> bool {
     match (&one.value, &other.value) {
         (NodeValue::Null, NodeValue::Null) => true,
@@ -83,13 +83,13 @@ pub(super) fn same(one: &Node, other: &Node) -> bool {
     }
 }
 
-/// The value without passwords and shared keys. `keys`: those above it.
+/// The value without passwords and shared keys. `keys`: the keys above the value.
 pub(super) fn concealed(keys: &[String], value: &Value) -> Value {
     let node = node(value, Pointers::ROOT, &mut Pointers::default());
     json(&without_secrets(keys, &node))
 }
 
-/// Its size as JSON, about.
+/// The approximate size as JSON.
 pub(super) fn bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 5,
@@ -103,7 +103,7 @@ pub(super) fn bytes(value: &Value) -> usize {
     }
 }
 
-/// How deep lists and maps are nested in it: 0 for a scalar.
+/// The nesting depth of lists and maps: 0 for a scalar.
 pub(super) fn depth(value: &Value) -> usize {
     let deepest = match value {
         Value::Array(items) => items.iter().map(depth).max(),

@@ -15,7 +15,7 @@ use weir_waf::body::Limits;
 use weir_waf::checks::Checks;
 use weir_waf::checks::declared::Interface;
 use weir_waf::inspection::CommonTexts;
-use weir_waf::plan::{RuleSet, Settings, View};
+use weir_waf::plan::{RuleSet, Settings};
 use weir_waf::seclang::Problem;
 
 use self::checks::WantedChecks;
@@ -188,10 +188,10 @@ impl<'a> WafProfiles<'a> {
         let view = self.rules(raw, &wanted.paths, context).and_then(|rules| {
             settings::warn_of_no_effect(raw, &rules, context);
             let settings = Settings { variables: wanted.variables.clone() };
-            match View::new(rules, &settings) {
-                Ok(view) => {
-                    report(&view.warnings, Severity::Warning, span, context);
-                    Some(Arc::new(CommonTexts::new(Arc::new(view))))
+            match context.compiled_rules.view(&rules, &settings) {
+                Ok(common) => {
+                    report(&common.view().warnings, Severity::Warning, span, context);
+                    Some(common)
                 }
                 Err(problems) => {
                     report(&problems, Severity::Error, span, context);
@@ -212,7 +212,7 @@ impl<'a> WafProfiles<'a> {
         if let Some(rules) = self.rules.get(paths) {
             return rules.clone();
         }
-        let rules = compile(raw, self.directory, context).map(Arc::new);
+        let rules = compile(raw, self.directory, context);
         self.rules.insert(paths.clone(), rules.clone());
         rules
     }
@@ -251,7 +251,7 @@ impl Wanted {
 }
 
 /// Reads and compiles the rules of a section; mistakes are reported where it names them.
-fn compile(raw: &raw::Waf, directory: &Path, context: &mut Context) -> Option<RuleSet> {
+fn compile(raw: &raw::Waf, directory: &Path, context: &mut Context) -> Option<Arc<RuleSet>> {
     // One file that was late is an error already; others shall not add their time to it.
     if context.is_late {
         return None;
@@ -278,7 +278,7 @@ fn compile(raw: &raw::Waf, directory: &Path, context: &mut Context) -> Option<Ru
         return None;
     }
     let mut disk = Disk::default();
-    let compiled = RuleSet::compile(&files, &mut disk);
+    let compiled = context.compiled_rules.rules(&files, &mut disk);
     context.is_late = disk.is_late;
     compiled.map_err(|problems| report(&problems, Severity::Error, place(raw), context)).ok()
 }

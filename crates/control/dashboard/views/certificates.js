@@ -1,4 +1,4 @@
-// Certificates, and the days that they are left.
+// Certificates and their remaining days.
 
 import { h } from "../dom.js";
 import { browse, link, mark, table } from "../parts.js";

@@ -1,4 +1,4 @@
-// The configuration in effect, and its reloads.
+// The configuration in force, and its reloads.
 
 import { call } from "../api.js";
 import { confirm, tell, tellProblem } from "../dialogs.js";

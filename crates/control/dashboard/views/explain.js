@@ -1,4 +1,4 @@
-// Why would a request go where it goes? A form, and the answer step by step.
+// A form for a request, and its explanation step by step.
 
 import { call } from "../api.js";
 import { tellProblem } from "../dialogs.js";

@@ -1,4 +1,4 @@
-// From virtual servers over policies and pools to members.
+// The map from virtual servers through policies and pools to members.
 
 import { h } from "../dom.js";
 import { browse, dots, link, mark } from "../parts.js";

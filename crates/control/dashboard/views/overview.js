@@ -1,4 +1,4 @@
-// The first view: is all well, and how much is there to do.
+// The first view: problems and traffic.
 
 import { chart } from "../chart.js";
 import { h } from "../dom.js";

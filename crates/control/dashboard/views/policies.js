@@ -1,4 +1,4 @@
-// Policies, and how often their rules have matched.
+// Policies and the numbers of matches of their rules.
 
 import { h } from "../dom.js";
 import { browse, link } from "../parts.js";

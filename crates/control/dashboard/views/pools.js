@@ -1,4 +1,4 @@
-// All pools; one of them with its members, whose state can be changed.
+// The list of pools, and the details of one: its members and their states, which can be changed.
 
 import { call, part } from "../api.js";
 import { confirm, prompt, tell, tellProblem } from "../dialogs.js";

@@ -1,4 +1,4 @@
-// All virtual servers, and one of them.
+// The list of virtual servers, and the details of one.
 
 import { chart, spark } from "../chart.js";
 import { h } from "../dom.js";

@@ -1,4 +1,4 @@
-//! A good answer.
+//! Successful answers.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use axum::http::header::{CONTENT_TYPE, ETAG};
@@ -11,18 +11,18 @@ use super::audit::Outcome;
 use super::problem::Problem;
 use super::tags::Tag;
 
-/// The media type of documents.
+/// The media type of JSON documents.
 pub(super) const JSON: &str = "application/json";
 
-/// A good answer.
+/// A successful answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     status: StatusCode,
     media_type: &'static str,
     body: Vec<u8>,
-    /// Of views.
+    /// The entity tag; only for reads.
     pub(super) tag: Option<Tag>,
-    /// What was done, for the audit log.
+    /// The description of a change for the audit log.
     change: Option<Value>,
 }
 
@@ -44,24 +44,24 @@ impl Answer {
         Self { status, media_type, body, tag: None, change: None }
     }
 
-    /// With another status than 200.
+    /// Sets a status other than 200.
     pub(super) fn status(self, status: StatusCode) -> Self {
         Self { status, ..self }
     }
 
-    /// Says what was done, for the audit log. No secret may be in it.
+    /// Sets the description of the change for the audit log. It must not contain secrets.
     pub(super) fn change(self, change: Value) -> Self {
         Self { change: Some(change), ..self }
     }
 
-    /// With the tag of its contents, if it is a document.
+    /// Adds an entity tag if the answer is a document.
     pub(super) fn tagged(self, is_view: bool) -> Self {
         let has_tag = is_view && self.media_type == JSON && self.status == StatusCode::OK;
         let tag = has_tag.then(|| Tag::of(&self.body));
         Self { tag, ..self }
     }
 
-    /// The client has it already (RFC 9110 section 13.1.2).
+    /// Answers 304: the client has this representation already (RFC 9110 section 13.1.2).
     pub(super) fn into_not_modified(self) -> Response {
         let mut response = StatusCode::NOT_MODIFIED.into_response();
         set_tag(&mut response, self.tag.as_ref());
@@ -70,7 +70,7 @@ impl Answer {
 }
 
 impl Tag {
-    /// The tag of these contents.
+    /// The tag of this content.
     pub(super) fn of(contents: &[u8]) -> Self {
         let hash = digest(&SHA256, contents);
         Self::new(&data_encoding::HEXLOWER.encode(&hash.as_ref()[..16]))

@@ -1,4 +1,4 @@
-//! A request as its handler gets it.
+//! A request as its handler receives it.
 
 use std::net::IpAddr;
 
@@ -14,11 +14,11 @@ use super::peer::Caller;
 use super::problem::Problem;
 use super::tags::Tags;
 
-/// A request whose route is known and allowed.
+/// A request that has passed the checks of its route.
 pub(super) struct Ask {
     pub(super) context: Context,
     pub(super) caller: Caller,
-    /// Parts of the path, decoded, by name.
+    /// Decoded path parameters by name.
     pub(super) path: Vec<(String, String)>,
     pub(super) query: Query,
     pub(super) body: Bytes,
@@ -26,24 +26,23 @@ pub(super) struct Ask {
 }
 
 impl Ask {
-    /// A part of the path; empty if the route has none of this name.
+    /// A path parameter; empty if the route does not have it.
     pub(super) fn name(&self, part: &str) -> &str {
         self.path.iter().find(|(name, _)| name == part).map_or("", |(_, value)| value)
     }
 
-    /// A part of the path that is a number.
+    /// A numeric path parameter.
     pub(super) fn number(&self, part: &str) -> Result<u64, Problem> {
         let wrong = |_| Problem::bad_request(format_args!("`{part}` in the path is no number"));
         self.name(part).parse().map_err(wrong)
     }
 
-    /// The document in the body.
+    /// Parses the document in the body.
     pub(super) fn document<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         serde_json::from_slice(&self.body).map_err(Problem::wrong_document)
     }
 
-    /// Refuses the change if its `If-Match` does not have the tag of the resource as it is. Call it while changes are kept
-    /// away.
+    /// Checks `If-Match` against the tag of the current resource. The caller must hold the lock on changes.
     pub(super) fn must_match(&self, now: &Answer) -> Result<(), Problem> {
         let is_it = |tags: &Tags| now.tag.as_ref().is_some_and(|tag| tags.have(tag));
         if self.if_match.as_ref().is_none_or(is_it) {
@@ -55,7 +54,7 @@ impl Ask {
     }
 }
 
-/// The decoded parts of a path.
+/// The decoded parameters of a path.
 pub(super) fn path_parameters(
     path: Result<RawPathParams, RawPathParamsRejection>,
 ) -> Result<Vec<(String, String)>, Problem> {
@@ -63,7 +62,7 @@ pub(super) fn path_parameters(
     Ok(path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
-/// A parameter of the query.
+/// A query parameter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parameter {
     pub(super) name: &'static str,
@@ -71,25 +70,25 @@ pub(super) struct Parameter {
     pub(super) summary: &'static str,
 }
 
-/// Values of a parameter.
+/// The type of a query parameter.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     /// Any text.
     Text,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A whole number from 1.
+    /// A positive integer.
     Number { max: u64, default: u64 },
     /// An IP address.
     Ip,
 }
 
-/// The parameters of a query, checked.
+/// Validated query parameters.
 #[derive(Debug, Default)]
 pub(super) struct Query(Vec<(&'static str, String)>);
 
 impl Query {
-    /// Refuses parameters that the route does not have, repeated ones, and values of another kind.
+    /// Refuses unknown and repeated parameters and invalid values.
     pub(super) fn parse(query: &str, known: &'static [Parameter]) -> Result<Self, Problem> {
         let mut found: Vec<(&'static str, String)> = Vec::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -113,7 +112,7 @@ impl Query {
         self.text(name)?.parse().ok()
     }
 
-    /// The number, or the parameter's default.
+    /// The value of a number, or its default.
     pub(super) fn number(&self, parameter: &Parameter) -> usize {
         let default = match parameter.kind {
             Kind::Number { default, .. } => default,

@@ -1,10 +1,10 @@
-//! The audit log: who asked for which change, and what became of it.
+//! The audit log: who requested which change, and with which result.
 //!
-//! One JSON line for each request that could change something, of a peer that is known: a user, a process on the unix
-//! socket, or a process of this host. Requests of strangers are counted, and told as events at a bounded rate; otherwise
-//! they could fill the disk. A line has nothing of the request's body but what its handler says about the change, so no
-//! secret comes into it. Lines go through a bounded queue to a thread that writes them ([`crate::logs`]); what finds it
-//! full is counted, never waited for.
+//! One JSON line for each request for a change by an identified peer: a user, a process on the unix socket, or a
+//! process of this host. Requests of unidentified peers could fill the disk; they are counted, and reported as events
+//! at a bounded rate. A line contains only the handler's description of the change, not the request's body, so it
+//! contains no secret. Lines go through a bounded queue to a writer thread ([`crate::logs`]). When the queue is full,
+//! lines are dropped and counted.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::SyncSender;
@@ -16,7 +16,7 @@ use weir_dataplane::reports::{Log, LogBatch};
 use super::peer::{Caller, Peer};
 use crate::time::{rfc3339, unix_ms};
 
-/// Characters of a path or a reason that a line shows.
+/// Maximum number of characters of a path or a reason in a line.
 const TEXT_LENGTH_MAX: usize = 300;
 
 /// The queue of the audit log.
@@ -26,7 +26,7 @@ pub struct Audit {
     dropped: AtomicU64,
 }
 
-/// A line.
+/// A line of the audit log.
 #[derive(Debug, Serialize)]
 pub(super) struct Record<'a> {
     time: String,
@@ -34,50 +34,50 @@ pub(super) struct Record<'a> {
     /// The user of the configuration; `null`: no credentials were sent.
     user: Option<&'a str>,
     role: Option<&'static str>,
-    /// `192.0.2.7:4711`, `unix`.
+    /// The peer, for example `192.0.2.7:4711` or `unix`.
     peer: String,
-    /// Of a process on the unix socket.
+    /// The user id of a process on the unix socket.
     uid: Option<u32>,
     pid: Option<i32>,
     method: &'a str,
     path: String,
     status: u16,
-    /// What was done, in the handler's words.
+    /// The handler's description of the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     change: Option<&'a Value>,
-    /// Why it was not done.
+    /// The reason for a refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
 }
 
-/// The request that a line is about.
+/// The request that a line describes.
 pub(super) struct Asked<'a> {
     pub(super) id: &'a str,
     pub(super) method: &'a str,
     pub(super) path: &'a str,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outcome {
-    /// What was done.
+    /// The handler's description of the change.
     pub(super) change: Option<Value>,
-    /// Why it was not done.
+    /// The reason for a refusal.
     pub(super) refused: Option<String>,
 }
 
 impl Audit {
-    /// A log whose lines go there; with `None` they are counted as dropped.
+    /// An audit log that sends its lines to `lines`; `None`: lines are counted as dropped.
     pub(super) fn new(lines: Option<SyncSender<LogBatch>>) -> Self {
         Self { lines, dropped: AtomicU64::new(0) }
     }
 
-    /// Lines that were dropped because too many waited.
+    /// The number of lines that were dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Relaxed)
     }
 
-    /// Writes a line. Never waits.
+    /// Queues a line; never blocks.
     pub(super) fn write(&self, asked: &Asked<'_>, by: &Caller, status: u16, outcome: &Outcome) {
         let process = match &by.peer {
             Peer::Local(process) => *process,

@@ -1,4 +1,4 @@
-//! Transactions over the API, on a process with real workers.
+//! Transactions over the API of a process with real workers.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::events::testing::Captured;
 use crate::names::NameServers;
 use crate::supervisor::Supervisor;
 
-/// A client of a process.
+/// An API client of a process.
 struct Client(Address);
 
 impl Client {
@@ -46,12 +46,12 @@ impl Client {
     }
 }
 
-/// A port that nothing listens on.
+/// A port without a listener.
 fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Runs a process with one member, and a client of it.
+/// Runs `work` with a client of a process that has one member.
 async fn run(work: impl AsyncFnOnce(&Client)) {
     let directory = tempfile::tempdir().unwrap();
     let state = directory.path().join("state");

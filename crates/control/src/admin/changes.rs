@@ -1,8 +1,8 @@
 //! Transactions on the configuration, and its versions.
 //!
-//! A transaction is proposed to the supervisor, which checks it and puts it in force; the handler waits for the result as long
-//! as the request says, and then answers with how far it is. What is refused is answered with 409, and what is wrong in it;
-//! with 412, if another version came first.
+//! The handler proposes a transaction to the supervisor, which checks it and puts it in force. The handler waits for
+//! the result up to the time in the request, and answers with the transaction's state. A refused transaction gets 409
+//! with findings, or 412 if another version came first.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -26,10 +26,10 @@ use crate::overlay::history::{Version, Wanted};
 use crate::overlay::reports::{Report, State};
 use crate::time::rfc3339;
 
-/// Longest wait for the result of a transaction: a bit more than the usual wait for first probes.
+/// Maximum wait for the result of a transaction: longer than the default wait for first probes.
 const RESULT_WAIT_MAX_MS: u64 = 15_000;
 
-/// Bytes of a transaction's document.
+/// Maximum size of a transaction's document.
 const TRANSACTION_BYTES_MAX: usize = 8 << 20;
 
 /// The media type of configurations (RFC 9512).
@@ -53,7 +53,7 @@ pub(super) fn routes() -> Vec<Route> {
     [requests(), views()].concat()
 }
 
-/// What changes something.
+/// Routes that change something.
 fn requests() -> Vec<Route> {
     const PROPOSED: &[StatusCode] = &[
         StatusCode::ACCEPTED,
@@ -102,7 +102,7 @@ fn requests() -> Vec<Route> {
     ]
 }
 
-/// What shows changes.
+/// Routes that show changes.
 fn views() -> Vec<Route> {
     vec![
         Route::get(
@@ -141,12 +141,12 @@ fn views() -> Vec<Route> {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Transaction")]
 struct Wish {
-    /// Why.
+    /// The reason for the changes.
     #[serde(default)]
     comment: String,
-    /// One after the other.
+    /// The changes, applied in order.
     changes: Vec<WishedChange>,
-    /// The version before returns after this time, unless this one is confirmed.
+    /// Without a confirmation within this time, the previous version is restored.
     #[serde(default)]
     confirm_within_s: Option<u64>,
 }
@@ -156,16 +156,16 @@ struct Wish {
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 #[schemars(rename = "Change")]
 enum WishedChange {
-    /// The place gets this value.
+    /// Sets the value at a path.
     Set {
-        /// The place: a JSON pointer (RFC 6901), for example `/pools/web/members/10.0.0.1:80/weight`.
+        /// A JSON pointer (RFC 6901), for example `/pools/web/members/10.0.0.1:80/weight`.
         path: String,
-        /// Its value, as in the configuration.
+        /// The value, as in the configuration.
         value: Value,
     },
-    /// The place gets no value.
+    /// Removes the value at a path.
     Remove {
-        /// The place.
+        /// A JSON pointer (RFC 6901).
         path: String,
     },
 }
@@ -182,14 +182,14 @@ impl WishedChange {
     }
 }
 
-/// Settings of a roll back.
+/// Settings of a rollback.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RollBack {
-    /// Why.
+    /// The reason for the rollback.
     #[serde(default)]
     comment: String,
-    /// The version before returns after this time, unless this one is confirmed.
+    /// Without a confirmation within this time, the previous version is restored.
     #[serde(default)]
     confirm_within_s: Option<u64>,
 }
@@ -199,23 +199,23 @@ struct RollBack {
 #[serde(deny_unknown_fields)]
 struct Confirmation {}
 
-/// How far a transaction is.
+/// The state of a transaction.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "TransactionReport")]
 struct Outcome {
-    /// Under which it is found later.
+    /// The number of the transaction; use it to query the transaction later.
     number: u64,
     /// `checking`; `waiting` for first probes; `in_force`; `done` (checked or confirmed); `refused`.
     state: State,
-    /// The version that it made.
+    /// The version that the transaction made.
     version: Option<u64>,
-    /// Why it was refused.
+    /// The reason for a refusal.
     reason: Option<String>,
-    /// Findings, as of `weir check --json`.
+    /// Findings, as in `weir check --json`.
     diagnostics: Vec<Value>,
     /// Changed parts of the configuration: `changed pools.web`.
     changes: Vec<String>,
-    /// Further changes that are not listed.
+    /// The number of changes that are not listed.
     changes_untold: usize,
 }
 
@@ -234,7 +234,7 @@ impl Outcome {
     }
 }
 
-/// Who asks, as versions name it.
+/// The author for the version: the user of the request.
 fn author(ask: &Ask) -> String {
     let mut author = match &ask.caller.user {
         Some(user) => user.to_string(),
@@ -244,7 +244,7 @@ fn author(ask: &Ask) -> String {
     author
 }
 
-/// The version that `If-Match` wants to be the newest: `"version-7"`.
+/// The version that `If-Match` names: `"version-7"`.
 fn expected(ask: &Ask) -> Result<Option<u64>, Problem> {
     let number = |tag: &String| -> Option<u64> {
         tag.strip_prefix("\"version-")?.strip_suffix('"')?.parse().ok()
@@ -279,7 +279,7 @@ fn propose(ask: Ask) -> Later {
     })
 }
 
-/// Changes of a transaction that the audit log lists. All of them are in the version.
+/// Maximum number of changes of a transaction in the audit log. The version contains all of them.
 const AUDITED_MAX: usize = 20;
 
 fn roll_back(ask: Ask) -> Later {
@@ -364,20 +364,20 @@ fn report(ask: &Ask) -> Handled {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Version")]
 struct VersionStatus {
-    /// The first has number 1; 0 is the files without changes.
+    /// Versions count from 1; version 0 means the files without changes.
     number: u64,
     time: String,
-    /// Who asked for it.
+    /// The user who requested the version.
     author: String,
-    /// Why.
+    /// The reason for the version.
     comment: String,
-    /// What was asked for, without passwords and shared keys.
+    /// The requested changes, without passwords and shared keys.
     changes: Vec<Value>,
-    /// It brought this version back.
+    /// The version that this one restores, for a rollback.
     rolled_back_to: Option<u64>,
-    /// The version before returns then, unless this one is confirmed; `null`: it stays.
+    /// Without a confirmation until then, the previous version is restored; `null`: the version stays.
     confirm_until: Option<String>,
-    /// Whether it is the newest that is in force.
+    /// Whether this version is in force.
     in_force: bool,
 }
 
@@ -430,33 +430,34 @@ fn version(ask: &Ask) -> Handled {
     Answer::json(&VersionStatus::of(version, unconfirmed, changes.in_force()))
 }
 
-/// What the changes say beside the files.
+/// The changes on top of the files.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Differences {
     /// The newest version, for `If-Match: "version-N"`.
     version: u64,
-    /// The version in effect; the newest may wait for first probes.
+    /// The version in force; the newest may wait for first probes.
     in_force: u64,
-    /// The newest version, if it is taken back unless it is confirmed.
+    /// The newest version, if it still needs a confirmation.
     unconfirmed: Option<u64>,
     items: Vec<DifferenceStatus>,
 }
 
-/// A change beside what the files say. Passwords and shared keys are not shown.
+/// A change on top of the files, without passwords and shared keys.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Difference")]
 struct DifferenceStatus {
-    /// The place: a JSON pointer.
+    /// A JSON pointer (RFC 6901).
     path: String,
-    /// `added`, `changed`, `removed`; `redundant`: the files say the same; `stale`: what it names has gone from the files.
+    /// `added`, `changed`, `removed`; `redundant`: the files have the same value; `stale`: the files no longer contain
+    /// the changed part.
     effect: &'static str,
     /// The value in the files, as YAML.
     file: Option<String>,
-    /// Where in the files that is: `weir.yaml:3`.
+    /// The file and line of that value: `weir.yaml:3`.
     place: Option<String>,
     /// The changed value, as YAML.
     overlay: Option<String>,
-    /// Why the change has no effect.
+    /// The reason why the change has no effect.
     reason: Option<String>,
 }
 
@@ -473,11 +474,11 @@ impl DifferenceStatus {
     }
 }
 
-/// The overlay in effect.
+/// The overlay in force.
 fn overlay_in_force(ask: &Ask) -> Overlay {
     let changes = &ask.context.observed.changes;
     let history = changes.history();
-    // A version that is in force is among those that are kept.
+    // The version in force is always stored.
     history.overlay_after(changes.in_force()).unwrap_or_else(|| history.overlay().clone())
 }
 

@@ -1,7 +1,7 @@
-//! The dashboard: files that are part of the program, served to everyone who reaches a listener over TCP.
+//! The dashboard: embedded files, which any client of a listener over TCP can load.
 //!
-//! They hold no data: the page reads the API with the rights of its user. Nothing is loaded from elsewhere, and nothing of
-//! a page that was injected would run (`Content-Security-Policy`).
+//! The files contain no data: the page reads the API with the rights of its user. `Content-Security-Policy` forbids
+//! content of other origins and injected scripts.
 
 use axum::Router;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_FRAME_OPTIONS};
@@ -10,7 +10,7 @@ use axum::routing::get;
 
 use super::Context;
 
-/// Where the page may load from, and where it may be shown: its own listener, and in no other page.
+/// Allows loading only from the page's own listener, and forbids embedding in other pages.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(found, served.collect());
     }
 
-    /// What a module imports, and what the page names, is served.
+    /// All files that the page and its modules refer to are served.
     #[test]
     fn nothing_is_missing_or_from_elsewhere() {
         let is_served = |path: &str| FILES.iter().any(|file| file.path == path);
@@ -124,7 +124,7 @@ mod tests {
                 assert!(is_served(&path), "{}: {name}", file.path);
             }
             let elsewhere = ["http:", "https:", "//cdn"];
-            // The name of a language, and an example.
+            // An XML name space, and an example.
             let allowed = ["http://www.w3.org/2000/svg", "https://shop.example/"];
             let text =
                 allowed.iter().fold(file.contents.to_owned(), |text, it| text.replace(it, ""));

@@ -9,7 +9,7 @@ use super::openapi::parameters_of;
 use super::table;
 use super::testing::{Answered, JSON, Running};
 
-/// Members of these tests.
+/// The members in these tests.
 const MEMBERS: [&str; 2] = ["127.0.0.1:9001", "[::1]:9002"];
 
 async fn document(running: &Running) -> Value {
@@ -44,7 +44,7 @@ async fn the_document_has_all_routes_and_no_others() {
         }
     }
     assert_eq!(documented, routed);
-    // The router: every documented method is there, every other one is refused, with the list of those.
+    // The router: all documented methods are routed, and all others get 405 with the list of documented ones.
     for path in routed.iter().map(|(_, path)| path).collect::<BTreeSet<_>>() {
         let asked = path.replace("{number}", "1").replace(['{', '}'], "");
         for method in ["GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS", "TRACE"] {
@@ -87,7 +87,7 @@ fn collect_references(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Has each object say that it has no other keys, so that an answer with more of them does not pass.
+/// Forbids undocumented keys in each object, so that an answer with additional keys fails.
 fn close(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -102,7 +102,7 @@ fn close(value: &mut Value) {
     }
 }
 
-/// Asserts that an answer is one that the document has for this operation.
+/// Asserts that an answer matches the document for this operation.
 pub(super) fn check(document: &Value, path: &str, method: &str, answer: &Answered) {
     let status = answer.status.to_string();
     let name = format!("{method} {path} {status}");
@@ -242,7 +242,7 @@ async fn a_process_that_ends_is_documented() {
     let answer = running.send("GET", "/v1/health", "", "").await;
     check(&document, "/v1/health", "get", &answer);
     assert!(answer.text.contains("draining"), "{}", answer.text);
-    // Without packets there are no flows; with them, a busy thread is a problem as documented.
+    // Without a packet path, flows are no problem; for a busy thread of one, the document has this response.
     let busy = &document["paths"]["/v1/l4/flows"]["get"]["responses"]["503"];
     assert_eq!(busy["$ref"], "#/components/responses/503");
 }

@@ -1,7 +1,7 @@
-//! Why a request would go where it goes, by the state of this moment.
+//! Explains how a request would be processed in the current state.
 //!
-//! Nothing changes, and secrets of the request are masked. It is for the role admin: an explanation shows the conditions of
-//! rules, and whether a password is right. One is explained at a time: the next waits.
+//! Nothing changes, and secrets of the request are masked. It needs the role admin: an explanation shows the conditions
+//! of rules, and whether a password is correct. Explanations are made one at a time.
 
 use weir_config::snapshot::Role;
 use weir_explain::asked::BODY_BYTES_MAX;
@@ -14,7 +14,7 @@ use super::problem::Problem;
 use super::route::{Handled, Route};
 use crate::explaining;
 
-/// Bytes of a question: the body of a request, each of whose bytes may be escaped, and its head.
+/// Maximum size of the document: a body, each of whose bytes may be escaped, and a head.
 const BODY_SIZE_MAX: usize = 6 * BODY_BYTES_MAX + 64 * 1024;
 
 pub(super) fn routes() -> Vec<Route> {

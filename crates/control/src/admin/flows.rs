@@ -17,7 +17,7 @@ use super::problem::Problem;
 use super::route::{Handled, Route};
 use crate::packets::{Flows, LISTED_FLOWS_MAX, member_label};
 
-/// Flows in a list without `limit`.
+/// Number of flows in a list without `limit`.
 const LISTED_FLOWS_DEFAULT: u64 = 1_000;
 
 const LIMIT: Parameter = Parameter {
@@ -58,16 +58,16 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Which flows are meant. A missing key matches any value.
+/// Selects flows. A missing key matches any value.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "FlowsToEnd")]
 struct Wanted {
     virtual_server: Option<String>,
-    /// An address, with or without its port.
+    /// The address of a member, with or without its port.
     member: Option<String>,
     client: Option<IpAddr>,
-    /// All flows; without other keys.
+    /// Selects all flows; only without other keys.
     #[serde(default)]
     all: bool,
 }
@@ -109,16 +109,16 @@ impl Wanted {
     }
 }
 
-/// The matching flows.
+/// The selected flows.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Flows")]
 struct Listed {
     items: Vec<FlowStatus>,
-    /// The list is as long as `limit`: there may be more.
+    /// Whether the list was cut at `limit`, so more flows may exist.
     more: bool,
 }
 
-/// A flow: all packets of a connection.
+/// A flow: the packets of one connection.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Flow")]
 struct FlowStatus {
@@ -165,7 +165,7 @@ impl FlowStatus {
     }
 }
 
-/// Ended flows.
+/// The number of flows that were ended.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "EndedFlows")]
 struct EndedStatus {

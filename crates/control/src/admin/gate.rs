@@ -1,9 +1,9 @@
-//! Every request passes here first: limits of its source, `Host`, `Origin`, credentials. Every answer passes here last:
-//! fields that all have, and the audit log.
+//! The first and last step of every request. First: limits on its source, `Host`, `Origin`, credentials. Last: common
+//! header fields and the audit log.
 //!
-//! A page in a browser can send requests here that its user did not want. `Host` is checked ([`super::host`]); an `Origin`
-//! has to be this listener's own; no answer ever allows another origin to read it (CORS); and changes need the media type of
-//! JSON, which a page of another origin cannot send without being allowed to.
+//! A web page can make its visitor's browser send requests to this listener. Therefore `Host` is checked
+//! ([`super::host`]); `Origin` must be the listener's own; no answer permits other origins to read it (CORS); and
+//! changes need the media type of JSON, which a page of another origin cannot send without permission.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,7 +20,7 @@ use super::peer::{Caller, NetworkPeer, Peer};
 use super::problem::Problem;
 use super::{Context, host, login};
 
-/// Names a request in its answer and in the audit log.
+/// Identifies a request in its answer and in the audit log.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 pub(super) async fn pass(
@@ -49,7 +49,7 @@ pub(super) async fn pass(
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // An id has hexadecimal digits and a hyphen.
+    // An id consists of hexadecimal digits and a hyphen, so it is a valid value.
     headers.extend(HeaderValue::from_str(&id).ok().map(|id| (REQUEST_ID, id)));
     response
 }
@@ -68,7 +68,7 @@ fn let_in(context: &Context, peer: &Peer, request: &Request) -> Result<Caller, P
     login::log_in(observed, &context.events, peer, request.headers())
 }
 
-/// Refuses pages of other origins. Over a unix socket there are no pages.
+/// Refuses requests of pages from other origins. No pages use the unix socket.
 fn check_origin(peer: &Peer, headers: &HeaderMap) -> Result<(), Problem> {
     let mut origins = headers.get_all(ORIGIN).iter();
     let Some(origin) = origins.next() else { return Ok(()) };

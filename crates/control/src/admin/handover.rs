@@ -1,4 +1,4 @@
-//! An admin listener that goes from one process to another: connections that wait in its queue are not lost.
+//! Hands an admin listener over to another process without losing connections in its queue.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -15,10 +15,10 @@ use super::{Admin, CONNECTIONS_MAX};
 use crate::events::Events;
 use crate::observed::Observed;
 
-/// A listener that is open.
+/// An open listener.
 pub(super) enum Listener {
     Tcp(TcpListener),
-    /// With its file, and the file's inode.
+    /// A unix socket, its file, and the inode of the file.
     Unix(UnixListener, PathBuf, u64),
 }
 
@@ -32,7 +32,7 @@ impl Listener {
 }
 
 impl Admin {
-    /// Answers on a listener of before this process from now on. Must be called within a tokio runtime.
+    /// Begins to serve on a listener that another process has opened. Must be called within a tokio runtime.
     pub fn adopt(
         address: &Address,
         socket: OwnedFd,
@@ -48,7 +48,7 @@ impl Admin {
             Address::Unix(path) => {
                 let listener = std::os::unix::net::UnixListener::from(socket);
                 listener.set_nonblocking(true)?;
-                // Without a file there is nothing to remove.
+                // Without the file, there is nothing to remove later.
                 let inode = std::fs::metadata(path).map_or(0, |metadata| metadata.ino());
                 Listener::Unix(UnixListener::from_std(listener)?, path.clone(), inode)
             }
@@ -56,35 +56,35 @@ impl Admin {
         Self::serve(address, listener, observed, events)
     }
 
-    /// The listener once more, for another process.
+    /// A duplicate of the listener for another process.
     pub fn duplicate(&self) -> io::Result<OwnedFd> {
         self.duplicate.try_clone()
     }
 
-    /// Leaves the file of a unix socket when it ends: it is another process'.
+    /// Does not remove the file of a unix socket when the listener is dropped: another process uses it.
     pub fn keep_file(&mut self) {
         self.socket_file = None;
     }
 
-    /// Stops accepting, for another process does. Returns the connections that are open.
+    /// Stops accepting, because another process accepts. Returns the open connections.
     pub(crate) fn hand_over(mut self) -> OpenConnections {
         self.keep_file();
         OpenConnections(Arc::clone(&self.permits))
     }
 }
 
-/// Connections of an admin listener that is another process' now.
+/// Open connections of an admin listener that was handed over.
 #[derive(Debug)]
 pub(crate) struct OpenConnections(Arc<Semaphore>);
 
-/// The longest wait for answers that are under way. A client without a request gives way to the end of the process then.
+/// Maximum wait for the answers to open requests. The process then ends, even if idle clients stay connected.
 const ANSWERS_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl OpenConnections {
-    /// Returns when all are closed, or have had their time.
+    /// Waits until all connections are closed, or the maximum wait is over.
     pub(crate) async fn closed(&self) {
         let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
-        // Whether they are closed or not: the process ends.
+        // The process ends in either case.
         let _ = tokio::time::timeout(ANSWERS_TIMEOUT, self.0.acquire_many(all)).await;
     }
 }

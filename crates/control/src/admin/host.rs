@@ -1,9 +1,9 @@
 //! Checks the `Host` field of requests.
 //!
 //! The owner of a domain can point its name at the address of this listener (DNS rebinding). A page of that domain may
-//! then read all responses, since the browser takes the listener for the page's own server. Such requests have the
-//! domain's name in `Host`, which the page cannot change: over TCP, weir answers for addresses, for `localhost`, and for
-//! the names in `admin.host_names`; over TLS also for the names in its certificates.
+//! then read all responses, because the browser takes the listener for the page's own server. Such requests carry the
+//! domain's name in `Host`, which the page cannot change. So over TCP, weir answers only for addresses, for
+//! `localhost`, and for the names in `admin.host_names`; over TLS also for the names in its certificates.
 //!
 //! | status | reason |
 //! |---|---|
@@ -22,18 +22,18 @@ use super::Context;
 use super::peer::Peer;
 use super::problem::Problem;
 
-/// At most one event about refused names in this time.
+/// Minimum interval between events about refused names.
 const REFUSAL_INTERVAL: Duration = Duration::from_secs(60);
 
-/// RFC 1035 section 2.3.4.
+/// The maximum length of a domain name (RFC 1035 section 2.3.4).
 const NAME_LENGTH_MAX: usize = 253;
 
-/// The time of the last report of a refused name.
+/// The time of the last event about a refused name.
 #[derive(Debug, Default)]
 pub(super) struct LastRefusal(Mutex<Option<Instant>>);
 
 impl LastRefusal {
-    /// Whether a report is due.
+    /// Whether an event is due.
     fn is_due(&self) -> bool {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = told.is_none_or(|told| told.elapsed() >= REFUSAL_INTERVAL);
@@ -44,7 +44,7 @@ impl LastRefusal {
     }
 }
 
-/// Refuses requests that are not meant for this listener.
+/// Refuses requests whose `Host` is not a name of this listener.
 pub(super) fn check(context: &Context, peer: &Peer, request: &Request) -> Result<(), Problem> {
     let asked = asked_host(request.version(), request.uri(), request.headers());
     let asked = asked.map_err(|error| {
@@ -76,11 +76,11 @@ pub(super) fn check(context: &Context, peer: &Peer, request: &Request) -> Result
 #[derive(Debug, PartialEq, Eq)]
 enum Host {
     Address,
-    /// In lower case, without a dot at its end.
+    /// In lower case, without a final dot.
     Name(String),
 }
 
-/// The requested host; `None`: HTTP/1.0 may omit it; browsers never do.
+/// The requested host. `None`: absent, which only HTTP/1.0 permits; browsers always send it.
 fn asked_host(
     version: Version,
     uri: &Uri,
@@ -97,7 +97,7 @@ fn asked_host(
             Some(parse(text).ok_or(MALFORMED)?)
         }
     };
-    // A target in absolute form says it again, and counts (RFC 9112 section 3.2.2).
+    // The authority of an absolute target overrides `Host` (RFC 9112 section 3.2.2).
     let target = uri.authority().map(|authority| parse(authority.as_str()).ok_or(MALFORMED));
     match target.transpose()? {
         Some(target) if field.as_ref().is_some_and(|field| *field != target) => {
@@ -108,7 +108,7 @@ fn asked_host(
     }
 }
 
-/// An address or a name, with a port or without one.
+/// Parses an address or a name, with or without a port.
 fn parse(text: &str) -> Option<Host> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
@@ -139,7 +139,7 @@ fn parse(text: &str) -> Option<Host> {
     Some(Host::Name(name.to_ascii_lowercase()))
 }
 
-/// Whether the listener answers for a name. Over TLS, the names of its certificates are its own.
+/// Whether the listener answers for a name: over TLS also for the names of its certificates.
 fn is_known(name: &str, settings: &AdminSettings, is_secure: bool) -> bool {
     let identities = settings.tls.iter().flat_map(|tls| &tls.identities);
     let mut certified = identities.flat_map(|identity| &identity.names);
@@ -148,7 +148,7 @@ fn is_known(name: &str, settings: &AdminSettings, is_secure: bool) -> bool {
         || is_secure && certified.any(|known| is_for(known, name))
 }
 
-/// Whether a name of a certificate is for this name.
+/// Whether a name of a certificate matches this name.
 fn is_for(certified: &str, name: &str) -> bool {
     let below = |domain: &str| name.split_once('.').is_some_and(|(_, rest)| rest == domain);
     certified == name || certified.strip_prefix("*.").is_some_and(below)
@@ -183,7 +183,7 @@ mod tests {
         check("LocalHost.", name("localhost"));
         check("weir.example:80", name("weir.example"));
         check("my_host-1", name("my_host-1"));
-        // Browsers turn these into addresses; a client that sends them unchanged is no browser.
+        // Browsers convert these into addresses, so only other clients send them unchanged.
         check("127.1", name("127.1"));
         check("2130706433", name("2130706433"));
         check("0x7f.0.0.1", name("0x7f.0.0.1"));

@@ -1,13 +1,13 @@
 //! Authentication: by a bearer token (RFC 6750) or a client certificate.
 //!
-//! A token has 256 random bits, and the configuration has its SHA-256 only. A slow hash protects passwords, which people
-//! can think of; nobody finds such a token by trying. Without credentials, the peer decides ([`Peer::role`]). A token that
-//! is sent always counts, also over the unix socket, where it can only reduce the rights.
+//! A token has 256 random bits, and the configuration contains only its SHA-256 hash. A slow hash is for passwords that
+//! people choose; such a token cannot be guessed. Without credentials, the kind of peer determines the rights
+//! ([`Peer::role`]). A token always has precedence, even over the unix socket, where it can only reduce the rights.
 //!
 //! | status | reason |
 //! |---|---|
 //! | 400 | several `Authorization` fields |
-//! | 401 | an unknown token, another scheme, or a certificate of nobody |
+//! | 401 | an unknown token, another scheme, or a certificate of no known user |
 //! | 429 | the source has had too many failed logins |
 
 use std::sync::{Mutex, PoisonError};
@@ -22,15 +22,15 @@ use super::problem::Problem;
 use crate::events::Events;
 use crate::observed::Observed;
 
-/// At most one event about failed logins in this time.
+/// Minimum interval between events about failed logins.
 const FAILURE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The last event about failed logins, and how many failed since.
+/// The time of the last event, and the number of failed logins since.
 #[derive(Debug, Default)]
 pub(super) struct LastFailure(Mutex<(Option<Instant>, u64)>);
 
 impl LastFailure {
-    /// Counts a failed login. If an event is due: how many there were since the last one.
+    /// Counts a failed login. If an event is due, returns the number of failures since the last one.
     fn count(&self) -> Option<u64> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         last.1 += 1;
@@ -46,13 +46,13 @@ impl LastFailure {
 enum Credentials<'a> {
     None,
     Token(&'a [u8]),
-    /// Names in a client certificate.
+    /// The names in a client certificate.
     Certificate(&'a [String]),
-    /// Another scheme than `Bearer`.
+    /// A scheme other than `Bearer`.
     Other,
 }
 
-/// Finds out who sent a request.
+/// Identifies the user of a request.
 pub(super) fn log_in(
     observed: &Observed,
     events: &Events,

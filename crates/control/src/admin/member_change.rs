@@ -1,8 +1,8 @@
 //! Changes of the administrative state of members at run time.
 //!
-//! The state is a resource of its own, `…/members/ADDRESS/state`: counters of a member change all the time, so its own
-//! `ETag` would never match. A change applies from the next request on, on all workers; it survives reloads, until the
-//! process ends or the member leaves its pool.
+//! The state is a resource of its own, `…/members/ADDRESS/state`: counters of a member change all the time, so an
+//! `ETag` of the member would never match. All workers use a new state from the next request on. It survives reloads,
+//! and lasts until the process ends or the member is removed from its pool.
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -62,17 +62,17 @@ struct Change {
     state: WantedState,
 }
 
-/// The wanted state.
+/// The requested state.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum WantedState {
-    /// Gets requests, whatever the configuration says.
+    /// Receives requests, whatever the configuration says.
     Enabled,
-    /// Gets requests of clients that persistence keeps on it, and no others.
+    /// Receives only requests of clients that persistence keeps on it.
     Drain,
-    /// Gets no requests.
+    /// Receives no requests.
     Disabled,
-    /// As the configuration says.
+    /// Returns to the state in the configuration.
     Configured,
 }
 
@@ -111,7 +111,7 @@ impl StateOf {
     }
 }
 
-/// The states of a server in each of its pools.
+/// The states of a server in all its pools.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "MemberStates")]
 struct StatesOf {
@@ -147,13 +147,13 @@ fn states(ask: &Ask) -> Handled {
 #[schemars(rename = "MemberStateChanged")]
 struct Changed {
     pool: String,
-    /// It was not so before.
+    /// Whether the state has changed.
     changed: bool,
-    /// The member's state before.
+    /// The state before the change.
     before: &'static str,
-    /// Members of the pool that take new requests now.
+    /// The number of members of the pool that take new requests.
     members_in_service: usize,
-    /// The member now.
+    /// The member after the change.
     member: MemberStatus,
     #[serde(skip)]
     after: &'static str,
@@ -161,7 +161,7 @@ struct Changed {
     label: String,
 }
 
-/// The answer to a change of a server wherever it is a member.
+/// The answer to a change of a server in all its pools.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "MemberStatesChanged")]
 struct ChangedAll {
@@ -169,7 +169,7 @@ struct ChangedAll {
 }
 
 impl Changed {
-    /// For the audit log.
+    /// The description for the audit log.
     fn record(&self) -> serde_json::Value {
         json!({
             "pool": self.pool, "member": self.label, "state": self.after, "before": self.before,
@@ -227,11 +227,11 @@ impl FoundMember {
     }
 }
 
-/// The event of a change: `is set to drain, was enabled, by user 0 (process 4711); 3 requests are under way`.
+/// The text of the event: `is set to drain, was enabled, by user 0 (process 4711); 3 requests are under way`.
 struct Told<'a> {
     before: AdminState,
     now: AdminState,
-    /// Back to the state in the file.
+    /// The change restores the state in the file.
     of_file: bool,
     by: &'a Caller,
     requests: u32,
@@ -243,7 +243,7 @@ impl Told<'_> {
         if self.takes_the_last() { Level::Warning } else { Level::Info }
     }
 
-    /// Whether the pool has no member left for new requests because of this change.
+    /// Whether this change leaves the pool without members for new requests.
     fn takes_the_last(&self) -> bool {
         self.members_in_service == 0
             && self.before == AdminState::Enabled

@@ -1,4 +1,4 @@
-//! The OpenAPI document (version 3.1), made from the same list as the router.
+//! The OpenAPI document (version 3.1), generated from the same list of routes as the router.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use super::ask::{Kind, Parameter};
 use super::problem::{Details, MEDIA_TYPE};
 use super::route::{Body, Content, Route, SchemaOf};
 
-/// Where schemas with a name stand.
+/// The path of named schemas in the document.
 const SCHEMAS: &str = "/components/schemas";
 
-/// Statuses that any request can get.
+/// Statuses that every route can answer with.
 const OF_ALL: [StatusCode; 6] = [
     StatusCode::BAD_REQUEST,
     StatusCode::UNAUTHORIZED,
@@ -68,7 +68,7 @@ pub(super) fn document(routes: &[Route]) -> Value {
     })
 }
 
-/// Schemas of answers, which have all their keys, and of bodies, which may lack optional ones.
+/// Schemas of answers, which contain all keys, and of bodies, which may omit optional keys.
 struct Schemas {
     of_answers: SchemaGenerator,
     of_bodies: SchemaGenerator,
@@ -104,7 +104,7 @@ impl Schemas {
     }
 }
 
-/// A path with its parameters, yet without operations.
+/// A path item with parameters, without operations.
 fn item(path: &str) -> Value {
     let parameters: Vec<Value> = parameters_of(path)
         .map(|name| {
@@ -130,7 +130,7 @@ fn operation(route: &Route, statuses: &[StatusCode], schemas: &mut Schemas) -> V
     let content = match route.content {
         Content::Document(schema) => json!({ JSON: { "schema": schemas.answer(schema) } }),
         Content::OpenApi => json!({ JSON: { "schema": { "type": "object" } } }),
-        // Readers of text that is a document, such as YAML, compare the schema with the value in it.
+        // For text that is itself a document, such as YAML, tools would apply the schema to the parsed value.
         Content::Text(media_type) if !media_type.starts_with("text/") => json!({ media_type: {} }),
         Content::Text(media_type) => json!({ media_type: { "schema": { "type": "string" } } }),
     };
@@ -157,7 +157,7 @@ fn operation(route: &Route, statuses: &[StatusCode], schemas: &mut Schemas) -> V
     operation
 }
 
-/// The same without contents.
+/// The HEAD operation of a GET route: the same without content.
 fn head(route: &Route, statuses: &[StatusCode]) -> Value {
     let mut responses = responses(route, statuses);
     if let Some(responses) = responses.as_object_mut() {
@@ -182,7 +182,7 @@ fn description(route: &Route) -> String {
     }
 }
 
-/// Operations of one kind of resource stand together.
+/// The tag that groups the operations on one kind of resource.
 fn tag(path: &str) -> &str {
     path.trim_start_matches("/v1").split('/').nth(1).unwrap_or_default()
 }
@@ -222,7 +222,7 @@ fn takes_if_match(route: &Route) -> bool {
     route.statuses.contains(&StatusCode::PRECONDITION_FAILED)
 }
 
-/// Whether the route answers with its own contents under this status, and not with a problem.
+/// Whether the route answers this status with its own content, not with a problem.
 fn has_content(route: &Route, status: StatusCode) -> bool {
     let is_text = matches!(route.content, Content::Text(_));
     status.is_success() || is_text && status == StatusCode::SERVICE_UNAVAILABLE
@@ -232,7 +232,7 @@ fn own_statuses(route: &Route) -> impl Iterator<Item = StatusCode> {
     route.statuses.iter().copied()
 }
 
-/// All statuses but 200, 304 and 431, as problems unless the route has them for its own contents.
+/// All statuses except 200, 304 and 431. They are problems, unless the route has its own content for them.
 fn statuses(route: &Route) -> Vec<StatusCode> {
     let mut all = OF_ALL.to_vec();
     all.push(StatusCode::INTERNAL_SERVER_ERROR);
@@ -271,7 +271,7 @@ fn responses(route: &Route, statuses: &[StatusCode]) -> Value {
     Value::Object(all)
 }
 
-/// A problem with this status.
+/// A problem response with this status.
 fn response(status: u16, problem: &schemars::Schema) -> Value {
     let status = StatusCode::from_u16(status).unwrap_or_default();
     let header = |text: &str| json!({ "description": text, "schema": { "type": "string" } });

@@ -1,4 +1,4 @@
-//! Lists, a page at a time: with thousands of objects a list has megabytes.
+//! Pagination of lists: with thousands of objects, a list has megabytes.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,41 +6,41 @@ use serde::Serialize;
 use super::ask::{Kind, Parameter, Query};
 use super::problem::Problem;
 
-/// Most items on a page.
+/// Maximum number of items per page.
 pub const ITEMS_MAX: u64 = 1_000;
 
-/// Items on a page without `limit`.
+/// Number of items per page without `limit`.
 const ITEMS_DEFAULT: u64 = 100;
 
-/// Most items on the page.
+/// The query parameter for the maximum number of items.
 pub(super) const LIMIT: Parameter = Parameter {
     name: "limit",
     kind: Kind::Number { max: ITEMS_MAX, default: ITEMS_DEFAULT },
     summary: "Most items on the page",
 };
 
-/// Where the page begins.
+/// The query parameter for the item after which the page begins.
 pub(super) const AFTER: Parameter = Parameter {
     name: "after",
     kind: Kind::Text,
     summary: "Begins after this item: `next` of the page before",
 };
 
-/// The parameters of a list.
+/// The query parameters of a list.
 pub(super) const PAGE: &[Parameter] = &[LIMIT, AFTER];
 
 /// A page of a list.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "{T}Page")]
 pub(super) struct Page<T> {
-    /// In the order of the configuration.
+    /// Items in the order of the configuration.
     items: Vec<T>,
     /// The `after` of the next page; `null`: this is the last one.
     next: Option<String>,
 }
 
 impl<T> Page<T> {
-    /// The page that the query asks for. Only its items are built. `name`: what an item is called in `after`.
+    /// The requested page. Only its items are built. `name`: the identifier of an item in `after`.
     pub(super) fn of<S>(
         query: &Query,
         all: impl Iterator<Item = S>,

@@ -1,4 +1,4 @@
-//! The other end of an admin connection, and the user of a request.
+//! The peer of an admin connection, and the user of a request.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,13 +10,13 @@ use weir_config::snapshot::Role;
 /// The peer of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Peer {
-    /// A process that may open the unix socket.
+    /// A local process that has opened the unix socket.
     Local(Option<Credentials>),
     /// A client over TCP.
     Network(NetworkPeer),
 }
 
-/// A local process, as the kernel names it.
+/// A local process, as reported by the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Credentials {
     pub(super) user: u32,
@@ -27,14 +27,15 @@ pub(super) struct Credentials {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NetworkPeer {
     pub(super) address: SocketAddr,
-    /// The listener is on loopback: only this host's processes reach it, and everybody may read.
+    /// The listener is on a loopback address, which only processes of this host reach; all of them may read.
     pub(super) is_loopback: bool,
-    /// Names in the client's certificate, which an accepted authority has signed.
+    /// The names in the client's certificate, which was verified.
     pub(super) certificate: Option<Arc<[String]>>,
 }
 
 impl Peer {
-    /// The peer of a unix socket. An unknown peer (it has gone already) has the same rights: the socket's mode decides.
+    /// The peer of a unix socket. A peer that has disconnected is unknown but has the same rights, which follow from
+    /// the socket's mode.
     pub(super) fn of_socket(stream: &UnixStream) -> Self {
         let credentials = stream.peer_cred().ok();
         Self::Local(
@@ -51,7 +52,7 @@ impl Peer {
         }
     }
 
-    /// Whether requests come encrypted.
+    /// Whether the connection uses TLS.
     pub(super) fn is_secure(&self) -> bool {
         matches!(self, Self::Network(peer) if !peer.is_loopback)
     }
@@ -70,12 +71,12 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Whoever sent a request.
+/// The user and peer of a request.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     /// The user of the configuration; `None`: no credentials were sent.
     pub(super) user: Option<Arc<str>>,
-    /// The rights; `None`: not even reading is allowed.
+    /// The rights; `None`: not even reading.
     pub(super) role: Option<Role>,
     pub(super) peer: Peer,
 }

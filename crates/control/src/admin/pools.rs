@@ -18,10 +18,10 @@ use crate::member_state::is_in_service;
 use crate::observed::Observed;
 use crate::status::{self, MemberStatus, MonitorStatus, PoolStatus};
 
-/// Characters of an unknown name that messages show.
+/// Maximum number of characters of an unknown name in a message.
 const NAME_TOLD_LENGTH_MAX: usize = 100;
 
-/// Monitors with this state only.
+/// The query parameter that selects monitors by state.
 const STATE: Parameter = Parameter {
     name: "state",
     kind: Kind::Word(&["pending", "up", "down", "draining"]),
@@ -90,7 +90,7 @@ fn member(ask: &Ask) -> Handled {
 /// A monitor of a member.
 #[derive(Debug, Serialize, JsonSchema)]
 struct MonitorOf {
-    /// Names it in the list.
+    /// The identifier in the list.
     id: String,
     pool: String,
     member: String,
@@ -123,7 +123,7 @@ fn monitors(ask: &Ask) -> Handled {
     Answer::json(&page)
 }
 
-/// A member of the table in force.
+/// A member of the active table.
 pub(super) struct FoundMember {
     table: Arc<LiveTable>,
     pool: usize,
@@ -131,7 +131,7 @@ pub(super) struct FoundMember {
 }
 
 impl FoundMember {
-    /// Finds a member by its address, in whatever form that is written.
+    /// Finds a member by its address, in any notation.
     pub(super) fn find(table: Arc<LiveTable>, pool: &str, member: &str) -> Result<Self, Problem> {
         let pool = find_pool(&table, pool)?;
         match place_in(&table.snapshot.pools[pool], member) {
@@ -140,7 +140,7 @@ impl FoundMember {
         }
     }
 
-    /// Finds a server in all pools that it is a member of.
+    /// Finds a server in all pools of which it is a member.
     pub(super) fn find_all(table: &Arc<LiveTable>, member: &str) -> Result<Vec<Self>, Problem> {
         let pools = table.snapshot.pools.iter().enumerate();
         let found: Vec<Self> = pools
@@ -173,7 +173,7 @@ impl FoundMember {
         status::member(self.configured(), self.live(), &observed.monitors)
     }
 
-    /// Members of its pool that take new requests.
+    /// The number of members of its pool that take new requests.
     pub(super) fn members_in_service(&self) -> usize {
         let live = &self.table.pools[self.pool].members;
         let members = self.pool().members.iter().zip(live);
@@ -190,7 +190,7 @@ fn find_pool(table: &LiveTable, name: &str) -> Result<usize, Problem> {
     })
 }
 
-/// The place of a member in its pool, by its address in whatever form that is written.
+/// The index of a member in its pool, by its address in any notation.
 fn place_in(pool: &snapshot::Pool, member: &str) -> Option<usize> {
     let socket: Option<SocketAddr> = member.parse().ok();
     pool.members.iter().position(|candidate| {
@@ -199,10 +199,11 @@ fn place_in(pool: &snapshot::Pool, member: &str) -> Option<usize> {
     })
 }
 
-/// No other member is suggested: the command takes traffic away, and a wrong suggestion would hit another server.
+/// The error names no similar members: the command stops traffic, and a wrong suggestion would stop it for another
+/// server.
 fn no_such_member(pools: &[Arc<snapshot::Pool>], pool: &snapshot::Pool, member: &str) -> Problem {
     let what = format!("pool `{}` has no member `{}`", pool.name, clip(member));
-    // A host name of the file stands for as many members as it has addresses.
+    // A host name in the file means a member for each of its addresses.
     let host = member.rsplit_once(':').map_or(member, |(host, _)| host);
     let named = pool.members.iter().filter(|candidate| {
         candidate.name.as_deref().is_some_and(|name| name.eq_ignore_ascii_case(host))

@@ -1,4 +1,4 @@
-//! Why a request to the admin listener is not done: problem details (RFC 9457).
+//! Errors of the admin listener: problem details (RFC 9457).
 
 use std::fmt;
 use std::time::Duration;
@@ -12,19 +12,19 @@ use serde_json::Value;
 
 use super::audit::Outcome;
 
-/// Known names that a message about an unknown one lists.
+/// Maximum number of known names in a message about an unknown one.
 pub(super) const NAMES_TOLD_MAX: usize = 20;
 
-/// The media type.
+/// The media type of problem details.
 pub(super) const MEDIA_TYPE: &str = "application/problem+json";
 
-/// Asks for a token (RFC 6750 section 3).
+/// The challenge that requests a token (RFC 6750 section 3).
 const CHALLENGE: &str = "Bearer realm=\"weir\"";
 
-/// Refuses one.
+/// The challenge after an invalid token.
 const CHALLENGE_INVALID: &str = "Bearer realm=\"weir\", error=\"invalid_token\"";
 
-/// Why a request is not done.
+/// The reason why a request was refused or failed.
 #[derive(Debug)]
 pub(super) struct Problem {
     pub(super) status: StatusCode,
@@ -32,7 +32,7 @@ pub(super) struct Problem {
     pub(super) help: Option<Box<str>>,
     retry_after: Option<Duration>,
     challenge: Option<&'static str>,
-    /// For the audit log, where `detail` quotes the request.
+    /// The text for the audit log, if `detail` quotes the request.
     audited: Option<&'static str>,
     findings: Vec<Value>,
 }
@@ -41,18 +41,18 @@ pub(super) struct Problem {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
 pub(super) struct Details<'a> {
-    /// Always `about:blank`: the status says which problem it is.
+    /// Always `about:blank`: the status identifies the problem.
     r#type: &'static str,
-    /// The phrase of the status.
+    /// The reason phrase of the status.
     title: &'a str,
     /// The status.
     status: u16,
-    /// What is wrong.
+    /// Describes the problem.
     detail: &'a str,
-    /// How to mend it.
+    /// Suggests a solution.
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<&'a str>,
-    /// Findings in a configuration, as of `weir check --json`.
+    /// Findings in a configuration, as in `weir check --json`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     diagnostics: &'a Vec<Value>,
 }
@@ -76,7 +76,7 @@ impl Problem {
         self
     }
 
-    /// With what is wrong in a configuration.
+    /// Adds findings in a configuration.
     pub(super) fn findings(self, findings: Vec<Value>) -> Self {
         Self { findings, ..self }
     }
@@ -85,7 +85,7 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
-    /// The document in the body is wrong. The error may quote a secret in it, so the audit log does not have it.
+    /// The document in the body is invalid. The error may quote a secret, so the audit log omits it.
     pub(super) fn wrong_document(error: impl fmt::Display) -> Self {
         let problem = Self::bad_request(format_args!("the document is wrong: {error}"));
         Self { audited: Some("the document is wrong"), ..problem }
@@ -95,25 +95,25 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, detail)
     }
 
-    /// Credentials are missing.
+    /// Credentials are missing (401).
     pub(super) fn unauthenticated(detail: impl fmt::Display) -> Self {
         let problem = Self::new(StatusCode::UNAUTHORIZED, detail);
         Self { challenge: Some(CHALLENGE), ..problem }
     }
 
-    /// Credentials are wrong.
+    /// Credentials are wrong (401).
     pub(super) fn wrong_credentials(detail: impl fmt::Display) -> Self {
         let problem = Self::new(StatusCode::UNAUTHORIZED, detail);
         Self { challenge: Some(CHALLENGE_INVALID), ..problem }
     }
 
-    /// There were too many requests.
+    /// The source has sent too many requests (429).
     pub(super) fn too_many(detail: impl fmt::Display, wait: Duration) -> Self {
         let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, detail);
         Self { retry_after: Some(wait), ..problem }
     }
 
-    /// The requested `name` is not among the `known`.
+    /// The requested `name` is not one of `known` (404).
     pub(super) fn unknown<'a>(
         detail: String,
         name: &str,
@@ -140,7 +140,7 @@ impl IntoResponse for Problem {
             help: self.help.as_deref(),
             diagnostics: &self.findings,
         };
-        // A struct of texts and a number is always JSON.
+        // Serialising texts and a number cannot fail.
         let mut text = serde_json::to_vec_pretty(&details).unwrap_or_default();
         text.push(b'\n');
         let mut response = (self.status, [(CONTENT_TYPE, MEDIA_TYPE)], text).into_response();
@@ -158,7 +158,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// `` `a`, `b` and 3 more``; `None` for an empty list.
+/// A list such as `` `a`, `b` and 3 more``; `None` for an empty list.
 pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
     let mut told: Vec<String> =
         names.clone().take(NAMES_TOLD_MAX).map(|name| format!("`{name}`")).collect();

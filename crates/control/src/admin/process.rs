@@ -1,4 +1,4 @@
-//! Views of the process as a whole: probe, metrics, status, OpenAPI document, the caller's own rights.
+//! Views of the whole process: probe, metrics, status, OpenAPI document, and the rights of the caller.
 
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,7 +21,7 @@ use crate::status::{self, ProcessStatus, Status};
 /// The media type of the probe.
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Made once: it is the same for all.
+/// Generated once: it never changes.
 static OPENAPI: LazyLock<Value> = LazyLock::new(|| openapi::document(&table::routes()));
 
 pub(super) fn routes() -> Vec<Route> {
@@ -56,15 +56,15 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// What the process does.
+/// The phase of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum State {
-    /// It waits for the first probes of its members.
+    /// Waits for the first probes of members.
     Starting,
-    /// It serves.
+    /// Serves requests.
     Serving,
-    /// It ends, and takes no new connections.
+    /// Shuts down, and accepts no new connections.
     Draining,
 }
 
@@ -102,7 +102,7 @@ fn document(_: &Ask) -> Handled {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Health {
     state: State,
-    /// Problems of the process as a whole, in sentences.
+    /// Problems of the whole process, in sentences.
     problems: Vec<String>,
 }
 
@@ -119,20 +119,20 @@ fn process(ask: &Ask) -> Handled {
     Answer::json(&status::process(&ask.context.observed))
 }
 
-/// Whoever sent the request.
+/// The user of this request.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Whoami<'a> {
     /// The user of the configuration; `null`: no credentials were sent.
     user: Option<&'a str>,
     /// `read`, `operate` or `admin`.
     role: &'static str,
-    /// Where the request came from.
+    /// The peer of the connection.
     peer: String,
 }
 
 fn whoami(ask: &Ask) -> Handled {
     let caller = &ask.caller;
-    // Without a role it would not have come here.
+    // A request without a role was refused earlier.
     let role = caller.role.ok_or_else(|| Problem::unauthenticated("no user"))?;
     Answer::json(&Whoami {
         user: caller.user.as_deref(),

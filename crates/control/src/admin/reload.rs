@@ -1,4 +1,4 @@
-//! Reloads the configuration file, and reports the results.
+//! Reloads the configuration file, and reports the results of reloads.
 
 use axum::http::StatusCode;
 use schemars::JsonSchema;
@@ -32,7 +32,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A reload takes no settings.
+/// A reload has no settings.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
@@ -41,11 +41,11 @@ struct Nothing {}
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ReloadAsked")]
 struct Asked {
-    /// Under which its report is found.
+    /// The number of the reload's report.
     number: u64,
 }
 
-/// Reports of the last reloads.
+/// Reports of the latest reloads.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Reloads")]
 struct Reports {

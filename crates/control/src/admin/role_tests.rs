@@ -11,7 +11,7 @@ use super::table;
 use super::testing::{JSON, Login, Running, write_certificates};
 use super::token::Token;
 
-/// Statuses that say that a request was not allowed.
+/// Statuses that refuse a request for lack of rights.
 const REFUSED: [u16; 2] = [401, 403];
 
 /// The users of these tests: a token and a certificate for each role.
@@ -66,25 +66,25 @@ impl Users {
     }
 }
 
-/// A path of this route that leads somewhere.
+/// An existing path of this route.
 fn path_of(route: &Route) -> String {
     let path = route.path.replace("{pool}", "web").replace("{member}", "127.0.0.1:9001");
     let name = if path.contains("/virtual-servers/") { "shop" } else { "x" };
     path.replace("{name}", name).replace("{number}", "1")
 }
 
-/// A body that the route takes.
+/// A body that the route accepts.
 fn body_of(route: &Route) -> &'static str {
     match route.path {
         path if path.ends_with("/state") => r#"{"state":"enabled"}"#,
         path if path.ends_with("/end") => r#"{"all":true}"#,
-        // Nobody puts transactions in force here.
+        // This test has no supervisor that carries out transactions.
         path if path.contains("/versions/") || path.ends_with("/changes") => r#"{"x":1}"#,
         _ => "{}",
     }
 }
 
-/// Asserts that a request with these rights may use the route, or may not.
+/// Asserts that the route accepts or refuses a request with these rights.
 fn check(route: &Route, role: Option<Role>, status: u16, what: &str) {
     let may = route.role.is_none_or(|needed| role.is_some_and(|role| role >= needed));
     let name = format!("{} {} by {what}", route.method_name, route.path);
@@ -265,7 +265,7 @@ async fn requests_of_one_source_are_limited() {
     let users = Users::start("127.0.0.1:0", "request").await;
     let shared = &users.running.observed.admin;
     let source = "127.0.0.1".parse().unwrap();
-    // As if they had come over the socket, only sooner.
+    // Simulates requests over the socket, but faster.
     while shared.sources.request(source, shared.now_us()).is_ok() {}
     let mut limited = 0;
     for _ in 0..50 {

@@ -1,5 +1,5 @@
-//! One operation of the API: who may use it, what it takes and what it answers. The router and the OpenAPI document
-//! ([`super::openapi`]) are both made from the list of these, so they cannot differ.
+//! An operation of the API: its rights, its input and its output. The router and the OpenAPI document
+//! ([`super::openapi`]) are generated from the same list of operations, so they cannot differ.
 
 use std::pin::Pin;
 
@@ -20,37 +20,37 @@ use super::problem::Problem;
 use super::tags::Tags;
 use super::{Context, off_thread};
 
-/// Bytes of a request's body, unless its route takes more.
+/// Maximum size of a request's body, unless the route permits more.
 pub const BODY_SIZE_MAX: usize = 4 * 1024;
 
-/// What a handler returns.
+/// The result of a handler.
 pub(super) type Handled = Result<Answer, Problem>;
 
-/// How an answer is made.
+/// How a handler runs.
 #[derive(Clone, Copy)]
 pub(super) enum Run {
-    /// On another thread: with thousands of members it takes milliseconds, and the monitors are to keep their times.
+    /// On another thread: with thousands of members it takes milliseconds, which would delay the monitors.
     Compute(fn(&Ask) -> Handled),
-    /// By waiting for other parts of weir.
+    /// Asynchronously: it waits for other parts of weir.
     Wait(fn(Ask) -> Pin<Box<dyn Future<Output = Handled> + Send>>),
 }
 
-/// Whether a change has a body.
+/// The body of a request.
 #[derive(Clone, Copy)]
 pub(super) enum Body {
-    /// A read: no body.
+    /// No body (reads).
     None,
-    /// A JSON document of this form.
+    /// A JSON document with this schema.
     Document(SchemaOf),
 }
 
-/// Makes the schema of a type.
+/// A function that returns the schema of a type.
 pub(super) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
-/// The contents of a good answer.
+/// The content of a successful answer.
 #[derive(Clone, Copy)]
 pub(super) enum Content {
-    /// A JSON document of this form.
+    /// A JSON document with this schema.
     Document(SchemaOf),
     /// The OpenAPI document.
     OpenApi,
@@ -58,23 +58,23 @@ pub(super) enum Content {
     Text(&'static str),
 }
 
-/// One operation.
+/// An operation of the API.
 #[derive(Clone, Copy)]
 pub(super) struct Route {
     pub(super) is_change: bool,
     method: MethodFilter,
     pub(super) method_name: &'static str,
     pub(super) path: &'static str,
-    /// Its name for generated clients.
+    /// The operation id for generated clients.
     pub(super) id: &'static str,
     pub(super) summary: &'static str,
-    /// `None`: everybody, without credentials.
+    /// The required role; `None`: no credentials are needed.
     pub(super) role: Option<Role>,
     pub(super) query: &'static [Parameter],
     pub(super) body: Body,
     body_bytes_max: usize,
     pub(super) content: Content,
-    /// Statuses that it can have beside those of all routes.
+    /// Possible statuses, in addition to those of all routes.
     pub(super) statuses: &'static [StatusCode],
     run: Run,
 }
@@ -98,7 +98,7 @@ impl Route {
         }
     }
 
-    /// A view.
+    /// A read.
     pub(super) fn get(
         path: &'static str,
         id: &'static str,
@@ -108,7 +108,7 @@ impl Route {
         Self::new(path, id, summary, Run::Compute(compute))
     }
 
-    /// A view that has to wait for other parts of weir.
+    /// A read that waits for other parts of weir.
     pub(super) fn get_later(
         path: &'static str,
         id: &'static str,
@@ -118,22 +118,22 @@ impl Route {
         Self::new(path, id, summary, Run::Wait(wait))
     }
 
-    /// A change that replaces a resource: doing it twice is like doing it once.
+    /// A change by PUT, which replaces a resource and is idempotent.
     pub(super) fn put(self) -> Self {
         Self { is_change: true, method: MethodFilter::PUT, method_name: "put", ..self }
     }
 
-    /// Another change.
+    /// A change by POST.
     pub(super) fn post(self) -> Self {
         Self { is_change: true, method: MethodFilter::POST, method_name: "post", ..self }
     }
 
-    /// Needs this role.
+    /// Requires this role.
     pub(super) fn role(self, role: Role) -> Self {
         Self { role: Some(role), ..self }
     }
 
-    /// Is for everybody.
+    /// Requires no credentials.
     pub(super) fn for_all(self) -> Self {
         Self { role: None, ..self }
     }
@@ -142,17 +142,17 @@ impl Route {
         Self { query, ..self }
     }
 
-    /// Takes this document.
+    /// Sets the type of the body.
     pub(super) fn takes<T: JsonSchema>(self) -> Self {
         Self { body: Body::Document(SchemaGenerator::subschema_for::<T>), ..self }
     }
 
-    /// Takes bodies of this size.
+    /// Sets the maximum size of the body.
     pub(super) fn at_most(self, body_bytes_max: usize) -> Self {
         Self { body_bytes_max, ..self }
     }
 
-    /// Answers with this document.
+    /// Sets the type of the answer.
     pub(super) fn answers<T: JsonSchema>(self) -> Self {
         Self { content: Content::Document(SchemaGenerator::subschema_for::<T>), ..self }
     }
@@ -161,12 +161,12 @@ impl Route {
         Self { content, ..self }
     }
 
-    /// Can also answer with these statuses.
+    /// Adds possible statuses.
     pub(super) fn statuses(self, statuses: &'static [StatusCode]) -> Self {
         Self { statuses, ..self }
     }
 
-    /// The routing of its method.
+    /// The method router of the operation.
     pub(super) fn routing(self) -> MethodRouter<Context> {
         let handler = move |State(context): State<Context>,
                             Extension(caller): Extension<Caller>,
@@ -238,7 +238,7 @@ impl Route {
             .help("send `Authorization: Bearer TOKEN`, or a client certificate"))
     }
 
-    /// Whether the client takes what the route has. Probes and scrapers get their text in any case.
+    /// Checks `Accept`. Probes and metrics answer with their text in any case.
     fn check_accept(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let is_json = matches!(self.content, Content::Document(_) | Content::OpenApi);
         let mut fields = headers.get_all(header::ACCEPT).iter().peekable();
@@ -250,7 +250,7 @@ impl Route {
     }
 }
 
-/// Whether `Accept` has a range with JSON in it.
+/// Whether a range in `Accept` includes JSON.
 fn takes_json(field: &[u8]) -> bool {
     String::from_utf8_lossy(field).split(',').any(|range| {
         let mut parts = range.split(';').map(str::trim);
@@ -263,7 +263,7 @@ fn takes_json(field: &[u8]) -> bool {
     })
 }
 
-/// Changes need this media type: a page of another origin cannot send it without being allowed to.
+/// Checks the media type of changes: a page of another origin cannot send this one without permission.
 fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let essence = media_type.and_then(|value| value.split(';').next()).map(str::trim);

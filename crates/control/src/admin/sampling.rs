@@ -1,4 +1,4 @@
-//! Counters are sampled while there is an admin listener that shows rates.
+//! Samples counters for the rates that an admin listener shows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use tokio::time::MissedTickBehavior;
 
 use crate::observed::Observed;
 
-/// Between two samples.
+/// The interval between samples.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Samples the counters for as long as it is polled.
+/// Samples the counters as long as the future is polled.
 pub(super) async fn sample(observed: Arc<Observed>) {
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

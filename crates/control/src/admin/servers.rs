@@ -82,18 +82,18 @@ fn one(ask: &Ask) -> Handled {
 #[derive(Debug, Serialize, JsonSchema)]
 struct PolicyStatus {
     name: String,
-    /// Virtual servers that use it.
+    /// The virtual servers that use the policy.
     virtual_servers: Vec<String>,
-    /// In the order of the configuration.
+    /// The rules in the order of the configuration.
     rules: Vec<RuleStatus>,
 }
 
 /// A rule of a policy.
 #[derive(Debug, Serialize, JsonSchema)]
 struct RuleStatus {
-    /// Its name, or its number in the policy.
+    /// The name of the rule, or its number in the policy.
     name: String,
-    /// How often it matched.
+    /// The number of matches.
     matched: u64,
 }
 
@@ -152,12 +152,12 @@ fn policy(ask: &Ask) -> Handled {
     Answer::json(&policy_status(&table, name))
 }
 
-/// A certificate, and who shows it.
+/// A certificate and its use.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ShownCertificate {
-    /// Names it in the list.
+    /// The identifier in the list.
     id: String,
-    /// The virtual server; `null`: the admin listeners.
+    /// The virtual server that uses it; `null`: the admin listeners.
     virtual_server: Option<String>,
     #[serde(flatten)]
     certificate: CertificateStatus,

@@ -16,29 +16,29 @@ use crate::random::random;
 /// State that all admin listeners share.
 #[derive(Debug)]
 pub struct Shared {
-    /// Connections that were closed at once because there were too many.
+    /// Connections that were closed at once because the maximum was reached.
     pub turned_away: AtomicU64,
     /// Requests with an unknown token or client certificate.
     pub logins_failed: AtomicU64,
-    /// Requests that were refused because of a limit on their source.
+    /// Requests that were refused because their source exceeded a limit.
     pub requests_limited: AtomicU64,
     /// The audit log.
     pub audit: Audit,
     pub(super) sources: Sources,
     pub(super) last_refusal: LastRefusal,
     pub(super) last_failure: LastFailure,
-    /// Held from the comparison of `If-Match` until the change is done.
+    /// Held from the check of `If-Match` until the change is made.
     changing: Mutex<()>,
     /// Held while a request is explained.
     explaining: Mutex<()>,
-    /// Tells requests of this process from those of others.
+    /// Distinguishes request ids of this process from those of others.
     process: u32,
     requests: AtomicU64,
     began: Instant,
 }
 
 impl Shared {
-    /// The state at a start. `audit`: where lines of the audit log go.
+    /// The state at startup. `audit`: the channel for lines of the audit log.
     pub fn new(audit: Option<SyncSender<LogBatch>>) -> Self {
         Self {
             turned_away: AtomicU64::new(0),
@@ -56,22 +56,22 @@ impl Shared {
         }
     }
 
-    /// Keeps other changes away.
+    /// Locks out other changes.
     pub(super) fn change(&self) -> MutexGuard<'_, ()> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps other explanations away: each copies tables of clients.
+    /// Locks out other explanations: each copies tables of clients.
     pub(super) fn explain(&self) -> MutexGuard<'_, ()> {
         self.explaining.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The name of a new request.
+    /// The id of a new request.
     pub(super) fn next_request(&self) -> String {
         format!("{:08x}-{}", self.process, self.requests.fetch_add(1, Relaxed))
     }
 
-    /// The time for limits.
+    /// The time for limits, in microseconds.
     pub(super) fn now_us(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }

@@ -1,4 +1,4 @@
-//! A thousand virtual servers and ten thousand members.
+//! The API with a thousand virtual servers and ten thousand members.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use weir_config::snapshot::Address;
 
 use super::testing::Running;
 
-/// Virtual servers, each with a pool.
+/// Number of virtual servers, each with a pool.
 const SERVERS: usize = 1_000;
 
-/// Members of each pool.
+/// Number of members per pool.
 const MEMBERS: usize = 10;
 
 async fn start() -> Running {
@@ -57,7 +57,7 @@ async fn lists_come_page_by_page() {
     assert_eq!((status, members), (200, SERVERS * MEMBERS));
 }
 
-/// Answers about everything are made on other threads: the control plane's own thread goes on.
+/// Large answers are made on other threads, so the control plane's own thread stays responsive.
 #[tokio::test]
 async fn a_probe_does_not_wait_for_a_large_answer() {
     let running = start().await;

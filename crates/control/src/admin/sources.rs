@@ -1,37 +1,37 @@
-//! Limits on the requests and failed logins of each source of admin connections over TCP.
+//! Limits on requests and failed logins per source, for admin connections over TCP.
 //!
-//! A source is an IPv4 address, or the first 64 bits of an IPv6 address, since a host may have all addresses below them. The
-//! unix socket has no limit: its users may end the process anyway, and have at most a few connections.
+//! A source is an IPv4 address or a /64 network of IPv6, because one host may use all addresses of its /64. The unix
+//! socket has no limit: its users may end the process anyway, and have few connections.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Requests that a source can send at once after a pause, and how many of them it gets back each second.
+/// Requests of one source: a burst of 2,000, then 500 per second.
 const REQUESTS: Rate = Rate { burst: 2_000, interval_us: 2_000 };
 
-/// Failed logins that a source can have at once, and how often it gets one back.
+/// Failed logins of one source: a burst of 10, then one per 6 seconds.
 const FAILURES: Rate = Rate { burst: 10, interval_us: 6_000_000 };
 
-/// Sources that are remembered. Then the one whose limits are restored soonest is forgotten.
+/// Maximum number of stored sources. When it is reached, the source whose limits recover first is dropped.
 const SOURCES_MAX: usize = 4_096;
 
-/// How much there is at once, and the time for one to come back.
+/// A rate limit: the burst, and the time to regain one request.
 #[derive(Debug, Clone, Copy)]
 struct Rate {
     burst: u64,
     interval_us: u64,
 }
 
-/// The use of a rate: the time by which it is restored.
+/// The use of a rate limit: the time at which the full burst is available again.
 #[derive(Debug, Clone, Copy, Default)]
 struct Used {
     restored_us: u64,
 }
 
 impl Used {
-    /// The wait until there is one.
+    /// The wait until a request is permitted; `None`: it is permitted now.
     fn wait(self, now_us: u64, rate: Rate) -> Option<Duration> {
         let after = self.restored_us.max(now_us) + rate.interval_us;
         let wait_us = after.saturating_sub(now_us + rate.interval_us * rate.burst);
@@ -43,7 +43,7 @@ impl Used {
     }
 }
 
-/// The use of all rates by a source.
+/// The use of all limits by one source.
 #[derive(Debug, Clone, Copy, Default)]
 struct Source {
     requests: Used,
@@ -56,12 +56,12 @@ impl Source {
     }
 }
 
-/// All sources. Times are microseconds since any moment.
+/// The use of limits by all sources. Times are in microseconds from an arbitrary origin.
 #[derive(Debug, Default)]
 pub(super) struct Sources(Mutex<HashMap<IpAddr, Source>>);
 
 impl Sources {
-    /// Counts a request, or says how long to wait.
+    /// Counts a request. `Err`: the wait until one is permitted.
     pub(super) fn request(&self, address: IpAddr, now_us: u64) -> Result<(), Duration> {
         self.with(address, |source| match source.requests.wait(now_us, REQUESTS) {
             Some(wait) => Err(wait),
@@ -72,7 +72,7 @@ impl Sources {
         })
     }
 
-    /// Whether a login may be tried, or how long to wait.
+    /// Whether a login is permitted. `Err`: the wait until it is.
     pub(super) fn may_log_in(&self, address: IpAddr, now_us: u64) -> Result<(), Duration> {
         self.with(address, |source| source.failures.wait(now_us, FAILURES).map_or(Ok(()), Err))
     }

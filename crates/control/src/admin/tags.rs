@@ -2,12 +2,12 @@
 
 use axum::http::{HeaderMap, HeaderName};
 
-/// A strong tag, with its quotes.
+/// A strong entity tag, including its quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tag(String);
 
 impl Tag {
-    /// A tag of these characters.
+    /// A tag with this content.
     pub(super) fn new(opaque: &str) -> Self {
         Self(format!("\"{opaque}\""))
     }
@@ -17,17 +17,17 @@ impl Tag {
     }
 }
 
-/// The tags that a request has named.
+/// The tags in a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tags {
-    /// `*`: anything that is there.
+    /// `*`: any existing resource.
     Any,
-    /// These.
+    /// These tags.
     Some(Vec<String>),
 }
 
 impl Tags {
-    /// The tags of a field; `None`: the request does not have it. What is no tag matches nothing.
+    /// The tags of a field; `None`: the field is absent. Invalid tags match nothing.
     pub(super) fn of(headers: &HeaderMap, field: &HeaderName) -> Option<Self> {
         let mut fields = headers.get_all(field).iter().peekable();
         fields.peek()?;
@@ -36,12 +36,12 @@ impl Tags {
         if texts.iter().any(|text| text.trim() == "*") {
             return Some(Self::Any);
         }
-        // None of weir's own tags has a comma.
+        // weir's own tags contain no comma.
         let tags = texts.iter().flat_map(|text| text.split(','));
         Some(Self::Some(tags.map(|tag| tag.trim().to_owned()).collect()))
     }
 
-    /// Whether a strong tag is among them. A weak one (`W/"…"`) never is: weir makes none.
+    /// Whether a strong tag is listed. Weak tags (`W/"…"`) never match: weir makes none.
     pub(super) fn have(&self, tag: &Tag) -> bool {
         match self {
             Self::Any => true,

@@ -21,10 +21,10 @@ use crate::logs::LogsView;
 use crate::observed::Observed;
 use crate::testing::{observed_with_logs, pool, snapshot};
 
-/// Lines of the audit log that tests look at.
+/// Capacity of the audit log in tests.
 const AUDIT_LINES_MAX: usize = 10_000;
 
-/// The field of changes.
+/// The field that changes need.
 pub(super) const JSON: &str = "Content-Type: application/json\r\n";
 
 /// A running admin listener.
@@ -53,30 +53,30 @@ impl Answered {
         Self { status, head: head.to_owned(), text: text.to_owned() }
     }
 
-    /// The value of a field, whose name is in lower case.
+    /// The value of a field; `name` is in lower case.
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         let fields = self.head.lines().filter_map(|line| line.split_once(": "));
         fields.filter(|(other, _)| *other == name).map(|(_, value)| value).next()
     }
 
-    /// Status, and the body as JSON or as text.
+    /// The status, and the body as JSON or as text.
     pub(super) fn parts(&self) -> (u16, Value) {
         let body = serde_json::from_str(&self.text);
         (self.status, body.unwrap_or_else(|_| Value::from(self.text.as_str())))
     }
 }
 
-/// How a client authenticates.
+/// The authentication of a client.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Login<'a> {
     Nothing,
     Token(&'a str),
-    /// The file names of certificate and key, without their ends.
+    /// The name of the files with certificate and key, without their extensions.
     Certificate(&'a str),
 }
 
 impl Running {
-    /// A listener on a unix socket, for a pool `web` of these members.
+    /// A listener on a unix socket, with a pool `web` of these members.
     pub(super) async fn on_unix(members: &[&str]) -> Self {
         let members: Vec<Address> =
             members.iter().map(|member| Address::Socket(member.parse().unwrap())).collect();
@@ -86,7 +86,7 @@ impl Running {
         Self::with(snapshot, &address, directory).await
     }
 
-    /// A listener with this configuration, at this address.
+    /// A listener on this address, with this configuration.
     pub(super) async fn with(
         snapshot: Arc<Snapshot>,
         address: &Address,
@@ -182,14 +182,14 @@ pub(super) async fn send_to(
 }
 
 impl Running {
-    /// What a client gets that speaks plain HTTP to a port with TLS.
+    /// Speaks plain HTTP to a port with TLS. Returns everything that the client receives.
     pub(super) async fn send_plainly_to_tls(&self) -> String {
         let Address::Socket(address) = self.admin.address() else { panic!("{:?}", self.admin) };
         let mut stream = TcpStream::connect(("127.0.0.1", address.port())).await.unwrap();
         let request = request("GET", "/v1/status", "", "");
         let mut answer = Vec::new();
         if stream.write_all(request.as_bytes()).await.is_ok() {
-            // A reset is an answer, too.
+            // A reset counts as an answer, too.
             let _ = stream.read_to_end(&mut answer).await;
         }
         String::from_utf8_lossy(&answer).into_owned()
@@ -217,7 +217,7 @@ async fn try_exchange(
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
     match stream.read_to_end(&mut answer).await {
-        // A connection that is closed with unread bytes may be reset; what came before counts.
+        // A connection that is closed with unread bytes may be reset; data received before counts.
         Err(_) if !answer.is_empty() => {}
         Err(error) => return Err(error),
         Ok(_) => {}
@@ -225,8 +225,8 @@ async fn try_exchange(
     Ok(Answered::of(std::str::from_utf8(&answer).unwrap()))
 }
 
-/// Writes an authority (`ca.crt`), a certificate for `localhost` (`server.crt`, `server.key`), and one for each of these
-/// names of clients.
+/// Writes an authority (`ca.crt`), a certificate for `localhost` (`server.crt`, `server.key`), and one for each name of
+/// a client.
 pub(super) fn write_certificates(directory: &Path, clients: &[&str]) {
     let authority_key = rcgen::KeyPair::generate().unwrap();
     let mut authority = rcgen::CertificateParams::new(Vec::new()).unwrap();

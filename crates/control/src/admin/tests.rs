@@ -1,4 +1,4 @@
-//! The admin listener as a client sees it, over raw sockets.
+//! The admin listener from a client's view, over raw sockets.
 
 use std::net::SocketAddr;
 
@@ -30,12 +30,12 @@ fn socket_of(admin: &Admin) -> SocketAddr {
     }
 }
 
-/// Sends `request` and reads to the end.
+/// Sends `request` and reads until the connection ends.
 async fn exchange(admin: &Admin, request: &str) -> String {
     let mut stream = TcpStream::connect(socket_of(admin)).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    // A connection closed with unread bytes may be reset; bytes received before count.
+    // A connection that is closed with unread bytes may be reset; data received before counts.
     let _ = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answer))
         .await
         .expect("an end");
@@ -262,7 +262,7 @@ async fn unix_sockets_are_private_and_replaced_when_stale() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.ends_with("ok\n"), "{answer}");
-    // No browser reaches it: any name is accepted.
+    // No browser uses the unix socket, so any name is accepted.
     let mut stream = UnixStream::connect(&path).await.unwrap();
     stream
         .write_all(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")

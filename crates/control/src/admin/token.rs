@@ -1,22 +1,22 @@
 //! Tokens of users of the admin listeners.
 //!
-//! The prefix lets people and scanners of repositories recognise a token. The rest is 256 random bits.
+//! The prefix makes tokens recognisable for people and for secret scanners. The rest is 256 random bits.
 
 use std::fmt;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 
-/// The beginning of every token.
+/// The prefix of every token.
 const PREFIX: &str = "weir_";
 
-/// Random bytes of a token.
+/// Number of random bytes in a token.
 const RANDOM_BYTES: usize = 32;
 
-/// A new token. It is shown once; the configuration gets its hash.
+/// A new token. It is shown once; the configuration contains its hash.
 pub struct Token(String);
 
-/// The system gave no random numbers.
+/// The system provided no random numbers.
 #[derive(Debug)]
 pub struct NoRandomNumbers;
 
@@ -29,25 +29,25 @@ impl fmt::Display for NoRandomNumbers {
 impl std::error::Error for NoRandomNumbers {}
 
 impl Token {
-    /// A token that nobody has seen.
+    /// Generates a random token.
     pub fn generate() -> Result<Self, NoRandomNumbers> {
         let mut random = [0; RANDOM_BYTES];
         aws_lc_rs::rand::fill(&mut random).map_err(|_| NoRandomNumbers)?;
         Ok(Self(format!("{PREFIX}{}", BASE64URL_NOPAD.encode(&random))))
     }
 
-    /// Its text, for its owner.
+    /// The text of the token, to be shown to its owner.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// `token_hash` of the configuration.
+    /// The value of `token_hash` in the configuration.
     pub fn hash(&self) -> String {
         format!("sha256:{}", HEXLOWER.encode(digest(&SHA256, self.0.as_bytes()).as_ref()))
     }
 }
 
-/// Without the token.
+/// Does not show the token.
 impl fmt::Debug for Token {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Token(***)")

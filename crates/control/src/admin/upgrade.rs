@@ -1,4 +1,4 @@
-//! Replaces the running process by another one, and reports the result.
+//! Replaces the running process with a new one, and reports the result.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,17 +40,18 @@ pub(super) fn routes() -> Vec<Route> {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Upgrade")]
 struct Wanted {
-    /// The program to start; absent: that of the process. Only for root and weir's own user, over the unix socket.
+    /// The program to start; absent: the program of this process. Only for root and weir's own user, over the unix
+    /// socket.
     binary: Option<PathBuf>,
-    /// The time for the new process to be ready; absent: 30 seconds and `first_probes.wait`.
+    /// The time for the new process to become ready; absent: 30 seconds and `first_probes.wait`.
     timeout_ms: Option<u64>,
 }
 
-/// The response to it.
+/// The response to an upgrade request.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "UpgradeAsked")]
 struct Asked {
-    /// Under which its report is found, in the new process, too.
+    /// The number of the upgrade's report, which the new process knows too.
     number: u64,
 }
 
@@ -78,7 +79,7 @@ fn upgrade(ask: &Ask) -> Handled {
     Ok(Answer::json(&Asked { number })?.change(json!({ "upgrade": number, "binary": program })))
 }
 
-/// Whether a peer may choose the program that runs as weir's user: one that could start it itself.
+/// Whether a peer may choose the program that runs as weir's user: only a peer that could start it itself.
 fn may_choose_binary(peer: &Peer) -> bool {
     let own = rustix::process::geteuid().as_raw();
     matches!(peer, Peer::Local(Some(Credentials { user, .. })) if *user == 0 || *user == own)

@@ -656,6 +656,14 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
     "weir_config_last_reload_success_timestamp_seconds" Gauge
         "When the current configuration was read, in seconds since 1970."
         |observed, to| to.seconds(observed.reloads.last_success_unix_ms.load(Relaxed));
+    "weir_config_version" Gauge
+        "The version of the overlay that is in force; 0: none."
+        |observed, to| to.value(observed.changes.in_force());
+    "weir_config_unconfirmed" Gauge
+        "1 while a version of the overlay waits for its confirmation, else 0."
+        |observed, to| {
+            to.value(u64::from(observed.changes.history().unconfirmed().is_some()));
+        };
     "weir_config_waiting" Gauge
         "1 while a new configuration waits for the first probes of its members, else 0."
         |observed, to| to.value(u64::from(observed.waiting().is_some()));

@@ -1,4 +1,4 @@
-//! Transactions: asked for by the admin listener, done by the supervisor.
+//! Transactions: requested over the admin listener, carried out by the supervisor.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,56 +12,56 @@ use weir_config::Diagnostic;
 use weir_config::parts;
 
 use super::history::{History, OWN_AUTHOR, Unconfirmed, Wanted};
-use super::journal::{Entry, Journal};
+use super::journal::{Entry, Journal, JournalError};
 use super::reports::{Report, Reports, State};
 use crate::time::unix_ms;
 
-/// Most transactions that wait. Beyond them, new ones are turned away.
+/// Maximum number of queued transactions; further ones are refused.
 pub const QUEUE_MAX: usize = 16_384;
 
-/// Most bytes of transactions that wait, about.
+/// Approximate maximum size of all queued transactions.
 const QUEUE_BYTES_MAX: usize = 64 << 20;
 
-/// Most transactions that are put in force together.
+/// Maximum number of transactions that are put in force together.
 const BATCH_MAX: usize = 1_024;
 
-/// Longest author.
+/// Maximum length of an author.
 pub const AUTHOR_BYTES_MAX: usize = 256;
 
-/// Longest comment.
+/// Maximum length of a comment.
 pub const COMMENT_BYTES_MAX: usize = 4_096;
 
-/// Longest time for a confirmation: a day.
+/// Maximum time for a confirmation: one day.
 pub const CONFIRM_S_MAX: u64 = 86_400;
 
-/// The comment of a version that weir makes in place of one that was not confirmed.
+/// The comment of the version that reverts an unconfirmed one.
 pub(super) const NOT_CONFIRMED: &str = "not confirmed";
 
-/// Changes that belong together: all are made, or none.
+/// Changes that are made together or not at all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transaction {
-    /// Who asks for it.
+    /// The user who requests the changes.
     pub author: String,
-    /// Why.
+    /// The reason for the changes.
     pub comment: String,
-    /// The newest version, if it must be this one.
+    /// The transaction is refused unless this is the newest version.
     pub expected_version: Option<u64>,
-    /// What is to be changed.
+    /// The requested changes.
     pub wanted: Wanted,
-    /// It is only checked.
+    /// Whether to check the changes without making them.
     pub dry_run: bool,
-    /// The version before returns after this time, unless this one is confirmed.
+    /// Without a confirmation within this time, the previous version is restored.
     pub confirm_within_s: Option<u64>,
 }
 
-/// Why a transaction is not even queued.
+/// The reason why a transaction was not queued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unqueued {
-    /// Too many wait.
+    /// The queue is full.
     Full,
-    /// weir ends.
+    /// weir is shutting down.
     Ends,
-    /// Something in it cannot be.
+    /// The transaction is invalid for this reason.
     Invalid(String),
 }
 
@@ -79,19 +79,20 @@ impl fmt::Display for Unqueued {
 
 impl std::error::Error for Unqueued {}
 
-/// What was asked for.
+/// A request in the queue.
 #[derive(Debug, Clone)]
 pub(super) enum Asked {
-    /// By somebody.
+    /// A transaction of a user.
     Transaction(Transaction),
-    /// That a version stays.
+    /// A request to keep a version.
     Confirm { version: u64, author: String },
-    /// By weir itself: an earlier version in place of one that was not confirmed in time, or could not be put in force.
+    /// A request of weir itself: restores version `to`, because `version` was not confirmed in time or could not be put
+    /// in force.
     TakeBack { version: u64, to: u64, comment: String },
 }
 
 impl Asked {
-    /// Its size, about.
+    /// The approximate size.
     fn bytes(&self) -> usize {
         match self {
             Self::Transaction(transaction) => transaction.wanted.bytes(),
@@ -99,7 +100,7 @@ impl Asked {
         }
     }
 
-    /// Whether it is done by itself, and not together with others.
+    /// Whether it is carried out alone, not in a batch.
     fn is_alone(&self) -> bool {
         match self {
             Self::Transaction(transaction) => transaction.dry_run,
@@ -108,45 +109,45 @@ impl Asked {
     }
 }
 
-/// A request that waits.
+/// A queued request and its number.
 #[derive(Debug, Clone)]
 pub(crate) struct Pending {
     pub(crate) number: u64,
     pub(super) asked: Asked,
 }
 
-/// Transactions, their results, and the versions that they made.
+/// Queued transactions, their results, and the versions that they made.
 #[derive(Debug)]
 pub struct Changes {
     queue: Mutex<Queue>,
-    /// Wakes the supervisor when something is asked for.
+    /// Wakes the supervisor after a request.
     asked: Notify,
-    /// Wakes those who wait for results.
+    /// Wakes tasks that wait for results.
     reported: Notify,
     history: RwLock<Arc<History>>,
-    /// Only threads that may wait for a disk use it.
+    /// Locked only by threads that may block on the disk.
     pub(super) journal: Mutex<Journal>,
     in_force: AtomicU64,
 }
 
-/// Requests that wait, and results.
+/// Queued requests and results.
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Pending>,
-    /// Bytes of those that wait.
+    /// The approximate size of the queued requests.
     bytes: usize,
     reports: Reports,
     is_closed: bool,
-    /// The version whose time is over, and that is being taken back.
+    /// The unconfirmed version that is being reverted.
     taken_back: Option<u64>,
-    /// Requests at the front that are done one by one.
+    /// The number of requests at the front that are carried out one by one.
     singly: usize,
-    /// Something that an operator must know, and that nobody has asked for.
+    /// A message for the operator that is not the result of a request.
     untold: Option<String>,
 }
 
 impl Changes {
-    /// Those of a process that has read these versions.
+    /// The state at startup: the versions that were read.
     pub(super) fn new(journal: Journal, history: History) -> Self {
         Self {
             queue: Mutex::default(),
@@ -162,7 +163,7 @@ impl Changes {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for a transaction. Its number, under which its report is found.
+    /// Queues a transaction. Returns the number of its report.
     pub fn propose(&self, transaction: Transaction) -> Result<u64, Unqueued> {
         check_text("author", &transaction.author, AUTHOR_BYTES_MAX)?;
         check_text("comment", &transaction.comment, COMMENT_BYTES_MAX)?;
@@ -173,7 +174,7 @@ impl Changes {
         self.ask(Asked::Transaction(transaction))
     }
 
-    /// Asks that a version stays. The number of the report.
+    /// Queues a request to keep a version. Returns the number of its report.
     pub fn confirm(&self, version: u64, author: &str) -> Result<u64, Unqueued> {
         check_text("author", author, AUTHOR_BYTES_MAX)?;
         self.ask(Asked::Confirm { version, author: author.to_owned() })
@@ -194,7 +195,7 @@ impl Changes {
         let pending = Pending { number, asked };
         match pending.asked {
             Asked::Transaction(_) => queue.waiting.push_back(pending),
-            // Its time runs, however much waits.
+            // At the front, because the time for the confirmation runs out.
             Asked::Confirm { .. } | Asked::TakeBack { .. } => queue.waiting.push_front(pending),
         }
         drop(queue);
@@ -202,17 +203,17 @@ impl Changes {
         Ok(number)
     }
 
-    /// The result of a transaction; `None`: it was never asked for, or too long ago.
+    /// The current report on a transaction; `None`: no transaction has this number, or its report was dropped.
     pub fn report(&self, number: u64) -> Option<Report> {
         self.queue().reports.get(number).cloned()
     }
 
-    /// The result of a transaction when it is final.
+    /// Waits for the final report on a transaction.
     pub async fn result(&self, number: u64) -> Option<Report> {
         loop {
             let reported = self.reported.notified();
             tokio::pin!(reported);
-            // From now on none is missed.
+            // Registers for notifications, so that none is missed after the check.
             reported.as_mut().enable();
             let report = self.report(number)?;
             if report.state.is_final() {
@@ -222,22 +223,23 @@ impl Changes {
         }
     }
 
-    /// All versions that are kept.
+    /// The stored versions.
     pub fn history(&self) -> Arc<History> {
         Arc::clone(&self.history.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The version that is in force; a newer one may wait for first probes.
+    /// The version in force; a newer one may wait for first probes.
     pub fn in_force(&self) -> u64 {
         self.in_force.load(Relaxed)
     }
 
-    /// Where versions are kept.
+    /// The path of the journal.
     pub fn place(&self) -> std::path::PathBuf {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner).path().to_owned()
     }
 
-    /// Returns when something is asked for, or the time of an unconfirmed version is over. Nothing is lost when it is dropped.
+    /// Waits until a request is queued. When the time of an unconfirmed version is over, queues its reversal. Dropping
+    /// the future loses nothing.
     pub(crate) async fn wanted(&self) {
         loop {
             let asked = self.asked.notified();
@@ -255,7 +257,7 @@ impl Changes {
         }
     }
 
-    /// Returns when the time of a version is over.
+    /// Waits until the time of the unconfirmed version is over.
     async fn overdue(&self) -> Unconfirmed {
         let Some(unconfirmed) = self.history().unconfirmed() else { return pending().await };
         if self.queue().taken_back == Some(unconfirmed.version) {
@@ -266,14 +268,14 @@ impl Changes {
         unconfirmed
     }
 
-    /// Asks that an earlier version returns in place of this one.
+    /// Queues a request to restore version `to` instead of `version`.
     pub(crate) fn take_back(&self, version: u64, to: u64, comment: String) {
         self.queue().taken_back = Some(version);
-        // Only a process that ends refuses it; the next one does it at its start.
+        // Refused only during shutdown; the next process reverts the version when it starts.
         let _ = self.ask(Asked::TakeBack { version, to, comment });
     }
 
-    /// The next requests, which can be done together.
+    /// Removes the next requests that can be carried out together from the queue.
     pub(crate) fn next_batch(&self) -> Vec<Pending> {
         let mut queue = self.queue();
         let mut batch: Vec<Pending> = Vec::new();
@@ -294,7 +296,7 @@ impl Changes {
         batch
     }
 
-    /// Requests that were not reached wait again, in front of all others.
+    /// Puts requests back at the front of the queue, in their order.
     pub(crate) fn put_back(&self, rest: Vec<Pending>) {
         let mut queue = self.queue();
         for pending in rest.into_iter().rev() {
@@ -305,16 +307,16 @@ impl Changes {
         self.asked.notify_one();
     }
 
-    /// The same; each is done by itself.
+    /// As [`Self::put_back`], and carries these requests out one by one.
     pub(crate) fn put_back_one_by_one(&self, rest: Vec<Pending>) {
         self.queue().singly = rest.len();
         self.put_back(rest);
     }
 
-    /// Stores entries, which `history` has. For threads that may wait for a disk.
-    pub(super) fn store(&self, entries: &[Entry], history: History) -> Result<(), String> {
+    /// Stores entries that `history` already contains. Blocks on the disk.
+    pub(super) fn store(&self, entries: &[Entry], history: History) -> Result<(), JournalError> {
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        journal.append(entries, &history).map_err(|error| error.to_string())?;
+        journal.append(entries, &history)?;
         *self.history.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(history);
         Ok(())
     }
@@ -326,7 +328,7 @@ impl Changes {
         self.reported.notify_waiters();
     }
 
-    /// A request is refused.
+    /// Reports a request as refused.
     pub(crate) fn refuse(&self, number: u64, reason: String, diagnostics: Vec<Diagnostic>) {
         self.update(number, |report| {
             report.state = State::Refused;
@@ -336,17 +338,17 @@ impl Changes {
         });
     }
 
-    /// Has something told to the operator.
+    /// Sets the message for the operator.
     pub(super) fn tell(&self, what: String) {
         self.queue().untold = Some(what);
     }
 
-    /// What the operator must be told.
+    /// Takes the message for the operator.
     pub(crate) fn untold(&self) -> Option<String> {
         self.queue().untold.take()
     }
 
-    /// A request is done, and nothing is to be put in force for it.
+    /// Reports a request as done that puts nothing in force.
     pub(crate) fn finish(
         &self,
         number: u64,
@@ -362,7 +364,7 @@ impl Changes {
         });
     }
 
-    /// A version is stored, and waits until it is in force.
+    /// Reports a version as stored and waiting to be put in force.
     pub(super) fn accepted(
         &self,
         number: u64,
@@ -382,7 +384,7 @@ impl Changes {
         });
     }
 
-    /// A version is in force, and with it all before it.
+    /// Reports this version and all before it as in force.
     pub(crate) fn put_in_force(&self, version: u64) {
         self.in_force.store(version, Relaxed);
         let mut queue = self.queue();
@@ -394,7 +396,7 @@ impl Changes {
         self.reported.notify_waiters();
     }
 
-    /// Stored versions from this one on cannot be put in force.
+    /// Reports stored versions from `version` on as refused: they cannot be put in force.
     pub(crate) fn refuse_from(&self, version: u64, reason: &str) {
         let mut queue = self.queue();
         let waiting = queue.reports.all().filter(|report| report.state == State::Waiting);
@@ -406,7 +408,7 @@ impl Changes {
         self.reported.notify_waiters();
     }
 
-    /// weir ends: what waits is refused. Stored versions take effect at the next start.
+    /// Refuses all queued requests, because weir is shutting down. Stored versions take effect at the next start.
     pub(crate) fn close(&self) {
         let mut queue = self.queue();
         queue.is_closed = true;

@@ -1,4 +1,4 @@
-//! Versions of the overlay: what each changed, by whom, and what the overlay was after it.
+//! Versions of the overlay: their changes, their authors, and the overlay after each.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,47 +6,47 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use weir_config::overlay::{Change, Delta, Overlay};
 
-/// Most versions that are kept.
+/// Maximum number of stored versions.
 pub const VERSIONS_MAX: usize = 16_384;
 
-/// Most bytes of versions that are kept, about.
+/// Approximate maximum size of the stored versions.
 const VERSIONS_BYTES_MAX: usize = 32 << 20;
 
-/// The author of versions that weir makes by itself.
+/// The author of versions that weir makes itself.
 pub const OWN_AUTHOR: &str = "weir";
 
-/// One version of the overlay. The first has number 1; 0 is the files without an overlay.
+/// A version of the overlay. Versions count from 1; version 0 means the files without an overlay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Version {
-    /// Its number.
+    /// The number of the version.
     pub number: u64,
     /// When it was accepted, in milliseconds since 1970.
     pub unix_ms: u64,
-    /// Who asked for it.
+    /// The user who requested it.
     pub author: String,
-    /// Why.
+    /// The reason for it.
     pub comment: String,
-    /// What was asked for.
+    /// The requested changes.
     pub wanted: Wanted,
-    /// If nobody has confirmed it by then, the version before returns.
+    /// Without a confirmation until then, the previous version is restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_until_unix_ms: Option<u64>,
-    /// What it changes in the overlay.
+    /// The resulting change of the overlay.
     pub(super) delta: Delta,
 }
 
-/// What a transaction asks for.
+/// The changes that a transaction requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wanted {
-    /// These changes, one after the other.
+    /// These changes, applied in order.
     Changes(Vec<Change>),
-    /// The overlay as it was after this version; 0: none.
+    /// Restores the overlay of this version; 0: no overlay.
     RollBackTo(u64),
 }
 
 impl Wanted {
-    /// Its size as JSON, about.
+    /// The approximate size as JSON.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Changes(changes) => changes.iter().map(Change::bytes).sum(),
@@ -56,15 +56,15 @@ impl Wanted {
 }
 
 impl Version {
-    /// Its size as JSON, about.
+    /// The approximate size as JSON.
     fn bytes(&self) -> usize {
-        /// Its numbers, and the names of its fields.
+        /// The size of numbers and field names.
         const FIXED_BYTES: usize = 128;
         let texts = self.author.len() + self.comment.len();
         FIXED_BYTES + texts + self.wanted.bytes() + self.delta.bytes()
     }
 
-    /// The same without passwords and shared keys, to be shown.
+    /// A copy without passwords and shared keys, for display.
     pub fn concealed(&self) -> Self {
         let wanted = match &self.wanted {
             Wanted::Changes(changes) => {
@@ -76,32 +76,32 @@ impl Version {
     }
 }
 
-/// All versions that are kept.
+/// The stored versions.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    /// The overlay before the first version that is kept.
+    /// The overlay before the first stored version.
     base: Overlay,
-    /// The number of the version that the base is of.
+    /// The number of the version that `base` belongs to.
     base_version: u64,
     versions: VecDeque<Arc<Version>>,
-    /// Bytes of the versions.
+    /// The approximate size of the stored versions.
     bytes: usize,
     newest: Overlay,
-    /// The newest version, while it waits for its confirmation.
+    /// The newest version, if it is not confirmed yet.
     unconfirmed: Option<Unconfirmed>,
 }
 
 /// A version that waits for its confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Unconfirmed {
-    /// Its number.
+    /// The number of the version.
     pub version: u64,
-    /// The end of its time, in milliseconds since 1970.
+    /// The deadline for the confirmation, in milliseconds since 1970.
     pub until_unix_ms: u64,
 }
 
 impl History {
-    /// One that begins with the overlay of a version.
+    /// A history that begins with the overlay of a version.
     pub(super) fn beginning_with(base: Overlay, base_version: u64) -> Self {
         Self { newest: base.clone(), base, base_version, ..Self::default() }
     }
@@ -116,12 +116,12 @@ impl History {
         &self.newest
     }
 
-    /// Versions that are kept, the oldest first.
+    /// The stored versions, oldest first.
     pub fn versions(&self) -> impl DoubleEndedIterator<Item = &Arc<Version>> + ExactSizeIterator {
         self.versions.iter()
     }
 
-    /// A version that is kept.
+    /// A stored version.
     pub fn get(&self, number: u64) -> Option<&Arc<Version>> {
         let index = number.checked_sub(self.base_version + 1)?;
         self.versions.get(usize::try_from(index).ok()?)
@@ -137,7 +137,8 @@ impl History {
         self.unconfirmed
     }
 
-    /// The overlay after a version; `None`: it is not known any more, or not yet. Of version 0 it is always known: there is none.
+    /// The overlay after a version; `None`: the version does not exist yet, or is no longer stored. Version 0 always
+    /// has an empty overlay.
     pub fn overlay_after(&self, number: u64) -> Option<Overlay> {
         if number == 0 {
             return Some(Overlay::default());
@@ -154,7 +155,7 @@ impl History {
         Some(overlay)
     }
 
-    /// Adds the next version. An error: it is not the next.
+    /// Adds the next version. Fails if its number is not the next.
     pub(super) fn push(&mut self, version: Arc<Version>) -> Result<(), OutOfOrder> {
         if version.number != self.version() + 1 {
             return Err(OutOfOrder);
@@ -174,7 +175,7 @@ impl History {
         Ok(())
     }
 
-    /// The oldest version becomes part of the base.
+    /// Merges the oldest version into the base.
     pub(super) fn forget_oldest(&mut self) {
         if let Some(oldest) = self.versions.pop_front() {
             self.bytes -= oldest.bytes();
@@ -183,19 +184,19 @@ impl History {
         }
     }
 
-    /// The version is confirmed, if it waits for that.
+    /// Marks a version as confirmed, if it waits for that.
     pub(super) fn confirm(&mut self, version: u64) {
         if self.unconfirmed.is_some_and(|it| it.version == version) {
             self.unconfirmed = None;
         }
     }
 
-    /// The overlay before the first version that is kept, and the number of its version.
+    /// The overlay before the first stored version, and the number of its version.
     pub(super) fn base(&self) -> (&Overlay, u64) {
         (&self.base, self.base_version)
     }
 }
 
-/// A version that does not come next.
+/// The number of a version is not the next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct OutOfOrder;

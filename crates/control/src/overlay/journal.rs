@@ -1,8 +1,8 @@
-//! The file with the versions of the overlay.
+//! The file that stores the versions of the overlay.
 //!
-//! One line per entry: a checksum, a space, JSON. Lines are appended and synchronised before a version is put in force. A
-//! line that was not written to its end is dropped when the file is opened: it was acknowledged to nobody. When the file
-//! becomes too large it is written anew beside itself, and takes its own place in one step.
+//! Each line is an entry: a checksum, a space, JSON. Lines are appended and synced to disk before a version is put in
+//! force. An incomplete last line is dropped when the file is opened: its transaction was not acknowledged. A file that
+//! becomes too large is rewritten beside the old one, which it then replaces atomically.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -21,40 +21,40 @@ use weir_config::overlay::Overlay;
 
 use super::history::{History, VERSIONS_MAX, Version};
 
-/// The file in `state_dir`.
+/// The name of the file in `state_dir`.
 const FILE_NAME: &str = "overlay.journal";
 
-/// A larger file is written anew, with the newest versions.
+/// A larger file is rewritten with only the newest versions.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// A file that is larger than it can become is not read.
+/// A larger file is not read: it was not written by weir.
 const READ_BYTES_MAX: u64 = 4 * FILE_BYTES_MAX;
 
-/// Bytes of SHA-256 at the begin of each line.
+/// Bytes of the SHA-256 hash that a checksum contains, in hexadecimal digits.
 const CHECKSUM_BYTES: usize = 16;
 
-/// One line.
+/// An entry of the journal: one line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Entry {
-    /// The overlay after a version; all lines before it are gone.
+    /// The overlay after a version, which replaces all lines before it.
     Base { version: u64, overlay: Overlay },
-    /// A version.
+    /// A version was accepted.
     Version(Arc<Version>),
     /// A version was confirmed.
     Confirmed { version: u64, author: String, unix_ms: u64 },
 }
 
-/// Why the overlay cannot be read or kept.
+/// The reason why the journal cannot be read or written.
 #[derive(Debug)]
 pub enum JournalError {
-    /// It cannot be read.
+    /// The file cannot be read.
     Read(PathBuf, String),
-    /// A line in front of whole ones is damaged.
+    /// This line is damaged, and intact lines follow it.
     Damaged(PathBuf, usize),
-    /// It cannot be written.
+    /// The file cannot be written.
     Write(PathBuf, io::Error),
-    /// Another process writes to it.
+    /// Another process writes to the file.
     Foreign(PathBuf),
 }
 
@@ -87,25 +87,25 @@ impl fmt::Display for JournalError {
 
 impl std::error::Error for JournalError {}
 
-/// The file, of which each line is known.
+/// The journal file, as this process knows it.
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
-    /// Bytes of whole lines; what is behind them is a line that was not written to its end.
+    /// Bytes of complete lines; an incomplete line may follow.
     whole_bytes: u64,
-    /// Bytes of the file.
+    /// The size of the file.
     bytes: u64,
-    /// Versions in the file.
+    /// The number of versions in the file.
     versions: usize,
 }
 
 impl Journal {
-    /// Reads the file in this folder, if there is one.
+    /// Reads the journal in this directory, if it exists.
     pub fn open(state_dir: &Path) -> Result<(Self, History), JournalError> {
         let path = state_dir.join(FILE_NAME);
         let bytes = match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            // Reading it says why not.
+            // For other errors, the read reports the reason.
             _ => file::read(&path, READ_BYTES_MAX)
                 .map_err(|error| JournalError::Read(path.clone(), error.to_string()))?,
         };
@@ -115,7 +115,7 @@ impl Journal {
         while let Some((index, line)) = lines.next() {
             match read_line(line).map(|entry| take(&mut history, entry)) {
                 Some(Some(of_version)) => versions += usize::from(of_version),
-                // A crash leaves no whole line behind one that was not written to its end.
+                // After a crash, no complete line follows an incomplete one.
                 _ if !lines.any(|(_, line)| read_line(line).is_some()) => break,
                 _ => return Err(JournalError::Damaged(path, index + 1)),
             }
@@ -126,12 +126,12 @@ impl Journal {
         Ok((Self { path, whole_bytes, bytes, versions }, history))
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Appends entries, all or none. When this returns, they survive a crash. `history` has them already.
+    /// Appends entries, all or none. They survive a crash once this returns. `history` must contain them already.
     pub fn append(&mut self, entries: &[Entry], history: &History) -> Result<(), JournalError> {
         let mut text = Vec::new();
         for entry in entries {
@@ -152,7 +152,7 @@ impl Journal {
                 .map_err(|error| JournalError::Write(self.path.clone(), error));
         }
         if let Err(error) = self.write(&file, &text) {
-            // What was written of it is behind the whole lines, and is dropped by the next.
+            // A partly written entry lies behind the complete lines; the next write removes it.
             let _ = file.set_len(self.whole_bytes);
             self.bytes = file.metadata().map_or(self.bytes, |it| it.len());
             return Err(JournalError::Write(self.path.clone(), error));
@@ -164,7 +164,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The file, open for this process alone; `None`: another one has it.
+    /// Opens the file with an exclusive lock. `None`: another process has locked it.
     fn locked(&self) -> io::Result<Option<File>> {
         let is_new = self.bytes == 0;
         if is_new && let Some(folder) = self.path.parent() {
@@ -173,7 +173,7 @@ impl Journal {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(is_new).mode(0o600);
         let file = options.open(&self.path)?;
-        // Of this process, not of the file's descriptor: a child that was just forked does not have it.
+        // A process-owned lock: a forked child does not inherit it.
         match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(file)),
             Err(Errno::WOULDBLOCK | Errno::ACCESS) => Ok(None),
@@ -187,11 +187,11 @@ impl Journal {
         }
         file.write_all(text)?;
         file.sync_all()?;
-        // The name of a new file must survive, too.
+        // For a new file, the directory entry must survive a crash too.
         if self.bytes == 0 { sync_folder(&self.path) } else { Ok(()) }
     }
 
-    /// Writes the file anew, as `history` is, with as many of the newest versions as half of it has room for.
+    /// Rewrites the file from `history`, with as many of the newest versions as fit in half of [`FILE_BYTES_MAX`].
     fn rewrite(&mut self, history: &History) -> io::Result<()> {
         let mut kept = history.clone();
         let lines_of = |history: &History| {
@@ -214,7 +214,7 @@ impl Journal {
             lines = lines_of(&kept);
         }
         let temporary = self.path.with_extension("journal.new");
-        // One that a crash left behind.
+        // A crash may have left this file.
         let _ = fs::remove_file(&temporary);
         let mut file =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
@@ -230,7 +230,7 @@ impl Journal {
     }
 }
 
-/// That the newest version is confirmed, if it had to be.
+/// The entry that confirms the newest version, if that was confirmed.
 fn newest_confirmed(history: &History) -> Option<Entry> {
     let newest = history.versions().next_back()?;
     let is_confirmed = newest.confirm_until_unix_ms.is_some() && history.unconfirmed().is_none();
@@ -241,7 +241,7 @@ fn newest_confirmed(history: &History) -> Option<Entry> {
     })
 }
 
-/// Adds an entry to the history. Whether it is of a version; `None`: it does not fit.
+/// Adds an entry to the history. Returns whether the entry is a version; `None`: it does not fit.
 fn take(history: &mut History, entry: Entry) -> Option<bool> {
     match entry {
         Entry::Base { version, overlay } => {
@@ -266,7 +266,7 @@ fn line(entry: &Entry) -> Vec<u8> {
     line
 }
 
-/// The entry of a line; `None`: it is damaged, or was not written to its end.
+/// The entry of a line; `None`: the line is damaged or incomplete.
 fn read_line(line: &[u8]) -> Option<Entry> {
     let line = line.strip_suffix(b"\n")?;
     let (sum, json) = line.split_at_checked(2 * CHECKSUM_BYTES)?;

@@ -1,4 +1,4 @@
-//! Requests are judged one after the other: each against what those before it have made.
+//! Checks queued requests in order, each on top of the accepted ones before it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::journal::{Entry, Journal, JournalError};
 use crate::packets;
 use crate::time::unix_ms;
 
-/// Requests that were judged within this time are put in force; the others come next.
+/// After this time, the requests checked so far are put in force; the others go into the next batch.
 const BATCH_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// A checked configuration, and what it was made from.
+/// A checked configuration with its sources.
 #[derive(Debug)]
 pub(crate) struct Configuration {
     pub config: Config,
@@ -26,7 +26,7 @@ pub(crate) struct Configuration {
     pub version: u64,
 }
 
-/// Versions that were judged to be possible, and are not stored yet.
+/// Accepted versions that are not stored yet.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     entries: Vec<Entry>,
@@ -34,7 +34,7 @@ pub(crate) struct Accepted {
     verdicts: Vec<Verdict>,
 }
 
-/// An accepted request, and the version that it made.
+/// An accepted request and the version that it made.
 #[derive(Debug)]
 struct Verdict {
     pending: Pending,
@@ -43,18 +43,18 @@ struct Verdict {
     warnings: Vec<Diagnostic>,
 }
 
-/// What came of a batch.
+/// The result of a batch.
 #[derive(Debug)]
 pub(crate) enum Judged {
-    /// Nothing is to be put in force.
+    /// Nothing to put in force.
     Nothing,
-    /// A transaction that is only tried.
+    /// A transaction that is only checked.
     Trial(Box<Trial>),
-    /// Versions that are to be stored and put in force.
+    /// Versions to store and put in force.
     Accepted(Arc<Configuration>, Accepted),
 }
 
-/// A transaction that is only tried, and its configuration without mistakes.
+/// A transaction that is only checked, with its valid configuration.
 #[derive(Debug)]
 pub(crate) struct Trial {
     number: u64,
@@ -63,7 +63,7 @@ pub(crate) struct Trial {
     warnings: Vec<Diagnostic>,
 }
 
-/// Files with an overlay, checked; and all findings.
+/// Checks the files with an overlay. Returns the configuration if it is valid, and all findings.
 pub(crate) fn check(
     main: &Path,
     files: Arc<Files>,
@@ -82,24 +82,13 @@ pub(crate) fn check(
 }
 
 impl Changes {
-    /// Reads the versions in this folder. A version whose time for a confirmation is over is taken back.
+    /// Reads the versions in this directory.
     pub(crate) fn open(state_dir: &Path) -> Result<Self, JournalError> {
-        let (mut journal, mut history) = Journal::open(state_dir)?;
-        let overdue = history.unconfirmed().filter(|it| it.until_unix_ms <= unix_ms());
-        let before = overdue.map(|it| it.version - 1);
-        if let Some((before, overlay)) =
-            before.and_then(|it| Some((it, history.overlay_after(it)?)))
-        {
-            let wanted = Wanted::RollBackTo(before);
-            let version = own_version(&history, &overlay, wanted, NOT_CONFIRMED);
-            // It is the next, so it fits.
-            let _ = history.push(Arc::clone(&version));
-            journal.append(&[Entry::Version(version)], &history)?;
-        }
+        let (journal, history) = Journal::open(state_dir)?;
         Ok(Self::new(journal, history))
     }
 
-    /// Judges a batch, on top of the newest files. What is refused is reported.
+    /// Checks a batch on top of the newest files. Reports refused requests.
     pub(crate) fn judge(
         &self,
         main: &Path,
@@ -134,10 +123,10 @@ impl Changes {
         }
     }
 
-    /// Stores what was accepted. For threads that may wait for a disk.
+    /// Stores the accepted versions. Blocks on the disk.
     pub(crate) fn keep(&self, accepted: Accepted) -> Result<(), String> {
         let Accepted { entries, history, verdicts } = accepted;
-        match self.store(&entries, history) {
+        match self.store(&entries, history).map_err(|error| error.to_string()) {
             Ok(()) => {
                 for it in verdicts {
                     self.accepted(it.pending.number, it.version, &it.changes, it.warnings);
@@ -153,7 +142,8 @@ impl Changes {
         }
     }
 
-    /// What was accepted cannot be prepared. Of several requests each is tried by itself: one of them is to blame.
+    /// The accepted configuration cannot be prepared. A single request is refused; several are tried again one by one,
+    /// to find the cause.
     pub(crate) fn refuse_accepted(&self, accepted: Accepted, reason: &str) {
         let pending: Vec<Pending> = accepted.verdicts.into_iter().map(|it| it.pending).collect();
         match &pending[..] {
@@ -163,8 +153,27 @@ impl Changes {
     }
 }
 
+/// Reverts a version whose time for a confirmation is over.
+pub(crate) fn take_back_overdue(changes: &Changes) -> Result<(), JournalError> {
+    let mut history = History::clone(&changes.history());
+    let overdue = history.unconfirmed().filter(|it| it.until_unix_ms <= unix_ms());
+    let before = overdue.map(|it| it.version - 1);
+    let Some((before, overlay)) = before.and_then(|it| Some((it, history.overlay_after(it)?)))
+    else {
+        return Ok(());
+    };
+    let wanted = Wanted::RollBackTo(before);
+    let version = own_version(&history, &overlay, wanted, NOT_CONFIRMED);
+    // The version has the next number, so this cannot fail.
+    let _ = history.push(Arc::clone(&version));
+    let number = version.number;
+    changes.store(&[Entry::Version(version)], history)?;
+    changes.put_in_force(number);
+    Ok(())
+}
+
 impl Trial {
-    /// Reports that it is possible; or why it cannot be prepared.
+    /// Reports whether the configuration can be prepared.
     pub(crate) fn end(self, changes: &Changes, result: Result<(), String>) {
         match result {
             Ok(()) => changes.finish(self.number, None, &self.changes, self.warnings),
@@ -174,12 +183,12 @@ impl Trial {
 }
 
 impl Accepted {
-    /// The first of its versions.
+    /// The number of the first accepted version.
     pub fn first_version(&self) -> u64 {
         self.verdicts.first().map_or(0, |it| it.version)
     }
 
-    /// Versions as an event names them.
+    /// The accepted versions, as an event describes them.
     pub fn told(&self) -> impl Iterator<Item = String> {
         let versions = self.entries.iter().filter_map(|entry| match entry {
             Entry::Version(version) => Some(version),
@@ -192,7 +201,7 @@ impl Accepted {
     }
 }
 
-/// One batch under judgement.
+/// The check of one batch.
 struct Judge<'a> {
     changes: &'a Changes,
     main: PathBuf,
@@ -201,10 +210,10 @@ struct Judge<'a> {
     accepted: Accepted,
 }
 
-/// A version, its configuration, and warnings of it.
+/// A version, its configuration, and the warnings about it.
 type Made = (Arc<Version>, Configuration, Vec<Diagnostic>);
 
-/// Why a request is refused, and what is wrong in it.
+/// The reason for a refusal, and the findings.
 type Refused = (String, Vec<Diagnostic>);
 
 impl<'a> Judge<'a> {
@@ -219,7 +228,7 @@ impl<'a> Judge<'a> {
         &self.accepted.history
     }
 
-    /// The configuration with a transaction, and its warnings.
+    /// The overlay and the configuration after a transaction, and the warnings.
     fn configuration(
         &self,
         transaction: &Transaction,
@@ -289,7 +298,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// A request that makes a version, or is refused.
+    /// Checks a request that makes a version: accepts or refuses it.
     fn request(&mut self, pending: Pending) {
         let judged = match &pending.asked {
             Asked::Transaction(transaction) => self.transaction(transaction),
@@ -328,7 +337,7 @@ impl<'a> Judge<'a> {
         Ok((Arc::new(version), configuration, warnings))
     }
 
-    /// An earlier version returns in place of this one.
+    /// The version that restores version `to` instead of `version`.
     fn taken_back(&self, version: u64, to: u64, comment: &str) -> Result<Made, Refused> {
         if self.history().version() != version {
             return Err((format!("version {version} is not the newest any more"), Vec::new()));
@@ -359,7 +368,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// A version stays.
+/// Confirms a version.
 fn confirm(changes: &Changes, number: u64, version: u64, author: &str) {
     let history = changes.history();
     if history.unconfirmed().is_none_or(|it| it.version != version) {
@@ -371,11 +380,11 @@ fn confirm(changes: &Changes, number: u64, version: u64, author: &str) {
     let entry = Entry::Confirmed { version, author: author.to_owned(), unix_ms: unix_ms() };
     match changes.store(&[entry], history) {
         Ok(()) => changes.finish(number, Some(version), &[], Vec::new()),
-        Err(reason) => changes.refuse(number, reason, Vec::new()),
+        Err(error) => changes.refuse(number, error.to_string(), Vec::new()),
     }
 }
 
-/// A version that weir makes by itself.
+/// A version that weir makes itself.
 fn own_version(
     history: &History,
     overlay: &Overlay,

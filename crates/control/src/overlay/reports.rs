@@ -7,63 +7,63 @@ use serde::{Serialize, Serializer};
 use weir_config::parts::Change;
 use weir_config::{Diagnostic, render_json};
 
-/// Reports of the last transactions that are kept: more than can wait.
+/// Maximum number of stored reports, larger than the queue.
 pub const REPORTS_MAX: usize = 32_768;
 
-/// Most changes of parts in a report.
+/// Maximum number of changed parts in a report.
 const CHANGES_MAX: usize = 1_000;
 
-/// Most diagnostics in a report.
+/// Maximum number of diagnostics in a report.
 const DIAGNOSTICS_MAX: usize = 50;
 
 /// The result of a transaction.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// Which it is.
+    /// The number of the transaction.
     pub number: u64,
-    /// How far it is.
+    /// The state of the transaction.
     pub state: State,
-    /// The version that it made.
+    /// The version that the transaction made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
-    /// Why it was refused.
+    /// The reason for a refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Mistakes, and warnings of the overlay.
+    /// Errors, and warnings about the overlay.
     #[serde(serialize_with = "as_json")]
     pub diagnostics: Vec<Diagnostic>,
-    /// Its changes: `changed pools.web`.
+    /// Changed parts of the configuration: `changed pools.web`.
     pub changes: Vec<String>,
-    /// Further changes that are not listed.
+    /// The number of changes that are not listed.
     pub changes_untold: usize,
 }
 
-/// How far a transaction is.
+/// The state of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "TransactionState")]
 pub enum State {
-    /// It waits for others, or is being checked.
+    /// Queued or being checked.
     Checking,
-    /// Its version is stored, and waits for the first probes of members.
+    /// Stored; waits for the first probes of members.
     Waiting,
-    /// Its version is in force.
+    /// In force.
     InForce,
-    /// It is confirmed, or was only tried: it is possible.
+    /// Confirmed, or checked without errors in a dry run.
     Done,
-    /// It is not possible, and nothing has changed.
+    /// Refused; nothing has changed.
     Refused,
 }
 
 impl State {
-    /// Whether nothing will follow.
+    /// Whether the state is final.
     pub fn is_final(self) -> bool {
         matches!(self, Self::InForce | Self::Done | Self::Refused)
     }
 }
 
 impl Report {
-    /// It will not be in force before weir ends.
+    /// Refuses the transaction because weir shuts down.
     pub(super) fn refuse_at_end(&mut self) {
         let reason = match self.state {
             State::Waiting => "weir ends; the version takes effect at the next start",
@@ -73,13 +73,13 @@ impl Report {
         self.reason = Some(reason.to_owned());
     }
 
-    /// The changes of parts, as many as are told.
+    /// Sets the changed parts, up to [`CHANGES_MAX`].
     pub(super) fn tell(&mut self, changes: &[Change]) {
         self.changes = changes.iter().take(CHANGES_MAX).map(Change::to_string).collect();
         self.changes_untold = changes.len().saturating_sub(CHANGES_MAX);
     }
 
-    /// The diagnostics, as many as are told.
+    /// Sets the diagnostics, up to [`DIAGNOSTICS_MAX`].
     pub(super) fn diagnose(&mut self, mut diagnostics: Vec<Diagnostic>) {
         diagnostics.truncate(DIAGNOSTICS_MAX);
         self.diagnostics = diagnostics;
@@ -90,16 +90,16 @@ fn as_json<S: Serializer>(diagnostics: &[Diagnostic], serializer: S) -> Result<S
     render_json(diagnostics)["diagnostics"].serialize(serializer)
 }
 
-/// The last reports, by their numbers, which have no gaps.
+/// The latest reports, with consecutive numbers.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
     kept: VecDeque<Report>,
-    /// The number of the newest.
+    /// The number of the newest report.
     newest: u64,
 }
 
 impl Reports {
-    /// A further transaction; its number.
+    /// Adds a report on a new transaction. Returns its number.
     pub fn add(&mut self) -> u64 {
         self.newest += 1;
         self.kept.push_back(Report {

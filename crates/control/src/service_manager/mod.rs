@@ -1,17 +1,17 @@
-//! What a service manager such as systemd hears of this process: that it serves, reloads, drains, and that it works.
+//! Notifications to a service manager such as systemd: ready, reloading, stopping, watchdog.
 //!
 //! | event | message |
 //! |---|---|
 //! | the first configuration is active | `READY=1`, `STATUS=…` |
 //! | a reload begins | `RELOADING=1`, `MONOTONIC_USEC=…` |
-//! | it is active, or refused | `READY=1` |
+//! | the reload is finished, successful or not | `READY=1` |
 //! | the numbers in the status change | `STATUS=2 virtual servers, 5 of 6 members up` |
-//! | the start waits for first probes; weir drains | `EXTEND_TIMEOUT_USEC=…`, now and then |
+//! | a start waits for first probes; weir drains | `EXTEND_TIMEOUT_USEC=…` at intervals |
 //! | weir drains | `STOPPING=1` |
 //! | another process has taken over | `MAINPID=…` |
-//! | the control plane and each worker work | `WATCHDOG=1` |
+//! | the control plane and all workers respond | `WATCHDOG=1` |
 //!
-//! All of it needs `NOTIFY_SOCKET` in the environment; the last also `WATCHDOG_USEC`.
+//! All messages need `NOTIFY_SOCKET` in the environment; the watchdog also needs `WATCHDOG_USEC`.
 
 mod notifier;
 mod watchdog;
@@ -27,16 +27,16 @@ use self::notifier::Notifier;
 use self::watchdog::Watchdog;
 use crate::events::Events;
 
-/// The time that a long start or drain asks for.
+/// The additional time that a long start or drain requests.
 const EXTENSION: Duration = Duration::from_secs(15);
 
-/// It asks again after this time.
+/// The interval between requests for additional time.
 const EXTENSION_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The subject of events.
 const SUBJECT: &str = "service manager";
 
-/// The service manager of this process, if it has one.
+/// The connection to the service manager of this process, if it has one.
 #[derive(Debug)]
 pub(crate) struct ServiceManager {
     events: Events,
@@ -45,18 +45,18 @@ pub(crate) struct ServiceManager {
     /// `READY=1` was sent.
     is_ready: bool,
     is_reloading: bool,
-    /// The last status.
+    /// The status that was sent last.
     status: String,
-    /// When the last extension was asked for.
+    /// When additional time was last requested.
     extended: Option<Instant>,
-    /// Workers that have not answered, as they were told.
+    /// Workers that did not respond at the last check.
     stuck: Vec<usize>,
-    /// The service manager does not follow this process yet.
+    /// The service manager still follows the predecessor, so nothing is sent.
     is_held: bool,
 }
 
 impl ServiceManager {
-    /// The one that the environment names.
+    /// The service manager that the environment names.
     pub(crate) fn from_environment(events: Events) -> Self {
         let text = |name| std::env::var(name).ok();
         let (usec, pid) = (text("WATCHDOG_USEC"), text("WATCHDOG_PID"));
@@ -65,7 +65,7 @@ impl ServiceManager {
         Self::new(address.as_deref().filter(|it| !it.is_empty()), time, events)
     }
 
-    /// The one that listens at this address, with a watchdog of this time.
+    /// The service manager at this address, with this watchdog timeout.
     fn new(address: Option<&OsStr>, watchdog: Option<Duration>, events: Events) -> Self {
         let made = address.map(|address| (address, Notifier::new(address)));
         let notifier = made.and_then(|(address, made)| match made {
@@ -93,19 +93,20 @@ impl ServiceManager {
         }
     }
 
-    /// Says nothing, for the service manager follows another process.
+    /// Stops sending: the service manager follows another process.
     pub(crate) fn hold(&mut self) {
         self.is_held = true;
     }
 
-    /// The service manager follows this process from now on.
+    /// Begins sending: the service manager follows this process.
     pub(crate) fn release(&mut self) {
         if std::mem::take(&mut self.is_held) && self.is_ready {
             self.send_status("READY=1\n".to_owned(), self.status.clone());
         }
     }
 
-    /// A configuration is active, with this status. `is_reload`: it comes from a reload, not from other addresses of names.
+    /// A configuration is active, with this status. `is_reload`: after a reload, not after a change of resolved
+    /// addresses.
     pub(crate) fn in_force(&mut self, status: String, is_reload: bool) {
         let mut lines = String::new();
         if !self.is_ready || self.is_reloading && is_reload {
@@ -117,7 +118,7 @@ impl ServiceManager {
         self.send_status(lines, status);
     }
 
-    /// The numbers of the status may have changed.
+    /// Sends the status if it has changed.
     pub(crate) fn observe(&mut self, status: String) {
         if self.is_ready && status != self.status {
             self.send_status(String::new(), status);
@@ -126,7 +127,7 @@ impl ServiceManager {
 
     /// A reload begins.
     pub(crate) fn begin_reload(&mut self) {
-        // Before the first configuration is active, the service starts.
+        // Before the first configuration is active, the service is still starting.
         if !self.is_ready {
             return;
         }
@@ -143,7 +144,7 @@ impl ServiceManager {
         }
     }
 
-    /// The process drains.
+    /// The process begins to drain.
     pub(crate) fn stop(&mut self) {
         self.is_reloading = false;
         self.send("STOPPING=1\nSTATUS=drains");
@@ -151,7 +152,7 @@ impl ServiceManager {
         self.extend();
     }
 
-    /// A start or drain takes its time.
+    /// Requests additional time for a start or drain, if the last request is old enough.
     pub(crate) fn extend(&mut self) {
         let now = Instant::now();
         if self.extended.is_none_or(|at| now.duration_since(at) >= EXTENSION_INTERVAL) {
@@ -160,13 +161,13 @@ impl ServiceManager {
         }
     }
 
-    /// Another process has taken over: the service manager follows that one, and this one says nothing more.
+    /// Another process has taken over: makes the service manager follow it, and sends nothing more.
     pub(crate) fn hand_over(&mut self, pid: u32) {
         self.send(&format!("MAINPID={pid}"));
         (self.notifier, self.watchdog) = (None, None);
     }
 
-    /// Returns when workers are to be looked at; never without a watchdog.
+    /// Waits until the next check of the workers; forever, without a watchdog.
     pub(crate) async fn due(&self) {
         match &self.watchdog {
             Some(watchdog) => tokio::time::sleep_until(watchdog.next().into()).await,
@@ -174,7 +175,7 @@ impl ServiceManager {
         }
     }
 
-    /// Tells the watchdog, unless there are workers that have not answered since the last look.
+    /// Checks the workers. `stuck`: workers that have not responded since the last check.
     pub(crate) fn look(&mut self, stuck: Vec<usize>) {
         let Some(watchdog) = &mut self.watchdog else { return };
         if watchdog.look(Instant::now(), stuck.is_empty()) {
@@ -188,7 +189,7 @@ impl ServiceManager {
     }
 
     fn send_status(&mut self, mut lines: String, status: String) {
-        // A line feed would begin another line.
+        // A line feed would begin another variable.
         let shown = status.replace('\n', " ");
         let _ = write!(lines, "STATUS={shown}");
         self.status = status;

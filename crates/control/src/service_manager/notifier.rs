@@ -1,7 +1,7 @@
-//! The socket on which a service manager hears of its services: systemd's protocol of `sd_notify(3)`.
+//! The notification socket of a service manager: the protocol of `sd_notify(3)`.
 //!
-//! A message is one datagram of lines `NAME=value` to the unix socket that `NOTIFY_SOCKET` names. A name that begins with
-//! `@` is in the abstract name space.
+//! A message is one datagram with lines `NAME=value`, sent to the unix socket in `NOTIFY_SOCKET`. A name that begins
+//! with `@` is in the abstract name space.
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// The longest wait for room in the socket's queue.
+/// Maximum wait for room in the socket's queue.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Sends messages to the service manager.
@@ -21,7 +21,7 @@ pub(super) struct Notifier {
 }
 
 impl Notifier {
-    /// For the value of `NOTIFY_SOCKET`. Nothing is sent yet.
+    /// A notifier for a value of `NOTIFY_SOCKET`.
     pub(super) fn new(address: &OsStr) -> io::Result<Self> {
         let to = match address.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,

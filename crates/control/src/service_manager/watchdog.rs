@@ -1,18 +1,18 @@
-//! When a service manager's watchdog is told that the process works.
+//! Decides when to send `WATCHDOG=1` to the service manager.
 //!
-//! The control plane looks four times within the watchdog's time: it asks each worker for an answer, and checks the answer
-//! at the next look. It reports at every second look, if each worker has answered. A worker without work answers, too; one
-//! that is stuck in a turn does not.
+//! The control plane checks the workers four times within the watchdog's timeout: it sends each a request, and checks
+//! the response at the next check. At every second check it notifies the watchdog if all workers have responded. An
+//! idle worker responds; a worker that is stuck in a turn does not.
 
 use std::time::{Duration, Instant};
 
-/// Looks within the watchdog's time.
+/// Checks within the watchdog's timeout.
 const LOOKS: u32 = 4;
 
-/// Looks from one report to the next.
+/// Checks per notification.
 const LOOKS_PER_REPORT: u32 = 2;
 
-/// Looks come at least this far apart, however short the watchdog's time is.
+/// Minimum interval between checks.
 const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(1);
 
 /// The watchdog of this process.
@@ -20,32 +20,33 @@ const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(1);
 pub(super) struct Watchdog {
     interval: Duration,
     next: Instant,
-    /// Looks since the last report.
+    /// Checks since the last notification.
     looks: u32,
 }
 
 impl Watchdog {
-    /// For the time after which the service manager ends a process that is silent.
+    /// A watchdog with this timeout, after which the service manager kills a silent process.
     pub(super) fn new(time: Duration, now: Instant) -> Self {
         let interval = (time / LOOKS).max(LOOK_INTERVAL_MIN);
         Self { interval, next: now + interval, looks: 0 }
     }
 
-    /// From `WATCHDOG_USEC` and `WATCHDOG_PID`: the watchdog's time, if it is meant for this process.
+    /// The timeout from `WATCHDOG_USEC`; `None`: absent, or `WATCHDOG_PID` names another process.
     pub(super) fn time(usec: Option<&str>, pid: Option<&str>, own: u32) -> Option<Duration> {
         let usec: u64 = usec?.parse().ok().filter(|usec| *usec > 0)?;
         let is_ours = pid.is_none_or(|pid| pid.parse() == Ok(own));
         is_ours.then(|| Duration::from_micros(usec))
     }
 
-    /// The time of the next look.
+    /// The time of the next check.
     pub(super) fn next(&self) -> Instant {
         self.next
     }
 
-    /// Notes a look; returns whether a report is due. `is_alive`: all workers have answered since the last look.
+    /// Records a check; returns whether to notify the watchdog. `is_alive`: all workers have responded since the last
+    /// check.
     pub(super) fn look(&mut self, now: Instant, is_alive: bool) -> bool {
-        // Looks that were missed are not made up for.
+        // Missed checks are not made up for.
         self.next = now + self.interval;
         self.looks = self.looks.saturating_add(1);
         let is_due = is_alive && self.looks >= LOOKS_PER_REPORT;
@@ -65,7 +66,7 @@ mod tests {
         let begin = Instant::now();
         let mut watchdog = Watchdog::new(Duration::from_secs(4), begin);
         let mut told = Vec::new();
-        // At the fifth and sixth look a worker has not answered.
+        // At the fifth and sixth check, a worker has not responded.
         for look in 1..=10 {
             let now = begin + Duration::from_secs(look);
             assert_eq!(watchdog.next(), now);

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use weir_config::snapshot::Snapshot;
-use weir_config::{Config, Diagnostic, Files};
+use weir_config::{Config, Diagnostic};
 
 use super::{Supervisor, defect};
 use crate::logs::Logs;
@@ -95,8 +95,9 @@ impl Supervisor {
         self.manager.begin_reload();
         let (file, events) = (self.file.clone(), self.events.clone());
         let history = self.observed.changes.history();
+        let before = Arc::clone(&self.configuration.files);
         let read = move || {
-            let files = Arc::new(Files::read(&file));
+            let files = Arc::new(before.read_again(&file));
             check(&file, files, (history.overlay(), history.version()))
         };
         let task = tokio::task::spawn_blocking(read);

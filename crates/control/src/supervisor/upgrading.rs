@@ -71,6 +71,11 @@ impl Heritage {
         self.predecessor.as_ref()?.failure_channel().ok()
     }
 
+    /// Whether this process was started to replace another one.
+    pub(super) fn has_predecessor(&self) -> bool {
+        self.predecessor.is_some()
+    }
+
     fn keys(&self) -> Option<Arc<Keys>> {
         self.predecessor.as_ref()?.keys.clone()
     }
@@ -112,7 +117,7 @@ impl Upgrading {
     /// With what is left of the heritage.
     pub(super) fn new(heritage: Heritage, observed: &Observed) -> Self {
         if let Some(predecessor) = &heritage.predecessor {
-            observed.upgrades.begin_with(predecessor.number);
+            observed.upgrades.begin_with(predecessor.number, predecessor.process());
         }
         Self {
             launch: Launch::own(),
@@ -165,9 +170,12 @@ pub(super) fn follow_signal(supervisor: &Supervisor, mut signal: Signal) {
     drop(tokio::spawn(follow));
 }
 
-/// Whether the file may be read again.
+/// Whether the files may be read again, and versions written.
 pub(super) fn may_read(supervisor: &Supervisor) -> bool {
-    supervisor.reading.is_none() && supervisor.upgrading.is_idle()
+    let upgrading = &supervisor.upgrading;
+    let is_the_one =
+        upgrading.successor.is_none() && !Predecessor::is_in_force(&upgrading.predecessor);
+    supervisor.reading.is_none() && is_the_one
 }
 
 /// Whether an upgrade may begin: the new process must not meet another configuration than this one.

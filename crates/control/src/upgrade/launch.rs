@@ -1,4 +1,4 @@
-//! How this process was started, so that another one can be started alike.
+//! The way this process was started, so that the new process is started the same way.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,14 +7,14 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// In the environment of a new process: the process id of the one that it replaces, which holds the other end of its
-/// standard input.
+/// Environment variable of a new process: the process id of its predecessor, which holds the other end of its standard
+/// input.
 pub(super) const PREDECESSOR: &str = "WEIR_PREDECESSOR";
 
-/// Variables that are meant for one process alone.
+/// Environment variables that concern one process only.
 const NOT_INHERITED: [&str; 4] = ["WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"];
 
-/// Program and arguments of this process.
+/// The program and arguments of this process.
 #[derive(Debug, Clone)]
 pub struct Launch {
     program: Result<PathBuf, String>,
@@ -22,11 +22,11 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Those of this process; to be called early: its file may be replaced later.
+    /// The program and arguments of this process. Call this early, because the program's file may be replaced later.
     pub fn own() -> Self {
         let mut words = std::env::args_os();
         let name = words.next().map(PathBuf::from).unwrap_or_default();
-        // A path may lead over a link that will lead to another version. A name alone was searched for.
+        // A path may contain a symbolic link that will change, so it is kept. A plain name was found in PATH.
         let is_path = name.components().count() > 1;
         let program = match is_path {
             true => std::path::absolute(name),
@@ -35,7 +35,7 @@ impl Launch {
         Self { program: program.map_err(|error| error.to_string()), arguments: words.collect() }
     }
 
-    /// Starts `binary`, or else the program of this process, with this end of a pair of sockets.
+    /// Starts `binary`, or else the program of this process, with this socket as its standard input.
     pub(super) fn start(&self, binary: Option<&Path>, channel: OwnedFd) -> Result<Child, String> {
         let program = match (binary, &self.program) {
             (Some(binary), _) => binary.to_owned(),
@@ -60,12 +60,12 @@ impl Launch {
     }
 }
 
-/// Takes the socket to the predecessor from standard input, which reads nothing from then on. `None`: this process was
-/// started otherwise.
+/// Takes the socket to the predecessor from standard input, which is empty from then on. `None`: this process was not
+/// started by an upgrade.
 pub(super) fn take_channel() -> io::Result<Option<OwnedFd>> {
     use std::os::fd::AsFd as _;
     let Some(predecessor) = std::env::var_os(PREDECESSOR) else { return Ok(None) };
-    // The variable is inherited by all that this process starts; the socket is not.
+    // Child processes inherit the variable but not the socket.
     let is_parent = rustix::process::getppid()
         .is_some_and(|parent| predecessor == OsString::from(parent.as_raw_pid().to_string()));
     let input = io::stdin();

@@ -1,4 +1,4 @@
-//! Listening sockets that a service manager has opened for this process: `sd_listen_fds(3)`.
+//! Listening sockets that a service manager passes to this process: `sd_listen_fds(3)`.
 
 use std::os::fd::OwnedFd;
 
@@ -10,10 +10,10 @@ use weir_event_loop::descriptors;
 use super::predecessor::Sockets;
 use crate::events::Events;
 
-/// Sockets that one may pass.
+/// Maximum number of sockets that are accepted.
 const SOCKETS_MAX: u32 = 4_096;
 
-/// Those of this process, if it has any. To be called first thing: they are descriptors of known numbers.
+/// The sockets passed to this process. Call this first: their descriptors have fixed numbers.
 pub(crate) fn from_environment() -> Passed {
     let variable = |name| std::env::var(name).ok();
     let count = count(variable("LISTEN_PID"), variable("LISTEN_FDS"), std::process::id());
@@ -22,7 +22,7 @@ pub(crate) fn from_environment() -> Passed {
     Passed(descriptors::take_inherited(count).into_iter().zip(names).collect())
 }
 
-/// How many sockets are meant for the process `own`.
+/// The number of sockets passed to the process `own`.
 fn count(pid: Option<String>, count: Option<String>, own: u32) -> u32 {
     let is_ours = pid.is_some_and(|pid| pid.parse() == Ok(own));
     let count = count.filter(|_| is_ours).and_then(|count| count.parse::<u32>().ok());
@@ -34,7 +34,7 @@ fn count(pid: Option<String>, count: Option<String>, own: u32) -> u32 {
 pub(crate) struct Passed(Vec<(OwnedFd, String)>);
 
 impl Passed {
-    /// The listeners among them; others are reported and closed.
+    /// The listening sockets. Others are reported and closed.
     pub(crate) fn listeners(self, events: &Events) -> Sockets {
         let mut sockets = Sockets::default();
         for (socket, name) in self.0 {

@@ -1,4 +1,4 @@
-//! An upgrade: another process of weir takes the place of this one, and no connection is lost.
+//! An upgrade: another process of weir takes over from this one without losing a connection.
 //!
 //! ```text
 //! running process                          new process
@@ -11,16 +11,17 @@
 //! drains ◀──────────────────────────────── serves
 //! ```
 //!
-//! Both have the same sockets, so connections that wait in the kernel's queues are accepted by either. Until the new
-//! process serves, the running one does as if nothing was. If the new process fails, ends or is too late, it is ended, and
-//! the reason reported. If the running process ends meanwhile, the new one serves in its place.
+//! Both processes have the same sockets, so either can accept connections from the kernel's queues. Until the new
+//! process serves, the running one works as before. If the new process fails, ends or is late, it is killed, and the
+//! reason is reported. If the running process ends during the upgrade, the new one serves in its place.
 //!
-//! Handed over are listening sockets, secrets of session tickets, tables of persistence with their keys, and states of
-//! members that a command has set. Everything else is each process' own: counters, health, limits, sessions.
+//! Handed over are: listening sockets, secrets of session tickets, persistence tables with their keys, and member
+//! states set by commands. Each process has its own counters, health, limits and sessions.
 
 mod launch;
 pub(crate) mod manager_sockets;
 pub(crate) mod predecessor;
+pub mod process;
 pub mod reports;
 pub(crate) mod successor;
 mod wire;

@@ -1,4 +1,4 @@
-//! The process that this one replaces: what it has handed over, and the word that this one may serve.
+//! The view of the new process on its predecessor: what it hands over, and the permission to serve.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -16,23 +16,24 @@ use weir_exchange::shared::remembered::Remembered;
 use weir_tls::tickets::{OwnSecrets, SECRET_BYTES};
 
 use super::launch;
+use super::process::Process;
 use super::wire::{Channel, Failed, FromSuccessor, MemberState, PROTOCOL, Tickets, ToSuccessor};
 
-/// The longest wait for an answer of the process before.
+/// Maximum wait for an answer of the predecessor.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The process that this one replaces.
+/// The predecessor of this process.
 #[derive(Debug)]
 pub(crate) struct Predecessor {
     channel: Channel,
     said: UnboundedReceiver<Said>,
     /// The number of the upgrade.
     pub number: u64,
-    /// The name of its packet path.
+    /// The name of the predecessor's packet path.
     packets: Option<String>,
     tickets: Vec<Tickets>,
     states: Vec<MemberState>,
-    /// The keys of its tables of persistence.
+    /// The keys of its persistence tables.
     pub keys: Option<Arc<Keys>>,
     stage: Stage,
 }
@@ -41,43 +42,43 @@ pub(crate) struct Predecessor {
 enum Stage {
     /// This process is not ready.
     Starting,
-    /// It is, and waits for the word until then.
+    /// This process is ready, and waits for the permission to serve until then.
     Asking(Instant),
-    /// It serves.
+    /// This process serves.
     Serving,
-    /// The process before has ended while this one started.
+    /// The predecessor ended during the startup of this process.
     Orphaned,
 }
 
-/// The sockets of the process before.
+/// The sockets of the predecessor.
 #[derive(Debug, Default)]
 pub(crate) struct Sockets {
     /// The listeners of its virtual servers.
     pub listeners: HashMap<ListenPoint, Vec<OwnedFd>>,
     /// Its admin listeners.
     pub admins: Vec<(Address, OwnedFd)>,
-    /// Listeners of a service manager: their files are not weir's.
+    /// Listeners of a service manager: weir does not remove their files.
     pub of_manager: HashSet<ListenPoint>,
 }
 
-/// What is heard of the process before.
+/// A message of the predecessor, or its absence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// The packet path is left.
+    /// The predecessor has released the packet path.
     PacketsLeft,
-    /// A table of persistence.
+    /// A persistence table.
     Remembered(Remembered),
     /// This process may serve.
     Go,
-    /// It has ended, or needs nothing more.
+    /// The predecessor has ended, or has closed the channel.
     Gone,
-    /// It does not answer.
+    /// The predecessor does not answer.
     Silent,
 }
 
 impl Predecessor {
-    /// The process that has started this one to take its place, with its sockets; `None`: there is none. Waits until
-    /// everything is handed over.
+    /// The predecessor that has started this process for an upgrade, and its sockets; `None`: there is none. Blocks
+    /// until everything is handed over.
     pub(crate) fn from_environment() -> io::Result<Option<(Self, Sockets)>> {
         match launch::take_channel()? {
             Some(socket) => Self::take_over(Channel::of(socket)?).map(Some),
@@ -113,7 +114,7 @@ impl Predecessor {
                 }
                 ToSuccessor::Tickets(found) => tickets.push(found),
                 ToSuccessor::MemberState(state) => states.push(state),
-                // Keys that cannot be read lose the members of clients alone.
+                // With unreadable keys, only the assignments of clients to members are lost.
                 ToSuccessor::Keys(text) => keys = Keys::parse(&text).ok().map(Arc::new),
                 ToSuccessor::Start => break,
                 ToSuccessor::PacketsLeft | ToSuccessor::Remembered(_) | ToSuccessor::Go => {}
@@ -126,16 +127,16 @@ impl Predecessor {
         Ok((Self { channel, said, number, packets, tickets, states, keys, stage }, sockets))
     }
 
-    /// Has the packet path of this name left by the process before, if that has it.
+    /// Asks the predecessor to release the packet path of this name, if it uses that.
     pub(crate) async fn have_packets_left(&mut self, name: &str) {
         let has_it = self.packets.as_deref() == Some(name);
         if has_it && self.channel.send(&FromSuccessor::LeavePackets, &[]).is_ok() {
-            // Without an answer packets cannot be had, which is reported then.
+            // Without an answer, opening the packet path fails, which is reported.
             let _ = timeout(ANSWER_TIMEOUT, self.said.recv()).await;
         }
     }
 
-    /// Gives a table the secrets and states of the process before.
+    /// Copies the predecessor's secrets and member states into a table.
     pub(crate) fn restore(&self, table: &LiveTable) {
         for tickets in &self.tickets {
             let servers = table.snapshot.virtual_servers.iter().zip(&table.tls);
@@ -156,23 +157,28 @@ impl Predecessor {
         }
     }
 
-    /// Whether this process may not serve yet, since the word was asked for.
+    /// Whether this process waits for the permission to serve.
     pub(crate) fn is_awaited(this: &Option<Self>) -> bool {
         this.as_ref().is_some_and(|it| matches!(it.stage, Stage::Asking(_)))
     }
 
-    /// This process is ready. Returns whether it has to wait for the word.
+    /// Whether the predecessor still serves.
+    pub(crate) fn is_in_force(this: &Option<Self>) -> bool {
+        this.as_ref().is_some_and(|it| matches!(it.stage, Stage::Starting | Stage::Asking(_)))
+    }
+
+    /// Reports this process as ready. Returns whether it must wait for the permission to serve.
     pub(crate) fn ask(this: &mut Option<Self>) -> bool {
         let Some(it) = this.as_mut().filter(|it| it.stage == Stage::Starting) else { return false };
         it.stage = Stage::Asking(Instant::now() + ANSWER_TIMEOUT);
-        // If it has gone, that is heard next.
+        // If the predecessor has ended, `said` reports that next.
         let _ = it.channel.send(&FromSuccessor::Ready, &[]);
         true
     }
 
-    /// Tells it that this process serves.
+    /// Reports to the predecessor that this process serves.
     pub(crate) fn serves(&mut self) {
-        // An orphan hears and tells nothing.
+        // Without a predecessor there is nothing to report.
         if self.stage == Stage::Orphaned {
             return;
         }
@@ -180,13 +186,18 @@ impl Predecessor {
         let _ = self.channel.send(&FromSuccessor::Serves, &[]);
     }
 
-    /// Tells it why this process does not get there.
+    /// Reports to the predecessor why this process failed.
     pub(crate) fn tell_failure(channel: &FailureChannel, failed: Failed) {
-        // If it has gone, there is nobody to tell.
+        // If the predecessor has ended, the report is lost.
         let _ = channel.0.send(&FromSuccessor::Failed(failed), &[]);
     }
 
-    /// For the reason of a failure.
+    /// The process, if its end can be seen.
+    pub(crate) fn process(&self) -> Option<Process> {
+        self.channel.maker()
+    }
+
+    /// A channel for the reason of a failure.
     pub(crate) fn failure_channel(&self) -> io::Result<FailureChannel> {
         self.channel.try_clone().map(FailureChannel)
     }
@@ -196,14 +207,15 @@ impl Predecessor {
         self.stage == Stage::Serving
     }
 
-    /// The process before has ended: this one has its sockets, and serves when it is ready. Returns whether it is.
+    /// The predecessor has ended: this process has its sockets, and serves when it is ready. Returns whether it is
+    /// ready.
     pub(crate) fn orphan(&mut self) -> bool {
         let is_ready = matches!(self.stage, Stage::Asking(_));
         self.stage = Stage::Orphaned;
         is_ready
     }
 
-    /// Returns what is heard next; never, without a process before.
+    /// Waits for the next message of the predecessor; forever, without a predecessor.
     pub(crate) async fn said(this: &mut Option<Self>) -> Said {
         let Some(it) = this else { return std::future::pending().await };
         match it.stage {
@@ -218,7 +230,7 @@ impl Predecessor {
     }
 }
 
-/// Tells the process before why this one ends.
+/// A channel to the predecessor for the reason of a failure.
 #[derive(Debug)]
 pub(crate) struct FailureChannel(Channel);
 
@@ -226,7 +238,7 @@ fn secret(text: &str) -> Option<[u8; SECRET_BYTES]> {
     data_encoding::HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }
 
-/// Hears what the process before says from now on.
+/// Starts a thread that receives the messages of the predecessor.
 fn listen(channel: Channel) -> io::Result<UnboundedReceiver<Said>> {
     let (to_supervisor, said) = unbounded_channel();
     let hear = move || {
@@ -246,7 +258,7 @@ fn listen(channel: Channel) -> io::Result<UnboundedReceiver<Said>> {
                 return;
             }
         }
-        // The channel's end says that it has gone.
+        // The end of the channel means that the predecessor is gone.
     };
     std::thread::Builder::new().name("weir-upgrade".into()).spawn(hear)?;
     Ok(said)

@@ -1,4 +1,4 @@
-//! Requested upgrades, and their results.
+//! Requested upgrades and their results.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,14 +8,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::Notify;
 
+use super::process::Process;
 use super::wire::Failed;
 use crate::time::{rfc3339, unix_ms};
 
-/// Upgrades of this process and of those before it.
+/// The upgrades of this process and its predecessors.
 #[derive(Debug, Default)]
 pub struct Upgrades {
     asked: Notify,
     inner: Mutex<Inner>,
+    /// The process that this one has replaced, until it has ended.
+    draining: Mutex<Option<Process>>,
 }
 
 #[derive(Debug, Default)]
@@ -27,9 +30,9 @@ struct Inner {
 /// A request for an upgrade.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Its number.
+    /// The number of the upgrade.
     pub number: u64,
-    /// The program to start; `None`: that of this process.
+    /// The program to start; `None`: the program of this process.
     pub binary: Option<PathBuf>,
     /// The time for the new process to be ready; `None`: the default.
     pub timeout: Option<Duration>,
@@ -39,33 +42,33 @@ pub struct Request {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "UpgradeReport")]
 pub struct Report {
-    /// Which it is.
+    /// The number of the upgrade.
     pub number: u64,
-    /// How far it is.
+    /// The state of the upgrade.
     pub state: State,
-    /// When that was so.
+    /// The time of the last change of state.
     pub time: String,
-    /// The new process.
+    /// The process id of the new process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Why it failed.
+    /// The reason for a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Mistakes in the file, in the words of `weir check`.
+    /// Errors in the configuration file, as `weir check` shows them.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub diagnostics: String,
 }
 
-/// How far an upgrade is.
+/// The state of an upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "UpgradeState")]
 pub enum State {
     /// The new process starts.
     Starting,
-    /// It serves.
+    /// The new process serves.
     Done,
-    /// The process before serves on.
+    /// The upgrade has failed; the old process continues to serve.
     Failed,
 }
 
@@ -74,7 +77,7 @@ impl Upgrades {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for one. Returns its number, or an error while another one is under way.
+    /// Requests an upgrade. Returns its number. `Err`: the number of an upgrade that is in progress.
     pub fn ask(&self, binary: Option<PathBuf>, timeout: Option<Duration>) -> Result<u64, u64> {
         let mut inner = self.inner();
         let last = inner.last.as_ref().map_or(0, |last| last.number);
@@ -89,7 +92,7 @@ impl Upgrades {
         Ok(number)
     }
 
-    /// Returns the next request.
+    /// Waits for the next request.
     pub async fn asked(&self) -> Request {
         loop {
             self.asked.notified().await;
@@ -99,14 +102,14 @@ impl Upgrades {
         }
     }
 
-    /// The new process of the last one has started.
+    /// The new process of the current upgrade has started.
     pub(crate) fn started(&self, pid: u32) {
         if let Some(last) = &mut self.inner().last {
             last.pid = Some(pid);
         }
     }
 
-    /// The last one failed.
+    /// The current upgrade has failed.
     pub(crate) fn fail(&self, failed: Failed) {
         if let Some(last) = &mut self.inner().last {
             let Failed { reason, diagnostics } = failed;
@@ -116,18 +119,28 @@ impl Upgrades {
         }
     }
 
-    /// The new process of this one serves.
+    /// The new process of this upgrade serves.
     pub(crate) fn succeed(&self, number: u64, pid: u32) {
         self.inner().last = Some(Report { pid: Some(pid), ..report(number, State::Done) });
     }
 
-    /// This process starts in the place of another one.
-    pub(crate) fn begin_with(&self, number: u64) {
+    /// Begins with an upgrade in progress: this process replaces another one.
+    pub(crate) fn begin_with(&self, number: u64, before: Option<Process>) {
         let pid = Some(std::process::id());
         self.inner().last = Some(Report { pid, ..report(number, State::Starting) });
+        *self.draining.lock().unwrap_or_else(PoisonError::into_inner) = before;
     }
 
-    /// The last one.
+    /// The process id of the process that this one has replaced, while it drains.
+    pub fn draining(&self) -> Option<u32> {
+        let mut draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        if draining.as_ref().is_some_and(Process::has_ended) {
+            *draining = None;
+        }
+        draining.as_ref().map(Process::pid)
+    }
+
+    /// The report of the latest upgrade.
     pub fn last(&self) -> Option<Report> {
         self.inner().last.clone()
     }
@@ -164,9 +177,10 @@ mod tests {
             (last.number, last.state, last.pid, last.reason),
             (2, State::Done, Some(8), None)
         );
-        // The new process counts on.
+        // The new process continues the numbers.
         let after = Upgrades::default();
-        after.begin_with(2);
+        after.begin_with(2, None);
+        assert_eq!(after.draining(), None);
         after.succeed(2, 8);
         assert_eq!(after.ask(None, None), Ok(3));
     }

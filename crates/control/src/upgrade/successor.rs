@@ -1,14 +1,15 @@
-//! The new process, as the running one sees it: it is started, gets the listening sockets, and takes over when it is
-//! ready. Otherwise it is ended, and the running one serves on.
+//! The view of the running process on the new one: it starts the new process, passes the listening sockets, and lets it
+//! take over when it is ready. If that fails, the new process is killed, and the running one continues to serve.
 
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::process::Pid;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
 use weir_config::snapshot::ListenPoint;
@@ -19,15 +20,16 @@ use weir_exchange::shared::remembered::Remembered;
 use crate::time::monotonic_ms;
 
 use super::launch::Launch;
+use super::process::Process;
 use super::wire::{
     At, Begin, Channel, Failed, FromSuccessor, MemberState, PROTOCOL, Part, SOCKETS_MAX, Tickets,
     ToSuccessor,
 };
 
-/// From the word that it may serve until it does.
+/// Maximum time from the permission to serve until the new process serves.
 const GO_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the new process gets.
+/// Everything that is handed over to the new process.
 pub(crate) struct Estate {
     /// The number of the upgrade.
     pub number: u64,
@@ -35,47 +37,47 @@ pub(crate) struct Estate {
     pub listeners: Vec<(ListenPoint, Vec<OwnedFd>)>,
     /// The admin listeners.
     pub admins: Vec<(ListenPoint, OwnedFd)>,
-    /// Listeners of a service manager.
+    /// Listeners that a service manager has opened.
     pub of_manager: Vec<ListenPoint>,
     /// The name of the packet path, if there is one.
     pub packets: Option<String>,
 }
 
-/// A new process that is not in force yet.
+/// A new process that does not serve yet.
 #[derive(Debug)]
 pub(crate) struct Successor {
     /// The number of the upgrade.
     pub number: u64,
-    /// Ended with this, unless it has taken over.
+    /// The process; killed when this is dropped, unless it has taken over.
     child: Running,
     channel: Channel,
     said: UnboundedReceiver<Said>,
     timeout: Duration,
     deadline: Instant,
-    /// The packet path was left to it.
+    /// The packet path was released for the new process.
     pub has_packets: bool,
     is_told_to_go: bool,
 }
 
-/// What is heard of the new process.
+/// A message of the new process, or its absence.
 #[derive(Debug)]
 pub(crate) enum Said {
-    /// Its configuration has virtual servers of packets.
+    /// The new process needs the packet path.
     LeavePackets,
-    /// It could serve.
+    /// The new process is ready to serve.
     Ready,
-    /// It serves.
+    /// The new process serves.
     Serves,
-    /// It does not get there.
+    /// The new process has failed.
     Failed(Failed),
-    /// It has ended, or closed its end.
+    /// The new process has ended, or has closed the channel.
     Gone,
-    /// The time is over.
+    /// The timeout has passed.
     TooLate,
 }
 
 impl Successor {
-    /// Starts the new process. An error says why that is impossible.
+    /// Starts the new process.
     pub(crate) fn start(
         launch: &Launch,
         binary: Option<&Path>,
@@ -86,26 +88,30 @@ impl Successor {
         let fail = |error: io::Error| format!("cannot hand over: {}", io_error_text(&error));
         let (channel, theirs) = Channel::pair().map_err(fail)?;
         let (reading, number) = (channel.try_clone().map_err(fail)?, estate.number);
-        let child = Running(Some(launch.start(binary, theirs)?));
+        let child = launch.start(binary, theirs)?;
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let process = pid.and_then(Process::of);
+        let child = Running(Some(child));
         let (to_supervisor, said) = unbounded_channel();
         let messages = of_table(table);
         let talk = move || {
             let last = match hand_over(&reading, estate, messages) {
-                // A process that does not read is gone, or hangs until its time is over.
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Said::Gone,
-                Err(error) => {
-                    Said::Failed(Failed { reason: fail(error), diagnostics: String::new() })
-                }
-                Ok(()) => loop {
+                Err(error) if !is_end(&error) => Said::failed(fail(error)),
+                // A process that has ended may have sent the reason before.
+                Err(_) | Ok(()) => loop {
                     let said = match reading.receive::<FromSuccessor>() {
                         Ok(Some((FromSuccessor::LeavePackets, _))) => Said::LeavePackets,
                         Ok(Some((FromSuccessor::Ready, _))) => Said::Ready,
                         Ok(Some((FromSuccessor::Serves, _))) => Said::Serves,
                         Ok(Some((FromSuccessor::Failed(failed), _))) => Said::Failed(failed),
-                        Ok(None) => break Said::Gone,
+                        Ok(None) => {
+                            // It is ended then, whatever came of the wait.
+                            let _ = process.map(|it| it.ends_within(END_PATIENCE));
+                            break Said::Gone;
+                        }
                         Err(error) => {
                             let reason = format!("it is not understood: {}", io_error_text(&error));
-                            break Said::Failed(Failed { reason, diagnostics: String::new() });
+                            break Said::failed(reason);
                         }
                     };
                     if to_supervisor.send(said).is_err() {
@@ -113,7 +119,7 @@ impl Successor {
                     }
                 },
             };
-            // Where nobody listens any more, the upgrade is over.
+            // Without a receiver, the upgrade is over.
             let _ = to_supervisor.send(last);
         };
         std::thread::Builder::new().name("weir-upgrade".into()).spawn(talk).map_err(fail)?;
@@ -129,7 +135,7 @@ impl Successor {
         })
     }
 
-    /// Returns what the new process says next; never, without one. Nothing is lost when it is dropped.
+    /// Waits for the next message of the new process; forever, without one. Dropping the future loses nothing.
     pub(crate) async fn said(successor: &mut Option<Self>) -> Said {
         let Some(successor) = successor else { return std::future::pending().await };
         tokio::select! {
@@ -139,26 +145,27 @@ impl Successor {
         }
     }
 
-    /// Its process id.
+    /// The process id of the new process.
     pub(crate) fn pid(&self) -> u32 {
         self.child.0.as_ref().map_or(0, Child::id)
     }
 
-    /// Tells it that the packet path is left to it.
+    /// Reports that the packet path was released.
     pub(crate) fn packets_left(&mut self) {
         self.has_packets = true;
         self.tell(&ToSuccessor::PacketsLeft);
     }
 
-    /// Tells it to serve, after it has got the tables of persistence.
+    /// Sends the persistence tables, and then the permission to serve.
     pub(crate) fn go(&mut self, table: &Arc<LiveTable>) {
         self.is_told_to_go = true;
         self.deadline = Instant::now() + GO_TIMEOUT;
         let table = Arc::clone(table);
-        // They may be large. Where no thread can be had the new process begins with empty ones.
+        // Tables may be large, so a thread sends them. If no thread can be started, the new process begins with empty
+        // tables.
         let is_sent = self.channel.try_clone().and_then(|channel| {
             let send = move || {
-                // If it has gone, that is heard.
+                // If the new process has ended, `said` reports that.
                 let _ = send_remembered(&channel, &table);
                 let _ = channel.send(&ToSuccessor::Go, &[]);
             };
@@ -170,16 +177,16 @@ impl Successor {
     }
 
     fn tell(&self, message: &ToSuccessor) {
-        // Its end shows in what is heard of it.
+        // If the new process has ended, `said` reports that.
         let _ = self.channel.send(message, &[]);
     }
 
-    /// It serves, and lives on without this process.
+    /// The new process serves, and must survive the end of this one.
     pub(crate) fn release(mut self) {
         self.child.0 = None;
     }
 
-    /// Ends it, if it has not ended. Says why it failed.
+    /// Kills the new process if it has not ended. Returns the reason of its failure.
     pub(crate) fn end(mut self, said: Said) -> Failed {
         let when =
             if self.is_told_to_go { "after it was told to serve" } else { "before it was ready" };
@@ -204,24 +211,29 @@ impl Drop for Successor {
     }
 }
 
-/// A process that ends with this.
+impl Said {
+    fn failed(reason: String) -> Self {
+        Self::Failed(Failed { reason, diagnostics: String::new() })
+    }
+}
+
+/// Whether a message could not be sent because the other process has ended or closed its end.
+fn is_end(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
+
+/// A process that has closed the channel gets this time to end by itself, so that its exit status shows the reason.
+const END_PATIENCE: Duration = Duration::from_millis(200);
+
+/// A child process that is killed when this is dropped.
 #[derive(Debug)]
 struct Running(Option<Child>);
 
-/// A process that has closed its end of the channel has so long to end by itself: then its status says why.
-const END_PATIENCE: Duration = Duration::from_millis(200);
-
 impl Running {
-    fn end(&mut self) -> Option<std::process::ExitStatus> {
+    /// Kills the process if it has not ended. Returns its exit status.
+    fn end(&mut self) -> Option<ExitStatus> {
         let mut child = self.0.take()?;
-        let until = std::time::Instant::now() + END_PATIENCE;
-        while std::time::Instant::now() < until {
-            if let Ok(Some(status)) = child.try_wait() {
-                return Some(status);
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        // It fails only for one that has ended.
+        // Fails only if the process has ended; its status is still available.
         let _ = child.kill();
         child.wait().ok()
     }
@@ -229,10 +241,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.end();
     }
 }
 
@@ -242,7 +251,7 @@ impl fmt::Display for Failed {
     }
 }
 
-/// The secrets and states that are in memory alone.
+/// Secrets and states that exist only in memory.
 fn of_table(table: &LiveTable) -> Vec<ToSuccessor> {
     let hex = |secret: &[u8; 32]| data_encoding::HEXLOWER.encode(secret);
     let servers = table.snapshot.virtual_servers.iter().zip(&table.tls);
@@ -262,7 +271,7 @@ fn of_table(table: &LiveTable) -> Vec<ToSuccessor> {
     tickets.chain(states).chain([keys]).collect()
 }
 
-/// Sends the tables of persistence.
+/// Sends the persistence tables.
 fn send_remembered(channel: &Channel, table: &LiveTable) -> io::Result<()> {
     for table in Remembered::all(&table.stickies, monotonic_ms()) {
         for part in Part::parts(&table) {
@@ -272,7 +281,7 @@ fn send_remembered(channel: &Channel, table: &LiveTable) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends everything that the new process starts with.
+/// Sends everything that the new process needs to start.
 fn hand_over(channel: &Channel, estate: Estate, messages: Vec<ToSuccessor>) -> io::Result<()> {
     let Estate { number, listeners, admins, of_manager, packets } = estate;
     channel.send(&ToSuccessor::Begin(Begin { protocol: PROTOCOL, number, packets }), &[])?;

@@ -1,5 +1,5 @@
-//! Messages between a process and the one that takes its place: JSON documents over a private pair of unix sockets, with
-//! listening sockets as ancillary data.
+//! Messages between a process and its successor: JSON documents over a private pair of unix sockets, with listening
+//! sockets as ancillary data.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -19,43 +19,45 @@ use serde::{Deserialize, Serialize};
 use weir_config::snapshot::{Address, ListenPoint};
 use weir_exchange::shared::remembered::Remembered;
 
-/// Bytes of a message.
+use super::process::Process;
+
+/// Maximum size of a message.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
-/// Sockets of a message; the kernel takes 253.
+/// Maximum number of sockets in a message; the kernel permits 253.
 pub(super) const SOCKETS_MAX: usize = 128;
 
-/// The longest wait for the other process to read.
+/// Maximum wait until the other process reads.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Of the messages here: a process understands one version.
+/// The version of this protocol. A process supports only its own version.
 pub(super) const PROTOCOL: u32 = 1;
 
 /// Messages to the new process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ToSuccessor {
-    /// The first one.
+    /// The first message.
     Begin(Begin),
     /// Listeners of an address, as ancillary data.
     Listeners(At),
     /// An admin listener, as ancillary data.
     Admin(At),
-    /// The listeners of this address are those of a service manager.
+    /// A service manager has opened the listeners of this address.
     OfManager(At),
     /// The secrets of a virtual server's session tickets.
     Tickets(Tickets),
-    /// A member's state, set by a command.
+    /// The state of a member, set by a command.
     MemberState(MemberState),
-    /// The keys of cookies and of tables, in the form of their file.
+    /// The keys of cookies and persistence tables, in the format of the key file.
     Keys(String),
-    /// Everything is handed over: start.
+    /// Everything was sent: the new process may start up.
     Start,
-    /// The packet path is left.
+    /// The packet path was released.
     PacketsLeft,
-    /// Part of a table of persistence.
+    /// A part of a persistence table.
     Remembered(Part),
-    /// Serve from now on.
+    /// The new process may serve.
     Go,
 }
 
@@ -63,27 +65,27 @@ pub(super) enum ToSuccessor {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FromSuccessor {
-    /// Its configuration has virtual servers of packets.
+    /// Requests the release of the packet path.
     LeavePackets,
-    /// It could serve.
+    /// The new process is ready to serve.
     Ready,
-    /// It serves.
+    /// The new process serves.
     Serves,
-    /// It cannot.
+    /// The new process has failed.
     Failed(Failed),
 }
 
-/// How the hand-over begins.
+/// The beginning of the hand-over.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Begin {
     pub protocol: u32,
     /// The number of the upgrade's report.
     pub number: u64,
-    /// The name of its packet path, if it has one.
+    /// The name of the predecessor's packet path, if it has one.
     pub packets: Option<String>,
 }
 
-/// Where a listener is.
+/// The place of a listener: its address and interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct At {
     address: Where,
@@ -103,12 +105,12 @@ enum Where {
 pub(super) struct Tickets {
     pub virtual_server: String,
     pub since_s: u64,
-    /// In hexadecimal digits.
+    /// The secrets in hexadecimal digits.
     pub secrets: Vec<String>,
 }
 
 impl std::fmt::Debug for Tickets {
-    /// Without the secrets.
+    /// Does not show the secrets.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let of = &self.virtual_server;
         formatter.debug_struct("Tickets").field("virtual_server", of).finish_non_exhaustive()
@@ -123,7 +125,7 @@ pub(super) struct MemberState {
     pub state: String,
 }
 
-/// Part of a table of persistence: all parts of one follow each other.
+/// A part of a persistence table. The parts of one table follow each other.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Part {
     place: [String; 3],
@@ -131,21 +133,21 @@ pub(super) struct Part {
     /// Pairs of words, in Base64.
     entries: String,
     lengths: u32,
-    /// The table is complete.
+    /// Whether this is the last part of the table.
     is_last: bool,
 }
 
-/// Bytes of an entry of a table.
+/// Bytes per entry of a table.
 const ENTRY_BYTES: usize = 16;
 
-/// Entries of a message, which has four bytes for each three.
+/// Maximum number of entries in a message. Base64 increases their size by a third.
 const ENTRIES_MAX: usize = 2_000;
 
-/// Members' names of a message.
+/// Maximum number of member names in a message.
 const LABELS_MAX: usize = 200;
 
 impl Part {
-    /// A table in parts.
+    /// Splits a table into parts.
     pub fn parts(table: &Remembered) -> impl Iterator<Item = Self> {
         let begin = Self { place: table.place.clone(), lengths: table.lengths, ..Self::default() };
         let labels = table.labels.chunks(LABELS_MAX);
@@ -159,7 +161,7 @@ impl Part {
         std::iter::once(begin).chain(labels).chain(entries).chain([end])
     }
 
-    /// Adds it to those before; returns the table when it is the last.
+    /// Adds this part to `table`; returns the table if this was the last part.
     pub fn add_to(self, table: &mut Remembered) -> Option<Remembered> {
         if self.is_last {
             return Some(std::mem::take(table));
@@ -168,7 +170,7 @@ impl Part {
             (table.place, table.lengths) = (self.place, self.lengths);
         }
         table.labels.extend(self.labels);
-        // What cannot be read is not remembered.
+        // Unreadable entries are dropped.
         let bytes = data_encoding::BASE64.decode(self.entries.as_bytes()).unwrap_or_default();
         for entry in bytes.chunks_exact(ENTRY_BYTES) {
             let word =
@@ -179,11 +181,11 @@ impl Part {
     }
 }
 
-/// Why the new process cannot serve.
+/// The reason why the new process cannot serve.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Failed {
     pub reason: String,
-    /// Mistakes in the file, in the words of `weir check`.
+    /// Errors in the configuration file, as `weir check` shows them.
     #[serde(default)]
     pub diagnostics: String,
 }
@@ -210,19 +212,19 @@ impl From<At> for ListenPoint {
     }
 }
 
-/// One end of the pair.
+/// One end of the channel.
 #[derive(Debug)]
 pub(super) struct Channel(OwnedFd);
 
 impl Channel {
-    /// Both ends: ours, and the one for the new process.
+    /// Creates a channel: the end of this process, and the end for the new process.
     pub fn pair() -> io::Result<(Self, OwnedFd)> {
         let kinds = (AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC);
         let (ours, theirs) = net::socketpair(kinds.0, kinds.1, kinds.2, None)?;
         Ok((Self::of(ours)?, theirs))
     }
 
-    /// This socket, if it is the end of such a pair.
+    /// The channel over this socket. Fails if it is not a unix socket of the right type.
     pub fn of(socket: OwnedFd) -> io::Result<Self> {
         if net::sockopt::socket_type(&socket)? != SocketType::SEQPACKET {
             return Err(Errno::PROTOTYPE.into());
@@ -231,14 +233,19 @@ impl Channel {
         Ok(Self(socket))
     }
 
-    /// The same end once more.
+    /// The process that has created the pair.
+    pub fn maker(&self) -> Option<Process> {
+        Process::of(net::sockopt::socket_peercred(&self.0).ok()?.pid)
+    }
+
+    /// Another descriptor of the same end.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self(self.0.try_clone()?))
     }
 
-    /// Ends the conversation for both processes, though there may be duplicates of this end.
+    /// Closes the channel for both processes, even if duplicates of this end exist.
     pub fn close(&self) {
-        // Where the other process has gone, it is over.
+        // Fails if the other process has closed its end: the channel is closed then.
         let _ = net::shutdown(&self.0, net::Shutdown::Both);
     }
 
@@ -261,7 +268,7 @@ impl Channel {
         }
     }
 
-    /// Waits for a message; `None`: the other process has ended, or closed its end.
+    /// Waits for a message; `None`: the other process has ended, or has closed its end.
     pub fn receive<M: DeserializeOwned>(&self) -> io::Result<Option<(M, Vec<OwnedFd>)>> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -270,8 +277,9 @@ impl Channel {
             let parts = &mut [IoSliceMut::new(&mut text)];
             match net::recvmsg(&self.0, parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
                 Ok(message) => break message,
-                Err(Errno::INTR) => {}
-                Err(Errno::CONNRESET) => return Ok(None),
+                // A process that ends with unread data resets the channel. The kernel reports that once; the messages
+                // that it had sent before, and the end, follow.
+                Err(Errno::INTR | Errno::CONNRESET) => {}
                 Err(error) => return Err(error.into()),
             }
         };
@@ -321,6 +329,21 @@ mod tests {
         ours.close();
         assert!(duplicate.receive::<FromSuccessor>().unwrap().is_none());
         assert!(theirs.receive::<ToSuccessor>().unwrap().is_none());
+    }
+
+    #[test]
+    fn the_last_words_of_a_process_that_has_read_nothing_arrive() {
+        let (ours, theirs) = Channel::pair().unwrap();
+        let theirs = Channel::of(theirs).unwrap();
+        ours.send(&ToSuccessor::Start, &[]).unwrap();
+        let failed = Failed { reason: "it is too old".into(), diagnostics: String::new() };
+        theirs.send(&FromSuccessor::Failed(failed), &[]).unwrap();
+        drop(theirs);
+        let Some((FromSuccessor::Failed(failed), _)) = ours.receive().unwrap() else {
+            panic!("its words are lost");
+        };
+        assert_eq!(failed.reason, "it is too old");
+        assert!(ours.receive::<FromSuccessor>().unwrap().is_none());
     }
 
     #[test]

@@ -9,19 +9,19 @@ use weir_exchange::parts::scratch::Scratch;
 use weir_http::h1::{CHUNK_HEADER_SIZE_MAX, LAST_CHUNK, write_chunk_header, write_trailers};
 use weir_http::message::Framing;
 
-/// Up to this size a copy behind the head is cheaper than a further range for the kernel to walk.
+/// Pieces up to this size are copied behind the head, which is cheaper than another element of a vectored send.
 pub const COALESCE_BYTES: usize = 4096;
 
-/// The bytes behind the last data of a body: the last chunk, with trailers if there are any, or nothing.
+/// The end of a body on the wire: the last chunk, with trailers if there are any; or nothing.
 pub enum Tail {
-    /// Without trailers.
+    /// A body without trailers.
     Plain(&'static [u8]),
-    /// With them.
+    /// A last chunk with trailers.
     Trailers(Message),
 }
 
 impl Tail {
-    /// The tail for a body with this end.
+    /// The tail of a body with this framing and end.
     pub fn of(scratch: &mut Scratch, framing: Framing, end: End<'_>) -> Self {
         match (framing, end) {
             (Framing::Chunked, End::Data) => Self::Plain(LAST_CHUNK),
@@ -34,7 +34,7 @@ impl Tail {
         }
     }
 
-    /// Its bytes.
+    /// The bytes of the tail.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Plain(bytes) => bytes,
@@ -42,7 +42,7 @@ impl Tail {
         }
     }
 
-    /// It was sent.
+    /// Returns the buffer after sending.
     pub fn give_back(self, scratch: &mut Scratch) {
         if let Self::Trailers(bytes) = self {
             scratch.give(bytes);
@@ -50,8 +50,8 @@ impl Tail {
     }
 }
 
-/// Gives `send` the contents of `out`, then the pieces framed for the receiver, then `end` (the last chunk with its
-/// trailers, or nothing). Returns the bytes sent; `out` keeps its bytes.
+/// Passes to `send`: the contents of `out`, the pieces framed for the receiver, and `end` (the last chunk with
+/// trailers, or nothing). Returns the number of bytes sent; `out` keeps its content.
 pub fn send(
     out: &mut Vec<u8>,
     framing: Framing,

@@ -1,7 +1,7 @@
-//! Requests that wait: for a place at a member, or for the time that a limit gives them.
+//! Requests that wait: in the queue for a member, or for the delay of a limit.
 //!
-//! The queues and their order are in [`weir_core::queue`]. A worker checks its queues at the end of each turn of its loop,
-//! and at least every [`LOOK_US`] while requests wait: so it finds places that other workers have freed.
+//! The queues and their order are in [`weir_core::queue`]. A worker checks its queues at the end of each turn of its
+//! loop, and at least every [`LOOK_US`] while requests wait: that finds places freed by other workers.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -23,14 +23,14 @@ use super::desk::Desk;
 use super::world::World;
 use crate::worker::state::waiting::{Again, PoolLine};
 
-/// How long a place that another worker freed may be overlooked.
+/// Interval of checks for places that other workers have freed, while requests wait.
 const LOOK_US: u64 = 1_000;
 
-/// At most this many requests that members have failed are looked at in one turn of the loop.
+/// Maximum number of requests waiting for a retry that are checked per turn of the loop.
 const AGAIN_LOOKS_MAX: usize = 64;
 
 impl Desk<'_> {
-    /// Lets the request wait for a member. False: there is no queue, it is full, or no member could serve later.
+    /// Adds a request to the queue of its pool. False: there is no queue, it is full, or it excludes this client.
     pub fn join_line(&mut self, ends: &mut Ends, is_sent: bool) -> bool {
         if let Some(newer) = newer_pool(&self.world.table, &ends.tries.pool) {
             ends.move_to(newer);
@@ -78,7 +78,7 @@ impl Desk<'_> {
 }
 
 impl World {
-    /// An exchange ends: it waits no more.
+    /// Removes a request that ends from the queue.
     pub fn leave_line(&mut self, pool: &LocalPool, parked: &Parked, exchange: ExchangeKey) {
         if let Some(line) = self.waiting.lines.get_mut(&pool.live.number) {
             let was_there = match parked {
@@ -97,7 +97,7 @@ impl World {
 }
 
 impl Worker {
-    /// Serves those whose turn or time has come; when the next look is due.
+    /// Serves requests whose turn or time has come. Returns when the next check is due.
     pub fn serve_waiting(&mut self, io: &mut EventLoop) -> Option<u64> {
         if self.world.waiting.lines.is_empty() && self.world.waiting.delayed.is_empty() {
             return None;
@@ -142,7 +142,7 @@ impl Worker {
                 line.pop_first(self.world.id);
                 continue;
             };
-            // Every so often a place goes to another worker whose first waits as long.
+            // Another worker whose first request has waited about as long gets one place in several.
             let (next, after) = places.next(live.waiting_words(), self.world.id);
             let member = match next {
                 Turn::Own => ends.tries.pool.occupy(&[], now, ends.tries.preference).map(Some),
@@ -158,7 +158,7 @@ impl Worker {
                     ends.parked = Parked::Called(lease);
                 }
                 Err(NoMember::Full) => break,
-                // No member is up any more: the request is treated like a new one.
+                // All members are down: the request is dispatched like a new one.
                 Err(NoMember::Down) => {
                     ends.go_elsewhere(now);
                     ends.parked = Parked::Called(None);
@@ -169,8 +169,8 @@ impl Worker {
         }
     }
 
-    /// Serves those that a member has failed, as far as others have places for them. Where they are too many for one
-    /// look, each look begins where the one before ended.
+    /// Serves requests that wait for a retry, if other members have places. If there are more than one turn checks, the
+    /// next turn continues behind the last one checked.
     fn serve_again(&mut self, io: &mut EventLoop, pool: u64) {
         let now = io.clock();
         let Some(line) = self.world.waiting.lines.get(&pool) else { return };
@@ -208,7 +208,7 @@ impl Worker {
         }
     }
 
-    /// Another table is active: waiting requests may go to its members.
+    /// A new table is active: moves waiting requests to its pools.
     pub fn move_waiting(&mut self, next: &LocalTable) {
         for transaction in self.exchanges.values_mut() {
             if !transaction.ends().parked.is_in_queue() {
@@ -221,7 +221,7 @@ impl Worker {
     }
 }
 
-/// The same pool in another table, if it exists there and has changed.
+/// The same pool in another table, if that has it and it has changed.
 fn newer_pool<'t>(table: &'t LocalTable, pool: &Rc<LocalPool>) -> Option<&'t Rc<LocalPool>> {
     let is_it = |other: &&Rc<LocalPool>| Arc::ptr_eq(&other.live, &pool.live);
     table.pools().iter().find(is_it).filter(|other| !Rc::ptr_eq(other, pool))

@@ -14,23 +14,23 @@ use weir_core::time_zone::TimeZone;
 
 use crate::local::pool::{LocalMember, LocalPool};
 
-/// Where chance and time come from.
+/// Sources of random numbers and of the time of day.
 #[derive(Clone, Copy)]
 pub struct Sources {
-    /// Seconds since 1970, as the host counts them.
+    /// Seconds since 1970, by the system clock.
     pub unix_s: fn() -> u64,
     /// Fills the buffer with unpredictable bytes.
     pub fill_randomly: fn(&mut [u8]),
 }
 
-/// The random number and the time that a request has used: its response uses the same.
+/// The random number and the time that a request has used. Its response uses the same values.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Known {
     seed: Option<NonZeroU64>,
     unix_s: Option<NonZeroU64>,
 }
 
-/// The surroundings of one request. What its expressions do not read is not looked at.
+/// These values for one request. They are determined only when an expression reads them.
 pub struct Around<'a> {
     sources: Sources,
     pools: &'a [Rc<LocalPool>],
@@ -41,7 +41,7 @@ pub struct Around<'a> {
 }
 
 impl<'a> Around<'a> {
-    /// The surroundings of a request that has used these values, among these pools, in a time zone.
+    /// The values for a request: with those that it has used already, and with these pools and this time zone.
     pub fn new(
         (sources, now): (Sources, Clock),
         pools: &'a [Rc<LocalPool>],
@@ -91,7 +91,7 @@ impl Surroundings for Around<'_> {
     }
 }
 
-/// How many members of a pool could take requests, regardless of their priority.
+/// The number of members of a pool that could take requests, regardless of their priority.
 fn up_members(pool: &LocalPool, now: Clock) -> i64 {
     let is_up = |(member, settings): &(&Rc<LocalMember>, &Member)| {
         let live = &member.live;
@@ -135,7 +135,7 @@ mod tests {
         let first = around(&east, Known::default());
         assert_eq!((SECOND.load(Relaxed), DRAWN.load(Relaxed)), (1_000, 0), "nobody has asked");
         assert_eq!((first.local_s(), first.local_s()), (4_600, 4_600));
-        // Even a zero seed becomes a usable number.
+        // A seed of zero is valid too.
         assert_eq!((first.seed(), first.seed()), (u64::MAX, u64::MAX));
         let later = around(&west, first.known());
         assert_eq!((later.local_s(), later.seed()), (0, u64::MAX));

@@ -9,7 +9,7 @@ use weir_http::forwarded::{self, Source as Told};
 use weir_http::message::{Field, RequestHead, Scheme};
 use weir_http::write_ip;
 
-/// The values of the fields of this name, which is in lower case.
+/// The values of all fields with this name, which must be in lower case.
 pub fn named<'a>(
     fields: &'a [Field],
     input: &'a [u8],
@@ -43,7 +43,7 @@ pub fn client_of(
     Some(if client == peer.ip().to_canonical() { peer } else { SocketAddr::new(client, 0) })
 }
 
-/// The client of a request, if trusted proxies name another than the other end of the connection.
+/// The client of a request, if trusted proxies name an address other than the connection's peer.
 pub fn named_client(
     settings: &ClientAddress,
     peer: Option<SocketAddr>,
@@ -56,9 +56,9 @@ pub fn named_client(
     client_of(settings, peer, head, input).filter(|client| Some(*client) != peer)
 }
 
-/// Tells the member the client's address, as configured. `append` adds the connection's peer, as every proxy does;
-/// `replace` sends only the client's address. `trust`: the proxies that are believed where the request came in.
-/// `asked`: the host and port that the client asked for.
+/// Adds the client's address to the request for the member, as configured. `append` adds the connection's peer, as
+/// every proxy does; `replace` sends only the client's address. `trust`: the trusted proxies of the virtual server that
+/// received the request. `asked`: the host and port that the client requested.
 pub fn tell_member(
     (settings, trust): (&ClientAddress, &AddressSet),
     peer: Option<SocketAddr>,
@@ -76,7 +76,7 @@ pub fn tell_member(
     };
     match (settings.x_forwarded_for, told(settings.x_forwarded_for)) {
         (Forwarding::Off, _) | (Forwarding::Append, None) => {}
-        // A client without an address does not get to name one.
+        // For a client without an address, the field is removed: it came from the client itself.
         (Forwarding::Replace, None) => edits.fields.remove(b"X-Forwarded-For"),
         (how, Some(client)) => {
             scratch.clear();
@@ -108,7 +108,7 @@ pub fn tell_member(
             edits.fields.added().any(|(added, _)| added.eq_ignore_ascii_case(name))
         };
         if !of_rules(edits, b"x-forwarded-proto") {
-            // A trusted proxy knows better how it was asked.
+            // A trusted proxy knows the scheme and host that the client requested.
             let is_trusted = peer.is_some_and(|peer| trust.contains(peer.ip()));
             let told = existing(b"x-forwarded-proto", facts, &edits.fields).next();
             let scheme = told.filter(|_| is_trusted).unwrap_or(scheme);
@@ -134,7 +134,7 @@ pub fn scheme_of<'a>(
     told.unwrap_or(facts.scheme.name().as_bytes())
 }
 
-/// The values of this name that the member would get: those that came, and those of rules.
+/// The values of this field in the request for the member: received ones, and those of rules.
 fn existing<'a>(
     name: &'a [u8],
     facts: &'a Facts<'_>,

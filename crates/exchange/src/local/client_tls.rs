@@ -18,19 +18,19 @@ pub struct ClientTls {
     sni: Box<str>,
     subject: Box<str>,
     certificate: Option<Box<Certificate>>,
-    /// Which clients were let in when its handshake began; `None`: its TLS is another's.
+    /// Identifies the accepted client certificates when the handshake began; `None`: TLS was not terminated here.
     lets_in: Option<Arc<[u8]>>,
 }
 
 /// The certificate of a client.
 struct Certificate {
     der: CertificateDer<'static>,
-    /// The parsed certificate, once it was needed.
+    /// The parsed certificate; parsed when it is first needed.
     facts: OnceCell<CertificateFacts>,
 }
 
 impl ClientTls {
-    /// The results of a client that asked for this name.
+    /// The results for a client that requested this name.
     pub fn new(server_name: &str, established: &Established, lets_in: Option<Arc<[u8]>>) -> Self {
         let version = match established.version {
             ProtocolVersion::TLSv1_2 => "1.2",
@@ -61,13 +61,13 @@ impl ClientTls {
         }
     }
 
-    /// A client that nobody has seen: it asks for this name by the newest version, and has no certificate.
+    /// A supposed client: it requests this name with the newest version, and has no certificate.
     pub fn supposed(server_name: &str, lets_in: Option<Arc<[u8]>>) -> Self {
         let (version, cipher) = ("1.3", "TLS_AES_256_GCM_SHA384");
         Self { version, cipher, lets_in, ..Self::asked(server_name) }
     }
 
-    /// Whether its handshake has shown that it is let in where now others are.
+    /// Whether the handshake accepted other client certificates than the current settings do.
     #[inline]
     pub fn is_of_others(&self, lets_in: &Arc<[u8]>) -> bool {
         let passed = self.lets_in.as_ref();

@@ -33,17 +33,17 @@ impl Sealer for OwnSeals {
     }
 }
 
-/// The Cookie fields of a request, as its member gets them.
+/// The Cookie fields of a request, as the member receives them.
 #[derive(Default)]
 pub struct Opened {
-    /// Their values, in their order.
+    /// The values in order.
     pub fields: Vec<Vec<u8>>,
-    /// Names of those that are sealed and not as they were set.
+    /// The names of sealed cookies whose seal is invalid.
     pub changed: Vec<Vec<u8>>,
 }
 
 impl CookieKeeper {
-    /// For a virtual server; `None`: nothing is done there.
+    /// The keeper of a virtual server; `None`: its cookies need no protection.
     pub fn of(server: &VirtualServer, table: &LiveTable) -> Option<Box<Self>> {
         let cookies = server.waf.as_ref()?.cookies.as_ref()?;
         let keys = cookies.keys.as_ref().unwrap_or(&table.stickies.own_keys);
@@ -102,8 +102,8 @@ fn change(is_other: bool) -> Change {
     if is_other { Change::Changed } else { Change::None }
 }
 
-/// Names of the cookies by which clients of a virtual server keep their members. Those that weir inserts go from one virtual server to
-/// another of the same host; those of an application are its own matter everywhere else.
+/// The names of the persistence cookies of a virtual server. Cookies that weir inserts may pass to other virtual
+/// servers of the same host; cookies of an application belong to its own virtual server.
 fn of_persistence(server: &VirtualServer, snapshot: &Snapshot) -> Vec<Box<[u8]>> {
     let own = reached_persistence(server, snapshot);
     let mut names = Vec::new();

@@ -17,16 +17,16 @@ use crate::local::pool::LocalPool;
 use crate::shared::live::{LiveTable, RuleCount};
 use crate::termination::Termination;
 
-/// Facts about a connection for these policies.
+/// The moment at which connection policies run.
 #[derive(Debug, Clone, Copy)]
 pub enum Moment<'a> {
-    /// It has been accepted.
+    /// The connection was accepted.
     Accepted,
-    /// Its client has said which name it wants.
+    /// The client has sent the name that it requests.
     Named(TlsFacts<'a>),
 }
 
-/// Where a connection comes from, and where it has come.
+/// The addresses of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Whence {
     /// The client; `None`: a unix socket.
@@ -35,12 +35,12 @@ pub struct Whence {
     pub server: Option<std::net::SocketAddr>,
 }
 
-/// How a connection ends that is not let in.
+/// How a refused connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnedAway {
-    /// Why.
+    /// The termination reason.
     pub why: Termination,
-    /// With a reset.
+    /// Whether it ends with a reset.
     pub must_reset: bool,
 }
 
@@ -79,7 +79,7 @@ impl Gate {
         })
     }
 
-    /// The policies that are followed now.
+    /// The policies that run at this moment.
     pub fn policies(&self, moment: Moment<'_>) -> &[Arc<Policy>] {
         let policies = &self.snapshot.virtual_servers[self.index].connection_policies;
         match moment {
@@ -88,8 +88,8 @@ impl Gate {
         }
     }
 
-    /// Follows them. `decision` has been cleared; `scratch` is for its use. What is in `held` then is to be dropped
-    /// when the connection has ended, whatever was decided.
+    /// Runs the policies. `decision` must be cleared; `scratch` is temporary. The places added to `held` must be
+    /// dropped when the connection ends, whatever the decision is.
     pub fn ask(
         &self,
         moment: Moment<'_>,

@@ -13,11 +13,11 @@ use weir_core::limit::{Admission, retry_after_s};
 use crate::shared::live::{LiveTable, LiveVirtualServer};
 use crate::shared::shared_table::KeyedLimit;
 
-/// Retry-After guess for limits on open requests.
+/// Retry-After value for limits on concurrent requests.
 pub const RETRY_AT_A_TIME_S: u64 = 1;
 
-/// A place under a limit on requests, or connections, at a time. It is given back when this is dropped, so that
-/// whatever ends a request, be it a panic, gives it back.
+/// A place under a limit on concurrent requests or connections. Dropping it returns the place, so a request returns it
+/// however it ends, even by a panic.
 #[derive(Debug)]
 pub enum LimitPlace {
     /// A place in a limit of the virtual server.
@@ -37,30 +37,30 @@ impl Drop for LimitPlace {
     }
 }
 
-/// Places that a connection has. It may outlive the table that it came in by, so it knows its limits itself.
+/// The places of a connection. They refer to the limits directly, because the connection may outlive its table.
 #[derive(Debug, Default)]
 pub struct ConnectionPlaces(Vec<LimitPlace>);
 
 impl ConnectionPlaces {
-    /// Takes further ones.
+    /// Adds places.
     pub fn take(&mut self, held: &mut Vec<LimitPlace>) {
         self.0.append(held);
     }
 }
 
-/// The result of counting one more.
+/// The result of counting a request or connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limited {
-    /// It passes.
+    /// It is permitted.
     Passes,
-    /// It has to wait until then.
+    /// It is delayed until then.
     Delayed(u64),
-    /// It is one too many.
+    /// It exceeds the limit, and is refused.
     Refused {
-        /// When another would pass, in whole seconds.
+        /// Seconds until another one is permitted, rounded up.
         retry_after_s: u64,
     },
-    /// It is one too many, and its connection closes.
+    /// It exceeds the limit, and the connection closes.
     Closed,
 }
 
@@ -81,7 +81,7 @@ impl KeyLimits {
         }
     }
 
-    /// Counts one more, and adds the place that it holds to `held`.
+    /// Counts a request. Adds its place under the limit, if any, to `held`.
     pub fn count(
         &self,
         index: usize,
@@ -116,7 +116,7 @@ impl KeyLimits {
         }
     }
 
-    /// The hash of the key that a request counts by; `None`: it is not limited.
+    /// The hash of the key for a limit; `None`: the limit does not apply to the request.
     #[inline]
     pub fn key_of(
         &self,
@@ -138,7 +138,7 @@ impl KeyLimits {
         }
     }
 
-    /// Whether these limits per address allow a connection, and the places that it then holds. If not, it holds none.
+    /// The places of a connection under the limits per address. `None`: a limit is exceeded, and no place is taken.
     pub fn admit_connection(
         &self,
         limits: &[usize],

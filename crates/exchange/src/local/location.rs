@@ -1,5 +1,5 @@
-//! URLs by which a member names its server, and those by which a client does: `Location` of responses, and
-//! `Destination` of the requests that copy and move (WebDAV).
+//! Translation of URLs between the names that clients use and those that members use: `Location` in responses, and
+//! `Destination` in COPY and MOVE requests (WebDAV).
 
 use std::io::Write as _;
 
@@ -10,17 +10,17 @@ use weir_http::fields::forwarded_values;
 use weir_http::message::{ResponseHead, Scheme};
 use weir_http::origin::{Origin, take_apart, write_url};
 
-/// How a client and its member name the server of a request. It is used again, with the capacity it has.
+/// The names of the server in the URLs of a client and of its member. Reused with its capacity.
 #[derive(Debug, Default)]
 pub struct Names {
     schemes: Option<Schemes>,
-    /// Host and port of the client's request.
+    /// Host and port in the client's request.
     client: Vec<u8>,
-    /// Host and port of the request to the member.
+    /// Host and port in the request to the member.
     member: Vec<u8>,
 }
 
-/// How the two are spoken to.
+/// The schemes of the two connections.
 #[derive(Debug, Clone, Copy)]
 struct Schemes {
     client: Scheme,
@@ -28,8 +28,8 @@ struct Schemes {
 }
 
 impl Names {
-    /// Keeps the names of a request, and changes where it says that something is to be copied or moved to: the
-    /// member knows that server by its own name. `asked`: what the client asked for, if that is not what the head has; else empty.
+    /// Stores the names for a request, and changes `Destination` to the name that the member uses. `asked`: the host
+    /// that the client requested, if rules have changed it; else empty.
     pub fn take(
         &mut self,
         (facts, asked): (&Facts<'_>, &[u8]),
@@ -56,7 +56,7 @@ impl Names {
         });
     }
 
-    /// Changes the `Location` of a response from the member at `address`, where it names that member.
+    /// Changes `Location` in a response of the member at `address`, if the field names that member.
     pub fn change_location(
         &self,
         head: &ResponseHead,
@@ -72,14 +72,14 @@ impl Names {
         });
     }
 
-    /// Forgets them, with the capacity they have.
+    /// Empties it, and keeps the capacity.
     pub fn clear(&mut self) {
         self.schemes = None;
         self.client.clear();
         self.member.clear();
     }
 
-    /// Bytes that they have room for.
+    /// The capacity in bytes.
     pub fn capacity(&self) -> usize {
         self.client.capacity() + self.member.capacity()
     }
@@ -91,8 +91,8 @@ impl Names {
     }
 }
 
-/// Whether a URL has the member's port, with the requested host or the member's own address: servers name themselves so by
-/// their own configuration.
+/// Whether a URL has the member's port and either the requested host or the member's own address: servers use the names
+/// in their own configuration.
 fn is_at(origin: Origin<'_>, member: Origin<'_>, address: &Address) -> bool {
     let Address::Socket(address) = address else { return false };
     let mut with_port = member.host().to_vec();

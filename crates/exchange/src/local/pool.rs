@@ -1,5 +1,4 @@
-//! A worker's view of a pool: which members may take traffic, whose turn it is, and this worker's
-//! idle connections to each.
+//! A worker's view of a pool: the available members, load balancing, and this worker's idle connections.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::HashMap;
@@ -23,41 +22,41 @@ use crate::arena::ConnectionKey;
 use crate::shared::counters::{MemberCounters, Own, PoolCounters};
 use crate::shared::live::{LiveMember, LivePool, TablePool};
 
-/// Members that one request may try: the first one and its retries.
+/// Maximum number of members that one request may try: the first one and its retries.
 pub const TRIES_MAX: usize = 17;
 
-/// One pool of one worker, under one snapshot.
+/// A worker's view of one pool in one snapshot.
 pub struct LocalPool {
     /// State shared with other workers.
     pub live: Arc<LivePool>,
     /// Counters of this worker.
     pub counters: Own<PoolCounters>,
-    /// The forms in which heads of its requests are written, including its fallback pools.
+    /// The forms in which heads for this pool and its fallback pools are written.
     pub forms: Forms,
-    /// Parallel to the snapshot's members.
+    /// The members in the order of the snapshot.
     pub members: Vec<Rc<LocalMember>>,
     settings: Arc<snapshot::Pool>,
     by_label: HashMap<Arc<str>, u32>,
     maglev: Option<Arc<MaglevTable>>,
     budget: RefCell<RetryBudget>,
     choice: RefCell<Choice>,
-    /// Connections that got one of several source addresses.
+    /// The number of connections that got one of several source addresses.
     source_turns: Cell<usize>,
 }
 
 /// The forms in which a request's head is written for members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forms {
-    /// As HTTP/1 sends it.
+    /// Text for HTTP/1.
     Text,
-    /// As lines, for streams of HTTP/2.
+    /// Lines for HTTP/2 streams.
     Lines,
-    /// Both: a fallback pool needs another form.
+    /// Both, because a fallback pool needs the other form.
     Both,
 }
 
 impl Forms {
-    /// The forms of this pool of a snapshot.
+    /// The forms for this pool.
     fn of(snapshot: &Snapshot, index: usize) -> Self {
         let is_http2 = snapshot.pools[index].http2;
         let mut seen = vec![index];
@@ -77,71 +76,71 @@ impl Forms {
     }
 }
 
-/// One member of one worker; outlives snapshots as long as they all have it.
+/// A worker's view of one member. It lasts while successive snapshots contain the member.
 pub struct LocalMember {
     /// State shared with other workers.
     pub live: Arc<LiveMember>,
     /// Counters of this worker.
     pub counters: Own<MemberCounters>,
-    /// Keys of this worker's idle connections, the latest used last.
+    /// Keys of this worker's idle connections, in order of use.
     pub idle: RefCell<Vec<ConnectionKey>>,
-    /// Keys of its connections that speak HTTP/2, busy ones included.
+    /// Keys of this worker's HTTP/2 connections, including busy ones.
     pub multiplexed: RefCell<Vec<ConnectionKey>>,
-    /// Streams that it allowed at a time on the last of those of which that is known.
+    /// The number of concurrent streams that the member permitted on its latest HTTP/2 connection.
     pub streams_max: Cell<u32>,
-    /// It is in no snapshot any more: connections to it are not kept.
+    /// The member is in no snapshot any more, so connections to it are not kept.
     pub retired: Cell<bool>,
 }
 
-/// Which member a request is to get.
+/// The preference of a request for a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preference {
-    /// Whichever the balancing picks.
+    /// Any member, selected by load balancing.
     Any,
-    /// The one that this key leads to.
+    /// The member for this key.
     Key(u64),
-    /// This one, where its client was before; another only if it cannot serve.
+    /// This member, which has served the client before; another one only if it is unavailable.
     Member(u32),
 }
 
-/// Why there is no member for a request.
+/// The reason why no member was selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoMember {
-    /// None is up, or all that are were tried.
+    /// No member is up, or all of those were tried.
     Down,
-    /// All that are up have all the requests that they may have.
+    /// All members that are up have reached their limits.
     Full,
 }
 
-/// The result of reaching for a member.
+/// The result of an attempt to occupy a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Grasp {
-    /// It is occupied.
+    /// The member is occupied.
     Taken,
-    /// It has all the requests that it may have at a time.
+    /// The member has reached its limit on concurrent requests.
     Full,
-    /// It has had all the requests that it may have in this time, which shows in no look.
+    /// The member has reached its limit on the rate of requests, which [`LocalPool::has_room`] does not show.
     AboveRate,
-    /// It came back from an ejection, and one request is finding out how it is.
+    /// The ejection of the member has ended, and one trial request is in progress.
     OnTrial,
 }
 
-/// The members that may take any request, as of one epoch.
+/// The eligible members, computed for one epoch.
 struct Choice {
     epoch: u32,
-    /// When an ejection or a step of a slow start ends and the choice must be made anew.
+    /// When an ejection or a step of slow start ends, and the choice must be recomputed.
     valid_until_ms: u64,
-    /// Member indexes.
+    /// Indexes of eligible members.
     eligible: Vec<u32>,
-    /// Place of each member in `eligible`; `u32::MAX`: none.
+    /// The position of each member in `eligible`; `u32::MAX`: not eligible.
     place: Vec<u32>,
     balancer: Option<Balancer>,
-    /// For requests with a key, where some may have one.
+    /// The balancer for requests with a key, if requests may have one.
     by_key: Option<Balancer>,
     seed: u64,
 }
 
-/// The balancer's view of the members.
+/// The members in the form for a balancer.
 struct Candidates<'a> {
     pool: &'a LocalPool,
     eligible: &'a [u32],
@@ -174,8 +173,7 @@ impl LocalPool {
         self.settings().queue.is_some() && anybody_waits(self.live.waiting_words())
     }
 
-    /// The pool at `index` of a snapshot. Members that `previous` has are taken over with their
-    /// idle connections.
+    /// The pool at `index` of a snapshot. Members of `previous` are kept, with their idle connections.
     pub fn new(
         snapshot: &Snapshot,
         index: usize,
@@ -224,7 +222,7 @@ impl LocalPool {
         }
     }
 
-    /// Counts a connection that gets one of several source addresses: how many there were before.
+    /// Counts a connection that gets one of several source addresses. Returns the number of earlier ones.
     pub fn next_source_turn(&self) -> usize {
         let turn = self.source_turns.get();
         self.source_turns.set(turn.wrapping_add(1));
@@ -237,18 +235,18 @@ impl LocalPool {
         &self.settings
     }
 
-    /// The member of this label.
+    /// The index of the member with this label.
     pub fn member(&self, label: &str) -> Option<u32> {
         self.by_label.get(label).copied()
     }
 
-    /// Whether no member could take a request, now or later in the queue.
+    /// Whether no member could take a request, now or after waiting.
     pub fn is_down(&self, now: Clock) -> bool {
         self.look(now).eligible.is_empty()
     }
 
-    /// Whether further requests must go elsewhere: `connections` requests are open, or, without a number, all members have
-    /// reached their limits.
+    /// Whether further requests must go to another pool: `connections` requests are open; or, without a number, all
+    /// members have reached their limits.
     pub fn is_full(&self, connections: Option<u32>, now: Clock) -> bool {
         let Some(connections) = connections else {
             let choice = self.look(now);
@@ -258,25 +256,25 @@ impl LocalPool {
         self.members.iter().map(under_way).sum::<u64>() >= u64::from(connections)
     }
 
-    /// Whether a member has fewer requests under way than its limit.
+    /// Whether a member has fewer open requests than its limit.
     fn has_room(&self, member: u32) -> bool {
         let limit = self.settings.members[member as usize].connections_max;
         let under_way = &self.members[member as usize].live.occupancy;
         limit.is_none_or(|limit| under_way.load(Relaxed) < limit)
     }
 
-    /// Whether the balancing goes by response times, so that they have to be noted.
+    /// Whether load balancing uses response times, so that they must be recorded.
     pub fn is_timed(&self) -> bool {
         matches!(self.settings.balance, snapshot::Balance::Method(Method::LeastResponseTime))
     }
 
-    /// How far a failure of a member may go: an ejection must leave enough of the others.
+    /// Bounds for an ejection after a failure of a member: enough of the other members must remain.
     pub fn ejection_bounds(&self, member: u32, now_ms: u64) -> EjectionBounds {
         let Some(settings) = &self.settings.passive else {
             return EjectionBounds { eject_max_ms: 0, allowed: false };
         };
         let eject_max_ms = settings.eject_max_ms;
-        // The others are counted only when it matters.
+        // The other members are counted only if an ejection is due.
         if !self.members[member as usize].live.would_eject(now_ms, &settings.counting) {
             return EjectionBounds { eject_max_ms, allowed: false };
         }
@@ -287,7 +285,7 @@ impl LocalPool {
         EjectionBounds { eject_max_ms, allowed: may_eject(ejected, self.members.len(), share) }
     }
 
-    /// Passive marking: a member failed. If that ejected it, until when.
+    /// Passive health check: records a failure. If the member was ejected, returns the end of the ejection.
     pub fn mark_failure(&self, member: u32, now_ms: u64) -> Option<u64> {
         let settings = self.settings().passive.as_ref()?;
         let bounds = self.ejection_bounds(member, now_ms);
@@ -297,14 +295,14 @@ impl LocalPool {
         Some(until_ms)
     }
 
-    /// Notes a request, of which retries are a share.
+    /// Counts a request for the retry budget.
     pub fn note_request(&self, now_ms: u64) {
         if self.settings.retries.budget.is_some() {
             self.budget.borrow_mut().request(now_ms);
         }
     }
 
-    /// Whether a further try is within the budget; if so it counts.
+    /// Whether the retry budget permits a retry; counts it if so.
     pub fn may_retry(&self, now_ms: u64) -> bool {
         let Some(settings) = self.settings.retries.budget else {
             return true;
@@ -312,14 +310,14 @@ impl LocalPool {
         self.budget.borrow_mut().try_retry(now_ms, settings)
     }
 
-    /// Whether [`Self::may_retry`] would say so. Nothing is counted.
+    /// Whether [`Self::may_retry`] would permit a retry. Counts nothing.
     pub fn has_retry(&self, now_ms: u64) -> bool {
         let budget = self.settings.retries.budget;
         budget.is_none_or(|settings| self.budget.borrow_mut().allows(now_ms, settings))
     }
 
-    /// Picks a member that was not tried yet and occupies it. The limit of a member holds exactly,
-    /// whatever other workers do at the same time.
+    /// Selects and occupies a member that was not tried yet. The limit of a member is exact, even with concurrent
+    /// selections by other workers.
     pub fn occupy(
         &self,
         tried: &[u32],
@@ -339,7 +337,7 @@ impl LocalPool {
                 }
                 return Ok(member);
             }
-            // It would serve, but not now.
+            // The member is available, but has reached its limit now.
             nobody = NoMember::Full;
         }
         let choice = &mut *self.look(now);
@@ -351,11 +349,11 @@ impl LocalPool {
         let Some(balancer) = balancer else {
             return Err(nobody);
         };
-        // Nearly always the first pick has a place.
+        // The first selected member nearly always has a place.
         let mut avoided = None;
         let mut on_trial = None;
-        // Another worker can take the last place of a member between look and grasp; each time
-        // that happens the member shows as full in the next look.
+        // Another worker may take the last place of a member between selection and occupation. Each time, the member
+        // counts as full in the next selection.
         for _ in 0..=eligible.len() {
             let not = avoided.as_ref().map_or(tried, Avoided::members);
             let candidates = Candidates { pool: self, eligible, tried: not, now };
@@ -366,7 +364,7 @@ impl LocalPool {
                     balancer.started(place);
                     return Ok(member);
                 }
-                // It shows as full in the next look.
+                // The member counts as full in the next selection.
                 Grasp::Full => {}
                 Grasp::AboveRate if Avoided::add(&mut avoided, tried, member) => {}
                 Grasp::OnTrial => {
@@ -378,7 +376,7 @@ impl LocalPool {
                 Grasp::AboveRate => break,
             }
         }
-        // A member on trial serves better than none.
+        // A member on trial is better than none.
         if let Some((place, member)) = on_trial
             && self.take_place(member, now) == Grasp::Taken
         {
@@ -389,7 +387,7 @@ impl LocalPool {
         Err(if is_left { NoMember::Full } else { nobody })
     }
 
-    /// Occupies a client's previous member, if that member accepts only such clients.
+    /// Occupies a client's previous member, if that member serves only its persistent clients.
     pub fn occupy_drained(&self, preference: Preference, now: Clock) -> Option<u32> {
         let Preference::Member(member) = preference else { return None };
         let takes_others =
@@ -399,7 +397,7 @@ impl LocalPool {
         is_occupied.then_some(member)
     }
 
-    /// Whether there seems to be a place at a member; it may be gone before it is occupied.
+    /// Whether a member seems to have a place; it may be taken before it can be occupied.
     pub fn outlook(&self, now: Clock) -> Result<(), NoMember> {
         let choice = self.look(now);
         if choice.eligible.is_empty() {
@@ -409,12 +407,12 @@ impl LocalPool {
         members.any(|&member| self.has_place(member, now)).then_some(()).ok_or(NoMember::Full)
     }
 
-    /// The members that may take any request now, unless they are full.
+    /// The eligible members, including those at their limits.
     pub fn eligible(&self, now: Clock) -> Vec<u32> {
         self.look(now).eligible.clone()
     }
 
-    /// Takes a place of a member, if it has one and is not on trial by another request.
+    /// Occupies a member, unless it is full or on trial by another request.
     fn grasp(&self, member: u32, now: Clock) -> Grasp {
         let live = &self.members[member as usize].live;
         let Some(begins_trial) = live.enter_trial(now.now_ms()) else { return Grasp::OnTrial };
@@ -425,7 +423,7 @@ impl LocalPool {
         grasp
     }
 
-    /// Takes a place of a member, if it has one.
+    /// Occupies a member, unless it is full.
     fn take_place(&self, member: u32, now: Clock) -> Grasp {
         let settings = &self.settings.members[member as usize];
         let live = &self.members[member as usize].live;
@@ -440,12 +438,12 @@ impl LocalPool {
         if has_room { Grasp::AboveRate } else { Grasp::Full }
     }
 
-    /// Whether a client that was at this member stays there, and there is a place for it now.
+    /// Whether a client of this member stays with it, and the member has a place for it now.
     pub fn has_place(&self, member: u32, now: Clock) -> bool {
         self.keeps(member, now) && self.has_room(member)
     }
 
-    /// Whether a client that was at this member stays there.
+    /// Whether a client of this member stays with it.
     fn keeps(&self, member: u32, now: Clock) -> bool {
         let Some(local) = self.members.get(member as usize) else {
             return false;
@@ -474,7 +472,7 @@ impl LocalPool {
         }
     }
 
-    /// The choice as it is now.
+    /// The current choice of eligible members.
     fn look(&self, now: Clock) -> RefMut<'_, Choice> {
         let mut choice = self.choice.borrow_mut();
         let now_ms = now.now_ms();
@@ -484,8 +482,7 @@ impl LocalPool {
         choice
     }
 
-    /// Finds the members that may take any request now: one that is drained or disabled is never among
-    /// them, nor one of weight 0 or of a priority that is not used.
+    /// Determines the eligible members: up, enabled, with a weight above 0, and in an active priority group.
     fn choose(&self, choice: &mut Choice, now_ms: u64) {
         choice.epoch = self.live.epoch.load(Acquire);
         choice.valid_until_ms = u64::MAX;
@@ -504,7 +501,7 @@ impl LocalPool {
         choice.by_key = self.maglev.as_ref().map(by_key);
         let method = match self.settings.balance {
             snapshot::Balance::Method(method) => method,
-            // Requests without a key.
+            // For requests without a key.
             snapshot::Balance::Hash(_) | snapshot::Balance::SourceAddress => Method::RoundRobin,
         };
         let weights = self.weights(choice, now_ms);
@@ -529,7 +526,7 @@ impl LocalPool {
             standings.push(Standing { priority: settings.members[index].priority, active });
         }
         if !standings.iter().any(|standing| standing.active) {
-            // All that are up and wanted are ejected: a bad member serves better than none.
+            // If all enabled members that are up are ejected, they are used anyway: a bad member is better than none.
             for (index, standing) in standings.iter_mut().enumerate() {
                 standing.active = takes_all(index);
             }
@@ -564,7 +561,7 @@ impl LocalPool {
     }
 }
 
-/// Members that a pick must not take: those tried, and those found without a place.
+/// Members that must not be selected: tried ones, and those found without a place.
 struct Avoided {
     members: [u32; TRIES_MAX],
     count: usize,
@@ -582,7 +579,7 @@ impl Avoided {
         &self.members[..self.count]
     }
 
-    /// Notes a member beside those that were `tried`, if nothing was noted yet. Whether there was room.
+    /// Adds a member to those that were `tried`. Returns false if there is no room.
     #[cold]
     fn add(noted: &mut Option<Self>, tried: &[u32], member: u32) -> bool {
         let avoided = noted.get_or_insert_with(|| Self::new(tried));
@@ -608,7 +605,7 @@ mod tests {
         Clock::at_us(now_ms * 1_000)
     }
 
-    /// Workers' views of one pool, on the same live state as in a running process.
+    /// Several workers' views of one pool, with the live state of a running process.
     fn views(pool: &str, workers: usize) -> (LiveTable, Vec<LocalPool>) {
         let text = format!(
             "virtual_servers: {{ v: {{ listen: \"127.0.0.1:8080\", pool: p }} }}\npools: {{ p: {pool} }}\n"
@@ -648,7 +645,7 @@ mod tests {
         assert_eq!(views[0].occupy(&[], at(0), Preference::Any), Err(NoMember::Full));
     }
 
-    /// A member of weight 0 gets no new clients, neither in turn nor by key, and keeps its clients.
+    /// A member of weight 0 gets no new clients, neither by turns nor by key, and keeps its clients.
     #[test]
     fn a_member_without_weight_keeps_its_clients() {
         for balance in ["round_robin", "least_connections", "random_two", "source_address"] {
@@ -670,7 +667,7 @@ mod tests {
             let kept = Preference::Member(0);
             assert_eq!(view.occupy(&[], at(0), kept), Ok(0));
             assert_eq!(view.occupy_drained(kept, at(0)), Some(0));
-            // It does not stand in for others.
+            // It does not replace other members.
             table.pools[0].members[1].set_health(Health::Down, 0);
             assert!(view.is_down(at(0)));
             assert_eq!(view.occupy(&[], at(0), Preference::Any), Err(NoMember::Down));
@@ -739,7 +736,7 @@ mod tests {
         assert_eq!(views[0].occupy(&[], at(12_000), Preference::Member(0)), Ok(1));
         members[0].mark_success(12_500);
         assert!(tries(&picks(12_500)) >= 2, "it has its share again");
-        // A trial without an answer does not last for ever either: the next request may try.
+        // A trial without an answer ends after a time: then the next request may be a trial.
         assert!(members[0].mark_failure(13_000, &settings, bounds).is_some());
         assert_eq!(tries(&picks(23_000)), 1);
         assert_eq!(tries(&picks(28_000)), 1);

@@ -1,36 +1,36 @@
-//! How the client of a request is kept at its member.
+//! The persistence of a request's client.
 
 use std::sync::Arc;
 
 use crate::shared::counters::VirtualServerCounters;
 use crate::shared::sticky::Sticky;
 
-/// How the client of a request is kept at its member.
+/// The persistence of a request's client.
 #[derive(Debug)]
 pub struct Stickiness {
-    /// The persistence that decided.
+    /// The persistence that applies.
     pub sticky: Arc<Sticky>,
-    /// The client's key in the table, if there is one.
+    /// The client's key in the table; `None`: it has none.
     pub key: Option<u64>,
-    /// The member that it is known to be at.
+    /// The client's known member.
     pub known: Option<u32>,
-    /// The client's cookie must be renewed even if the client stays.
+    /// The client's cookie must be renewed even if the member stays the same.
     pub is_stale: bool,
 }
 
 /// The result of persistence for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// It is where it was.
+    /// The client stayed at its member.
     Kept,
-    /// It was at another one.
+    /// The client moved to another member.
     Moved,
-    /// The client was unknown.
+    /// The client had no known member.
     New,
 }
 
 impl Kept {
-    /// Its name in the log.
+    /// The word for the log.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Kept => "kept",
@@ -41,13 +41,12 @@ impl Kept {
 }
 
 impl Stickiness {
-    /// A member was selected. A table learns this at once, so that the client's next request, on any worker, goes there
-    /// too.
+    /// A member was selected. Stores it in the table at once, so that the client's next request on any worker finds it.
     #[inline]
     pub fn note_member(&self, member: u32, now_ms: u64) {
         let Some((key, places)) = self.key.zip(self.sticky.places()) else { return };
         let is_news = match self.is_stale {
-            // It is not in the table. What members alone put there comes with their responses.
+            // A table that learns only from responses is not written here.
             true => self.sticky.learn().is_none(),
             false => self.known != Some(member),
         };
@@ -56,7 +55,7 @@ impl Stickiness {
         }
     }
 
-    /// The client is at this member now: that is counted.
+    /// The client is served by this member: counts the result of persistence.
     pub fn count(&self, member: u32, counters: &VirtualServerCounters) -> Kept {
         match self.known {
             Some(known) if known == member => {

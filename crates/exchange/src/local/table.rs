@@ -1,4 +1,4 @@
-//! A worker's view of the live table, read for each request.
+//! A worker's view of the live table, used by each request.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,55 +23,55 @@ use crate::shared::counters::{Own, VirtualServerCounters};
 use crate::shared::live::{LivePool, LiveTable, LiveVirtualServer};
 use crate::shared::server_tls::LiveTls;
 
-/// One snapshot as one worker sees it.
+/// A worker's view of one snapshot.
 pub struct LocalTable {
-    /// Which table this is.
+    /// The number of the table.
     pub generation: u64,
     /// The snapshot itself.
     pub snapshot: Arc<Snapshot>,
-    /// Some virtual server compresses responses.
+    /// Whether a virtual server compresses responses.
     pub has_compression: bool,
     servers: HashMap<Arc<str>, Rc<LocalServer>, foldhash::fast::RandomState>,
     listeners: HashMap<ListenPoint, Rc<LocalServer>, foldhash::fast::RandomState>,
     pools: Rc<[Rc<LocalPool>]>,
 }
 
-/// One virtual server of one worker, under one snapshot.
+/// A worker's view of one virtual server in one snapshot.
 pub struct LocalServer {
     /// State shared with other workers.
     pub live: Arc<LiveVirtualServer>,
     /// Counters of this worker.
     pub counters: Own<VirtualServerCounters>,
-    /// It changes responses whatever is remembered of their requests.
+    /// Whether it changes responses independently of the request.
     pub edits_responses: bool,
-    /// It forwards requests as they came: no setting of it looks at them, or changes them or their responses.
+    /// Whether it forwards requests unchanged: no setting reads or changes requests or responses.
     pub is_plain: bool,
-    /// It relays whole connections.
+    /// Whether it relays whole connections.
     pub is_tcp: bool,
     /// Limits and timeouts.
     pub http: HttpSettings,
-    /// The limits of heads, for the codec.
+    /// The limits on heads, for the HTTP/1 codec.
     pub limits: HeadLimits,
-    /// And as that of HTTP/2 does.
+    /// The limits for the HTTP/2 codec.
     pub http2_limits: http2::Limits,
-    /// Where requests go unless a policy says otherwise.
+    /// The pool for requests without another decision by a policy.
     pub pool: Rc<LocalPool>,
-    /// How clients are served over TLS; `None`: without.
+    /// TLS of clients; `None`: clients use no TLS.
     pub tls: Option<Arc<LiveTls>>,
     /// Connection policies; `None`: all connections are allowed.
     pub gate: Option<Box<Gate>>,
     /// Processing of requests; `None`: they are forwarded unchanged.
     pub traffic: Option<Box<Traffic>>,
-    /// How requests are inspected; `None`: they are not.
+    /// Settings of the web application firewall; `None`: requests are not inspected.
     pub waf: Option<Arc<Waf>>,
-    /// Protection of the application's cookies; `None`: none.
+    /// Protection of the application's cookies; `None`: none is needed.
     pub cookies: Option<Box<CookieKeeper>>,
-    /// Those that its rules hand requests to, by their places in the snapshot. No circle is among them, which would never be
-    /// dropped.
+    /// The virtual servers to which its rules hand requests over, by their indexes in the snapshot. They never form a
+    /// cycle, which `Rc` could not free.
     pub hands_over_to: Box<[(usize, Rc<Self>)]>,
-    /// Where it stands in the snapshot.
+    /// The index in the snapshot.
     pub index: usize,
-    /// The snapshot that it is from.
+    /// The snapshot.
     pub snapshot: Arc<Snapshot>,
 }
 
@@ -82,21 +82,21 @@ impl fmt::Debug for LocalServer {
 }
 
 impl LocalServer {
-    /// How long a tunnel may be without a byte in either direction.
+    /// The maximum time of a tunnel without a byte in either direction.
     pub fn tunnel_timeout_ms(&self) -> u64 {
         let relay = self.settings().service.relay();
         relay.map_or(self.http.tunnel_timeout_ms, |relay| relay.idle_timeout_ms)
     }
 
-    /// The one that a rule hands requests to, by its place in the snapshot.
+    /// A virtual server to which a rule hands requests over, by its index in the snapshot.
     pub fn other(&self, index: usize) -> Option<&Rc<Self>> {
         self.hands_over_to.iter().find(|(place, _)| *place == index).map(|(_, other)| other)
     }
 
-    /// Whether a request is for a name that has other TLS settings than those that its client has passed.
+    /// Whether a request is for a host whose TLS settings differ from those of the client's handshake.
     pub fn is_misdirected(&self, passed: &ClientTls, head: &RequestHead, input: &[u8]) -> bool {
         let Some(tls) = &self.tls else { return false };
-        // A reload lets other clients in.
+        // A reload may have changed the accepted client certificates.
         if passed.is_of_others(&tls.lets_in) {
             return true;
         }
@@ -133,7 +133,7 @@ fn http2_limits(settings: &HttpSettings) -> http2::Limits {
     }
 }
 
-/// What the virtual servers of a table are made of.
+/// The input for the virtual servers of a table.
 struct Servers<'a> {
     table: &'a LiveTable,
     pools: &'a Rc<[Rc<LocalPool>]>,
@@ -142,14 +142,14 @@ struct Servers<'a> {
 }
 
 impl Servers<'_> {
-    /// All, each behind those that it hands requests to.
+    /// All virtual servers, each after those to which it hands requests over.
     fn all(&self) -> Vec<Rc<LocalServer>> {
         let servers = &self.table.snapshot.virtual_servers;
         let ways: Vec<Vec<usize>> = servers.iter().map(|server| server.hands_over_to()).collect();
         let mut is_target = vec![false; servers.len()];
         ways.iter().flatten().for_each(|to| is_target[*to] = true);
         let mut made: Vec<Option<Rc<LocalServer>>> = vec![None; servers.len()];
-        // A way has no more steps, and no circle: that was checked.
+        // Chains of hand-overs have at most this many steps and no cycle; the configuration was checked.
         for _ in 0..=HAND_OVERS_MAX {
             for (index, ways) in ways.iter().enumerate() {
                 let other = |to: &usize| Some((*to, made[*to].clone()?));
@@ -206,7 +206,7 @@ impl Servers<'_> {
 }
 
 impl LocalTable {
-    /// The worker's view of `table`. Members that `previous` has keep their idle connections.
+    /// The worker's view of `table`. Members in `previous` keep their idle connections.
     pub fn new(table: &LiveTable, previous: Option<&Self>, worker: usize) -> Self {
         let snapshot = &table.snapshot;
         let old_pools: HashMap<*const LivePool, &Rc<LocalPool>> = previous
@@ -244,7 +244,7 @@ impl LocalTable {
         Self { generation: table.generation, snapshot, has_compression, servers, listeners, pools }
     }
 
-    /// The virtual server that listens there.
+    /// The virtual server with this listener.
     pub fn server_at(&self, point: &ListenPoint) -> Option<&Rc<LocalServer>> {
         self.listeners.get(point)
     }
@@ -254,7 +254,7 @@ impl LocalTable {
         self.servers.get(name)
     }
 
-    /// Form of access log lines.
+    /// The format of access log lines.
     pub fn access_format(&self) -> AccessFormat {
         self.snapshot.log.access_format
     }
@@ -264,12 +264,12 @@ impl LocalTable {
         &self.snapshot.log.given_format
     }
 
-    /// All pools, as the snapshot numbers them.
+    /// All pools in the order of the snapshot.
     pub fn pools(&self) -> &Rc<[Rc<LocalPool>]> {
         &self.pools
     }
 
-    /// The members of this table that `next` does not have any more.
+    /// The members of this table that `next` does not contain.
     pub fn members_gone_in(&self, next: &Self) -> Vec<Rc<LocalMember>> {
         let kept: std::collections::HashSet<*const LocalMember> =
             next.members().map(Rc::as_ptr).collect();
@@ -310,7 +310,7 @@ mod tests {
         assert!(Rc::ptr_eq(a.other(c.index).expect("c"), &c));
         assert!(Rc::ptr_eq(b.other(c.index).expect("c"), &c));
         assert!(a.other(d.index).is_none() && c.other(a.index).is_none());
-        // Sections that apply to a request are examined there; others forward requests unchanged.
+        // Only virtual servers with settings that concern requests get `Traffic`.
         assert!(c.traffic.is_some() && d.traffic.is_none());
     }
 

@@ -1,4 +1,4 @@
-//! Processing of a request before a member gets it: limits, policies, persistence. It decides; it touches no socket.
+//! Decisions about a request before it is sent to a member: limits, policies, persistence. No I/O happens here.
 
 use std::cell::{RefCell, RefMut};
 use std::net::IpAddr;
@@ -31,92 +31,93 @@ use crate::shared::logins::Logins;
 use crate::shared::places::Places;
 use crate::shared::sticky::Sticky;
 
-/// A worker's processing of the requests of a virtual server.
+/// A worker's processing of requests for a virtual server.
 pub struct Traffic {
     snapshot: Arc<Snapshot>,
     index: usize,
     pools: Rc<[Rc<LocalPool>]>,
-    /// One per persistence and pool, those of the first persistence first; `None`: they do not meet here.
+    /// One per persistence and pool, those of the first persistence first; `None`: the persistence is not used with
+    /// this pool.
     stickies: Box<[Option<Arc<Sticky>>]>,
-    /// Cookies of weir's own that members do not get.
+    /// The persistence cookies of weir that are not sent to members.
     hidden: Option<HiddenCookies>,
     /// Values for expressions, numbered by this snapshot. Its rules may still run after a newer snapshot is active.
     fields: Rc<RefCell<Fields>>,
     key_limits: KeyLimits,
     rules: Vec<RuleCount>,
-    /// Some policy has rules for responses.
+    /// Whether a policy has rules for responses.
     pub has_response_rules: bool,
-    /// One of its rules shares requests out among pools.
+    /// Whether a rule distributes requests between pools.
     pub draws: bool,
-    /// For [`Self::draw`], empty in between.
+    /// Temporary storage of [`Self::draw`].
     asked: RefCell<Vec<OfPool>>,
     /// Checks passwords; `None`: no authentication needs one.
     pub logins: Option<Arc<Logins>>,
-    /// Its rules may read tokens, and so have to know the time.
+    /// Whether rules may read tokens, so that the time must be recorded.
     pub reads_tokens: bool,
-    /// Some rule changes the head of whatever response there will be.
+    /// Whether a rule changes the head of every response.
     pub edits_responses: bool,
-    /// A rule that looks at responses may replace text in their bodies.
+    /// Whether a rule that reads the response may replace text in bodies.
     pub rewrites_bodies: bool,
 }
 
-/// Which member of a pool a request is to get, and how its client is kept there.
+/// The preference for a member of a pool, and the persistence of the client.
 type Asked = (Preference, Option<Stickiness>);
 
-/// Facts about a request in one of several weighted pools.
+/// The persistence of a request in one of several weighted pools.
 struct OfPool {
     pool: usize,
     asked: Asked,
-    /// Tokens of other pools in its cookie.
+    /// Tokens of other pools in the cookie.
     others: OtherTokens,
 }
 
 /// The decision about a request.
 #[derive(Debug)]
 pub enum Verdict {
-    /// It goes to a member.
+    /// The request goes to a member.
     Forward(Route),
     /// Another virtual server decides.
     HandedOver {
-        /// Its place in the snapshot.
+        /// Its index in the snapshot.
         to: usize,
-        /// It is held back until then, by a limit on its rate; 0: it is not.
+        /// The request is delayed until then by a rate limit; 0: not delayed.
         not_before_us: u64,
     },
-    /// It ends here, as [`Decision::end`] says.
+    /// The request ends here; see [`Decision::end`].
     End {
-        /// It is held back until then, by a limit on its rate; 0: it is not.
+        /// The request is delayed until then by a rate limit; 0: not delayed.
         not_before_us: u64,
     },
-    /// It is for a name with other TLS settings than those that its client has passed.
+    /// The request is for a host whose TLS settings differ from those of the client's handshake.
     Misdirected,
-    /// It is above a limit.
+    /// The request exceeds a limit.
     Limited {
-        /// When a request would pass, in whole seconds.
+        /// Seconds until a request is permitted, rounded up.
         retry_after_s: u64,
     },
-    /// It is above a limit, and loses its connection.
+    /// The request exceeds a limit, and its connection closes.
     LimitClosed,
-    /// A policy made something of it that cannot be sent.
+    /// A policy has changed the request so that it cannot be sent.
     Failed(RewriteError),
 }
 
-/// Where a request goes.
+/// The destination of a request.
 #[derive(Debug)]
 pub struct Route {
     /// Index of the pool.
     pub pool: usize,
-    /// Which of its members.
+    /// The preference for a member.
     pub preference: Preference,
-    /// It is held back until then, by a limit on its rate; 0: it is not.
+    /// The request is delayed until then by a rate limit; 0: not delayed.
     pub not_before_us: u64,
     /// The persistence of its client.
     pub stickiness: Option<Stickiness>,
 }
 
 impl Traffic {
-    /// The processing of the virtual server at `index`; `None`: requests are forwarded unchanged. One that gets requests
-    /// from other virtual servers continues with their decisions.
+    /// The processing for the virtual server at `index`; `None`: requests are forwarded unchanged. A virtual server to
+    /// which others hand requests over always has processing, because it continues with their decisions.
     pub fn of(
         table: &LiveTable,
         (index, is_target): (usize, bool),
@@ -142,7 +143,7 @@ impl Traffic {
             && server.request_id.is_none()
             && !server.http.rewrite_location
             && !server.pools().any(has_more)
-            // Which pool it is has to be found out then.
+            // With several pools, the pool of a connection must be determined first.
             && server.pools().count() == 1;
         if is_plain {
             return None;
@@ -178,12 +179,12 @@ impl Traffic {
         })
     }
 
-    /// Its limits per key.
+    /// The limits per key.
     pub fn key_limits(&self) -> &KeyLimits {
         &self.key_limits
     }
 
-    /// The snapshot that it is of.
+    /// The snapshot.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
@@ -193,12 +194,12 @@ impl Traffic {
         self.fields.borrow_mut()
     }
 
-    /// The surroundings of a request that has used these values.
+    /// The values for expressions of a request: random number, time and pools.
     pub fn around(&self, (sources, now): (Sources, Clock), known: Known) -> Around<'_> {
         Around::new((sources, now), &self.pools, &self.snapshot.time_zone, known)
     }
 
-    /// The pool of this number in its snapshot.
+    /// The pool with this index in the snapshot.
     pub fn pool(&self, index: usize) -> &Rc<LocalPool> {
         &self.pools[index]
     }
@@ -208,7 +209,7 @@ impl Traffic {
         &self.snapshot.virtual_servers[self.index]
     }
 
-    /// The decision about a misdirected request (421): rules do not see it.
+    /// The decision about a misdirected request (421). Rules for requests do not run.
     pub fn refuse_misdirected(
         &self,
         facts: &Facts<'_>,
@@ -220,8 +221,8 @@ impl Traffic {
         Verdict::Misdirected
     }
 
-    /// Decides about a request. `decision` has been cleared; `scratch` is for its use. What is in `held`
-    /// then is to be dropped when the request has ended, whatever was decided.
+    /// Decides about a request. `decision` must be cleared; `scratch` is temporary. The places added to `held` must be
+    /// dropped when the request ends, whatever the decision is.
     pub fn decide(
         &self,
         facts: &Facts<'_>,
@@ -236,7 +237,7 @@ impl Traffic {
         if let Some(refused) =
             self.pass_limits(facts, evaluation, live, now, &mut not_before_us, (scratch, held))
         {
-            // Only rules without a condition apply, to the response.
+            // Only unconditional rules apply to the response.
             decision.edit_response_only(&server.policies, evaluation, facts);
             return refused;
         }
@@ -290,7 +291,7 @@ impl Traffic {
             None => self.preference(chosen, facts, evaluation, now, decision, scratch),
         };
         let usable = self.usable(chosen, now);
-        // New clients go elsewhere; one that drains, or has no room, keeps its own.
+        // New clients use the fallback. A client stays with its own member if that has a place, even if it is draining.
         let stays = || matches!(asked.0, Preference::Member(member) if self.pools[chosen].has_place(member, now));
         if usable == chosen || stays() {
             return (chosen, asked);
@@ -298,7 +299,7 @@ impl Traffic {
         (usable, self.preference(usable, facts, evaluation, now, decision, scratch))
     }
 
-    /// Counts a request against the limits of the virtual server. `Some`: it is above one of them.
+    /// Counts a request for the limits of the virtual server. `Some`: it exceeds one.
     fn pass_limits(
         &self,
         facts: &Facts<'_>,
@@ -335,8 +336,8 @@ impl Traffic {
         None
     }
 
-    /// Selects one of several weighted pools: the pool in which persistence keeps the client, else by the persistence key,
-    /// else by `draw`.
+    /// Selects one of several weighted pools: the pool in which persistence keeps the client, else by the persistence
+    /// key, else by `draw`.
     fn draw(
         &self,
         split: &Split,
@@ -376,7 +377,7 @@ impl Traffic {
     /// The pool, or its substitute if no member is up or it is full.
     fn usable(&self, pool: usize, now: Clock) -> usize {
         let mut usable = pool;
-        // As many steps as there are pools: a circle, which is refused at load, ends where it began.
+        // At most as many steps as pools: a cycle, which configurations cannot have, would end too.
         for _ in 0..self.pools.len() {
             let (own, instead) = (&self.pools[usable], &self.snapshot.pools[usable].instead);
             usable = match (instead.fallback, instead.spillover) {
@@ -389,7 +390,7 @@ impl Traffic {
         pool
     }
 
-    /// Whether the limits per address allow a connection, and the places that it then holds. If not, it holds none.
+    /// The places of a connection under the limits per address. `None`: a limit is exceeded, and no place is taken.
     pub fn admit_connection(&self, peer: IpAddr, now: Clock) -> Option<ConnectionPlaces> {
         self.key_limits.admit_connection(&self.settings().limits.per_key_connections, peer, now)
     }
@@ -411,11 +412,11 @@ impl Traffic {
         (usable != index).then(|| &self.pools[usable])
     }
 
-    /// The persistence by connection IDs that this virtual server uses for a pool, and the pool.
+    /// The persistence by connection IDs for this virtual server and pool, and the pool.
     pub fn connection_ids(&self, pool: &str) -> Option<(&Rc<LocalPool>, &Arc<Sticky>)> {
         let index = self.pools.iter().position(|own| *own.live.name == *pool)?;
         let mut next = self.settings().persistence;
-        // As many steps as there are persistences: a circle of fallbacks ends.
+        // At most as many steps as persistences: a cycle of fallbacks ends too.
         for _ in 0..self.snapshot.persistence.len() {
             let persistence = next?;
             let sticky = self.sticky(persistence as u32, index as u32)?;
@@ -427,8 +428,8 @@ impl Traffic {
         None
     }
 
-    /// Which member a request is to get, and how its client is kept there. What its cookie says of other pools is
-    /// left in `decision`.
+    /// The preference for a member of a pool, and the client's persistence. Tokens of other pools in the cookie are
+    /// stored in `decision`.
     fn preference(
         &self,
         pool: usize,
@@ -446,7 +447,7 @@ impl Traffic {
         let mut next = decision.persistence.unwrap_or(own);
         let mut stickiness = None;
         decision.other_tokens.clear();
-        // As many steps as there are persistences: a circle of fallbacks ends.
+        // At most as many steps as persistences: a cycle of fallbacks ends too.
         for _ in 0..self.snapshot.persistence.len() {
             let Some(persistence) = next else { break };
             let Some(sticky) = self.sticky(persistence, pool as u32) else { break };
@@ -476,7 +477,7 @@ impl Traffic {
         self.stickies[persistence as usize * pools + pool as usize].as_ref()
     }
 
-    /// The input of the pool's balancing.
+    /// The preference of the pool's load balancing, by key or none.
     fn balanced(
         &self,
         pool: usize,
@@ -484,7 +485,7 @@ impl Traffic {
         evaluation: &mut Evaluation<'_>,
         scratch: &mut Vec<u8>,
     ) -> Preference {
-        // The same on every instance, so that all send a client to the same member.
+        // With the same key in all instances, all send a client to the same member.
         let hash = || KeyedHash::new([0; 16]);
         match &self.snapshot.pools[pool].balance {
             Balance::Method(_) => Preference::Any,
@@ -503,8 +504,8 @@ impl Traffic {
         }
     }
 
-    /// Selects a member for a request of weir's own beside a client's request. The pool's balancing and its fallbacks
-    /// apply, persistence does not.
+    /// Selects a pool and a preference for a request of weir's own that belongs to a client's request. Load balancing
+    /// and fallbacks of the pool apply, persistence does not.
     pub fn beside(
         &self,
         pool: usize,
@@ -525,8 +526,8 @@ impl Traffic {
     }
 }
 
-/// Asks a persistence about a request: the member, if known, and the value to remember. Tokens of other pools are left in
-/// `others`.
+/// Asks a persistence about a request: the member, if known, and the value to remember. Tokens of other pools are left
+/// in `others`.
 fn ask(
     sticky: &Arc<Sticky>,
     facts: &Facts<'_>,
@@ -566,7 +567,7 @@ fn ask(
             scratch.clear();
             evaluation.render(of, scratch);
             match (&**scratch, learn) {
-                // There will be nothing to remember.
+                // Nothing will be stored.
                 ([], None) => (None, None),
                 ([], Some(_)) => in_table(places, None),
                 (value, _) => in_table(places, Some(places.table.key_of_bytes(value))),

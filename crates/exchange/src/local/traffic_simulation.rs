@@ -1,6 +1,6 @@
-//! Clients of two workers, kept at members of two pools by cookies or by a table, while members go up, down,
-//! drain and fill up, while reloads add, remove and reorder them, and add and remove the second pool with its policy: no
-//! client moves without a cause. The code under test is the code of a running process, without sockets.
+//! Simulation of persistence: clients on two workers, with cookies or a table, and members of two pools. Members go up,
+//! down, drain and fill up. Reloads add, remove and reorder members, and add and remove the second pool with its
+//! policy. No client may move without a cause. The code under test is that of a running process, without sockets.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -23,17 +23,17 @@ use crate::outside::Outside;
 use crate::shared::live::{LiveMember, LiveTable};
 use crate::shared::sticky::Sticky;
 
-/// When it begins.
+/// The time at the beginning.
 const NOW_MS: u64 = 1_000_000;
 const MEMBERS: usize = 6;
 const CLIENTS: usize = 40;
 const WORKERS: usize = 2;
-/// Requests that a member may have at a time.
+/// Maximum number of concurrent requests per member.
 const PLACES: u32 = 3;
 const SEEDS: u64 = 20;
 const STEPS: usize = 10_000;
 
-/// A generator of numbers (Steele et al., "SplitMix", 2014).
+/// A random number generator (Steele et al., "SplitMix", 2014).
 struct Random(u64);
 
 impl Random {
@@ -47,7 +47,7 @@ impl Random {
 
 #[derive(Default)]
 struct Client {
-    /// Its cookie, as `name=value`.
+    /// The client's cookie as `name=value`.
     cookie: Option<String>,
     /// The client's last member in each pool, by number.
     homes: [Option<usize>; 2],
@@ -56,14 +56,14 @@ struct Client {
 struct World {
     random: Random,
     persistence: &'static str,
-    /// The members of each pool that the configuration has, in its order.
+    /// The members of each pool in the configuration, in order.
     orders: [Vec<usize>; 2],
     /// Whether the configuration has the second pool.
     is_switching: bool,
     table: LiveTable,
     workers: Vec<LocalTable>,
     clients: Vec<Client>,
-    /// Requests under way.
+    /// Open requests.
     under_way: Vec<(Rc<LocalPool>, u32)>,
     now_ms: u64,
     stays: usize,
@@ -124,7 +124,7 @@ impl World {
             workers,
             clients: (0..CLIENTS).map(|_| Client::default()).collect(),
             under_way: Vec::new(),
-            // A table looks at the clock itself when it takes entries over.
+            // A table reads the clock itself when it takes entries over.
             now_ms: NOW_MS,
             stays: 0,
             moves: 0,
@@ -136,7 +136,7 @@ impl World {
         Some(&self.table.pools.get(pool)?.members[at])
     }
 
-    /// Whether a member serves: those that were there before, and others.
+    /// Whether a member serves its known clients, and new clients.
     fn serves(&self, pool: usize, number: usize) -> (bool, bool) {
         let Some(live) = self.live(pool, number) else { return (false, false) };
         let has_room = live.occupancy.load(Relaxed) < PLACES;
@@ -172,7 +172,7 @@ impl World {
         }
     }
 
-    /// A member goes, or comes at any place; or the second pool goes or comes.
+    /// Removes a member, or adds one at a random position; or adds or removes the second pool.
     fn reload(&mut self, pool: usize, number: usize) {
         let order = &mut self.orders[pool];
         match order.iter().position(|&member| member == number) {
@@ -204,7 +204,7 @@ impl World {
         }
     }
 
-    /// A request of a client on any worker, for a pool. Returns the member.
+    /// Sends a client's request for a pool on a random worker. Returns the member.
     fn serve(&mut self, number: usize, wanted: usize) -> Option<usize> {
         let worker = self.random.below(WORKERS);
         let server = self.workers[worker].server("v").expect("the virtual server");

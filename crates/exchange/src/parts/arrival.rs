@@ -13,47 +13,47 @@ use crate::local::client_address::client_of;
 use crate::local::client_tls::ClientTls;
 use crate::local::table::LocalServer;
 
-/// A request that has come.
+/// A received request.
 pub struct Arrival<'a> {
-    /// Its head.
+    /// The head.
     pub head: &'a RequestHead,
     /// The text of the head's spans.
     pub input: &'a [u8],
-    /// Which decides about it: where it came in, or that which it was handed to.
+    /// The virtual server that decides: that of the listener, or the one to which the request was handed over.
     pub server: &'a Rc<LocalServer>,
-    /// Where it comes from, where decisions look at that.
+    /// The origin; `None`: no decision needs it.
     pub from: Option<Whence>,
-    /// It came before the handshake was done.
+    /// Whether it arrived as early data, before the handshake was complete.
     pub is_early: bool,
-    /// The handshake of its connection was for another name.
+    /// Whether the connection's handshake was for another name.
     pub is_misdirected: bool,
-    /// Its connection may carry another.
+    /// Whether the connection may carry another request.
     pub may_go_on: bool,
 }
 
-/// Where a request comes from.
+/// The origin of a request.
 #[derive(Clone)]
 pub struct Whence {
     /// The connection's peer.
     pub peer: Option<SocketAddr>,
-    /// The address that the client connected to, if it is one.
+    /// The address that the client connected to; `None`: a unix socket.
     pub listen: Option<SocketAddr>,
-    /// The TLS that it came through.
+    /// The TLS of the connection.
     pub tls: Option<Rc<ClientTls>>,
-    /// How it came in, if another virtual server has handed it over.
+    /// The facts at its entry, if another virtual server has handed it over.
     pub entry: Option<Rc<Entry>>,
 }
 
-/// How a request came in that was handed over: no rule that has changed it since may change who its client is.
+/// Facts from before a request was handed over: later changes by rules cannot change the client.
 pub struct Entry {
-    /// Where it came in.
+    /// The virtual server of the listener.
     pub server: Rc<LocalServer>,
-    /// Its client, as that has found it.
+    /// The client, as that virtual server has determined it.
     pub client: Option<SocketAddr>,
 }
 
 impl Arrival<'_> {
-    /// Whether it is forwarded as it came: there is nothing to decide about it, and nothing to tell its member.
+    /// Whether it is forwarded as received: no decision is needed, and nothing is added for the member.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.server.is_plain
@@ -67,17 +67,17 @@ impl Arrival<'_> {
         self.from.as_ref()?.peer
     }
 
-    /// The TLS that it came through.
+    /// The TLS of the connection.
     pub fn tls(&self) -> Option<&Rc<ClientTls>> {
         self.from.as_ref()?.tls.as_ref()
     }
 
-    /// How its client is found: that is a matter of the virtual server whose connection it has.
+    /// The settings that determine the client: those of the virtual server of the listener.
     pub fn client_address(&self) -> &ClientAddress {
         &self.entry().map_or(self.server, |entry| &entry.server).settings().client_address
     }
 
-    /// Its client.
+    /// The client's address.
     pub fn client(&self) -> Option<SocketAddr> {
         match self.entry() {
             Some(entry) => entry.client,
@@ -85,12 +85,12 @@ impl Arrival<'_> {
         }
     }
 
-    /// How it came in, if it was handed over.
+    /// The facts at its entry, if it was handed over.
     pub fn entry(&self) -> Option<&Rc<Entry>> {
         self.from.as_ref()?.entry.as_ref()
     }
 
-    /// Its facts for rules.
+    /// The facts for rules.
     pub fn facts<'a>(&'a self, around: &'a Around<'a>) -> Facts<'a> {
         Facts {
             request: self.head,
@@ -107,16 +107,16 @@ impl Arrival<'_> {
     }
 }
 
-/// The owner of the new transaction, and the data to create it.
+/// The data for a new transaction.
 pub struct Registration {
-    /// Its key.
+    /// The key of the transaction.
     pub key: ExchangeKey,
-    /// The client's connection.
+    /// The client connection.
     pub client: ClientKey,
-    /// The stream of that, with HTTP/2.
+    /// The client's stream; `None`: HTTP/1.
     pub stream: Option<StreamKey>,
-    /// How it is logged.
+    /// The format of the access log.
     pub log_format: AccessFormat,
-    /// Its part of the log's line.
+    /// The request's part of the log line.
     pub log_request: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! A request of weir's own beside one of a client, and its response.
+//! A request of weir's own that belongs to a client's request, and its response.
 
 use weir_http::message::ResponseHead;
 
@@ -6,7 +6,7 @@ use crate::arena::ExchangeKey;
 
 /// A request of weir's own.
 pub struct Aside {
-    /// The request that waits for the response; `None`: none does.
+    /// The request that waits for the response; `None`: no request waits.
     pub parent: Option<ExchangeKey>,
     /// The response so far.
     pub reply: Reply,
@@ -19,10 +19,10 @@ pub struct Reply {
     pub head: ResponseHead,
     /// The text of the head's spans.
     pub text: Vec<u8>,
-    /// The body; `None`: it was too long to be kept.
+    /// The body; `None`: too long to be stored.
     pub body: Option<Vec<u8>>,
-    /// Bytes of it that have come.
+    /// The number of received body bytes.
     pub body_bytes: usize,
-    /// All of it has come, or enough.
+    /// Whether the response is complete, or enough of it has arrived.
     pub is_whole: bool,
 }

@@ -7,36 +7,36 @@ use crate::parts::remembered::Remembered;
 pub struct Considered {
     /// Index of the pool; the exchange begins there even if it ends at once.
     pub pool: usize,
-    /// Which of its members.
+    /// The preference for a member.
     pub preference: Preference,
-    /// It is held back until then; 0: it is not.
+    /// The request is delayed until then; 0: not delayed.
     pub not_before_us: u64,
     /// The number for its id; 0: not needed yet, or already taken.
     pub request_number: u64,
-    /// Data that is kept until its response.
+    /// Data for the response.
     pub remembered: Option<Box<Remembered>>,
-    /// It gets no member.
+    /// Why the request ends without a member; `None`: it does not.
     pub ending: Option<Ending>,
 }
 
 /// How a request ends without a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// As the policies have it: see [`weir_core::policy::Decision::end`].
+    /// As the policies decided: see [`weir_core::policy::Decision::end`].
     Policy,
-    /// As the web application firewall has it: see [`crate::parts::inspecting::Block`].
+    /// As the web application firewall decided: see [`crate::parts::inspecting::Block`].
     Blocked,
     /// With 429.
     Limited {
-        /// When another would pass.
+        /// Seconds until a request is permitted.
         retry_after_s: u64,
     },
-    /// With 503: too many passwords wait to be checked.
+    /// With 503: the queue of password checks is full.
     Overloaded,
-    /// With 421: its connection's handshake was for another name.
+    /// With 421: the connection's handshake was for another name.
     Misdirected,
     /// The connection closes.
     Closed,
-    /// With 500: a policy made something of it that cannot be sent.
+    /// With 500: a policy has changed the request so that it cannot be sent.
     Failed,
 }

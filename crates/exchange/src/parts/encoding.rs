@@ -1,4 +1,4 @@
-//! Changes to the body of a response while it streams.
+//! Transforms of a response body while it streams.
 
 use weir_compression::{Encoder, FlushWhen, RequestTraits, entity_tags};
 use weir_http::fields::values;
@@ -7,16 +7,16 @@ use weir_http::message::ResponseHead;
 use crate::parts::messages::Message;
 use crate::parts::rewriting::Rewriting;
 
-/// Data of a request that is kept until its response comes.
+/// Facts about a request that compression of the response needs.
 pub struct Codings {
     /// The request's facts about content codings.
     pub facts: RequestTraits,
-    /// The value of If-None-Match, if it may name a tag that weir has weakened.
+    /// The value of If-None-Match, if it may contain an entity tag that weir has made weak.
     pub known_tags: Vec<u8>,
 }
 
 impl Codings {
-    /// Whether the client has the content of this response, under a tag that was weakened here.
+    /// Whether the client has the content of this response already, under an entity tag that was made weak here.
     pub fn has(&self, head: &ResponseHead, input: &[u8]) -> bool {
         if self.known_tags.is_empty() || head.status != 200 {
             return false;
@@ -26,41 +26,41 @@ impl Codings {
     }
 }
 
-/// Changes to the body of a response, in this order.
+/// Transforms of a response body, applied in this order.
 #[derive(Default)]
 pub struct Transforms {
-    /// Text is replaced in it.
+    /// Replacement of text.
     pub rewriting: Option<Rewriting>,
-    /// It is compressed.
+    /// Compression.
     pub encoding: Option<Encoding>,
 }
 
-/// How the body of a response is compressed.
+/// How a response body is compressed.
 pub enum Encoding {
-    /// It is compressed as it comes.
+    /// As a stream.
     Stream {
         /// The compressor.
         encoder: Encoder,
-        /// When all that there is goes out.
+        /// When to flush compressed data.
         flush: FlushWhen,
-        /// The encoder has input that it has not written yet.
+        /// Whether the encoder has unprocessed input.
         has_more: bool,
     },
-    /// It was there as a whole with its head, and was compressed then to this.
+    /// The whole body was available with its head; this is its compressed form.
     Whole(Message),
-    /// The client has it already.
+    /// Not at all, because the client has the content already.
     Dropped {
-        /// So many bytes more are read to get rid of it.
+        /// This many more bytes are read in order to keep the connection.
         left_bytes: usize,
     },
 }
 
-/// The result of some of a body.
+/// The result of transforming a part of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoded {
     /// The output was written.
     Sound,
-    /// The rest is not worth waiting for.
+    /// The rest is not needed.
     Enough,
     /// The encoder failed.
     Broken,

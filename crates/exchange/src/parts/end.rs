@@ -1,44 +1,44 @@
-//! The end of a piece of data: more follows, nothing, or trailers.
+//! What follows a piece of data: more data, nothing, or trailers.
 
 use weir_http::message::Field;
 
-/// The end of a piece of data.
+/// What follows a piece of data.
 #[derive(Clone, Copy)]
 pub enum End<'a> {
-    /// More, at some time.
+    /// More data.
     No,
     /// Nothing.
     Data,
-    /// Trailers, and the text that they are in.
+    /// Trailers, with the text that they refer to.
     Trailers(&'a [Field], &'a [u8]),
 }
 
 /// An owned [`End`].
 #[derive(Default)]
 pub enum OwnedEnd {
-    /// More.
+    /// More data.
     #[default]
     No,
     /// Nothing.
     Data,
-    /// Trailers. They are rare, and boxing them keeps waiting data small.
+    /// Trailers, boxed because they are rare.
     Trailers(Box<OwnedTrailers>),
 }
 
-/// Trailers, and the text that they are in.
+/// Trailers, with the text that they refer to.
 pub struct OwnedTrailers {
     fields: Vec<Field>,
     text: Vec<u8>,
 }
 
 impl OwnedTrailers {
-    /// A copy, if data ends with trailers.
+    /// A copy of the trailers, if there are any.
     pub fn of(end: End<'_>) -> Option<Box<Self>> {
         let End::Trailers(fields, text) = end else { return None };
         Some(Box::new(Self { fields: fields.to_vec(), text: text.to_vec() }))
     }
 
-    /// They, to be used.
+    /// The borrowed form.
     pub fn get(&self) -> End<'_> {
         End::Trailers(&self.fields, &self.text)
     }
@@ -54,7 +54,7 @@ impl OwnedEnd {
         }
     }
 
-    /// It, to be used.
+    /// The borrowed form.
     pub fn get(&self) -> End<'_> {
         match self {
             Self::No => End::No,

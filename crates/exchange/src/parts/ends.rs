@@ -1,4 +1,4 @@
-//! The common part of all transactions: their two connections and facts about them.
+//! The common part of all transactions: the two connections, and facts about them.
 
 use std::rc::Rc;
 
@@ -11,25 +11,25 @@ use crate::parts::remembered::Remembered;
 use crate::parts::tries::Tries;
 use crate::termination::Termination;
 
-/// The two connections that a transaction is between.
+/// The client connection and the member connection of a transaction, and facts about them.
 pub struct Ends {
-    /// Its key.
+    /// The key of the transaction.
     pub key: ExchangeKey,
-    /// It has ended; this is the next state of its client connection.
+    /// `Some`: the transaction has ended, and the client connection goes to this state.
     pub over: Option<After>,
-    /// The client connection that it belongs to.
+    /// The client connection.
     pub client: ClientKey,
-    /// The stream of that; `None`: it has the connection for itself (HTTP/1).
+    /// The client's stream; `None`: the transaction has the connection for itself (HTTP/1).
     pub stream: Option<StreamKey>,
-    /// The member is paused until the client has taken the response so far.
+    /// Reading from the member is paused until the client has taken the response so far.
     pub is_member_stopped: bool,
-    /// Where it may go, and the results of attempts.
+    /// The pool, and results of attempts.
     pub tries: Tries,
-    /// What it waits for while it has no member.
+    /// The reason for waiting without a member.
     pub parked: Parked,
-    /// The member that it has now.
+    /// The current attempt with a member.
     pub attempt: Attempt,
-    /// Where it came in.
+    /// The virtual server that decides about the transaction.
     pub server: Rc<LocalServer>,
     /// Data that policies or persistence need later.
     pub remembered: Option<Box<Remembered>>,
@@ -41,50 +41,50 @@ pub struct Ends {
 pub enum After {
     /// Other code handles the connection.
     Nothing,
-    /// The response is whole.
+    /// The response is complete.
     Response(Outcome),
     /// The exchange has become a tunnel.
     Tunnel {
-        /// The member sends nothing more.
+        /// The member has ended its sending side.
         has_member_ended: bool,
     },
-    /// It was a request of weir's own.
+    /// The transaction was a request of weir's own.
     Aside,
-    /// All that passes both ways is whole: the connection ends, if it was its own.
+    /// The tunnel is complete in both directions: the client connection ends, unless it is shared.
     Whole,
-    /// Something is missing: the connection ends, if it was its own.
+    /// Data is missing: the client connection ends, unless it is shared.
     Broken {
-        /// With a reset.
+        /// Whether it ends with a reset.
         must_reset: bool,
     },
-    /// The client is gone or given up: the connection ends at once, if it was its own.
+    /// The client is gone or was given up: its connection ends at once, unless it is shared.
     Gone {
-        /// With a reset.
+        /// Whether it ends with a reset.
         must_reset: bool,
     },
-    /// It ends, with all that is on it.
+    /// The whole client connection ends.
     Cut {
-        /// Why.
+        /// The termination reason.
         termination: Termination,
-        /// With a reset.
+        /// Whether it ends with a reset.
         must_reset: bool,
     },
 }
 
-/// How an exchange left its client connection.
+/// The state of the client connection after an exchange.
 pub struct Outcome {
-    /// Both sides allow another request.
+    /// Whether both sides permit another request.
     pub keep_alive: bool,
-    /// The whole request was read.
+    /// Whether the whole request was read.
     pub request_done: bool,
-    /// The client said that this was its last request.
+    /// Whether the client announced its last request.
     pub client_closes: bool,
 }
 
-/// Data that a window has released.
+/// Data that a window has let out.
 pub struct LetOut {
-    /// So many bytes.
+    /// The number of bytes.
     pub data_bytes: usize,
-    /// More waits.
+    /// Whether more is queued.
     pub is_behind: bool,
 }

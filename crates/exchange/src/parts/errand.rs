@@ -9,36 +9,36 @@ use crate::local::table::LocalServer;
 
 /// Work to do after the current call has returned.
 pub enum Errand {
-    /// A client may send on, and has sent something already.
+    /// Continues with a client that has sent data already.
     Client(ClientKey),
-    /// A request of weir's own begins.
+    /// Begins a request of weir's own.
     Begin(Box<Order>),
-    /// A request of weir's own ends: its response is no longer needed.
+    /// Ends a request of weir's own whose response is no longer needed.
     Leave {
-        /// Which.
+        /// The request.
         aside: ExchangeKey,
-        /// Its member has taken too long.
+        /// Whether its member has exceeded the time.
         is_late: bool,
     },
 }
 
-/// A request of weir's own that is to begin.
+/// A request of weir's own to be sent.
 pub struct Order {
-    /// The request that waits for the response; `None`: none does.
+    /// The request that waits for the response; `None`: no request waits.
     pub parent: Option<ExchangeKey>,
-    /// Where that came in.
+    /// The virtual server of that request.
     pub server: Rc<LocalServer>,
-    /// Where it goes.
+    /// The destination.
     pub pool: Rc<LocalPool>,
-    /// To which of the members.
+    /// The preference for a member.
     pub preference: Preference,
-    /// Its head, as a client would send it.
+    /// The head in the form in which a client would send it.
     pub text: Vec<u8>,
-    /// Its body, regardless of the head; `None`: it has none.
+    /// The body, regardless of the head; `None`: no body.
     pub body: Option<Vec<u8>>,
 }
 
-/// Where copies of a request go.
+/// The destinations of copies of a request.
 #[derive(Default)]
 pub struct Mirrors(pub Vec<(Rc<LocalPool>, Preference)>);
 

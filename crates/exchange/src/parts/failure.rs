@@ -1,25 +1,25 @@
-//! How a member fails a request.
+//! The ways in which a member can fail a request.
 
 use std::fmt;
 
 use crate::termination::Termination;
 
-/// Why a member did not serve a request.
+/// The reason why a member did not serve a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberFailure {
-    /// This host has no descriptor, port or memory for a connection; no fault of the member's.
+    /// This host has no descriptor, port or memory for a connection: not a failure of the member.
     NoSocket,
-    /// It has no room for another connection at the moment (a unix socket's queue).
+    /// The member cannot accept another connection now (the queue of a unix socket is full).
     Busy,
-    /// No connection.
+    /// The connection was refused or failed to open.
     Connect,
-    /// No connection in time.
+    /// The connection did not open in time.
     ConnectTimeout,
-    /// No response head in time, or a body that stopped.
+    /// The response head did not arrive in time, or the body stopped.
     Timeout,
     /// The connection ended or broke.
     Abort,
-    /// It sent invalid HTTP.
+    /// The member sent invalid HTTP.
     Malformed,
 }
 
@@ -33,7 +33,7 @@ impl MemberFailure {
         }
     }
 
-    /// How an exchange ends for it.
+    /// The termination reason.
     pub fn termination(self) -> Termination {
         match self {
             Self::NoSocket | Self::Busy | Self::Connect | Self::ConnectTimeout => {
@@ -50,20 +50,20 @@ impl MemberFailure {
 pub struct Loss {
     /// The reason.
     pub reason: MemberFailure,
-    /// Nothing of the request can have reached the member.
+    /// Whether certainly nothing of the request has reached the member.
     pub nothing_sent: bool,
-    /// The data that was queued for it.
+    /// The data that was queued for the member.
     pub unsent: Vec<u8>,
-    /// The failure was counted already, with another exchange on the same connection.
+    /// Whether the failure was already counted with another exchange of the connection.
     pub is_counted: bool,
 }
 
 /// A failure that counts against a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
-    /// It answered with this status.
+    /// The member answered with this status.
     Status(u16),
-    /// It did not serve a request.
+    /// The member did not serve a request.
     Failure(MemberFailure),
 }
 
@@ -78,7 +78,7 @@ impl Blame {
         MemberFailure::Malformed,
     ];
 
-    /// As a number: a status, or the place of a failure from 1 on. Never 0.
+    /// The number of a failure: a status, or an index from 1. Never 0.
     pub fn to_bits(self) -> u16 {
         match self {
             Self::Status(status) => status,
@@ -89,7 +89,7 @@ impl Blame {
         }
     }
 
-    /// The reverse; `None`: no failure.
+    /// The failure with this number; `None`: no failure.
     pub fn from_bits(bits: u16) -> Option<Self> {
         match bits {
             0 => None,

@@ -1,7 +1,6 @@
-//! A request that one virtual server hands to another, and what goes with it.
+//! A request that one virtual server hands over to another, and the data that goes along.
 //!
-//! The other decides about it anew. So what was decided before is taken apart here: what is here goes with it, all else is
-//! gone.
+//! The other virtual server decides from the beginning. Of earlier decisions, only the data here is kept.
 
 use std::rc::Rc;
 
@@ -14,64 +13,64 @@ use crate::local::table::LocalServer;
 use crate::parts::considered::Considered;
 use crate::parts::pending::Pending;
 
-/// What a virtual server makes of a request.
+/// The result of a virtual server's decisions.
 pub enum Course {
-    /// It is decided.
+    /// The request continues here.
     Decided(Considered),
-    /// Another decides.
+    /// Another virtual server decides.
     HandedOver(Box<HandedOver>),
 }
 
-/// A request that is handed to a virtual server.
+/// A request that is handed over to a virtual server.
 pub struct HandedOver {
-    /// Which decides about it.
+    /// The virtual server that decides.
     pub to: Rc<LocalServer>,
-    /// The request with the changes that rules have made; `None`: there are none.
+    /// The request with the changes of rules; `None`: unchanged.
     pub rewritten: Option<Box<Rewritten>>,
-    /// What goes with it.
+    /// The data that goes along.
     pub brought: Box<Brought>,
 }
 
-/// A request as rules have made it.
+/// A request after changes by rules.
 pub struct Rewritten {
-    /// Its head.
+    /// The head.
     pub head: RequestHead,
-    /// What the head's spans are of.
+    /// The text that the head refers to.
     pub text: Vec<u8>,
 }
 
-/// What a request brings from the virtual servers that it passed.
+/// Data from the virtual servers that a request has passed.
 #[derive(Default)]
 pub struct Brought {
-    /// These, in their order.
+    /// These virtual servers, in order.
     pub passed: Vec<Rc<LocalServer>>,
     /// Fields for the response.
     pub response: FieldEdits,
-    /// Rules that were followed.
+    /// The rules that were followed.
     pub followed: Vec<u32>,
     /// Marks for the access log.
     pub marks: Lines,
-    /// Fields that were changed in its head, and may not come in its trailers.
+    /// Fields that were changed in the head, so they must not appear in trailers.
     pub names: FieldNames,
-    /// Host and port that its client asked for, if rules have changed them; else empty.
+    /// The host and port that the client requested, if rules have changed them; else empty.
     pub asked_for: Vec<u8>,
-    /// Places that it has under limits.
+    /// Its places under limits.
     pub limit_places: Vec<LimitPlace>,
-    /// It is held back until then; 0: it is not.
+    /// The request is delayed until then; 0: not delayed.
     pub not_before_us: u64,
-    /// What it has to wait for.
+    /// Pending checks.
     pub pending: Pending,
-    /// Who it is from, by name; empty: nobody was let in by name.
+    /// The user name; empty: not authenticated by name.
     pub user: Box<[u8]>,
 }
 
 impl Brought {
-    /// Where it came in.
+    /// The virtual server of the listener.
     pub fn entered_at(&self) -> Option<&Rc<LocalServer>> {
         self.passed.first()
     }
 
-    /// The marks, and those that were made after them.
+    /// The marks so far, followed by later ones.
     pub fn marks_with(&mut self, later: &Lines) -> Lines {
         let mut marks = std::mem::take(&mut self.marks);
         later.iter().for_each(|mark| marks.push(|out| out.extend_from_slice(mark)));

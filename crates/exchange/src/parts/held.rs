@@ -1,4 +1,4 @@
-//! Bodies that wait to be judged, and the room that they have.
+//! Bodies that are held for inspection, and the limit on their memory.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -7,14 +7,14 @@ use std::rc::Rc;
 
 use weir_core::keyed_hash::PrefixLengths;
 
-/// Bytes of held bodies at a time, in one worker.
+/// Maximum size of all held bodies of one worker.
 const HELD_BYTES_MAX: u64 = 256 << 20;
-/// The share of one client, so that no client can take all the room.
+/// Maximum size of the held bodies of one client.
 const CLIENT_BYTES_MAX: u64 = HELD_BYTES_MAX / 8;
-/// The network that counts as one client (IPv6).
+/// IPv6 clients are counted by their /64 network.
 const CLIENT_PREFIX: PrefixLengths = PrefixLengths { v4: 32, v6: 64 };
 
-/// Room for held bodies, of one worker.
+/// The memory limit for held bodies of one worker.
 #[derive(Debug, Default)]
 pub struct HeldRoom(Rc<RefCell<Taken>>);
 
@@ -25,7 +25,7 @@ struct Taken {
 }
 
 impl Taken {
-    /// Whether there was room for that.
+    /// Reserves memory. Returns false if the limit is reached.
     fn add(&mut self, client: Option<IpAddr>, bytes: u64) -> bool {
         self.bytes += bytes;
         let of_client = self.by_client.entry(client).or_default();
@@ -45,7 +45,7 @@ impl Taken {
 }
 
 impl HeldRoom {
-    /// A body of which nothing has come, of this client.
+    /// An empty body of this client.
     pub fn body(&self, client: Option<IpAddr>) -> HeldBody {
         let client = client.map(|address| CLIENT_PREFIX.of(address));
         let held = HeldBytes { bytes: 0, client, taken: Rc::clone(&self.0) };
@@ -53,7 +53,7 @@ impl HeldRoom {
     }
 }
 
-/// The memory share of a held body. It is returned when this is dropped.
+/// The reserved memory of a held body. Dropping it returns the memory.
 #[derive(Debug)]
 pub struct HeldBytes {
     bytes: u64,
@@ -62,13 +62,13 @@ pub struct HeldBytes {
 }
 
 impl HeldBytes {
-    /// Whether there was room for this many more bytes.
+    /// Reserves more memory. Returns false if a limit is reached.
     pub fn add(&mut self, bytes: u64) -> bool {
         self.bytes += bytes;
         self.taken.borrow_mut().add(self.client, bytes)
     }
 
-    /// Whether there was room for this many bytes in total; never lowers it.
+    /// Increases the reservation to this many bytes. Returns false if a limit is reached; never decreases it.
     pub fn raise_to(&mut self, bytes: u64) -> bool {
         bytes <= self.bytes || self.add(bytes - self.bytes)
     }
@@ -82,7 +82,7 @@ impl Drop for HeldBytes {
     }
 }
 
-/// A body that waits.
+/// A held body.
 #[derive(Debug)]
 pub struct HeldBody {
     bytes: Vec<u8>,
@@ -90,7 +90,7 @@ pub struct HeldBody {
 }
 
 impl HeldBody {
-    /// Appends received data. Returns whether there was room for it.
+    /// Appends received data. Returns false if a limit is reached; the data is appended in any case.
     pub fn push(&mut self, data: &[u8]) -> bool {
         self.bytes.extend_from_slice(data);
         self.held.add(data.len() as u64)

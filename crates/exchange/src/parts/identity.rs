@@ -16,48 +16,48 @@ use crate::shared::logins::{Logins, Tag, Ticket};
 pub struct Identity {
     /// `request.user`; empty: no user was authenticated by name.
     pub user: Box<[u8]>,
-    /// Who it was from where it came in, if another virtual server decides about it, whose rules do not go by that.
+    /// The user name at the virtual server of the listener, if another virtual server decides with users of its own.
     pub entered_as: Box<[u8]>,
-    /// When it was looked at, in seconds since 1970: rules for the response find its token as those for the request did.
+    /// The time of the decision, in seconds since 1970: rules for the response evaluate tokens at the same time.
     pub unix_s: Option<u64>,
-    /// Passwords that are checked; it waits for that.
+    /// Pending password checks.
     pub checks: Vec<Checking>,
-    /// Services that are asked, one after another, the last first; it waits for that, too.
+    /// Services to ask, one after another, from the last to the first.
     pub asks: Vec<Asking>,
 }
 
 impl Identity {
-    /// Whether nothing that was decided takes effect yet.
+    /// Whether a check is pending, so that no decision takes effect yet.
     pub fn is_unchecked(&self) -> bool {
         !self.checks.is_empty() || !self.asks.is_empty()
     }
 }
 
-/// A service that decides about the request.
+/// A question to an authorisation service about the request.
 pub struct Asking {
     /// The authentication that requires it.
     pub by: Arc<Authenticator>,
-    /// Where the service is.
+    /// The pool of the service.
     pub pool: Rc<LocalPool>,
-    /// At which of its members.
+    /// The preference for a member.
     pub preference: Preference,
-    /// When it was asked.
+    /// When the service was asked.
     pub begun_us: u64,
-    /// When the time is looked at next.
+    /// When its timeout is checked next.
     pub look_us: u64,
-    /// It is asked for the virtual server where the request came in, and another decides about that.
+    /// The service is asked for the virtual server of the listener, and another one decides about the request.
     pub is_of_entry: bool,
-    /// How far that is.
+    /// The state of the question.
     pub progress: Progress,
 }
 
-/// How far the question to a service is.
+/// The state of a question to a service.
 pub enum Progress {
-    /// This is to be asked.
+    /// Not asked yet; this is the request to send.
     Unasked(Vec<u8>),
-    /// By this request; `None`: it has yet to begin.
+    /// This request was sent; `None`: it has not begun.
     Asked(Option<ExchangeKey>),
-    /// This was answered; `None`: nothing was.
+    /// The answer; `None`: there was none.
     Answered(Option<Box<Reply>>),
 }
 
@@ -67,7 +67,7 @@ impl fmt::Debug for Asking {
     }
 }
 
-/// A password that is checked.
+/// A pending password check.
 #[derive(Debug)]
 pub struct Checking {
     /// The authentication that requires it.
@@ -76,6 +76,6 @@ pub struct Checking {
     pub tag: Option<Tag>,
     /// Returns the result of the check.
     pub ticket: Ticket,
-    /// Where it is remembered.
+    /// Where a successful login is stored.
     pub logins: Arc<Logins>,
 }

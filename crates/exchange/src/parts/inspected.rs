@@ -8,55 +8,55 @@ use weir_waf::inspection::{Inspection, Limit, Verdict};
 
 use crate::local::table::LocalServer;
 
-/// A request that was inspected.
+/// An inspected request.
 pub struct Inspected<'a> {
     /// The request id.
     pub request_id: &'a str,
-    /// Where it came in.
+    /// The virtual server.
     pub server: &'a LocalServer,
     /// The client, as rules see it.
     pub client: Option<SocketAddr>,
     /// The mode that was applied.
     pub mode: WafMode,
-    /// Its result.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The status that it was answered with; 0: it went on, or got no answer.
+    /// The status of the answer; 0: the request continued, or got no answer.
     pub status: u16,
-    /// The findings, rule by rule.
+    /// The inspection with its findings.
     pub inspection: &'a Inspection,
 }
 
-/// The result of an inspection.
+/// The outcome of an inspection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing was found that a request is kept from its member for.
+    /// No finding that would block the request.
     Passed,
-    /// This would have kept it from its member.
+    /// This would have blocked the request.
     Detected(Cause),
-    /// This has kept it from its member.
+    /// This has blocked the request or its response.
     Blocked(Cause),
-    /// It ended before all of it had come, and was not judged.
+    /// The exchange ended before the whole body arrived; no verdict.
     Unfinished,
-    /// It could not be judged.
+    /// The request could not be judged.
     Unjudged {
-        /// Why.
+        /// The exceeded limit.
         limit: Limit,
-        /// Its member did not get it.
+        /// Whether it was blocked for that.
         is_blocked: bool,
     },
 }
 
-/// The reason why a request does not reach its member.
+/// The reason for blocking a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// The rule of this number.
+    /// The rule with this id.
     Rule(u64),
     /// A check without rules.
     Check(Check),
 }
 
 impl Outcome {
-    /// The outcome for a whole request, or for a finding that ends the inspection early.
+    /// The outcome of a verdict.
     pub fn of(verdict: &Verdict, inspection: &Inspection, is_unjudged_blocked: bool) -> Self {
         if let Verdict::Exceeded(limit) = verdict {
             return Self::Unjudged { limit: *limit, is_blocked: is_unjudged_blocked };
@@ -65,7 +65,7 @@ impl Outcome {
         cause(verdict).map(Self::Blocked).or(would_be).unwrap_or(Self::Passed)
     }
 
-    /// Its name in logs and metrics.
+    /// The name in logs and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -76,7 +76,7 @@ impl Outcome {
         }
     }
 
-    /// Whether its member did not get it, or its client not the response.
+    /// Whether the request or its response was blocked.
     pub fn is_blocked(self) -> bool {
         matches!(self, Self::Blocked(_) | Self::Unjudged { is_blocked: true, .. })
     }

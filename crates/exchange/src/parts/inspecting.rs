@@ -1,4 +1,4 @@
-//! A request that the web application firewall looks at, and its body while that waits to be judged.
+//! The state of an inspection by the web application firewall, and bodies that are held for it.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -13,36 +13,35 @@ use crate::parts::aside::Aside;
 use crate::parts::end::OwnedEnd;
 use crate::parts::held::{HeldBody, HeldBytes};
 
-/// How far an inspection is.
+/// The state of an inspection.
 pub enum Scrutiny {
-    /// The body comes, and is held.
+    /// The body is arriving and is held.
     Reading(Box<Reading>),
-    /// The body is forwarded to the member while it is judged.
+    /// The body is forwarded to the member while it is inspected.
     Following(Box<Following>),
-    /// The request may continue: this part of its body waits for a member.
+    /// The request may continue; its held body waits for a member.
     Passed(HeldBody, OwnedEnd, Option<Box<Judged>>),
-    /// It is on its way to a member. What was held of its body is counted until that answers.
+    /// The request was sent to a member. The reservation for its held body lasts until the member answers.
     Passing(Option<HeldBytes>, Option<Box<Judged>>),
-    /// The response comes, and is held.
+    /// The response body is arriving and is held.
     Answering(Box<Answering>),
-    /// It gets no member.
+    /// The request is blocked.
     Blocked(Block),
-    /// Nothing is inspected: it is a request of weir's own, whose response is kept for another.
+    /// No inspection: a request of weir's own, whose response is stored for another request.
     Aside(Box<Aside>),
 }
 
-/// A request that was judged, and whose response is to be judged too.
+/// A request without a blocking finding, whose response is inspected too.
 pub struct Judged {
-    /// Findings so far.
+    /// The inspection so far.
     pub inspection: Inspection,
     /// The terms of the inspection.
     pub terms: Terms,
-    /// It could not be judged for this reason, and continues nevertheless.
+    /// The limit that prevented a verdict on the request, which continues nevertheless.
     pub unjudged: Option<Limit>,
 }
 
-/// The verdict that is logged for a request and its response: "not judged" for the request, if the response has no
-/// finding.
+/// The verdict to log for a request and its response: the request's exceeded limit, if the response has no finding.
 pub fn after_request(verdict: Verdict, unjudged: Option<Limit>) -> Verdict {
     match (verdict, unjudged) {
         (Verdict::Pass, Some(limit)) => Verdict::Exceeded(limit),
@@ -50,36 +49,36 @@ pub fn after_request(verdict: Verdict, unjudged: Option<Limit>) -> Verdict {
     }
 }
 
-/// A response whose body comes.
+/// A response whose body is arriving.
 pub struct Answering {
-    /// The result for the request.
+    /// The inspection of the request.
     pub judged: Judged,
-    /// Its head.
+    /// The head.
     pub head: ResponseHead,
     /// The text of the head's spans.
     pub text: Vec<u8>,
-    /// The result of its body.
+    /// The body so far.
     pub body: HeldBody,
 }
 
-/// A request whose body comes.
+/// A request whose body is arriving.
 pub struct Reading {
-    /// Findings so far.
+    /// The inspection so far.
     pub inspection: Inspection,
     /// The terms of the inspection.
     pub terms: Terms,
-    /// The result of its body.
+    /// The body so far.
     pub body: HeldBody,
-    /// Memory for decoding, if the body is encoded.
+    /// Reserved memory for decoding an encoded body.
     pub decoding: HeldBytes,
-    /// It has to be whole by then.
+    /// The deadline for the whole body.
     pub until_ms: u64,
     /// The client waits for 100 (Continue).
     pub is_awaited: bool,
 }
 
 impl Reading {
-    /// Adds a piece of the body. Returns the limit that prevents a judgement, if any; the body is held in any case.
+    /// Adds a piece of the body, which is held in any case. Returns the limit that prevents a verdict, if any.
     pub fn take<'a>(&mut self, data: impl Iterator<Item = &'a [u8]>) -> Option<Limit> {
         let mut has_room = true;
         for piece in data {
@@ -91,7 +90,7 @@ impl Reading {
     }
 }
 
-/// The limit that prevents a judgement of a body with this many bytes.
+/// The limit that prevents a verdict on a body of this size.
 fn limit_of(inspection: &Inspection, terms: &Terms, bytes: u64, has_room: bool) -> Option<Limit> {
     match (bytes > terms.waf.body_bytes_max, has_room) {
         (true, _) => Some(Limit::BodyLength),
@@ -100,22 +99,22 @@ fn limit_of(inspection: &Inspection, terms: &Terms, bytes: u64, has_room: bool) 
     }
 }
 
-/// A request without a finding that blocks it: the body is forwarded while it is judged.
+/// A request that cannot be blocked any more: its body is forwarded while it is inspected.
 pub struct Following {
-    /// Findings so far.
+    /// The inspection so far.
     pub inspection: Inspection,
     /// The terms of the inspection.
     pub terms: Terms,
-    /// Bytes of the body that came: rules keep as many.
+    /// The number of body bytes, which the rules keep too.
     pub bytes: u64,
-    /// Memory of the held bytes.
+    /// Reserved memory for these bytes.
     pub held: HeldBytes,
-    /// Memory for decoding, if the body is encoded.
+    /// Reserved memory for decoding an encoded body.
     pub decoding: HeldBytes,
 }
 
 impl Following {
-    /// Passes a piece of the body to the rules. Returns the limit that prevents a judgement, if any.
+    /// Passes a piece of the body to the rules. Returns the limit that prevents a verdict, if any.
     pub fn take<'a>(&mut self, data: impl Iterator<Item = &'a [u8]>) -> Option<Limit> {
         let mut has_room = true;
         for piece in data {
@@ -128,7 +127,7 @@ impl Following {
     }
 }
 
-/// The terms of a request's inspection.
+/// The settings of a request's inspection.
 pub struct Terms {
     /// The settings of the virtual server.
     pub waf: Arc<Waf>,
@@ -141,25 +140,25 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Whether members do not get requests that cannot be judged.
+    /// Whether requests without a verdict are blocked.
     pub fn blocks_unjudged(&self) -> bool {
         self.mode == WafMode::Block && self.waf.unjudged == Unjudged::Block
     }
 }
 
-/// How a request is kept from members.
+/// The response to a blocked request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
-    /// It is answered with this status.
+    /// An answer with this status.
     Answer(u16),
-    /// It is sent elsewhere.
+    /// A redirect.
     Redirect {
-        /// Where to.
+        /// The target.
         to: Vec<u8>,
-        /// With this status.
+        /// The status.
         status: u16,
     },
-    /// Its connection is closed.
+    /// The connection is closed.
     Close,
 }
 
@@ -175,7 +174,7 @@ impl Block {
             Verdict::Redirect { to, status, .. } if is_field_value(&to) => {
                 Some(Self::Redirect { to, status })
             }
-            // The target may contain text of the client.
+            // The target may contain text of the client, so the response is no redirect.
             Verdict::Redirect { .. } => Some(Self::Answer(403)),
             Verdict::Exceeded(limit) if blocks_unjudged => {
                 Some(Self::Answer(status_of_unjudged(limit)))
@@ -184,7 +183,7 @@ impl Block {
         }
     }
 
-    /// The status of its response; 0: there is none.
+    /// The status of the response; 0: no response.
     pub fn status(&self) -> u16 {
         match self {
             Self::Answer(status) | Self::Redirect { status, .. } => *status,

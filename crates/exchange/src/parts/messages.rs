@@ -1,4 +1,4 @@
-//! Messages on their way to a client, as a transaction hands them on.
+//! Messages that a transaction sends to a client.
 
 use weir_http::edits::FieldEdits;
 use weir_http::h1::{OwnResponse, Persistence, ResponseForward};
@@ -9,62 +9,62 @@ use crate::parts::pieces::Pieces;
 
 pub use crate::parts::scratch::Message;
 
-/// A response head as it goes to a client.
+/// A response head for a client.
 pub struct OutHead<'a> {
-    /// The member's, or one of weir's own.
+    /// The head of the member's response or of weir's own.
     pub head: &'a ResponseHead,
     /// The text of its spans.
     pub input: &'a [u8],
-    /// Its changes.
+    /// The changes to its fields.
     pub edits: &'a FieldEdits,
-    /// How it is passed on, but for the date.
+    /// The options for forwarding, except for the date.
     pub forward: ResponseForward<'static>,
-    /// It gets the date.
+    /// Whether a Date field is added.
     pub is_dated: bool,
 }
 
-/// The kind of message that a head begins.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadKind {
-    /// An interim response: others follow.
+    /// An interim response.
     Interim,
-    /// The response.
+    /// The final response.
     Final,
 }
 
-/// Some of a body on its way to a client.
+/// A part of a body for a client.
 pub struct Sending<'a> {
     /// The text of the pieces.
     pub input: &'a [u8],
     /// The data.
     pub pieces: &'a Pieces,
-    /// How the body is framed.
+    /// The framing of the body.
     pub framing: Framing,
     /// The end of the data.
     pub end: End<'a>,
-    /// Nothing follows on the connection, if the client has that for itself.
+    /// Whether nothing follows on an HTTP/1 connection.
     pub is_last: bool,
 }
 
 /// A response of weir's own.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnAnswer<'a> {
-    /// Its status.
+    /// The status.
     pub status: u16,
     /// The client's version.
     pub version: Version,
-    /// Another request may follow.
+    /// Whether another request may follow.
     pub keep_alive: bool,
-    /// It answers HEAD.
+    /// Whether it answers HEAD.
     pub head_only: bool,
-    /// Its fields.
+    /// The fields.
     pub edits: &'a FieldEdits,
-    /// Its body; `None`: a line that says the status.
+    /// The body; `None`: a line with the status.
     pub body: Option<&'a [u8]>,
 }
 
 impl<'a> OwnAnswer<'a> {
-    /// As it is written, with further fields, and with `line` where it has no body.
+    /// The complete response, with further fields, and with `line` if it has no body.
     pub fn with(&self, fields: &'a [(&'static str, &'a [u8])], line: &'a [u8]) -> OwnResponse<'a> {
         let persistence = if self.keep_alive { Persistence::KeepAlive } else { Persistence::Close };
         OwnResponse {

@@ -6,27 +6,27 @@ use crate::parts::inspected::Inspected;
 
 /// Messages of transactions for operators.
 pub enum Notice<'a> {
-    /// A line that a policy wrote.
+    /// A line written by a policy.
     PolicyLine(&'a [u8]),
-    /// A policy changed a request so that it cannot be sent.
+    /// A policy has changed a request so that it cannot be sent.
     Unsendable {
         /// The virtual server.
         server: &'a str,
-        /// The mistake.
+        /// The error.
         why: &'a str,
     },
-    /// A member has failed too often, and is out until then.
+    /// A member was ejected after too many failures.
     Ejected {
-        /// Its pool.
+        /// The pool.
         pool: &'a LocalPool,
         /// The member.
         member: &'a LocalMember,
-        /// Until when.
+        /// The end of the ejection.
         until_ms: u64,
         /// The last failure.
         why: Blame,
     },
-    /// A request was inspected, and the result must be logged.
+    /// A request was inspected, and the outcome must be logged.
     Inspected(&'a Inspected<'a>),
     /// A WebSocket was requested, and the member does not support it.
     NoTunnel(&'a LocalMember),

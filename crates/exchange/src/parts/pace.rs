@@ -1,25 +1,25 @@
-//! How steadily the bodies of an exchange come.
+//! The pace of bodies: steady, or with pauses.
 
 use weir_http::fields::values;
 use weir_http::message::{Field, Framing, RequestHead, ResponseHead};
 
-/// How steadily the bodies of an exchange come.
+/// The pace of an exchange's bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// One that stands still for a while is given up.
+    /// Steady: a pause longer than the timeout ends the exchange.
     Steady,
-    /// Now and then, as the events of an event stream or the messages of a gRPC call: silence is no fault.
+    /// With pauses, such as event streams and gRPC calls: silence is not an error.
     Sparse,
 }
 
 impl Pace {
-    /// The pace of a request: a gRPC call may be silent from its beginning.
+    /// The pace of a request: gRPC calls may pause from the beginning.
     pub fn of_request(head: &RequestHead, input: &[u8]) -> Self {
         let is_call = || values(&head.fields, input, "Content-Type").any(is_grpc);
         if head.framing.is_empty() || !is_call() { Self::Steady } else { Self::Sparse }
     }
 
-    /// The pace of an exchange with this response. A response with a known length is no event stream.
+    /// The pace after this response. A response with Content-Length is not an event stream.
     pub fn with_response(self, head: &ResponseHead, input: &[u8]) -> Self {
         let is_open = !matches!(head.framing, Framing::None | Framing::Length(_));
         let is_sparse = is_open && has_type(&head.fields, input, b"text/event-stream");
@@ -27,8 +27,8 @@ impl Pace {
     }
 }
 
-/// Whether a media type is a gRPC call: `application/grpc`, `application/grpc+proto`, `application/grpc-web`. Servers
-/// without gRPC read JSON and XML under such names as documents.
+/// Whether a media type means a gRPC call: `application/grpc`, `application/grpc+proto`, `application/grpc-web`. Other
+/// types that begin with the same text do not.
 pub fn is_grpc(media_type: &[u8]) -> bool {
     let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     let Some((start, codec)) = essence.split_at_checked(GRPC.len()) else { return false };
@@ -43,7 +43,7 @@ pub fn is_grpc(media_type: &[u8]) -> bool {
 
 const GRPC: &[u8] = b"application/grpc";
 
-/// Whether the content has a media type that begins so.
+/// Whether the Content-Type begins with `start`.
 fn has_type(fields: &[Field], input: &[u8], start: &[u8]) -> bool {
     let is_so =
         |value: &[u8]| value.get(..start.len()).is_some_and(|it| it.eq_ignore_ascii_case(start));

@@ -9,21 +9,21 @@ use crate::parts::tries::Lease;
 /// The reason why a request waits without a member.
 #[derive(Default)]
 pub enum Parked {
-    /// Nothing.
+    /// It does not wait.
     #[default]
     No,
-    /// For its time; it may have been decided how it ends then.
+    /// For a time or for pending questions; `Some`: it then ends like this.
     Until(Option<(Ending, Box<Decision>)>),
-    /// For a place at a member, in line.
+    /// For a member, in the queue.
     InLine(Ticket),
-    /// Beside the queue: a member has failed it already.
+    /// For a retry, beside the queue.
     Beside,
-    /// It has waited in the queue, and its turn has come, with the place reserved for it, if any.
+    /// Its turn in the queue has come; with the member reserved for it, if any.
     Called(Option<Lease>),
 }
 
 impl Parked {
-    /// The place reserved for it.
+    /// Takes the reserved place.
     pub fn take_place(&mut self) -> Option<Lease> {
         match self {
             Self::Called(lease) => lease.take(),
@@ -31,7 +31,7 @@ impl Parked {
         }
     }
 
-    /// It has a member and waits for nothing any more: times that were set while it did mean nothing to it.
+    /// The request has a member: ends the wait, so that timers that were set for it have no effect.
     pub fn end(&mut self) {
         if matches!(self, Self::Called(_)) {
             *self = Self::No;
@@ -43,7 +43,7 @@ impl Parked {
         matches!(self, Self::Until(_) | Self::InLine(_) | Self::Beside)
     }
 
-    /// Whether it waits for a place at a member.
+    /// Whether it waits for a member.
     pub fn is_in_queue(&self) -> bool {
         matches!(self, Self::InLine(_) | Self::Beside)
     }

@@ -1,21 +1,21 @@
-//! What a request waits for before anything that was decided about it takes effect.
+//! The checks that must succeed before decisions about a request take effect.
 
 use crate::parts::errand::Mirrors;
 use crate::parts::identity::{Asking, Checking};
 
-/// What has to be known of a request before anything that was decided about it takes effect.
+/// The checks that must succeed before decisions about a request take effect.
 #[derive(Debug, Default)]
 pub struct Pending {
-    /// Passwords that are checked.
+    /// Pending password checks.
     pub checks: Vec<Checking>,
-    /// Services that are asked then, the last first.
+    /// Services to ask afterwards, from the last to the first.
     pub asks: Vec<Asking>,
-    /// Where copies of it go once it may go on.
+    /// The destinations of copies, which are sent after the checks.
     pub mirrors: Option<Box<Mirrors>>,
 }
 
 impl Pending {
-    /// Whether nobody has to be asked.
+    /// Whether there are no checks.
     pub fn is_settled(&self) -> bool {
         self.checks.is_empty() && self.asks.is_empty()
     }

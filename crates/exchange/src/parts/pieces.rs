@@ -2,29 +2,29 @@
 
 use weir_http::h1::{BodyDecoder, BodyError, BodyStep};
 
-/// Ranges of data that go out together; more chunks than that in one read make a further send.
+/// Maximum number of ranges per send; more chunks in one read need several sends.
 pub const PIECES_MAX: usize = 16;
 
-/// The data found in one stretch of input.
+/// The body data found in a part of the input.
 pub struct Pieces {
     ranges: [(u32, u32); PIECES_MAX],
     count: usize,
-    /// Bytes of data in all ranges.
+    /// The size of all ranges.
     pub data_bytes: usize,
-    /// Bytes of the input that were looked at.
+    /// The number of input bytes that were parsed.
     pub consumed: usize,
-    /// The kind of data after them.
+    /// What follows the data.
     pub next: Next,
 }
 
 impl Pieces {
-    /// None yet.
+    /// Without data.
     pub fn none() -> Self {
         let ranges = [(0, 0); PIECES_MAX];
         Self { ranges, count: 0, data_bytes: 0, consumed: 0, next: Next::Again }
     }
 
-    /// A whole buffer of this many bytes; nothing follows.
+    /// A whole buffer of this size; nothing follows.
     pub fn whole(data_bytes: usize) -> Self {
         let mut ranges = [(0, 0); PIECES_MAX];
         ranges[0] = (0, data_bytes as u32);
@@ -32,49 +32,49 @@ impl Pieces {
         Self { ranges, count, data_bytes, consumed: data_bytes, next: Next::Done }
     }
 
-    /// A whole buffer of this many bytes; more may follow.
+    /// A whole buffer of this size; more may follow.
     pub fn part(data_bytes: usize) -> Self {
         Self { next: Next::More, ..Self::whole(data_bytes) }
     }
 
-    /// A whole buffer of this many bytes, made from data with this end.
+    /// A whole buffer of this size, transformed from data that `next` follows.
     pub fn made(data_bytes: usize, next: Next) -> Self {
         Self { next, ..Self::whole(data_bytes) }
     }
 
-    /// Where the pieces begin and end.
+    /// The ranges.
     #[inline]
     pub fn ranges(&self) -> impl Iterator<Item = (usize, usize)> + Clone {
         self.ranges[..self.count].iter().map(|&(start, end)| (start as usize, end as usize))
     }
 
-    /// The data, piece by piece.
+    /// The data of each range.
     pub fn of<'a>(&self, input: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         self.ranges().map(|(start, end)| &input[start..end])
     }
 }
 
-/// The kind of data after the pieces.
+/// What follows the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// The input had more ranges than fit; call again with the rest.
+    /// More ranges than fit in one call; call again with the rest.
     Again,
-    /// More of the body, when it arrives.
+    /// More of the body, which has not arrived yet.
     More,
     /// A trailer section.
     Trailers,
-    /// Nothing: the body is whole.
+    /// Nothing: the body is complete.
     Done,
 }
 
-/// Finds the data in `input`, from its start on; `pieces` are [`Pieces::none`]. They are large enough not to be moved.
+/// Finds the data in `input`. `pieces` must be [`Pieces::none`]; it is passed by reference because it is large.
 #[inline]
 pub fn gather(
     decoder: &mut BodyDecoder,
     input: &[u8],
     pieces: &mut Pieces,
 ) -> Result<(), BodyError> {
-    // Most bodies are short, have a length, and come as a whole.
+    // The common case: a short body with Content-Length that has arrived completely.
     let Some(bytes) = decoder.take_rest(input) else {
         return gather_parts(decoder, input, pieces);
     };

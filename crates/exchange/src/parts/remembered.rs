@@ -1,4 +1,4 @@
-//! Data of a request that policies or persistence need later, stored beside its exchange.
+//! Data of a request that policies or persistence need later, stored outside its exchange.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -20,12 +20,12 @@ use crate::local::table::LocalServer;
 use crate::parts::errand::Mirrors;
 use crate::parts::identity::Identity;
 
-/// Spare ones that are kept for further requests.
+/// Maximum number of spare boxes.
 pub const SPARE_MAX: usize = 256;
-/// One that has grown beyond this is not kept.
+/// A box with more memory is freed instead of kept.
 pub const SPARE_BYTES_MAX: usize = 16 * 1024;
 
-/// Data of a request that is needed later. The boxes are reused with their capacity.
+/// Data of a request that is needed later. Boxes are reused with their capacity.
 #[derive(Debug, Default)]
 pub struct Remembered {
     /// Changes to the response that were decided with the request.
@@ -34,38 +34,38 @@ pub struct Remembered {
     pub marks: Lines,
     /// Replacements for the body of the response.
     pub body_edits: Vec<Arc<BodyEdit>>,
-    /// Rules that were followed, by their numbers in the snapshot, for the access log.
+    /// The numbers of rules that were followed, for the access log.
     pub followed: Vec<u32>,
-    /// The id from a trusted proxy; empty: it has a number.
+    /// The request id from a trusted proxy; empty: the request has a number.
     pub request_id: Box<[u8]>,
-    /// How the client is kept at its member.
+    /// The persistence of the client.
     pub stickiness: Option<Stickiness>,
-    /// The result of that; `None`: it got no response of a member.
+    /// The result of persistence; `None`: no member has responded.
     pub kept: Option<Kept>,
-    /// Tokens of other pools in its cookie.
+    /// Tokens of other pools in the cookie.
     pub other_tokens: OtherTokens,
-    /// It came through TLS.
+    /// Whether it arrived over TLS.
     pub is_secure: bool,
-    /// Places that it has under limits.
+    /// Its places under limits.
     pub limit_places: Vec<LimitPlace>,
-    /// Fields that were changed in the request's head, and may not come in its trailers.
+    /// Fields that were changed in the request's head, so they must not appear in trailers.
     pub request_names: FieldNames,
-    /// The names of changed fields of the response.
+    /// Fields that were changed in the response's head.
     pub response_names: FieldNames,
-    /// How client and member name the server, where responses are changed by that.
+    /// The names of the server in URLs, if responses are changed by them.
     pub names: Names,
-    /// The user, if authentication was needed.
+    /// The user, if authentication was required.
     pub identity: Option<Box<Identity>>,
-    /// Where it came in, if another virtual server decides about it.
+    /// The virtual server of the listener, if another one decides.
     pub entered_at: Option<Rc<LocalServer>>,
-    /// Where copies of the request go.
+    /// The destinations of copies.
     pub mirrors: Option<Box<Mirrors>>,
-    /// The request itself, for rules that look at it with the response.
+    /// The request, if rules read it with the response.
     request: Option<Request>,
     has_request: bool,
 }
 
-/// A request as it was received.
+/// A received request.
 #[derive(Debug)]
 struct Request {
     head: RequestHead,
@@ -78,7 +78,7 @@ struct Request {
 }
 
 impl Remembered {
-    /// Takes the decisions over.
+    /// Takes over the decisions.
     pub fn take(&mut self, decision: &mut Decision, stickiness: Option<Stickiness>) {
         std::mem::swap(&mut self.response, &mut decision.response);
         std::mem::swap(&mut self.marks, &mut decision.marks);
@@ -87,7 +87,7 @@ impl Remembered {
         self.stickiness = stickiness;
     }
 
-    /// Keeps the request for rules that look at it with the response.
+    /// Stores the request for rules that read it with the response.
     pub fn keep_request(&mut self, facts: &Facts<'_>, tls: Option<Rc<ClientTls>>, known: Known) {
         let request = self.request.get_or_insert_with(|| Request {
             head: RequestHead::new(),
@@ -115,7 +115,7 @@ impl Remembered {
         request.map_or_else(Known::default, |request| request.known)
     }
 
-    /// The request that was kept, together with its response.
+    /// The stored request together with its response, as facts for rules.
     pub fn facts<'a>(
         &'a self,
         response: ResponseFacts<'a>,
@@ -142,7 +142,7 @@ impl Remembered {
         checked.map_or(&[], |identity| &identity.user)
     }
 
-    /// The same for the access log, which tells who was let in where the request came in, too.
+    /// The user for the access log: also includes the user at the virtual server of the listener.
     pub fn logged_user(&self) -> &[u8] {
         let identity = self.identity.as_deref().filter(|identity| !identity.is_unchecked());
         match identity {
@@ -163,7 +163,7 @@ impl Remembered {
         self.marks.clear();
     }
 
-    /// Makes it empty, with the capacity it has.
+    /// Empties it, and keeps the capacity.
     pub fn clear(&mut self) {
         self.response.clear();
         self.marks.clear();
@@ -184,7 +184,7 @@ impl Remembered {
         self.has_request = false;
     }
 
-    /// The approximate memory that it keeps for further requests.
+    /// The approximate memory of its buffers.
     pub fn kept_bytes(&self) -> usize {
         let request = self.request.as_ref().map_or(0, |request| request.input.capacity());
         let names = self.request_names.capacity() + self.response_names.capacity();

@@ -1,4 +1,4 @@
-//! A request on its way to a member, and the part of it that can be sent again.
+//! A request for a member, and the stored part of it for retries.
 
 use weir_http::edits::RequestEdits;
 use weir_http::h1::write_request_head;
@@ -11,78 +11,78 @@ use crate::parts::end::{End, OwnedTrailers};
 use crate::parts::tools::Tools;
 use crate::parts::websocket::{self, Handshake};
 
-/// A longer piece of a body is not kept for another try.
+/// A body piece larger than this is not stored for a retry.
 pub const KEPT_PIECE_BYTES_MAX: usize = 4096;
 
-/// The kind of member connection that a transaction needs.
+/// The requirements of a transaction on its member connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Need {
-    /// One that nothing was spoken on.
+    /// It must be new, and must not use HTTP/2.
     pub is_fresh: bool,
-    /// It can be sent again if the connection has gone stale.
+    /// The request can be sent again if the connection is stale.
     pub is_repeatable: bool,
-    /// It becomes a tunnel, which has a connection for itself.
+    /// It becomes a tunnel, which needs its own connection.
     pub is_tunnel: bool,
-    /// It has a body.
+    /// The request has a body.
     pub has_body: bool,
-    /// All of it is here.
+    /// The whole request has arrived.
     pub is_whole: bool,
-    /// Some of it was sent to a member already.
+    /// A part of the request was sent to a member before.
     pub is_sent: bool,
-    /// All that was sent of it is here to be sent again.
+    /// Everything that was sent is stored.
     pub is_replayable: bool,
 }
 
-/// The part of a request that can be sent again.
+/// The stored part of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Replay {
-    /// All of it; nothing was handed to a member connection yet.
+    /// All of it; nothing was sent to a member yet.
     Unsent,
-    /// All that was handed to one.
+    /// Everything that was sent.
     Sent,
-    /// Not all that was.
+    /// Not everything that was sent.
     Gone,
 }
 
-/// The head of a request in its second form.
+/// The head of a request in the other form.
 struct OtherForm {
     lines: Vec<u8>,
 }
 
-/// A request on its way to a member.
+/// A request for a member.
 pub struct Request {
     /// The client's method.
     pub method: Method,
     /// The client's version.
     pub version: Version,
-    /// Length of the protocols offered for a change, which end its head; 0: none.
+    /// Length of the list of offered protocols, at the end of the head; 0: no upgrade.
     pub upgrade_bytes: u32,
-    /// It is an extended CONNECT: its client sends data for the tunnel before that is agreed to.
+    /// It is an extended CONNECT: the client may send data for the tunnel before the member has accepted it.
     pub is_extended_connect: bool,
-    /// The WebSocket handshake; HTTP/2 members support it, too.
+    /// The WebSocket handshake, which is translated between HTTP versions.
     pub websocket: Option<Handshake>,
-    /// Its head as members of its pool are asked, and behind it as much of its body as is kept: as HTTP/1 sends it, on a
-    /// stream bare.
+    /// The head in the form for the pool's members, followed by the stored part of the body: with the framing of
+    /// HTTP/1, or without framing for a stream.
     pub bytes: Vec<u8>,
-    /// The head as lines, where pools that it may go to are asked in both ways.
+    /// The head as lines, if the possible pools need both forms.
     other: Option<Box<OtherForm>>,
-    /// Length of its head.
+    /// Length of the head.
     pub head_bytes: u32,
     replay: Replay,
-    /// Its end, if it is kept and has trailers.
+    /// The trailers, if they are stored.
     trailers: Option<Box<OwnedTrailers>>,
-    /// How the body is framed towards the member.
+    /// The framing of the body toward the member.
     pub framing: Framing,
-    /// All of it has come from the client.
+    /// The whole request has arrived from the client.
     pub is_whole: bool,
-    /// Its body was held, is not handed to a member yet, and is too long to be kept for another try.
+    /// Its body was held, was not sent to a member yet, and is too long to be stored for a retry.
     pub has_long_body_ahead: bool,
-    /// Its client has ended it short, since it knew the answer.
+    /// The client has reset its stream without an error, because it has its response.
     pub is_cut: bool,
 }
 
 impl Request {
-    /// One of which nothing was sent yet: its head is written to `buffer`, which is empty, as members are asked.
+    /// A request before it is sent. Writes its head in `forms` to `buffer`, which must be empty.
     pub fn of(
         tools: &Tools,
         (head, input): (&RequestHead, &[u8]),
@@ -127,7 +127,7 @@ impl Request {
         }
     }
 
-    /// Adds fields to its head, which has these `forms` and was not sent yet. They contain no line breaks.
+    /// Adds fields to the head before it is sent. `forms`: the forms of the head. Fields must not contain line breaks.
     pub fn add_fields<'f>(
         &mut self,
         forms: Forms,
@@ -148,20 +148,21 @@ impl Request {
         let head_bytes = self.head_bytes as usize;
         let (added, place) = match forms {
             Forms::Lines => (lines, head_bytes),
-            // Behind Host, the first field: the end of the head is searched elsewhere, and must stay where it is.
+            // Behind Host, the first field: other code finds positions relative to the end of the head, which must not
+            // change.
             Forms::Text | Forms::Both => (text, behind_first_field(&self.bytes[..head_bytes])),
         };
         self.head_bytes += added.len() as u32;
         self.bytes.splice(place..place, added);
     }
 
-    /// Its head as lines; see [`LocalPool::forms`](crate::local::pool::LocalPool).
+    /// The head as lines; see [`LocalPool::forms`](crate::local::pool::LocalPool).
     pub fn lines(&self) -> Lines<'_> {
         let first = &self.bytes[..self.head_bytes as usize];
         Lines(self.other.as_ref().map_or(first, |other| &other.lines))
     }
 
-    /// The protocols that the client offers to change to.
+    /// The protocols that the client offers for an upgrade.
     pub fn upgrade_offer(&self) -> &[u8] {
         let end = self.bytes.len().saturating_sub(b"\r\n\r\n".len());
         &self.bytes[end.saturating_sub(self.upgrade_bytes as usize)..end]
@@ -172,7 +173,7 @@ impl Request {
         self.websocket.as_ref().map(|_| websocket::PROTOCOL)
     }
 
-    /// The kind of response that it gets on a stream.
+    /// The kind of response that is valid on a stream.
     pub fn answer(&self) -> Answer {
         match (self.method, &self.websocket) {
             (_, Some(_)) => Answer::Tunnel,
@@ -181,7 +182,7 @@ impl Request {
         }
     }
 
-    /// The kind of member connection that it needs.
+    /// The requirements on the member connection.
     pub fn need(&self) -> Need {
         Need {
             is_fresh: false,
@@ -196,14 +197,14 @@ impl Request {
         }
     }
 
-    /// Keeps trailers: for another attempt, or until they may be sent.
+    /// Stores trailers: for a retry, or until they may be sent.
     pub fn keep_trailers(&mut self, end: End<'_>) {
         if let Some(trailers) = OwnedTrailers::of(end) {
             self.trailers = Some(trailers);
         }
     }
 
-    /// The end behind the kept part.
+    /// The end behind the stored part.
     pub fn end(&self) -> End<'_> {
         match &self.trailers {
             Some(trailers) => trailers.get(),
@@ -212,12 +213,12 @@ impl Request {
         }
     }
 
-    /// Whether something of it was handed to a member connection.
+    /// Whether a part of it was sent to a member.
     pub fn is_sent(&self) -> bool {
         self.replay != Replay::Unsent
     }
 
-    /// Notes that something of it is handed to a member connection; whether it is the first of it.
+    /// Marks a part as sent. Returns true for the first part.
     pub fn send(&mut self) -> bool {
         let is_first = self.replay == Replay::Unsent;
         if is_first {
@@ -226,18 +227,18 @@ impl Request {
         is_first
     }
 
-    /// Whether all that was sent is kept.
+    /// Whether everything that was sent is stored.
     pub fn is_replayable(&self) -> bool {
         self.replay != Replay::Gone
     }
 
-    /// Notes that not all of it is kept any more.
+    /// Marks the stored part as incomplete.
     pub fn let_go(&mut self) {
         self.replay = Replay::Gone;
     }
 }
 
-/// The edits of an extended CONNECT for HTTP/1.1, which alone has a key (RFC 8441 section 5).
+/// The edits for an extended CONNECT that becomes an HTTP/1.1 upgrade, which needs a key (RFC 8441 section 5).
 #[cold]
 #[inline(never)]
 fn with_websocket_key(tools: &Tools, edits: &RequestEdits) -> RequestEdits {
@@ -248,12 +249,12 @@ fn with_websocket_key(tools: &Tools, edits: &RequestEdits) -> RequestEdits {
     edits
 }
 
-/// Where the first field of a head ends.
+/// The end of the first field in a head.
 fn behind_first_field(head: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', head).nth(1).map_or(head.len(), |at| at + 1)
 }
 
-/// Writes the head for HTTP/2 members. The scheme is that of the member's connection.
+/// Writes the head for HTTP/2 members, with the scheme of the member connection.
 fn write_lines(
     head: &RequestHead,
     input: &[u8],

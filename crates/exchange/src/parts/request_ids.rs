@@ -1,15 +1,15 @@
-//! Request ids in logs: a word of the worker, and a number.
+//! Request ids in logs: a random word of the worker, and a number.
 
-/// The names of one worker's requests.
+/// The request ids of one worker.
 #[derive(Debug, Default)]
 pub struct RequestIds {
-    /// An unpredictable word; 0: it was not needed yet.
+    /// An unpredictable word; 0: not drawn yet.
     word: u64,
     last: u64,
 }
 
 impl RequestIds {
-    /// A number that no request of this worker has had; never 0.
+    /// The next number; never 0.
     pub fn next(&mut self, fill_randomly: fn(&mut [u8])) -> u64 {
         if self.word == 0 {
             let mut random = [0; 8];
@@ -20,7 +20,7 @@ impl RequestIds {
         self.last
     }
 
-    /// The whole name of the request with this number.
+    /// The whole request id with this number.
     pub fn id(&self, number: u64) -> u128 {
         u128::from(self.word) << 64 | u128::from(number)
     }

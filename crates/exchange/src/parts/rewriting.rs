@@ -1,4 +1,4 @@
-//! Text that is replaced in the body of a response.
+//! Replacement of text in response bodies.
 
 use std::sync::Arc;
 
@@ -6,21 +6,21 @@ use weir_core::body_edit::{BodyEdit, Rewriter, Searchers};
 
 use crate::parts::scratch::{Message, Scratch};
 
-/// Replacements in one body. Each one works on the output of the one before.
+/// The replacements in one body. Each works on the output of the one before.
 pub struct Rewriting {
     stages: Vec<Rewriter>,
-    /// It was reported that a part of the body is not rewritten.
+    /// It was reported that a part of the body stays unchanged.
     is_cut_told: bool,
 }
 
 impl Rewriting {
-    /// For one body.
+    /// The replacements for a new body.
     pub fn of(edits: &[Arc<BodyEdit>]) -> Self {
         let stages = edits.iter().map(|edit| Rewriter::new(Arc::clone(edit))).collect();
         Self { stages, is_cut_told: false }
     }
 
-    /// Takes a piece of the body, and writes its output. Returns whether it became clear just now that a part stays
+    /// Processes a piece of the body, and writes the output. Returns true when it is first known that a part stays
     /// unchanged.
     pub fn pass<'a>(
         &mut self,

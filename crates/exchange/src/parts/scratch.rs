@@ -1,10 +1,10 @@
-//! Buffers that are used again for whatever is written: heads, ends of bodies, texts of expressions.
+//! Reusable buffers for bytes that one call writes: heads, ends of bodies, results of expressions.
 
 use std::ops::{Deref, DerefMut};
 
-/// Empty buffers that are kept.
+/// Maximum number of empty buffers that are kept for reuse.
 const SPARE_MAX: usize = 8;
-/// One that has grown beyond this is not kept.
+/// A buffer with a larger capacity is freed instead of kept.
 const SPARE_BYTES_MAX: usize = 256 * 1024;
 
 /// Unused buffers.
@@ -18,12 +18,12 @@ impl Scratch {
     #[inline]
     pub fn take(&mut self) -> Message {
         let mut bytes = self.spare.pop().unwrap_or_default();
-        // They are cleared when they return: a leak between requests would be severe, so this is not left to callers.
+        // Buffers are cleared when they return, and again here: a leak between requests would be severe.
         bytes.clear();
         Message { bytes }
     }
 
-    /// Takes a buffer back. What is still in it is gone.
+    /// Takes a buffer back and discards its content.
     #[inline]
     pub fn give(&mut self, mut message: Message) {
         let mut bytes = std::mem::take(&mut message.bytes);
@@ -35,8 +35,8 @@ impl Scratch {
     }
 }
 
-/// Bytes written for one call. They belong to the call that writes them, or move by value to the call that sends them: no
-/// later call can find them. After writing, they must go back to [`Scratch::give`].
+/// Bytes written for one call. They belong to the call that writes them, or move by value to the call that sends them:
+/// no later call can find them. After writing, they must go back to [`Scratch::give`].
 #[derive(Default)]
 #[must_use]
 pub struct Message {

@@ -1,15 +1,15 @@
-//! How the stream of a transaction ends, if its client has not ended it.
+//! The way to end the stream of a transaction, if the client has not ended it.
 
 use weir_http::h2::ErrorCode;
 
 use crate::termination::Termination;
 
-/// How the stream of a transaction ends, if its client has not ended it.
+/// The way to end the stream of a transaction, if the client has not ended it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamEnd {
-    /// All of the answer is out, which has this status, and the rest of the request is not wanted.
+    /// The response with this status is complete; the rest of the request is not needed.
     Answered(u16),
-    /// It is reset with this code.
+    /// A reset with this code.
     Broken(ErrorCode),
 }
 
@@ -33,7 +33,7 @@ impl StreamEnd {
     /// The end of a tunnel.
     pub fn of_tunnel(why: Termination) -> Self {
         Self::Broken(match why {
-            // Only the member refuses further data of the client.
+            // Only further data of the client is refused.
             Termination::Complete => ErrorCode::NO_ERROR,
             _ => ErrorCode::CANCEL,
         })

@@ -1,4 +1,4 @@
-//! Tools that transactions use one after another: buffers, heads, encoders. They carry no data from one to the next.
+//! Tools that transactions share, one after another: buffers, heads, encoders. They carry no data between transactions.
 
 use weir_compression::{Budget, Pool};
 use weir_core::body_edit::Searchers;
@@ -16,11 +16,11 @@ use crate::parts::remembered::{Remembered, SPARE_BYTES_MAX, SPARE_MAX};
 use crate::parts::request_ids::RequestIds;
 use crate::parts::scratch::Scratch;
 
-/// Tools that transactions use one after another. An `Option` is empty while it is in use.
+/// Tools that transactions share, one after another. An `Option` is `None` while the tool is in use.
 pub struct Tools {
     /// Work to do after the current call.
     pub errands: Vec<Errand>,
-    /// Copies of requests that are under way.
+    /// The number of open copies of requests.
     pub mirrors_under_way: u32,
     /// Output buffers.
     pub scratch: Scratch,
@@ -32,34 +32,34 @@ pub struct Tools {
     pub response_edits: FieldEdits,
     /// The head of a response of weir's own.
     pub own_head: Option<Box<ResponseHead>>,
-    /// The places under limits that the current request holds; empty between two requests.
+    /// Places under limits that the current request holds; empty between requests.
     pub limit_places: Vec<LimitPlace>,
     #[expect(clippy::vec_box, reason = "the boxes are used again, not what is in them")]
     spare_remembered: Vec<Box<Remembered>>,
-    /// Room for bodies that the web application firewall has yet to judge.
+    /// Memory limit for bodies that are held for inspection.
     pub held_room: HeldRoom,
     /// Request ids for logs.
     pub request_ids: RequestIds,
-    /// Random numbers that distribute requests.
+    /// The state of the random numbers that distribute requests.
     draws: Option<u64>,
-    /// Whether the access log lists the rules that were followed.
+    /// Whether the access log contains the followed rules.
     pub notes_rules: bool,
     /// Searchers for text in bodies.
     pub searchers: Searchers,
     /// Compressors.
     pub encoders: Pool,
-    /// How hard it tries.
+    /// The budget of CPU time for compression.
     pub budget: Budget,
-    /// The time within a turn, in microseconds, by which encoders are measured.
+    /// The clock that measures encoders, in microseconds.
     pub time_us: fn() -> u64,
-    /// The CPU time of this thread in microseconds; by default the clock.
+    /// The CPU time of this thread in microseconds; by default, the clock.
     pub cpu_us: fn() -> u64,
-    /// Where chance and the time of day come from.
+    /// The sources of random numbers and of the time of day.
     pub sources: Sources,
 }
 
 impl Tools {
-    /// None was used yet.
+    /// New tools.
     pub fn new(time_us: fn() -> u64, sources: Sources) -> Self {
         Self {
             errands: Vec::new(),
@@ -84,20 +84,20 @@ impl Tools {
         }
     }
 
-    /// A number that is unlike the one before, evenly spread.
+    /// The next random number, uniformly distributed.
     pub fn draw(&mut self) -> u64 {
         let seed = self.draws.unwrap_or_else(|| {
             let mut seed = [0; 8];
             (self.sources.fill_randomly)(&mut seed);
             u64::from_le_bytes(seed)
         });
-        // The steps of SplitMix64.
+        // A step of SplitMix64.
         let next = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         self.draws = Some(next);
         place_of(next)
     }
 
-    /// Room to remember something of a request.
+    /// An empty box for data of a request.
     pub fn take_remembered(&mut self) -> Box<Remembered> {
         self.spare_remembered.pop().unwrap_or_default()
     }

@@ -1,21 +1,20 @@
-//! Where a request may go, and the results of attempts.
+//! The pool of a request, and the results of its attempts.
 
 use std::rc::Rc;
 
 use crate::local::pool::{LocalPool, Preference, TRIES_MAX};
 use crate::parts::failure::MemberFailure;
 
-/// A place at a member. It is given back when this is dropped, so that whatever ends a request, be it a panic, gives it
-/// back.
+/// A place at a member. Dropping it releases the place, so a request releases it however it ends, even by a panic.
 pub struct Lease {
     /// The pool.
     pub pool: Rc<LocalPool>,
-    /// Which of its members.
+    /// The index of the member.
     pub member: u32,
 }
 
 impl Lease {
-    /// A place that [`LocalPool::occupy`] has taken.
+    /// A lease for a place that [`LocalPool::occupy`] has taken.
     pub fn of(pool: &Rc<LocalPool>, member: u32) -> Self {
         Self { pool: Rc::clone(pool), member }
     }
@@ -27,32 +26,32 @@ impl Drop for Lease {
     }
 }
 
-/// Members that a request was given. Most requests need one.
+/// Members that were tried. Most requests need one.
 enum Tried {
     None,
     One([u32; 1]),
     Several(Vec<u32>),
 }
 
-/// Where a request may go, and the results of attempts.
+/// The pool of a request, and the results of its attempts.
 pub struct Tries {
-    /// Where it may go.
+    /// The pool.
     pub pool: Rc<LocalPool>,
-    /// Which member it shall get.
+    /// The preference for a member.
     pub preference: Preference,
     tried: Tried,
-    /// How often it got a member.
+    /// The number of attempts.
     pub count: u8,
-    /// Why the last member that was tried did not serve it.
+    /// The reason why the last member did not serve the request.
     pub failure: Option<MemberFailure>,
-    /// It does not wait in line.
+    /// The request does not wait in the queue.
     pub never_waits: bool,
-    /// A member has said of its stream that it did not read it.
+    /// A member has refused its stream as unread before.
     pub was_unread: bool,
 }
 
 impl Tries {
-    /// None yet.
+    /// Before the first attempt.
     pub fn new(pool: Rc<LocalPool>, preference: Preference) -> Self {
         Self {
             pool,
@@ -65,7 +64,7 @@ impl Tries {
         }
     }
 
-    /// It goes to another pool: its members have other numbers, and none of them was tried yet.
+    /// Switches to another pool, in which no member was tried yet.
     pub fn begin_anew(&mut self, pool: &Rc<LocalPool>) {
         *self = Self::new(Rc::clone(pool), Preference::Any);
     }
@@ -79,7 +78,7 @@ impl Tries {
         }
     }
 
-    /// It gets this member now.
+    /// Records an attempt with this member.
     pub fn note(&mut self, member: u32) {
         match &mut self.tried {
             Tried::None => self.tried = Tried::One([member]),
@@ -89,13 +88,13 @@ impl Tries {
         self.count += 1;
     }
 
-    /// How many further ones there may be.
+    /// The number of further attempts that are permitted.
     pub fn left(&self) -> u8 {
         let allowed = (self.pool.settings().retries.max as usize + 1).min(TRIES_MAX);
         (allowed as u8).saturating_sub(self.count)
     }
 
-    /// Goes by another table's pool: members that were tried are those which are called the same there.
+    /// Switches to the same pool of a new table. `moved`: the new index of a member.
     pub fn renumber(&mut self, moved: impl Fn(u32) -> Option<u32>) {
         if let Preference::Member(member) = self.preference {
             self.preference = moved(member).map_or(Preference::Any, Preference::Member);
@@ -143,7 +142,7 @@ mod tests {
         for member in [0, 1, 2] {
             tries.note(member);
         }
-        // The first is gone, and the others have moved.
+        // The first member was removed, and the others have changed places.
         tries.renumber(|member| [None, Some(1), Some(0)][member as usize]);
         assert_eq!((tries.tried(), tries.preference), (&[1, 0][..], Preference::Member(0)));
         assert_eq!(tries.count, 3);

@@ -1,13 +1,13 @@
-//! The part of WebSocket that HTTP/2 has not and HTTP/1.1 wants: a key, and the answer to it.
+//! The part of the WebSocket handshake that exists only in HTTP/1.1: a key, and the answer to it.
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use weir_http::h1::upgrade_was_offered;
 use weir_http::message::{Method, RequestHead};
 
-/// The protocol of an Upgrade and of an extended CONNECT.
+/// The protocol name in Upgrade and in extended CONNECT.
 pub const PROTOCOL: &[u8] = b"websocket";
 
-/// Bytes of a key (RFC 6455 section 4.1), and of the text that it is sent as.
+/// Length of a key in bytes (RFC 6455 section 4.1).
 pub const KEY_BYTES: usize = 16;
 const KEY_TEXT_BYTES: usize = 24;
 
@@ -16,18 +16,18 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 /// The text that a server appends to the key before hashing (RFC 6455 section 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// The form of a client's WebSocket request.
+/// A WebSocket handshake of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handshake {
-    /// By Upgrade (RFC 6455), with this key as its text.
+    /// An Upgrade (RFC 6455) with this key in Base64.
     Upgrade(Box<[u8; KEY_TEXT_BYTES]>),
     /// By an extended CONNECT (RFC 8441), which has no key.
     Connect,
 }
 
 impl Handshake {
-    /// The WebSocket request in a head, if it is one. An Upgrade that an HTTP/1 member would not accept does not count: it
-    /// must be a GET with one valid key. A request with a body offers no Upgrade.
+    /// The WebSocket handshake in a head, if there is one. An Upgrade must be a GET with one valid key, because HTTP/1
+    /// members accept no other. A request with a body offers no Upgrade.
     pub fn of(head: &RequestHead, input: &[u8]) -> Option<Self> {
         if !upgrade_was_offered(head.upgrade?.of(input), PROTOCOL) {
             return None;
@@ -44,7 +44,7 @@ impl Handshake {
     }
 }
 
-/// Whether it is 16 bytes in Base64. Four bits of the last letter have no meaning and are ignored.
+/// Whether the text is 16 bytes in Base64. The last four bits of its last letter are ignored.
 fn is_base64_of_a_key(text: &[u8; KEY_TEXT_BYTES]) -> bool {
     let (letters, padding) = text.split_at(KEY_TEXT_BYTES - 2);
     padding == b"==" && letters.iter().all(|letter| ALPHABET.contains(letter))
@@ -58,7 +58,7 @@ pub fn write_accept(key: &[u8; KEY_TEXT_BYTES], out: &mut Vec<u8>) {
     write_base64(digest(&SHA1_FOR_LEGACY_USE_ONLY, &text).as_ref(), out);
 }
 
-/// Writes a new Sec-WebSocket-Key: the unpredictable bytes `random` in Base64 (RFC 4648 section 4).
+/// Writes a new Sec-WebSocket-Key: `random` in Base64 (RFC 4648 section 4).
 pub fn write_key(random: [u8; KEY_BYTES], out: &mut Vec<u8>) {
     write_base64(&random, out);
 }

@@ -1,4 +1,4 @@
-//! Those who look on while a request is decided about. Workers do not: for them every call here is empty, and compiled away.
+//! Observation of decisions about a request. For workers, the calls here are empty and are optimised away.
 
 use weir_core::expression::{Evaluation, Facts};
 use weir_core::policy::Decision;
@@ -9,44 +9,44 @@ use crate::parts::arrival::Arrival;
 use crate::parts::inspected::Outcome;
 use crate::parts::inspecting::Terms;
 
-/// Looks on while a request is decided about. An explanation does.
+/// Observes decisions about a request. Implemented by explanations.
 pub trait Witness {
-    /// A step was taken. It is not to be changed.
+    /// A step of the decision; it must not be changed.
     #[inline(always)]
     fn note(&mut self, step: Step<'_, '_>) {
         let _ = step;
     }
 }
 
-/// A step that was taken.
+/// A step of the decision.
 pub enum Step<'a, 'e> {
     /// A virtual server has decided about a request: limits, policies, pool and persistence.
     Decided(Decided<'a, 'e>),
-    /// The web application firewall is done with it.
+    /// The web application firewall has a result.
     Inspected {
-        /// How it was inspected.
+        /// The settings of the inspection.
         terms: &'a Terms,
-        /// What was found.
+        /// The findings.
         inspection: &'a Inspection,
         /// The result.
         outcome: Outcome,
-        /// The status that it was answered with; 0: it goes on.
+        /// The status of the answer; 0: the request continues.
         status: u16,
     },
 }
 
-/// What a virtual server has decided about a request, and all that it has looked at.
+/// The decision of a virtual server about a request, and its input.
 pub struct Decided<'a, 'e> {
     /// The request.
     pub arrival: &'a Arrival<'a>,
-    /// What has decided.
+    /// The settings that decided.
     pub traffic: &'a Traffic,
     /// The values of expressions.
     pub facts: &'a Facts<'a>,
-    /// The same, for further expressions.
+    /// The evaluation state, for further expressions.
     pub evaluation: &'a mut Evaluation<'e>,
-    /// What policies have decided.
+    /// The decision of the policies.
     pub decision: &'a Decision,
-    /// What follows from all that.
+    /// The resulting verdict.
     pub verdict: &'a Verdict,
 }

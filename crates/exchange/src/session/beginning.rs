@@ -1,4 +1,4 @@
-//! How sessions begin: whether there is room for one, and which member it gets.
+//! The beginning of a session: limits, and the selection of a member.
 
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -24,17 +24,17 @@ use crate::session::kept::Kept;
 use crate::session::{Account, Session, Source};
 use crate::termination::Termination;
 
-/// Why there is no session for a datagram.
+/// The reason why a datagram cannot begin a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// There are as many as there may be.
+    /// The maximum number of sessions is reached.
     Full,
-    /// Too many came, in all or from this client.
+    /// A limit is exceeded, in total or for this client.
     Limited,
 }
 
-/// Whether the limits of a virtual server allow a session of this client. If so, it is counted, and its places are
-/// returned.
+/// Checks the limits of a virtual server for a session of this client. If they permit it, counts it and returns its
+/// places.
 pub fn admit(
     server: &LocalServer,
     worker: usize,
@@ -81,11 +81,11 @@ pub struct Tools {
     decision: Box<Decision>,
     scratch: Vec<u8>,
     places: Vec<LimitPlace>,
-    /// A datagram has no head: conditions on requests read empty values.
+    /// An empty head, from which conditions on requests read empty values.
     head: Box<RequestHead>,
 }
 
-/// Where a session goes.
+/// The destination of a session.
 struct Route {
     pool: Rc<LocalPool>,
     preference: Preference,
@@ -118,7 +118,7 @@ impl Tools {
         };
         let mut fields = traffic.fields();
         let mut evaluation = fields.begin(facts);
-        // It has no policies, and nothing to draw.
+        // Without policies, no random number is needed.
         let scratches = (&mut self.scratch, &mut self.places, 0);
         let decision = &mut self.decision;
         let verdict =
@@ -131,7 +131,7 @@ impl Tools {
                 preference: route.preference,
                 stickiness: route.stickiness,
             },
-            // Nothing else is configured of datagrams.
+            // No other setting applies to datagrams.
             _ => {
                 debug_assert!(false, "nothing is decided of a session but its member");
                 let pool = Rc::clone(&server.pool);
@@ -142,8 +142,8 @@ impl Tools {
 }
 
 impl<S: Copy> Session<S> {
-    /// Begins a session with this datagram, for which there is room. It has no member yet. `asked`: the address that the
-    /// client has sent to.
+    /// Creates a session for this datagram. It has no member yet. `asked`: the local address that the client has sent
+    /// to.
     pub fn begin(
         at: &mut impl SessionEdge<Socket = S>,
         key: SessionKey,
@@ -223,7 +223,7 @@ impl<S: Copy> Session<S> {
         self.end(at, why);
     }
 
-    /// It has this member now.
+    /// Records the selected member.
     fn take(&mut self, member: u32, lease: Lease, now: Clock) {
         if let Some(stickiness) = &self.stickiness {
             self.account.kept = Some(stickiness.count(member, &self.server.counters));

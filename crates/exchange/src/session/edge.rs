@@ -1,4 +1,4 @@
-//! The interface between sessions of datagrams and their surroundings.
+//! The interface between sessions of datagrams and their environment.
 
 use std::rc::Rc;
 
@@ -15,12 +15,12 @@ use crate::parts::notice::Notice;
 use crate::session::{Session, Source, Tools};
 use crate::termination::Termination;
 
-/// The interface between sessions and their surroundings.
+/// The interface between sessions and their environment.
 pub trait SessionEdge: Sized {
     /// A socket to a member.
     type Socket: Copy;
 
-    /// A socket to a member, for this session alone: a new one, or one that was put back.
+    /// Opens a socket to a member, or reuses one that was put back.
     fn open(
         &mut self,
         session: SessionKey,
@@ -29,7 +29,7 @@ pub trait SessionEdge: Sized {
         member: u32,
     ) -> Result<Self::Socket, MemberFailure>;
 
-    /// Takes a socket back whose session got all expected answers; another session may use it.
+    /// Takes back the socket of a session that got all expected answers. Another session may use it.
     fn put_back(
         &mut self,
         socket: Self::Socket,
@@ -38,7 +38,7 @@ pub trait SessionEdge: Sized {
         member: u32,
     );
 
-    /// Sends to the member. An error is about something that was sent before, or says that nothing can be sent.
+    /// Sends to the member. An error may concern an earlier datagram.
     fn to_member(&mut self, socket: Self::Socket, train: Train<'_>) -> Result<(), MemberFailure>;
 
     /// Sends the first datagrams to the member, with the PROXY header if configured.
@@ -51,27 +51,27 @@ pub trait SessionEdge: Sized {
     /// Sends to the client.
     fn to_client(&mut self, source: Source, train: Train<'_>);
 
-    /// When something must have come.
+    /// Sets the deadline of a socket.
     fn due(&mut self, socket: Self::Socket, at_ms: u64);
 
     /// Closes a socket.
     fn close(&mut self, socket: Self::Socket);
 
-    /// The session is over, and is logged.
+    /// Ends and logs a session.
     fn finish(&mut self, session: &Session<Self::Socket>, why: Termination);
 
-    /// Tells the operator of something.
+    /// Writes a message for operators to a log.
     fn tell(&mut self, notice: Notice<'_>);
 
     /// The active virtual server of a listener; `None`: no session can begin there.
     fn server_in_force(&self, listener: ListenerKey) -> Option<&Rc<LocalServer>>;
 
-    /// When this turn of the worker began.
+    /// The current turn of the worker.
     fn turn(&self) -> Turn;
 
-    /// Tools that all sessions share, one after another.
+    /// Tools that sessions share, one after another.
     fn tools(&mut self) -> &mut Tools;
 
-    /// Where chance and the time of day come from.
+    /// The sources of random numbers and of the time of day.
     fn sources(&self) -> Sources;
 }

@@ -1,7 +1,7 @@
-//! Sessions whose clients are kept at their members by connection IDs of QUIC.
+//! Persistence of sessions by QUIC connection IDs.
 //!
-//! A client's port may pass to another client (NAT). A datagram with a connection ID of another member is therefore not
-//! for this session's member, although it comes from the same address and port.
+//! A client's port may pass to another client (NAT). So a datagram with a connection ID of another member is not for
+//! this session's member, even from the same address and port.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,26 +14,26 @@ use crate::local::table::LocalServer;
 use crate::shared::connection_ids::{ConnectionIds, KnownId};
 use crate::shared::sticky::Sticky;
 
-/// Answers of one train that are looked at for connection IDs.
+/// Maximum number of answers per batch that are searched for connection IDs.
 const LEARNT_OF_MAX: usize = 4;
-/// IDs of one session that are remembered for long. A client with more connections from one port cannot displace the IDs
-/// of other clients.
+/// Maximum number of IDs per session that are stored for the whole timeout. So a client with more connections from one
+/// port cannot displace the IDs of other clients.
 const USED_IDS_MAX: u32 = 16;
 
-/// State of such a session.
+/// The persistence state of a session.
 pub(super) struct Kept {
-    /// The virtual server as it was last looked at; the others are as of then.
+    /// The virtual server at the last check; the other fields were determined with it.
     server: Rc<LocalServer>,
     pool: Rc<LocalPool>,
     sticky: Arc<Sticky>,
-    /// The ID that the client uses, or the last one from its member.
+    /// The ID that the client uses, or the latest one of its member.
     id: Option<KnownId>,
-    /// How many IDs the client has used.
+    /// The number of IDs that the client has used.
     used_count: u32,
 }
 
 impl Kept {
-    /// For a session that begins; `None`: its client is kept by something else.
+    /// The state of a new session; `None`: other persistence or none applies.
     pub fn new(
         server: &Rc<LocalServer>,
         pool: &Rc<LocalPool>,
@@ -57,7 +57,7 @@ impl Kept {
         }
     }
 
-    /// Switches to the settings of a reload.
+    /// Switches to the settings after a reload.
     fn follow(&mut self, server: &Rc<LocalServer>) {
         if Rc::ptr_eq(server, &self.server) {
             return;
@@ -71,8 +71,8 @@ impl Kept {
         }
     }
 
-    /// How many datagrams of the client, from the first on, go to the session's member `label`. `None`: the session has no
-    /// member yet, and takes any.
+    /// The number of datagrams at the beginning that go to the session's member `label`. `None`: the session has no
+    /// member yet, and accepts all.
     pub fn own(
         &mut self,
         server: &Rc<LocalServer>,
@@ -89,12 +89,12 @@ impl Kept {
         other.unwrap_or(usize::MAX)
     }
 
-    /// Whether a datagram of the client is for another member, which can have it.
+    /// Whether a datagram is for another member, and that member is available.
     fn is_of_another(&mut self, datagram: &[u8], label: Option<&str>, now: Clock) -> bool {
         let Some(ids) = self.ids() else { return false };
         let is_same = self.id.as_ref().is_some_and(|id| ids.has(datagram, id));
         if !is_same {
-            // Most IDs are unknown: those that clients chose, and those that were sent encrypted.
+            // Most IDs are unknown: those chosen by clients, and those that were sent encrypted.
             let Some((id, member)) = ids.look(datagram, now.now_ms()) else { return false };
             let is_other = label.is_some_and(|label| *label != *id.label);
             if is_other && self.pool.has_place(member, now) {
@@ -106,7 +106,7 @@ impl Kept {
         false
     }
 
-    /// The client uses the ID that is known.
+    /// Records that the client uses the known ID.
     fn note_use(&mut self, label: Option<&str>, now: Clock) {
         let Sticky::ConnectionIds(ids) = &*self.sticky else { return };
         let Some(id) = self.id.as_mut().filter(|id| Some(&*id.label) == label) else { return };
@@ -119,7 +119,7 @@ impl Kept {
         ids.refresh(id, now.now_ms());
     }
 
-    /// Remembers the IDs that the member sends.
+    /// Stores the IDs that the member sends.
     pub fn learn(
         &mut self,
         server: Option<&Rc<LocalServer>>,

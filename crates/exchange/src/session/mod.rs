@@ -3,14 +3,14 @@
 //! | event | effect on the session |
 //! |---|---|
 //! | first datagram of a client | limits; a member is selected as for a request; a new socket to that member |
-//! | a datagram of the client | goes to the member; with `datagrams` at most that many |
-//! | an answer | goes to the client, within `amplification_max`; with `datagrams` and `responses` it may be the last |
-//! | the member is unreachable (ICMP) | before the first answer: another member is tried if the datagrams are still stored; otherwise the session ends |
+//! | a datagram of the client | is sent to the member; `datagrams` limits how many |
+//! | an answer | is sent to the client within `amplification_max`; the last one of `responses` may end the session |
+//! | the member is unreachable (ICMP) | before the first answer: retry if the datagram is still stored; else the end |
 //! | `idle_timeout` | the session ends; a missing expected answer counts as a failure of the member |
 //!
-//! A socket belongs to one session: an answer reaches no other client, unless it is so late that the kernel has reused the
-//! port for another session with that member. With `sessions_per_socket_max`, another session may use the socket later,
-//! but only if this one got exactly the expected answers.
+//! A socket belongs to one session, so an answer reaches no other client. Exception: a very late answer, after the
+//! kernel has reused the port for another session with that member. With `sessions_per_socket_max`, another session may
+//! use the socket later, but only if this one got exactly the expected number of answers.
 
 mod beginning;
 pub mod edge;
@@ -39,84 +39,84 @@ use crate::transaction::relay::count_relay;
 pub use beginning::{Refusal, Tools, admit};
 pub use table::Sessions;
 
-/// Largest first datagram that is kept to be sent to another member.
+/// The first datagram is kept for a retry on another member if it has at most this many bytes.
 const HELD_BYTES_MAX: usize = 4_096;
-/// The least response time that a failure counts as, where members are compared by response time.
+/// Minimum response time that is recorded for a failure when members are compared by response time.
 const FAILED_US_MIN: u64 = 100_000;
 
-/// Where the datagrams of a session come from.
+/// The origin of a session's datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Source {
-    /// The listener that they come to, and answers leave from.
+    /// The listener that receives the client's datagrams and sends the answers.
     pub listener: ListenerKey,
-    /// The client, and the address that it has asked.
+    /// The client's address and the local address that it sent to.
     pub flow: Flow,
 }
 
-/// Facts about a session that are logged at its end.
+/// Counters and times of a session for its log line.
 #[derive(Default)]
 pub struct Account {
-    /// When its first datagram came.
+    /// When the first datagram arrived.
     pub begun_us: u64,
-    /// When it got its last member.
+    /// When the session last got a member.
     pub tried_us: u64,
-    /// When the first answer came; 0: none did.
+    /// When the first answer arrived; 0: no answer yet.
     pub answered_us: u64,
-    /// Datagrams of its client.
+    /// Datagrams received from the client.
     pub datagrams_received: u64,
-    /// And their bytes.
+    /// Bytes received from the client.
     pub bytes_received: u64,
-    /// Datagrams for its client.
+    /// Datagrams sent to the client.
     pub datagrams_sent: u64,
-    /// And their bytes.
+    /// Bytes sent to the client.
     pub bytes_sent: u64,
-    /// Further members that were tried.
+    /// Number of retries on other members.
     pub retries: u32,
-    /// The last of them.
+    /// The last member.
     pub member: Option<Rc<LocalMember>>,
-    /// Whether its client was kept there, if something keeps it.
+    /// The result of persistence; `None`: no persistence applies.
     pub kept: Option<Stayed>,
 }
 
-/// A session.
+/// A session of datagrams between one client and one member.
 pub struct Session<S> {
-    /// Its key.
+    /// The key of this session.
     pub key: SessionKey,
-    /// Its virtual server, as it was when the session began.
+    /// The virtual server, as configured when the session began.
     pub server: Rc<LocalServer>,
-    /// Where its datagrams come from.
+    /// The origin of its datagrams.
     pub source: Source,
-    /// For its member.
+    /// The socket to the member; `None`: there is no member.
     pub socket: Option<S>,
-    /// For the log.
+    /// Counters and times for the log.
     pub account: Account,
-    /// It is over, for this reason.
+    /// Why the session has ended; `None`: it has not.
     pub over: Option<Termination>,
     settings: Arc<snapshot::Sessions>,
     tries: Tries,
     lease: Option<Lease>,
     stickiness: Option<Stickiness>,
-    /// Its client is kept by connection IDs of QUIC.
+    /// State of persistence by QUIC connection IDs.
     kept: Option<Box<Kept>>,
-    /// The first datagram, until there is an answer.
+    /// The first datagram, kept for a retry until the member answers.
     held: Vec<u8>,
-    /// More answers came than were passed on.
+    /// Some answers were dropped because of `amplification_max`.
     has_dropped: bool,
     _places: ConnectionPlaces,
 }
 
 impl<S: Copy> Session<S> {
-    /// The pool that it goes to.
+    /// The pool that serves this session.
     pub fn pool(&self) -> &Rc<LocalPool> {
         &self.tries.pool
     }
 
-    /// Whether it takes more datagrams of its client.
+    /// Whether the session accepts further datagrams of its client.
     pub fn is_open(&self) -> bool {
         self.over.is_none() && self.room() > 0
     }
 
-    /// Datagrams that it still takes.
+    /// How many more datagrams the session accepts.
     fn room(&self) -> usize {
         let taken = self.account.datagrams_received;
         self.settings
@@ -124,8 +124,8 @@ impl<S: Copy> Session<S> {
             .map_or(usize::MAX, |max| u64::from(max).saturating_sub(taken) as usize)
     }
 
-    /// Datagrams of its client came. Those that it does not take are given back: they begin another session. It takes one at
-    /// least, or it is over.
+    /// Handles datagrams of the client. Returns the datagrams that this session does not accept; the caller begins
+    /// another session with them. Each call accepts at least one datagram or ends the session.
     pub fn client_sent<'t>(
         &mut self,
         at: &mut impl SessionEdge<Socket = S>,
@@ -133,7 +133,7 @@ impl<S: Copy> Session<S> {
     ) -> Option<Train<'t>> {
         let own = self.own(at, train);
         if own == 0 {
-            // Another client has its port now.
+            // The connection IDs belong to another client, which uses this port by now.
             self.end(at, Termination::ClientAbort);
             return Some(train);
         }
@@ -156,7 +156,7 @@ impl<S: Copy> Session<S> {
         rest
     }
 
-    /// Sends to the member.
+    /// Sends datagrams to the member.
     fn pass(&mut self, at: &mut impl SessionEdge<Socket = S>, train: Train<'_>, is_first: bool) {
         let Some(socket) = self.socket else { return };
         let outcome = match is_first && self.proxies() {
@@ -188,14 +188,14 @@ impl<S: Copy> Session<S> {
         self.room() == 0 && self.settings.responses_max.is_some_and(|max| answers >= max.into())
     }
 
-    /// It has not been idle.
+    /// Restarts the idle timeout.
     fn wait(&self, at: &mut impl SessionEdge<Socket = S>) {
         if let Some(socket) = self.socket {
             at.due(socket, at.turn().now_ms() + self.settings.idle_timeout_ms);
         }
     }
 
-    /// The member sent datagrams.
+    /// Handles answers of the member.
     pub fn member_sent(&mut self, at: &mut impl SessionEdge<Socket = S>, train: Train<'_>) {
         if self.account.answered_us == 0 {
             self.first_answer(at);
@@ -229,7 +229,7 @@ impl<S: Copy> Session<S> {
     #[inline]
     fn own(&mut self, at: &impl SessionEdge<Socket = S>, train: Train<'_>) -> usize {
         let Some(kept) = &mut self.kept else { return usize::MAX };
-        // If no new session can begin, it keeps its member.
+        // Without a virtual server for a new session, this session keeps all datagrams.
         let Some(server) = at.server_in_force(self.source.listener) else { return usize::MAX };
         let label = self.account.member.as_ref().map(|member| &*member.live.label);
         kept.own(server, train, label, at.turn().clock)
@@ -242,7 +242,7 @@ impl<S: Copy> Session<S> {
         kept.learn(server, train, &member.live.label, at.turn().clock);
     }
 
-    /// How many of these answers the client may get.
+    /// How many of these answers `amplification_max` allows.
     fn allowed(&self, train: Train<'_>) -> usize {
         let Some(max) = self.settings.amplification_max else { return train.count() };
         let account = &self.account;
@@ -254,7 +254,7 @@ impl<S: Copy> Session<S> {
         (room / train.size.max(1) as u64) as usize
     }
 
-    /// The first answer says that the member serves.
+    /// The first answer: counts as a success of the member.
     fn first_answer(&mut self, at: &mut impl SessionEdge<Socket = S>) {
         let now = at.turn().clock;
         self.account.answered_us = now.now_us();
@@ -269,7 +269,7 @@ impl<S: Copy> Session<S> {
         local.live.mark_success(now.now_ms());
     }
 
-    /// The member does not take datagrams.
+    /// The member's socket reported an error.
     pub fn member_failed(&mut self, at: &mut impl SessionEdge<Socket = S>) {
         let held = std::mem::take(&mut self.held);
         self.member_failed_with(at, MemberFailure::Connect, Train::one(&held));
@@ -286,7 +286,7 @@ impl<S: Copy> Session<S> {
         train: Train<'_>,
     ) {
         let is_new = self.account.answered_us == 0;
-        // All that the client has sent has to be here.
+        // A retry is only possible if `train` contains everything that the client has sent.
         let is_whole = self.account.datagrams_received == train.count() as u64
             && self.account.bytes_received == train.bytes.len() as u64;
         let failure = if is_new { failure } else { MemberFailure::Abort };
@@ -304,7 +304,7 @@ impl<S: Copy> Session<S> {
         self.find_member(at, train);
     }
 
-    /// Nothing came for too long.
+    /// The idle timeout has passed.
     pub fn timed_out(&mut self, at: &mut impl SessionEdge<Socket = S>) {
         let is_awaited = self.settings.responses_max.is_some_and(|max| max > 0);
         if is_awaited && self.account.answered_us == 0 {
@@ -314,7 +314,7 @@ impl<S: Copy> Session<S> {
         self.end(at, Termination::IdleTimeout);
     }
 
-    /// Ends.
+    /// Ends the session: releases the member, and counts and logs the session.
     pub fn end(&mut self, at: &mut impl SessionEdge<Socket = S>, why: Termination) {
         if self.over.is_some() {
             return;
@@ -328,7 +328,7 @@ impl<S: Copy> Session<S> {
         at.finish(self, why);
     }
 
-    /// Whether exactly the expected number of answers came.
+    /// Whether exactly the expected number of answers arrived.
     fn has_all_answers(&self) -> bool {
         self.settings.per_socket_max > 1
             && !self.has_dropped
@@ -338,7 +338,7 @@ impl<S: Copy> Session<S> {
                 .is_some_and(|max| self.account.datagrams_sent == u64::from(max))
     }
 
-    /// Gives its socket away, for another session.
+    /// Gives the socket back, for another session with this member.
     fn put_socket_back(&mut self, at: &mut impl SessionEdge<Socket = S>) {
         let Some(lease) = &self.lease else { return };
         let Some(socket) = self.socket.take() else { return };
@@ -346,7 +346,7 @@ impl<S: Copy> Session<S> {
         lease.pool.members[lease.member as usize].counters.connections_open.subtract(1);
     }
 
-    /// Gives its place at the member back, and its socket.
+    /// Releases the member and closes the socket. `failure`: counts as a failure of the member.
     fn leave_member(
         &mut self,
         at: &mut impl SessionEdge<Socket = S>,

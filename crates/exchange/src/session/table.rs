@@ -6,13 +6,13 @@ use crate::arena::{Arena, ListenerKey, OfSession, SessionKey};
 use crate::session::{Session, Source};
 use weir_core::datagram::Flow;
 
-/// Sessions of one worker at a time, whatever the limits of virtual servers are: each has a socket.
+/// Maximum number of sessions per worker, whatever virtual servers allow: each session has a socket.
 pub const SESSIONS_PER_WORKER_MAX: usize = 1 << 20;
 
-/// The sessions of one worker, and whose datagrams belong to which.
+/// The sessions of one worker, with a lookup by client.
 pub struct Sessions<S> {
     sessions: Arena<OfSession, Session<S>>,
-    /// Sessions that take more datagrams of their clients.
+    /// Sessions that accept further datagrams of their clients.
     open: HashMap<(ListenerKey, Flow), SessionKey>,
 }
 
@@ -22,7 +22,7 @@ impl<S> Default for Sessions<S> {
     }
 }
 
-/// Where a session is found by the datagrams of its client.
+/// The lookup key for the datagrams of a client.
 fn place(source: Source) -> (ListenerKey, Flow) {
     (source.listener, source.flow)
 }
@@ -33,12 +33,12 @@ impl<S: Copy> Sessions<S> {
         self.sessions.is_empty()
     }
 
-    /// How many there are.
+    /// The number of sessions.
     pub fn len(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Whether there is room for another.
+    /// Whether another session fits.
     pub fn has_room(&self) -> bool {
         self.sessions.len() < SESSIONS_PER_WORKER_MAX
     }
@@ -48,7 +48,7 @@ impl<S: Copy> Sessions<S> {
         self.sessions.next_key()
     }
 
-    /// Takes a session in.
+    /// Adds a session.
     pub fn insert(&mut self, session: Session<S>) -> SessionKey {
         let source = session.source;
         let key = self.sessions.insert(session);
@@ -56,18 +56,18 @@ impl<S: Copy> Sessions<S> {
         key
     }
 
-    /// The session that datagrams from there belong to.
+    /// The open session of this client.
     pub fn open_at(&self, source: Source) -> Option<SessionKey> {
         self.open.get(&place(source)).copied()
     }
 
-    /// The session of this name.
+    /// The session with this key.
     pub fn get_mut(&mut self, key: SessionKey) -> Option<&mut Session<S>> {
         self.sessions.get_mut(key)
     }
 
-    /// Updates the table after a session has changed: a session that takes nothing more gets no further datagrams, and a
-    /// session that has ended is returned.
+    /// Updates the table after a session has changed: a session that accepts no more datagrams is no longer found by
+    /// its client, and a session that has ended is removed and returned.
     pub fn settle(&mut self, key: SessionKey) -> Option<Session<S>> {
         let session = self.sessions.get(key)?;
         if session.is_open() {
@@ -81,13 +81,13 @@ impl<S: Copy> Sessions<S> {
         if is_over { self.sessions.remove(key) } else { None }
     }
 
-    /// The sessions of which this holds.
+    /// The keys of all sessions that match.
     pub fn keys_of(&self, is_meant: impl Fn(&Session<S>) -> bool) -> Vec<SessionKey> {
         let meant = self.sessions.iter().filter(|(_, session)| is_meant(session));
         meant.map(|(key, _)| key).collect()
     }
 
-    /// Forgets all of them, after a panic.
+    /// Removes all sessions, after a panic.
     pub fn clear(&mut self) {
         self.open.clear();
         self.sessions.clear();

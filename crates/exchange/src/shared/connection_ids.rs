@@ -1,8 +1,9 @@
-//! Persistence by QUIC connection IDs: a table, shared by all workers, of the IDs that members have given to their clients.
+//! Persistence by QUIC connection IDs: a table, shared by all workers, of the IDs that members have given to their
+//! clients.
 //!
-//! A member sends its own ID during the handshake. A client whose address changes continues to use it. Its datagrams then
-//! begin a new session at the same member, from another port of weir: the member sees the change, and validates the new
-//! path as QUIC requires.
+//! A member sends its own ID during the handshake. A client whose address changes continues to use it. Its datagrams
+//! then begin a new session at the same member, from another port of weir: the member sees the change, and validates
+//! the new path as QUIC requires.
 //!
 //! Later IDs are sent encrypted. Members that put a server ID into each of their connection IDs are recognised by that:
 //! `server_id` sets its position.
@@ -166,8 +167,8 @@ impl ConnectionIds {
         known.rev().filter_map(|length| bytes.get(..length)).find_map(found)
     }
 
-    /// A member has sent this datagram: its connection ID belongs to that member. It is remembered for a short time, and
-    /// longer once a client uses it ([`Self::refresh`]).
+    /// A member has sent this datagram: its connection ID belongs to that member. It is remembered for a short time,
+    /// and longer once a client uses it ([`Self::refresh`]).
     pub fn learn(&self, datagram: &[u8], label: &Arc<str>, now_ms: u64) -> Option<KnownId> {
         // In version negotiation, a server repeats the ID that its client has chosen.
         let Ok(Header::Long(header)) = Header::parse(datagram, 0) else { return None };

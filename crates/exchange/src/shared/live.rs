@@ -376,9 +376,9 @@ fn override_from_bits(bits: u8) -> Option<AdminState> {
 }
 
 impl LiveTable {
-    /// The live table of `snapshot` for a process with this many workers. State of `previous` under the same name (virtual
-    /// servers, pools) or the same pool and address (members) is taken over, as is the state of removed objects that are
-    /// still in use.
+    /// The live table of `snapshot` for a process with this many workers. State of `previous` under the same name
+    /// (virtual servers, pools) or the same pool and address (members) is taken over, as is the state of removed
+    /// objects that are still in use.
     pub fn build(
         snapshot: Arc<Snapshot>,
         previous: Option<&Self>,

@@ -1,7 +1,7 @@
 //! Password checks: the queue for the checking threads, and remembered results.
 //!
-//! A check takes tens of milliseconds, so workers do not do it: separate threads take checks from a bounded queue, and the
-//! request waits. A successful login is remembered for [`KNOWN_FOR_S`], so that a session costs one check.
+//! A check takes tens of milliseconds, so workers do not do it: separate threads take checks from a bounded queue, and
+//! the request waits. A successful login is remembered for [`KNOWN_FOR_S`], so that a session costs one check.
 
 use std::fmt;
 use std::net::IpAddr;

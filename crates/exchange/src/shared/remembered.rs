@@ -1,4 +1,5 @@
-//! Tables of persistence as data, for the process that takes the place of this one: hashes of clients, and their members.
+//! Tables of persistence as data, for the process that takes the place of this one: hashes of clients, and their
+//! members.
 //!
 //! Both processes need the same keys ([`Stickies::own_keys`]), else no client is found, and the same monotonic clock.
 

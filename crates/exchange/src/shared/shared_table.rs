@@ -6,11 +6,11 @@
 //!
 //! # Shape
 //! Slots of 16 bytes, four to a bucket, which is a cache line. A hash has two possible buckets (Azar et al., "Balanced
-//! allocations", 1994); a new entry goes to the emptier one. There are two and a
-//! half times as many slots as entries asked for: when the table is full, a new entry finds both its buckets full of live
-//! entries three times in a million (by the paper's differential equations).
-//! Then the entry that expires first is replaced, which is counted. An expired entry counts as free. The
-//! key itself is not kept: two clients are one when all 64 bits of a hash by a secret key agree.
+//! allocations", 1994); a new entry goes to the emptier one. There are two and a half times as many slots as entries
+//! asked for: when the table is full, a new entry finds both its buckets full of live entries three times in a million
+//! (by the paper's differential equations). Then the entry that expires first is replaced, which is counted. An expired
+//! entry counts as free. The key itself is not kept: two clients are one when all 64 bits of a hash by a secret key
+//! agree.
 //!
 //! # Words
 //! A slot is a `hash` and a `word`; the word is a generation (8 bits) and a value (56 bits):
@@ -39,12 +39,11 @@
 //! multiple of 256 hand-overs of that very slot; a writer would moreover have to find the same value.
 //!
 //! *Two threads that add the same hash at once* must not make two entries. A thread that has got a slot passes a
-//! sequentially consistent fence and looks through both buckets: of two, at least one
-//! sees that the other has a slot as well, hands its own back and looks again. A thread waits for a slot that another
-//! thread is giving away, but only briefly (`WAITS_MAX`): that thread may have been stopped. Then there
-//! can be two entries for as long as it takes to look through both buckets once more after
-//! publishing, after which the thread that sees the other's entry frees its own; a third thread that used that entry loses
-//! its change.
+//! sequentially consistent fence and looks through both buckets: of two, at least one sees that the other has a slot as
+//! well, hands its own back and looks again. A thread waits for a slot that another thread is giving away, but only
+//! briefly (`WAITS_MAX`): that thread may have been stopped. Then there can be two entries for as long as it takes to
+//! look through both buckets once more after publishing, after which the thread that sees the other's entry frees its
+//! own; a third thread that used that entry loses its change.
 
 mod limits;
 mod sources;
@@ -236,11 +235,11 @@ impl SharedTable {
         self.update_with(hash, now, |_| Some(value));
     }
 
-    /// Replaces the value of the entry with this hash by `next` of it; of `None` if there is no entry or it has expired.
-    /// If `next` returns `None`, the entry stays unchanged.
+    /// Replaces the value of the entry with this hash by `next` of it; of `None` if there is no entry or it has
+    /// expired. If `next` returns `None`, the entry stays unchanged.
     ///
-    /// `next` is called again if another thread was faster. The result of the last call counts, and is then in the table
-    /// (except [`Losses::unplaced`]).
+    /// `next` is called again if another thread was faster. The result of the last call counts, and is then in the
+    /// table (except [`Losses::unplaced`]).
     #[inline]
     pub fn update_with(
         &self,
@@ -282,9 +281,9 @@ impl SharedTable {
         entries.filter(move |&(_, value)| (self.ends)(value) > now)
     }
 
-    /// Copies every live entry into `new`, which may have another size, with the value mapped by `map` (`None`: the entry
-    /// is left out). For a reload; changes by workers during or after the copy may be missing in `new`. `new` continues
-    /// the loss counters.
+    /// Copies every live entry into `new`, which may have another size, with the value mapped by `map` (`None`: the
+    /// entry is left out). For a reload; changes by workers during or after the copy may be missing in `new`. `new`
+    /// continues the loss counters.
     pub fn carry_over(&self, new: &Self, now: u64, mut map: impl FnMut(u64) -> Option<u64>) {
         let Losses { displaced, unplaced } = self.losses();
         new.displaced.fetch_add(displaced, Relaxed);

@@ -1,7 +1,7 @@
 //! Persistence at run time: it keeps the clients of one virtual server at the members of one pool.
 //!
-//! A [`Sticky`] is created for each possible combination of virtual server, persistence and pool when the configuration is
-//! loaded; a request looks one up. Tables of remembered clients are taken over by the next snapshot.
+//! A [`Sticky`] is created for each possible combination of virtual server, persistence and pool when the configuration
+//! is loaded; a request looks one up. Tables of remembered clients are taken over by the next snapshot.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -164,7 +164,8 @@ impl Stickies {
         stickies
     }
 
-    /// Another one with the same clients, for requests of some virtual servers only: what is asked of it changes nothing here.
+    /// Another one with the same clients, for requests of some virtual servers only: what is asked of it changes
+    /// nothing here.
     pub fn copied(&self, servers: &[&VirtualServer], now_ms: u64) -> Self {
         let is_reached = |place: &Place| {
             place.server.is_empty() || servers.iter().any(|server| server.name == place.server)
@@ -179,8 +180,8 @@ impl Stickies {
         }
     }
 
-    /// The cookies that members of a virtual server do not get: those of its persistence, and tokens of other configured
-    /// pools. A virtual server that inserts no cookie hides none.
+    /// The cookies that members of a virtual server do not get: those of its persistence, and tokens of other
+    /// configured pools. A virtual server that inserts no cookie hides none.
     pub fn hidden<'a>(
         &self,
         of_server: impl Iterator<Item = &'a Arc<Sticky>>,
@@ -242,7 +243,8 @@ pub fn reached_persistence(server: &VirtualServer, snapshot: &Snapshot) -> Vec<u
     Reach::of(server, snapshot).persistence
 }
 
-/// The pools that requests of a virtual server can come to, by their places: its own ones, those that rules choose, and their fallbacks.
+/// The pools that requests of a virtual server can come to, by their places: its own ones, those that rules choose, and
+/// their fallbacks.
 pub fn reached_pools(server: &VirtualServer, snapshot: &Snapshot) -> Vec<usize> {
     Reach::of(server, snapshot).pools
 }

@@ -1,6 +1,6 @@
 //! Requests of weir's own: exchanges without a client. They go to members like all others, with retries, queues and
-//! timeouts. The response is kept for the request that waits for it. They are in no access log, and count for no virtual
-//! server.
+//! timeouts. The response is kept for the request that waits for it. They are in no access log, and count for no
+//! virtual server.
 
 use std::rc::Rc;
 

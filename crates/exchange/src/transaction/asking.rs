@@ -1,4 +1,4 @@
-//! A request on its way to a member: sending, forwarding, timeouts.
+//! Sending a request to a member: its head, its body, timeouts.
 
 use crate::edge::{Edge, Lag, Side};
 use crate::parts::end::End;
@@ -7,7 +7,7 @@ use crate::parts::pieces::Pieces;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::mirror;
 
-/// A wait until this time has no delay: only questions are pending.
+/// `until_us` of a request that has no delay and waits only for pending questions.
 pub const AT_ONCE_US: u64 = 1;
 
 impl Exchange {
@@ -20,7 +20,7 @@ impl Exchange {
         }
     }
 
-    /// Delays a request until a time, or until questions about it are answered.
+    /// Holds a request back until `until_us`, or until pending questions about it are answered.
     pub fn hold_back(&mut self, at: &mut impl Edge, until_us: u64) {
         if !matches!(self.ends.parked, Parked::Until(_)) {
             self.ends.parked = Parked::Until(None);
@@ -32,7 +32,7 @@ impl Exchange {
         at.delay(&self.ends, until_us);
     }
 
-    /// The member connection has the whole request: from now on the response is awaited.
+    /// The connection to the member has the whole request: starts the timeout for the response.
     pub fn request_handed_over(&mut self, at: &mut impl Edge) {
         let Some(reach) = at.reach(&self.ends, &self.request) else {
             return;
@@ -44,8 +44,8 @@ impl Exchange {
         if !is_head_awaited || reach.is_connecting {
             return;
         }
-        // While the client does not take interim responses, the member is not read: the timeout is the client's, not the
-        // member's.
+        // While the client does not take interim responses, the member is not read: the client's timeout applies then,
+        // not the member's.
         if self.ends.is_client_holding_up(at) {
             self.await_client(at);
         } else {
@@ -53,7 +53,7 @@ impl Exchange {
         }
     }
 
-    /// The member has taken everything that was sent of a request.
+    /// The member has taken everything that was sent so far.
     pub fn member_took(&mut self, at: &mut impl Edge) {
         if self.request.is_whole {
             self.ends.give_window(at);
@@ -65,7 +65,7 @@ impl Exchange {
         self.request_goes_on(at);
     }
 
-    /// Whether the member takes data more slowly than the client sends it. Sets the deadline for taking some.
+    /// Whether the member takes data more slowly than the client sends it. If so, sets the member's deadline.
     pub fn is_member_backed_up(&mut self, at: &mut impl Edge) -> bool {
         let lag = at.lag(&self.ends, Side::Member);
         if matches!(lag, Lag::Behind | Lag::Others) {
@@ -76,7 +76,7 @@ impl Exchange {
     }
 }
 
-/// Hands pieces of the body, and its end, to the member.
+/// Sends pieces of the body, and its end, to the member.
 pub fn hand_on(
     exchange: &mut Exchange,
     at: &mut impl Edge,

@@ -1,5 +1,5 @@
-//! Services that say whether a request comes in (`type: external`). The request waits; nothing that was decided about it takes effect
-//! before it is let in.
+//! Services that say whether a request comes in (`type: external`). The request waits; nothing that was decided about
+//! it takes effect before it is let in.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,10 +23,12 @@ use crate::parts::remembered::Remembered;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 
-/// How often a request that waits for a service looks at the time. What is left of those that have their answer is bounded by that.
+/// How often a request that waits for a service looks at the time. What is left of those that have their answer is
+/// bounded by that.
 const LOOK_US: u64 = 1_000_000;
 
-/// Lists the services to ask about a request, the last one first. Removes fields of the client that only services may set.
+/// Lists the services to ask about a request, the last one first. Removes fields of the client that only services may
+/// set.
 pub fn prepare(
     (traffic, arrival): (&Traffic, &Arrival<'_>),
     (facts, evaluation): (&Facts<'_>, &mut Evaluation<'_>),

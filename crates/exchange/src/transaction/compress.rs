@@ -21,8 +21,8 @@ use crate::transaction::exchange::Exchange;
 const DROPPED_BYTES_MAX: usize = 256 * 1024;
 
 impl Exchange {
-    /// A client that has the content of a response, under a tag that was weakened here, gets 304 where its member did not
-    /// see that; to all behind this it is as if the member had said so. The member's own body is dropped.
+    /// A client that has the content of a response, under a tag that was weakened here, gets 304 where its member did
+    /// not see that; to all behind this it is as if the member had said so. The member's own body is dropped.
     #[inline]
     pub fn leave_out_known(&mut self, head: &mut ResponseHead, input: &[u8]) {
         if self.codings.as_ref().is_some_and(|codings| codings.has(head, input)) {
@@ -75,9 +75,9 @@ impl Exchange {
         at.flow(&mut self.ends, Side::Member, flow);
     }
 
-    /// Whether a response with this head waits for its whole body, to be compressed at once; returns the size of head and
-    /// body. Of the bytes `received`, `length` belong to the head. Until then nothing has been sent, so a failure of the
-    /// member can still be answered.
+    /// Whether a response with this head waits for its whole body, to be compressed at once; returns the size of head
+    /// and body. Of the bytes `received`, `length` belong to the head. Until then nothing has been sent, so a failure
+    /// of the member can still be answered.
     pub fn collects(
         &self,
         (head, input): (&ResponseHead, &[u8]),
@@ -103,8 +103,8 @@ impl Exchange {
         (body_bytes <= bytes_max).then_some(whole_bytes)
     }
 
-    /// Decides whether a response is compressed, and changes its head accordingly. `body` is the part of the body that was
-    /// received. Returns how the body is sent.
+    /// Decides whether a response is compressed, and changes its head accordingly. `body` is the part of the body that
+    /// was received. Returns how the body is sent.
     pub fn begin_compression(
         &mut self,
         at: &mut impl Edge,

@@ -78,7 +78,8 @@ impl Exchange {
         }
     }
 
-    /// All of the response is handed over, and the member connection dealt with: it ends now, or when the client has taken it.
+    /// All of the response is handed over, and the member connection dealt with: it ends now, or when the client has
+    /// taken it.
     pub fn complete(&mut self, at: &mut impl Edge, termination: Termination) {
         if !self.ends.is_undelivered(at) {
             return self.end_answered(at, termination);

@@ -45,8 +45,8 @@ impl Ends {
         self.stream.is_some() && at.lag(self, Side::Client) == Lag::Behind
     }
 
-    /// Whether the member is paused because the client is slow. On a connection with many streams, data of other streams
-    /// does not count.
+    /// Whether the member is paused because the client is slow. On a connection with many streams, data of other
+    /// streams does not count.
     pub fn is_client_holding_up(&self, at: &mut impl Edge) -> bool {
         match self.stream {
             Some(_) => self.is_member_stopped,
@@ -54,8 +54,8 @@ impl Ends {
         }
     }
 
-    /// Whether the client's progress can be of this transaction. On a connection with many streams, progress says nothing
-    /// about streams without queued data.
+    /// Whether the client's progress can be of this transaction. On a connection with many streams, progress says
+    /// nothing about streams without queued data.
     pub fn has_client_taken_its_own(&self) -> bool {
         self.stream.is_none() || self.is_member_stopped
     }
@@ -75,8 +75,8 @@ impl Ends {
         at.flow(self, Side::Client, Flow::Window);
     }
 
-    /// Whether the head of a request goes before its body comes: a client that has its connection for itself may wait for an
-    /// answer to it. On a stream it is sent by itself.
+    /// Whether the head of a request goes before its body comes: a client that has its connection for itself may wait
+    /// for an answer to it. On a stream it is sent by itself.
     pub fn sends_head_first(&self) -> bool {
         self.stream.is_none()
     }

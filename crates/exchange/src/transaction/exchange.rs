@@ -1,6 +1,5 @@
-//! One transaction: a request, the member that serves it, the response. It belongs to a stream of a
-//! client connection, never to the connection itself, and speaks of messages, not of a version of
-//! HTTP.
+//! An exchange: a request, the member that serves it, and the response. An exchange belongs to a stream of a client
+//! connection, never to the connection itself. It handles messages of any HTTP version.
 
 use weir_config::snapshot::Maintenance;
 use weir_core::retry::{FailedAttempt, Sent, may_retry};
@@ -17,80 +16,80 @@ use crate::parts::request::Request;
 use crate::termination::Termination;
 use crate::transaction::seeking::Found;
 
-/// A request is kept for sending it again as long as it is not larger than this.
+/// A request of at most this many bytes is kept for a retry.
 pub const REPLAY_BYTES_MAX: usize = 16 * 1024;
 
-/// The status of the maintenance redirect: temporary (RFC 9110 section 15.4.3).
+/// The status of a maintenance redirect: 302, temporary (RFC 9110 section 15.4.3).
 const MAINTENANCE_REDIRECT: u16 = 302;
 
-/// How far a transaction has come.
+/// The phase of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// No response head has come yet.
+    /// The response head has not arrived.
     AwaitHead,
-    /// The response head has come, and waits with its body to be judged: nothing of it has gone out.
+    /// The response head has arrived and is inspected with its body: nothing was sent to the client yet.
     Judge,
-    /// The response head went to the client, its body follows.
+    /// The response head was sent to the client; the body follows.
     Respond,
-    /// The response has come to its end, and the client has yet to let the rest of it out (HTTP/2).
+    /// The response is complete here, but the client's HTTP/2 windows hold back the rest of it.
     Deliver {
-        /// How it ends then.
+        /// The termination reason after delivery.
         ends_as: Termination,
-        /// Bytes that the client has sent meanwhile.
+        /// Bytes that the client has sent since.
         unwanted_bytes: u64,
     },
 }
 
-/// One transaction.
+/// An exchange: one request and its response.
 pub struct Exchange {
-    /// The two connections that it is between.
+    /// The client connection, the member connection, and facts about them.
     pub ends: Ends,
-    /// The client allows another request, and so do we so far.
+    /// Both the client and weir allow another request on the connection so far.
     pub keep_alive: bool,
-    /// The client said that this is its last request.
+    /// The client announced that this is its last request.
     pub client_closes: bool,
-    /// How far it has come.
+    /// The phase of this exchange.
     pub phase: Phase,
-    /// How steadily its bodies come.
+    /// Whether its bodies flow steadily or with pauses.
     pub pace: Pace,
-    /// The request on its way.
+    /// The request that is sent to the member.
     pub request: Request,
-    /// How the response body is framed towards the client.
+    /// The framing of the response body toward the client.
     pub response_framing: Framing,
-    /// The client of a stream has ended its half, which counts if this becomes a tunnel.
+    /// The client has ended its side of the stream. This matters if the exchange becomes a tunnel.
     pub client_ended: bool,
-    /// Codings that the client accepts, where responses are compressed.
+    /// Codings that the client accepts; `None`: responses are not compressed.
     pub codings: Option<Codings>,
-    /// How far the web application firewall is with it, where that has something to do.
+    /// State of the inspection by the web application firewall; `None`: nothing to inspect.
     pub scrutiny: Option<Box<Scrutiny>>,
-    /// Transforms that change or drop the body of the response.
+    /// Transforms that change or discard the body of the response.
     pub transforms: Option<Box<Transforms>>,
 }
 
 impl Exchange {
-    /// Whether it has ended.
+    /// Whether the exchange has ended.
     pub fn is_over(&self) -> bool {
         self.ends.over.is_some()
     }
 
-    /// Whether the request body can be forwarded. A client on its own connection is read only then, so further data is not
-    /// held.
+    /// Whether body data of the request can be used at once. An HTTP/1 client is read only then, so no further data has
+    /// to be held.
     pub fn takes_body(&self) -> bool {
         !self.request.is_whole && (self.ends.attempt.connection.is_some() || is_held_now(self))
     }
 
-    /// Whether data of the client's stream belongs to a tunnel that the member has yet to agree to.
+    /// Whether the client's stream carries data for a tunnel that the member has not accepted yet.
     pub fn awaits_tunnel(&self) -> bool {
         self.phase == Phase::AwaitHead && self.request.is_extended_connect
     }
 
-    /// Whether a response could be taken for a tunnel without the member's agreement: after an extended CONNECT, any 2xx
-    /// means a tunnel (RFC 8441 section 5).
+    /// Whether this status must not be forwarded: a client that sent an extended CONNECT takes any 2xx for an accepted
+    /// tunnel (RFC 8441 section 5).
     pub fn is_no_tunnel(&self, status: u16) -> bool {
         self.awaits_tunnel() && matches!(status, 200..=299)
     }
 
-    /// The time until the response head without the member's part, and the member's part.
+    /// Microseconds until the response head: the time spent outside the member, and the member's response time.
     pub fn times_us(&self) -> (u64, u64) {
         let member_us =
             self.ends.attempt.first_byte_us.saturating_sub(self.ends.attempt.connected_us);
@@ -100,8 +99,8 @@ impl Exchange {
 }
 
 impl Exchange {
-    /// Finds a member and a connection to it. Returns false if the exchange waits for a member, or has ended because there
-    /// is none.
+    /// Finds a member and a connection to it. Returns false if the exchange waits for a member, or has ended because no
+    /// member is available.
     pub fn dispatch(&mut self, at: &mut impl Edge) -> bool {
         let need = self.request.need();
         let is_full = match self.ends.find_member(at, need) {
@@ -132,8 +131,7 @@ impl Exchange {
         false
     }
 
-    /// The member connection of an exchange is of no use any more and has been closed. The request
-    /// is sent elsewhere, or the client learns of the failure.
+    /// The member connection has failed and was closed: retries the request, or reports the failure to the client.
     pub fn member_lost(&mut self, at: &mut impl Edge, loss: Loss) {
         let Loss { reason, nothing_sent, unsent, is_counted } = loss;
         self.ends.attempt.connection = None;
@@ -162,8 +160,8 @@ impl Exchange {
             reused_connection: self.ends.attempt.may_be_stale,
             tries_left: self.ends.tries.left(),
         };
-        // A kept connection that ends says nothing about its member: a new one to the same member, which is
-        // no try of another and no part of the budget for those.
+        // A kept connection that closes says nothing about its member. So the request is sent to the same member on a
+        // new connection; this counts neither as a try of another member nor against the retry budget.
         let stale = self.ends.attempt.may_be_stale && reason == MemberFailure::Abort;
         let repeat = reason != MemberFailure::Timeout
             && reason != MemberFailure::Malformed
@@ -188,8 +186,8 @@ impl Exchange {
         }
     }
 
-    /// Sends the request once more, on a new connection to the member that it occupies already. Others that were on
-    /// the old one share that.
+    /// Sends the request again on a new connection to the same member. Other requests of the failed connection share
+    /// the new one.
     fn retry_stale(&mut self, at: &mut impl Edge, unsent: Vec<u8>) {
         let Some(member) = self.ends.attempt.member() else {
             return;
@@ -217,7 +215,7 @@ impl Exchange {
         }
     }
 
-    /// Sends the request on a new connection: the data that was queued for the old one, or all of it.
+    /// Sends the request on a new connection: `unsent` (the data that was queued for the old connection), or all of it.
     pub fn resend(&mut self, at: &mut impl Edge, unsent: &[u8]) {
         if self.ends.attempt.connection.is_none() {
             return;
@@ -234,8 +232,8 @@ impl Exchange {
         }
     }
 
-    /// The response head has come: the timers of the log stand, the request is not needed any more. `is_failure`: its status
-    /// counts against the member.
+    /// The response head has arrived: records the times and drops the stored request. `is_failure`: the status counts
+    /// as a failure of the member.
     #[inline]
     pub fn response_began(&mut self, at: &mut impl Edge, status: u16, is_failure: bool) {
         let now_us = at.turn().now_us();
@@ -247,12 +245,12 @@ impl Exchange {
     }
 }
 
-/// Whether the body of an exchange is held until it was judged.
+/// Whether the body of the request is held until it is judged.
 pub fn is_judged_whole(exchange: &Exchange) -> bool {
     matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Reading(_)))
 }
 
-/// Whether body data that arrives now is held.
+/// Whether arriving body data is held.
 pub fn is_held_now(exchange: &Exchange) -> bool {
     is_judged_whole(exchange) && !exchange.ends.parked.waits()
 }

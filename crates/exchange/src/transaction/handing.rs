@@ -1,4 +1,5 @@
-//! A virtual server hands a request to another: what was decided is taken apart, and what goes with the request is put together.
+//! A virtual server hands a request to another: what was decided is taken apart, and what goes with the request is put
+//! together.
 
 use std::rc::Rc;
 
@@ -12,8 +13,8 @@ use crate::parts::handed_over::{Brought, HandedOver, Rewritten};
 use crate::parts::notice::Notice;
 use crate::parts::pending::Pending;
 
-/// Hands a request over, as `decision` has it, to the virtual server at this place in the snapshot; nothing of the decision is left.
-/// `None`: it cannot be sent with the changes that rules have made.
+/// Hands a request over, as `decision` has it, to the virtual server at this place in the snapshot; nothing of the
+/// decision is left. `None`: it cannot be sent with the changes that rules have made.
 pub fn hand_over(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,

@@ -33,11 +33,11 @@ use crate::transaction::sending::send_interim;
 /// The placeholder for the request's id in the block page.
 const REQUEST_ID_MARK: &[u8] = b"${request_id}";
 
-/// The reason phrase of the interim response to a client that waits with its body.
+/// The reason phrase of the interim response 100.
 const CONTINUE: &[u8] = b"Continue";
 
-/// Judges the head of a request in the form that the member will get; and the whole request, if its body is not inspected.
-/// A request without an id gets a number. Returns the next step.
+/// Inspects the head of a request as the member will receive it; and the whole request if its body is not inspected.
+/// Gives the request a number if it has no id. Returns the state of the inspection, if any is left.
 pub fn inspect_head(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,
@@ -98,7 +98,8 @@ pub fn inspect_head(
     scrutiny.map(Box::new)
 }
 
-/// Judges a body as it arrives. The body is held if a finding may block the request, or if the response is judged with it.
+/// Inspects a body as it arrives. The body is held if a finding may block the request, or if responses are inspected
+/// too.
 fn read(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,
@@ -119,7 +120,7 @@ fn read(
     Scrutiny::Reading(Box::new(reading))
 }
 
-/// Hands a request over to the rules.
+/// Passes a request to the rules.
 fn begin(
     terms: &Terms,
     options: &Options,
@@ -162,14 +163,14 @@ fn begin(
     terms.waf.common.begin(options, &request)
 }
 
-/// Whether client and member answer each other within their bodies (gRPC): neither can wait for the end of the other's.
+/// Whether client and member alternate within their bodies (gRPC): such a body must not be held until its end.
 fn is_stream(head: &RequestHead, input: &[u8]) -> bool {
-    // In the form that the member gets: a field named in Connection is not forwarded, so it does not count.
+    // The fields as the member receives them: a field named in Connection is not forwarded, so it does not count.
     let has_one_type = forwarded_values(&head.fields, input, b"Content-Type").count() == 1;
     has_one_type && Pace::of_request(head, input) == Pace::Sparse
 }
 
-/// The fields of a head, with the Host that the member gets in place of those that were received, and with its cookies opened.
+/// The fields for the rules: Host as the member receives it, and cookies without their seals.
 fn fields<'a>(
     (head, input): (&'a RequestHead, &'a [u8]),
     edits: &'a RequestEdits,
@@ -195,8 +196,8 @@ fn is_cookie(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"Cookie")
 }
 
-/// Counts and logs the result of a request's inspection, unless its response is inspected too: then the result is handed
-/// on. Returns how the request is blocked, if it is.
+/// Counts and logs the result of a request's inspection. If the response is inspected too, returns the inspection for
+/// that instead. `Err`: the request is blocked.
 fn settle(
     at: &mut impl Edge,
     server: &LocalServer,
@@ -263,8 +264,8 @@ fn tell(
     }
 }
 
-/// An exchange has ended, or has its response, before its whole body arrived: logs the findings so far. Returns whether it
-/// is a request of weir's own, for which nothing is logged.
+/// The exchange has ended, or has its response, before the whole body arrived: logs the findings so far. Returns true
+/// for a request of weir's own, for which nothing is logged.
 pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     let Some(scrutiny) = exchange.scrutiny.take_if(|it| !matches!(**it, Scrutiny::Aside(_))) else {
         return exchange.scrutiny.is_some();
@@ -293,13 +294,13 @@ pub fn leave(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     false
 }
 
-/// Tells of a request that has no response which could be judged.
+/// Logs a request that has no response to inspect.
 fn tell_judged(at: &mut impl Edge, server: &LocalServer, judged: Judged) {
     let Judged { inspection, terms, unjudged } = judged;
     conclude(at, server, &terms, inspection, after_request(Verdict::Pass, unjudged));
 }
 
-/// Begins to read a body that is held: a client that waits for 100 (Continue) gets it.
+/// Begins to read a held body. A client that waits for 100 (Continue) gets it.
 pub fn begin_reading(exchange: &mut Exchange, at: &mut impl Edge) {
     let Some(Scrutiny::Reading(reading)) = exchange.scrutiny.as_deref_mut() else { return };
     let is_awaited = std::mem::take(&mut reading.is_awaited);
@@ -309,7 +310,7 @@ pub fn begin_reading(exchange: &mut Exchange, at: &mut impl Edge) {
     }
 }
 
-/// Tells the client to send its body.
+/// Sends 100 (Continue).
 fn tell_to_continue(exchange: &mut Exchange, at: &mut impl Edge) {
     let mut head = at.tools().own_head.take().unwrap_or_default();
     head.clear();
@@ -319,7 +320,7 @@ fn tell_to_continue(exchange: &mut Exchange, at: &mut impl Edge) {
     at.tools().own_head = Some(head);
 }
 
-/// Holds pieces of the body; judges the request when it is whole, or cannot be judged.
+/// Holds pieces of the body. Judges the request when the body is complete or exceeds a limit.
 pub fn hold(
     exchange: &mut Exchange,
     at: &mut impl Edge,
@@ -340,7 +341,7 @@ pub fn hold(
     judge(exchange, at, limit, end);
 }
 
-/// Judges a request by all that there is of it.
+/// Judges a request with the body that has arrived.
 fn judge(exchange: &mut Exchange, at: &mut impl Edge, limit: Option<Limit>, end: End<'_>) {
     let scrutiny = exchange.scrutiny.take().map(|scrutiny| *scrutiny);
     let Some(Scrutiny::Reading(reading)) = scrutiny else { return };
@@ -362,7 +363,7 @@ fn judge(exchange: &mut Exchange, at: &mut impl Edge, limit: Option<Limit>, end:
     }
 }
 
-/// Pieces of a body are on their way to the member: the rules see them, and judge the request when it is whole, or cannot be judged.
+/// Shows forwarded pieces of a body to the rules. Judges the request when the body is complete or exceeds a limit.
 pub fn follow(
     exchange: &mut Exchange,
     at: &mut impl Edge,
@@ -386,14 +387,14 @@ pub fn follow(
     debug_assert_eq!(block, None, "nothing is kept from members where rules only detect");
 }
 
-/// Forwards a held body that was judged. Returns whether there was one.
+/// Forwards a held body that was judged. Returns false if there is none.
 pub fn pass_judged_body(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     let is_passed = matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Passed(..)));
     let Some(scrutiny) = exchange.scrutiny.take_if(|_| is_passed) else { return false };
     let Scrutiny::Passed(body, end, judged) = *scrutiny else { return false };
     exchange.request.has_long_body_ahead = false;
     let (bytes, held) = body.into_parts();
-    // The member may be slow; the rest is kept until it takes it.
+    // The member may be slow: the room for the held body is released when the member has taken it.
     exchange.scrutiny = Some(Box::new(Scrutiny::Passing(Some(held), judged)));
     hand_on(exchange, at, (&bytes, &Pieces::whole(bytes.len())), end.get());
     if !exchange.request.is_whole && !exchange.is_over() {
@@ -402,14 +403,14 @@ pub fn pass_judged_body(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     true
 }
 
-/// Answers a request that its member does not get.
+/// Answers a request that was blocked at its head.
 pub fn end_blocked(exchange: &mut Exchange, at: &mut impl Edge) {
     if let Some(Scrutiny::Blocked(block)) = exchange.scrutiny.take().map(|scrutiny| *scrutiny) {
         answer_blocked(exchange, at, &block);
     }
 }
 
-/// Answers instead of a member.
+/// Sends the response of a blocked request.
 pub fn answer_blocked(exchange: &mut Exchange, at: &mut impl Edge, block: &Block) {
     match block {
         Block::Close => exchange.end_unanswered(at, Termination::Waf, false),
@@ -437,7 +438,7 @@ pub fn answer_blocked(exchange: &mut Exchange, at: &mut impl Edge, block: &Block
     }
 }
 
-/// A page, with the number of the request in its places.
+/// Replaces the placeholder in a block page with the request's id.
 fn with_request_id(page: &[u8], id: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(page.len() + id.len());
     let mut from = 0;

@@ -28,9 +28,9 @@ fn now_s(turn: Turn) -> u64 {
     turn.now_ms() / 1_000
 }
 
-/// Has the passwords of a request checked that are not known to be right, and services asked about it; it is held back until then.
-/// `None`: they are not checked, and nothing is for the user that the request names: it ends by a limit, cannot be sent, or too many
-/// wait. `pending`: what it waits for already.
+/// Has the passwords of a request checked that are not known to be right, and services asked about it; it is held back
+/// until then. `None`: they are not checked, and nothing is for the user that the request names: it ends by a limit,
+/// cannot be sent, or too many wait. `pending`: what it waits for already.
 pub fn ask(
     at: &mut impl Edge,
     of: (&Traffic, &Arrival<'_>),
@@ -109,8 +109,8 @@ fn check(
     Ok(Some(Checking { by, tag, ticket, logins: Arc::clone(logins) }))
 }
 
-/// Whether a request must still wait, or was refused: its password is not checked yet, or was wrong, or a service has not
-/// accepted it.
+/// Whether a request must still wait, or was refused: its password is not checked yet, or was wrong, or a service has
+/// not accepted it.
 pub fn holds(exchange: &mut Exchange, at: &mut impl Edge) -> bool {
     let remembered = exchange.ends.remembered.as_deref_mut();
     let Some(identity) = remembered.and_then(|it| it.identity.as_deref_mut()) else { return false };

@@ -40,8 +40,8 @@ impl Exchange {
         self.respond(at, 502, Termination::MemberConnect);
     }
 
-    /// The client sends nothing more, and has its connection for itself. With the whole of a request it may well wait for the
-    /// response.
+    /// The client sends nothing more, and has its connection for itself. With the whole of a request it may well wait
+    /// for the response.
     pub fn client_finished(&mut self, at: &mut impl Edge) {
         if !self.request.is_whole {
             // A truncated message must not look complete to anyone.

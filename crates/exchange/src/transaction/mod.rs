@@ -1,7 +1,7 @@
-//! Open transactions of a worker: requests, and the tunnels that some of them become.
+//! The open transactions of a worker: exchanges, relays, and the tunnels that they become.
 //!
-//! Events of all kinds come here; events of exchanges alone go to them. A relay has no stream on either side, and is not
-//! read before it is a tunnel.
+//! This type receives all events and passes them on. A relay ignores events of streams and of received data: it has no
+//! streams, and reads nothing before it becomes a tunnel.
 
 pub mod agreement;
 pub mod aside;
@@ -43,18 +43,18 @@ use crate::transaction::exchange::Exchange;
 use crate::transaction::relay::Relay;
 use crate::transaction::tunnel::Tunnel;
 
-/// An open transaction of a worker.
+/// An open transaction: a request, a relayed connection, or a tunnel.
 pub enum Transaction {
     /// A request and its response.
     Http(Exchange),
-    /// A connection on its way to a member.
+    /// A relayed connection that has no connected member yet.
     Relay(Relay),
-    /// Bytes both ways.
+    /// Bytes in both directions.
     Tunnel(Tunnel),
 }
 
 impl Transaction {
-    /// The two connections.
+    /// The part that all transactions have: the two connections and facts about them.
     pub fn ends(&self) -> &Ends {
         match self {
             Self::Http(exchange) => &exchange.ends,
@@ -63,7 +63,7 @@ impl Transaction {
         }
     }
 
-    /// The two connections.
+    /// The part that all transactions have, mutable.
     pub fn ends_mut(&mut self) -> &mut Ends {
         match self {
             Self::Http(exchange) => &mut exchange.ends,
@@ -72,7 +72,7 @@ impl Transaction {
         }
     }
 
-    /// The exchange, if it is one.
+    /// The exchange, if the transaction is one.
     pub fn http(&self) -> Option<&Exchange> {
         match self {
             Self::Http(exchange) => Some(exchange),
@@ -80,7 +80,7 @@ impl Transaction {
         }
     }
 
-    /// The exchange, if it is one.
+    /// The exchange, mutable, if the transaction is one.
     pub fn http_mut(&mut self) -> Option<&mut Exchange> {
         match self {
             Self::Http(exchange) => Some(exchange),
@@ -88,7 +88,7 @@ impl Transaction {
         }
     }
 
-    /// The tunnel, if it is one.
+    /// The tunnel, mutable, if the transaction is one.
     pub fn tunnel_mut(&mut self) -> Option<&mut Tunnel> {
         match self {
             Self::Tunnel(tunnel) => Some(tunnel),
@@ -96,17 +96,17 @@ impl Transaction {
         }
     }
 
-    /// Its wait is over, and it may continue.
+    /// The transaction's wait is over: continues.
     pub fn go_on(&mut self, at: &mut impl Edge) {
         match self {
             Self::Http(exchange) => exchange.go_on(at),
             Self::Relay(relay) => relay.go_on(at),
-            // A timer for answers that have arrived since.
+            // A timer that was set while it waited, and has no meaning for a tunnel.
             Self::Tunnel(_) => {}
         }
     }
 
-    /// Its wait for a member timed out.
+    /// The transaction's wait for a member timed out.
     pub fn waited_in_vain(&mut self, at: &mut impl Edge) {
         match self {
             Self::Http(exchange) => exchange.respond(at, 503, Termination::QueueTimeout),
@@ -115,12 +115,12 @@ impl Transaction {
         }
     }
 
-    /// Whether it is a tunnel.
+    /// Whether the transaction is a tunnel.
     pub fn is_tunnel(&self) -> bool {
         matches!(self, Self::Tunnel(_))
     }
 
-    /// Its client is gone; the client connection is the caller's to close.
+    /// Ends because the client is gone. The caller closes the client connection.
     pub fn abandon(&mut self, at: &mut impl Edge, why: Termination) {
         match self {
             Self::Http(exchange) => exchange.abandon(at, why, After::Nothing),
@@ -129,7 +129,7 @@ impl Transaction {
         }
     }
 
-    /// It has to end now, so that its client notices that something is missing.
+    /// Ends at once, in a way that shows the client that data is missing.
     pub fn truncate(&mut self, at: &mut impl Edge, why: Termination) {
         match self {
             Self::Http(exchange) => exchange.truncate(at, why),
@@ -138,7 +138,7 @@ impl Transaction {
         }
     }
 
-    /// Data came on the client's stream, and perhaps its end.
+    /// Data arrived on the client's stream, possibly with its end.
     pub fn client_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
         match self {
             Self::Http(exchange) => {
@@ -149,7 +149,7 @@ impl Transaction {
         }
     }
 
-    /// The client has ended its stream short, since it knew the answer.
+    /// The client reset its stream without an error: it has its response and sends no more of the request.
     pub fn client_cut(&mut self, at: &mut impl Edge) {
         match self {
             Self::Http(exchange) => exchange.request_cut(at),
@@ -167,7 +167,7 @@ impl Transaction {
         }
     }
 
-    /// Some of the data that waited for the client's windows was sent. Returns whether more may be sent.
+    /// The client's windows let out some queued data. Returns whether more may be sent.
     pub fn client_let_out(&mut self, at: &mut impl Edge, sent: &LetOut) -> bool {
         match self {
             Self::Http(exchange) => exchange.client_let_out(at, sent),
@@ -176,7 +176,7 @@ impl Transaction {
         }
     }
 
-    /// A client that has its connection for itself sends nothing more.
+    /// A client with HTTP/1 or a relayed client has ended its sending side.
     pub fn client_finished(&mut self, at: &mut impl Edge) {
         match self {
             Self::Http(exchange) => exchange.client_finished(at),
@@ -185,7 +185,7 @@ impl Transaction {
         }
     }
 
-    /// The deadline of the client has passed: of its stream, or of the connection that it has for itself.
+    /// The deadline of the client's stream, or of its connection, has passed.
     pub fn client_timed_out(&mut self, at: &mut impl Edge) {
         self.ends_mut().clear_client_deadline(at);
         match self {
@@ -195,7 +195,7 @@ impl Transaction {
         }
     }
 
-    /// Data came on the member's stream, and perhaps its end.
+    /// Data arrived on the member's stream, possibly with its end.
     pub fn member_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
         match self {
             Self::Http(exchange) => exchange.member_data(at, data, end),
@@ -204,7 +204,7 @@ impl Transaction {
         }
     }
 
-    /// Whether the member has yet to take something, for which it has its time from now on.
+    /// Whether the member has not taken all data. For an exchange, this restarts the member's deadline.
     pub fn is_member_backed_up(&mut self, at: &mut impl Edge) -> bool {
         match self {
             Self::Http(exchange) => exchange.is_member_backed_up(at),
@@ -222,7 +222,7 @@ impl Transaction {
         }
     }
 
-    /// The member connection is of no use any more and has been closed.
+    /// The member connection has failed and was closed.
     pub fn member_lost(&mut self, at: &mut impl Edge, loss: Loss) {
         match self {
             Self::Http(exchange) => exchange.member_lost(at, loss),
@@ -231,7 +231,7 @@ impl Transaction {
         }
     }
 
-    /// The member's stream is of no use any more.
+    /// The member's stream has failed.
     pub fn stream_lost(&mut self, at: &mut impl Edge, why: MemberFailure, is_unread: bool) {
         match self {
             Self::Http(exchange) => exchange.stream_lost(at, why, is_unread),

@@ -34,7 +34,8 @@ impl Exchange {
         self.ends.set_client_deadline(at, until_ms);
     }
 
-    /// Some of a request has come, and more is to come. Where either side may be silent, this shows that neither is gone.
+    /// Some of a request has come, and more is to come. Where either side may be silent, this shows that neither is
+    /// gone.
     pub fn await_more_of_request(&mut self, at: &mut impl Edge) {
         self.await_client(at);
         if (self.pace, self.phase) == (Pace::Sparse, Phase::Respond) {

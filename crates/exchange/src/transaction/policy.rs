@@ -32,8 +32,8 @@ use crate::transaction::login::ask;
 use crate::transaction::naming::{Named, name};
 use crate::transaction::rewrite;
 
-/// Decides about a request of a virtual server that does more than hand it on. `brought`: what it brings from others, which have
-/// handed it over.
+/// Decides about a request of a virtual server that does more than hand it on. `brought`: what it brings from others,
+/// which have handed it over.
 pub fn consider(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,
@@ -332,9 +332,9 @@ fn why_unsendable(error: RewriteError) -> &'static str {
 }
 
 impl Exchange {
-    /// The changes to the response of an exchange: those decided with the request, those of rules for
-    /// responses, the cookie of its persistence. They are left in `edits`. Where a rule has an answer for the place of the
-    /// response, it is returned.
+    /// The changes to the response of an exchange: those decided with the request, those of rules for responses, the
+    /// cookie of its persistence. They are left in `edits`. Where a rule has an answer for the place of the response,
+    /// it is returned.
     pub fn edit_response(
         &mut self,
         at: &mut impl Edge,

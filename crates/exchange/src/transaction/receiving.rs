@@ -27,7 +27,8 @@ impl Exchange {
             return at.hold(&mut self.ends, (input, pieces), end);
         }
         if let Phase::Deliver { unwanted_bytes, .. } = &mut self.phase {
-            // The data is no longer needed. A client that takes nothing of its response may not continue to send forever.
+            // The data is no longer needed. A client that takes nothing of its response may not continue to send
+            // forever.
             *unwanted_bytes += pieces.data_bytes as u64;
             if *unwanted_bytes <= u64::from(self.ends.server.http2_limits.unwanted_size_max) {
                 self.ends.give_window(at);

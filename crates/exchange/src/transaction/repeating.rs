@@ -10,8 +10,8 @@ use crate::parts::tries::Lease;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::sending::is_all;
 
-/// Asks another member in place of the one that has answered so, if its pool wants that, the request allows it, and another one has
-/// a place. Whether it does.
+/// Asks another member in place of the one that has answered so, if its pool wants that, the request allows it, and
+/// another one has a place. Whether it does.
 pub fn repeat(
     exchange: &mut Exchange,
     at: &mut impl Edge,
@@ -52,7 +52,8 @@ pub fn repeat(
     true
 }
 
-/// Whether the request can be sent once more, and nothing of an answer has gone out: with an interim response it was let go.
+/// Whether the request can be sent once more, and nothing of an answer has gone out: with an interim response it was
+/// let go.
 fn may_repeat(exchange: &Exchange, non_idempotent: bool) -> bool {
     let request = &exchange.request;
     exchange.phase == Phase::AwaitHead

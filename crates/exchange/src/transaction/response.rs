@@ -1,4 +1,4 @@
-//! A response on its way from a member to a client, whichever versions they speak.
+//! Forwarding of a response from a member to a client, for any combination of HTTP versions.
 
 use weir_http::message::{ResponseHead, Version};
 
@@ -14,7 +14,8 @@ use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::sending::{Passed, begin_judged, send_interim, send_judged};
 use crate::transaction::{inspect_response, repeating};
 
-/// Begins a response whose status may count as a failure of the member: then another one may be asked.
+/// Begins a response with a status of 400 or above: it may be a failure of the member, and may be retried on another
+/// one.
 #[cold]
 fn begin_failing(
     exchange: &mut Exchange,
@@ -30,7 +31,7 @@ fn begin_failing(
     begin_known(exchange, at, head, (input, body))
 }
 
-/// Begins a response for the client, or its replacement by rules.
+/// Begins a response to the client, or holds it for inspection.
 #[inline]
 fn begin_known(
     exchange: &mut Exchange,
@@ -45,7 +46,7 @@ fn begin_known(
 }
 
 impl Exchange {
-    /// Passes an interim response on, which the member has made.
+    /// Forwards an interim response of the member.
     pub fn forward_interim(&mut self, at: &mut impl Edge, head: &ResponseHead, input: &[u8]) {
         if let Some(member) = &self.ends.account.last_member {
             count_status!(member.counters, head.status);
@@ -53,7 +54,7 @@ impl Exchange {
         if self.request.version == Version::Http10 {
             return;
         }
-        // The client has got something of this member: no other one takes its place.
+        // The client has received a part of this member's response: no retry on another member.
         self.request.let_go();
         send_interim(self, at, head, input);
         if self.ends.is_client_behind(at) {
@@ -63,8 +64,8 @@ impl Exchange {
         }
     }
 
-    /// Begins a response. For HTTP/1, returns the head for the client, to be sent with the first bytes of the body.
-    /// `input` is the head, `body` the data behind it.
+    /// Begins a response. For HTTP/1, returns the head for the client, which is sent with the first bytes of the body.
+    /// `input` is the text of the head, `body` the data received behind it.
     pub fn begin_response(
         &mut self,
         at: &mut impl Edge,
@@ -79,7 +80,7 @@ impl Exchange {
         begin_known(self, at, head, (input, body))
     }
 
-    /// Passes on pieces of a response's body, behind its head where that has not gone out yet, and its end.
+    /// Forwards pieces of a response's body: behind `head` if that was not sent yet, and followed by the end.
     pub fn send_response(
         &mut self,
         at: &mut impl Edge,
@@ -91,7 +92,7 @@ impl Exchange {
             Phase::Respond => {}
             Phase::Judge => return inspect_response::hold(self, at, head, (input, pieces), end),
             Phase::AwaitHead | Phase::Deliver { .. } => {
-                // It was answered in the member's place.
+                // The client got another response already.
                 at.tools().scratch.give(head);
                 return Passed::Over;
             }
@@ -99,7 +100,7 @@ impl Exchange {
         send_judged(self, at, head, (input, pieces), end)
     }
 
-    /// The member sends as fast as the client takes.
+    /// Adapts reading from the member to the speed of the client, and sets deadlines.
     pub fn pace_response(&mut self, at: &mut impl Edge) {
         let until_ms = at.turn().now_ms() + self.response_body_timeout_ms();
         if self.ends.is_client_behind(at) {
@@ -108,14 +109,14 @@ impl Exchange {
             self.await_client(at);
         } else {
             if self.pace == Pace::Sparse && !self.request.is_whole {
-                // Data from either side shows that both are alive.
+                // With alternating bodies, data in either direction restarts both deadlines.
                 self.await_client(at);
             }
             self.ends.set_member_deadline(at, until_ms);
         }
     }
 
-    /// The client took everything: the member may continue.
+    /// The client took everything: resumes reading from the member.
     pub fn client_takes_more(&mut self, at: &mut impl Edge) {
         if self.ends.attempt.connection.is_none() {
             return;
@@ -132,12 +133,12 @@ impl Exchange {
         if is_responding {
             self.ends.set_member_deadline(at, until_ms);
         } else {
-            // It was interim responses that waited.
+            // Only interim responses were queued.
             self.request_handed_over(at);
         }
     }
 
-    /// Data from a member, and its end.
+    /// Data arrived on the member's stream, possibly with its end.
     pub fn member_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
         match self.phase {
             Phase::Respond | Phase::Judge => {
@@ -148,7 +149,8 @@ impl Exchange {
         }
     }
 
-    /// Data of a response on a stream behind its head, if that has not gone out yet, and its end.
+    /// Forwards data of a response that arrived on a stream: behind `head` if that was not sent yet, and followed by
+    /// the end.
     pub fn member_body(&mut self, at: &mut impl Edge, head: Message, data: &[u8], end: End<'_>) {
         let mut is_end = !matches!(end, End::No);
         match self.send_response(at, head, (data, &Pieces::part(data.len())), end) {
@@ -165,7 +167,8 @@ impl Exchange {
         }
     }
 
-    /// The response is whole: the member connection is kept, if that `is_reusable`, and the exchange completed.
+    /// The response is complete: ends the exchange. The member connection is kept if `is_reusable` and the request is
+    /// complete.
     pub fn response_done(&mut self, at: &mut impl Edge, is_reusable: bool) {
         let is_kept = is_reusable && self.request.is_whole;
         at.release(&mut self.ends, if is_kept { Release::Keep } else { Release::Drop });
@@ -173,7 +176,7 @@ impl Exchange {
         self.complete(at, Termination::Complete);
     }
 
-    /// Some of the data that waited for the client's windows was sent. Returns whether more may be sent.
+    /// The client's windows let out some queued data. Returns whether more may be sent.
     pub fn client_let_out(&mut self, at: &mut impl Edge, sent: &LetOut) -> bool {
         if sent.is_behind {
             self.await_client(at);

@@ -36,8 +36,8 @@ enum Fate {
     Other,
 }
 
-/// Fields that ask for a part of a body. A server may ignore them (RFC 9110, section 14.2). The third is an old name of the
-/// first, which Apache knows.
+/// Fields that ask for a part of a body. A server may ignore them (RFC 9110, section 14.2). The third is an old name of
+/// the first, which Apache knows.
 const RANGES: [&[u8]; 3] = [b"Range", b"If-Range", b"Request-Range"];
 
 /// Asks the member for an unencoded, complete body, and uses the member's own entity tags.
@@ -56,7 +56,8 @@ pub fn ask_for_plain(
     }
 }
 
-/// Decides whether the body of a response is rewritten, and changes its head so. To be called behind all changes that rules make.
+/// Decides whether the body of a response is rewritten, and changes its head so. To be called behind all changes that
+/// rules make.
 pub fn begin(
     exchange: &mut Exchange,
     at: &mut impl Edge,

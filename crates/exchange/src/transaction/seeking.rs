@@ -1,4 +1,4 @@
-//! Selects the member of a transaction, or lets it wait.
+//! Selection of a member for a transaction, or its wait in the queue.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use crate::parts::tries::Lease;
 use crate::shared::counters::count_status;
 use crate::termination::Termination;
 
-/// The least response time that a failure counts as, where members are compared by response time.
+/// Minimum response time that is recorded for a failure when members are compared by response time.
 const FAILED_US_MIN: u64 = 100_000;
 
-/// The result of looking for a member.
+/// The result of a search for a member.
 pub enum Found {
-    /// It has one, and a connection to it.
+    /// The transaction has a member and a connection to it.
     Member,
-    /// It waits for one.
+    /// The transaction waits in the queue.
     Waits,
-    /// No member.
+    /// There is no member.
     Nobody {
-        /// The members that are up have no room.
+        /// Some members are up, but all are at their limit.
         is_full: bool,
     },
 }
@@ -45,7 +45,7 @@ impl Ends {
             let leased = |member| Lease::of(&pool, member);
             let occupied = match self.parked.take_place() {
                 Some(lease) => Ok(lease),
-                // Nobody in line waits for a member that only takes its own clients.
+                // Requests in the queue do not wait for a drained member, which serves only its persistent clients.
                 None if is_behind => pool
                     .occupy_drained(self.tries.preference, now)
                     .ok_or(NoMember::Full)
@@ -56,7 +56,7 @@ impl Ends {
                 Ok(lease) => lease,
                 Err(reason) => {
                     is_full = reason == NoMember::Full;
-                    // A request can only wait if the part that was sent is still stored.
+                    // A request that was sent to a member can only wait if it is still stored completely.
                     let may_wait =
                         is_first || !need.is_sent || (need.is_replayable && need.is_whole);
                     if is_full
@@ -104,7 +104,7 @@ impl Ends {
         Found::Nobody { is_full }
     }
 
-    /// The status and termination reason if no member was found.
+    /// The status and termination reason of a transaction without a member.
     pub fn why_nobody(&self) -> (u16, Termination) {
         match self.tries.failure {
             Some(reason) => (reason.status(), reason.termination()),
@@ -115,7 +115,7 @@ impl Ends {
         }
     }
 
-    /// Ends the occupation of the member that an exchange has, if it has one.
+    /// Releases the member of this transaction, if it has one. `failure`: counts as a failure of the member.
     pub fn leave_member(&mut self, at: &mut impl Edge, failure: Option<MemberFailure>) {
         let Some(lease) = self.attempt.lease.take() else {
             return;
@@ -124,7 +124,7 @@ impl Ends {
         let LocalMember { live, counters, .. } = &*pool.members[member as usize];
         counters.requests_active.subtract(1);
         match failure {
-            // It is not to blame.
+            // Not a failure of the member.
             None | Some(MemberFailure::NoSocket | MemberFailure::Busy) => return,
             Some(MemberFailure::Connect | MemberFailure::ConnectTimeout) => {
                 counters.connect_failures.add(1);
@@ -133,7 +133,7 @@ impl Ends {
         }
         if pool.is_timed() {
             let now_ms = at.turn().now_ms();
-            // However quick it was: it must not attract requests.
+            // A fast failure must not make the member look fast.
             let elapsed_us =
                 (now_ms * 1_000).saturating_sub(self.attempt.try_us).max(FAILED_US_MIN);
             live.note_response_time(now_ms, elapsed_us, true);
@@ -143,7 +143,7 @@ impl Ends {
         }
     }
 
-    /// The member has answered with this status: that counts for it, or against it.
+    /// Records the status of a member's response as its success or failure.
     #[inline]
     pub fn note_response(&self, at: &mut impl Edge, status: u16, is_failure: bool) {
         let Some(member) = self.attempt.member() else {
@@ -156,7 +156,7 @@ impl Ends {
         count_status!(counters, status);
         let duration_us = first_byte_us.saturating_sub(self.attempt.connected_us);
         counters.response_duration.record(duration_us);
-        // How long the client took to send its request says nothing of the member.
+        // The response time begins when the member has the whole request: a slow client must not count.
         if pool.is_timed() && self.attempt.asked_us != 0 {
             let from_us = self.attempt.asked_us.max(self.attempt.connected_us);
             let own_us = first_byte_us.saturating_sub(from_us);
@@ -169,8 +169,8 @@ impl Ends {
         }
     }
 
-    /// Another table is active while it waits for a place: it uses that table from now on. The numbers of its persistence
-    /// are those of the table before, and stay valid only if nothing changed.
+    /// Moves a waiting transaction to the same pool of a new table, if that pool is compatible. Members are found by
+    /// their labels; persistence is kept only if the list of members is unchanged.
     pub fn move_to(&mut self, pool: &Rc<LocalPool>) {
         let labels = |pool: &LocalPool| {
             pool.members.iter().map(|member| Arc::clone(&member.live.label)).collect::<Vec<_>>()
@@ -190,13 +190,14 @@ impl Ends {
         }
     }
 
-    /// It is kept as the members of its pool are asked: it can go to others that are asked alike.
+    /// Whether a waiting transaction can move to this pool: its request was already written in the forms of the old
+    /// pool.
     fn may_go_to(&self, pool: &LocalPool) -> bool {
         self.tries.pool.forms == pool.forms
             && self.tries.pool.settings().http2 == pool.settings().http2
     }
 
-    /// Nobody in its pool is up: it goes to the pool behind that, if there is one. Nothing of it was sent yet.
+    /// No member of the pool is up: moves to the pool's fallback, if it has one. Nothing of the request was sent yet.
     pub fn go_elsewhere(&mut self, now: Clock) {
         let traffic = self.server.traffic.as_ref();
         let pool = traffic.and_then(|traffic| traffic.instead_of(&self.tries.pool, now));
@@ -208,13 +209,14 @@ impl Ends {
         }
     }
 
-    /// Whether it waits in line where that is not for those whose clients have ended their sending.
+    /// Whether to leave the queue because the client has ended its sending side and the pool's queue excludes such
+    /// clients.
     pub fn gives_up_its_place(&self) -> bool {
         let queue = self.tries.pool.settings().queue;
         self.parked.is_in_queue() && queue.is_some_and(|queue| queue.is_left_by_half_closed)
     }
 
-    /// A member was picked.
+    /// Records the selected member for persistence.
     #[inline]
     pub fn note_member(&self, member: u32, now_ms: u64) {
         let stickiness =
@@ -225,7 +227,7 @@ impl Ends {
     }
 }
 
-/// Passive marking: the member failed a request.
+/// Passive health check: records a failed request, and reports the member's ejection if that follows.
 pub fn mark_failure(at: &mut impl Edge, pool: &LocalPool, member: u32, why: Blame) {
     if let Some(until_ms) = pool.mark_failure(member, at.turn().now_ms()) {
         let member = &pool.members[member as usize];

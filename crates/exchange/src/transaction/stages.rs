@@ -1,15 +1,16 @@
-//! The stages of a request, from its head to its member, in order. [`Exchange::begin_response`] has those of its response.
+//! The stages of a request, from its head to its member, in order. The stages of a response:
+//! [`Exchange::begin_response`].
 //!
 //! | stage | possible results |
 //! |---|---|
-//! | limits and policies ([`consider`]) | a response, a delay, another pool, edits; the member of persistence; another virtual server, which begins anew |
-//! | coding ([`compress::note_codings`]) | the compression that its client accepts |
+//! | limits and policies ([`consider`]) | a response; a delay; another pool; edits; a persistent member; a hand-over |
+//! | coding ([`compress::note_codings`]) | the compression that the client accepts |
 //! | sealed cookies ([`CookieKeeper::open`](crate::local::cookies::CookieKeeper::open)) | the original values of the application |
-//! | the web application firewall ([`inspect::inspect_head`]) | a response; the body is held until it is judged |
+//! | web application firewall ([`inspect::inspect_head`]) | a response; the body is held until it is judged |
 //! | edits | the head for the member |
 //! | size | 413 |
-//! | hops | a response of weir's own |
-//! | time | it waits for a limit, for its password check, and for services ([`login::holds`]) |
+//! | hops (`Max-Forwards`) | a response of weir's own |
+//! | time | a wait for a limit, for the password check, and for external services ([`login::holds`]) |
 //! | balance and member ([`Exchange::dispatch`]) | a member and a connection; a queue; 502, 503, 504 |
 
 use std::rc::Rc;
@@ -48,17 +49,17 @@ use crate::transaction::{
 /// The edits of a plain request.
 static UNCHANGED: RequestEdits = RequestEdits::NONE;
 
-/// The decisions about a request before it becomes an exchange.
+/// The result of the stages before the exchange is created.
 pub struct Verdict {
-    /// `None`: nothing was to be decided.
+    /// `None`: a plain request, nothing was decided.
     decision: Option<Box<Decision>>,
     ending: Option<Ending>,
     not_before_us: u64,
-    /// Another virtual server than that where it came in has decided: limits on its body are those of that one.
+    /// Another virtual server than that of the listener has decided: its limits apply to the body.
     pub is_handed_over: bool,
 }
 
-/// Where a request goes.
+/// The destination of a request.
 struct Route {
     pool: Rc<LocalPool>,
     preference: Preference,
@@ -69,7 +70,7 @@ struct Route {
 }
 
 impl Route {
-    /// To any member of a pool, at once.
+    /// Any member of a pool, without delay.
     fn to(pool: Rc<LocalPool>) -> Self {
         Self {
             pool,
@@ -82,17 +83,17 @@ impl Route {
     }
 }
 
-/// What was found about a request.
+/// The result of limits, policies and persistence.
 enum Found {
-    /// Where it goes.
+    /// The request's destination.
     Route(Route),
-    /// Which virtual server decides about it.
+    /// Another virtual server decides.
     HandedOver(Box<HandedOver>),
 }
 
 impl Exchange {
-    /// Takes a request up; `buffer` is an empty one for the head that its member gets. The exchange is among the
-    /// `transactions` then, under the key that was the next.
+    /// Begins an exchange: runs the first stages and adds it to `transactions` under the next key. `buffer`: an empty
+    /// buffer for the head that is sent to the member.
     pub fn begin(
         at: &mut impl Edge,
         transactions: &mut Arena<OfExchange, Transaction>,
@@ -113,7 +114,7 @@ impl Exchange {
         }
     }
 
-    /// Goes through the stages that are left: the exchange can be found by its key now.
+    /// Runs the remaining stages: the exchange is registered under its key by then.
     pub fn enter(&mut self, at: &mut impl Edge, head: &RequestHead, verdict: Verdict) {
         let Verdict { decision, ending, not_before_us, .. } = verdict;
         let has_to_wait = not_before_us > at.turn().now_us();
@@ -138,7 +139,7 @@ impl Exchange {
             return self.respond(at, 413, Termination::ClientLimit);
         }
         if head.max_forwards == Some(0) {
-            // Weir is the final recipient: it knows no methods to list, and reflects no request.
+            // Weir is the final recipient: it has no list of methods to report for OPTIONS, and does not reflect TRACE.
             let status = if head.method == Method::Trace { 501 } else { 204 };
             return self.respond(at, status, Termination::Complete);
         }
@@ -154,16 +155,16 @@ impl Exchange {
         if is_judged_whole(self) {
             return inspect::begin_reading(self, at);
         }
-        // A head with a body waits for the first bytes of it, which are often here already.
+        // The head of a request with a body is sent with the first bytes of the body, which often have arrived already.
         if self.dispatch(at) && !has_body {
             self.send_request_head(at);
         }
     }
 
-    /// Goes on with a request that has waited.
+    /// Continues a request that was parked.
     pub fn go_on(&mut self, at: &mut impl Edge) {
         if self.phase != Phase::AwaitHead {
-            // It was answered while it waited; the client has yet to take that.
+            // The request was answered while it was parked; the client has not taken all of the response.
             return;
         }
         if !matches!(self.ends.parked, Parked::Until(_) | Parked::Called(_)) {
@@ -199,7 +200,7 @@ impl Exchange {
             return;
         }
         if self.request.is_sent() {
-            // Another member has failed it: all that was sent of it goes to this one.
+            // Another member has failed: the stored request is sent to this one.
             return self.resend(at, &[]);
         }
         if self.request.is_whole {
@@ -212,7 +213,7 @@ impl Exchange {
     }
 }
 
-/// Begins an exchange that is forwarded as it came.
+/// Begins an exchange without any decision about it: the request is forwarded as received.
 #[inline(always)]
 fn begin_plainly(
     at: &mut impl Edge,
@@ -228,7 +229,7 @@ fn begin_plainly(
     Verdict { decision: None, ending: None, not_before_us: 0, is_handed_over: false }
 }
 
-/// Begins an exchange on its way. A request that was handed over has come so far in another copy of it.
+/// Begins an exchange with a route. For a request that was handed over, the function is inlined a second time.
 #[inline(always)]
 fn begin_on(
     at: &mut impl Edge,
@@ -252,7 +253,7 @@ fn begin_on(
     Verdict { decision: Some(decision), ending, not_before_us, is_handed_over: false }
 }
 
-/// A request behind the stages that look at it.
+/// A request after the stages that examine it.
 struct Staged {
     request: Request,
     codings: Option<Codings>,
@@ -260,14 +261,14 @@ struct Staged {
 }
 
 impl Staged {
-    /// One that no stage has looked at.
+    /// A request that no stage has examined.
     #[inline(always)]
     fn plain(request: Request) -> Self {
         Self { request, codings: None, scrutiny: None }
     }
 }
 
-/// Writes an exchange to its place.
+/// Creates the exchange in its slot of `transactions`.
 #[inline(always)]
 fn place(
     at: &mut impl Edge,
@@ -289,7 +290,7 @@ fn place(
     let tries = Tries::new(route.pool, route.preference);
     let server = Rc::clone(server);
     let (keep_alive, client_closes) = (head.keep_alive && arrival.may_go_on, !head.keep_alive);
-    // It is large, and written where it stays. To a place that may hold something the compiler would copy it.
+    // An exchange is large, so it is built in place. Without the `None` before, the compiler would build a copy first.
     let vacant = transactions.vacant();
     *vacant = None;
     *vacant = Some(Transaction::Http(Exchange {
@@ -319,8 +320,8 @@ fn place(
     }));
 }
 
-/// A virtual server has handed a request over: the other begins anew, with what goes with the request. As deep as requests are
-/// handed on, which is bounded when a configuration is checked.
+/// A virtual server has handed the request over: the other one starts over with the data that goes along. Recursion is
+/// bounded by [`HAND_OVERS_MAX`], which the check of a configuration enforces.
 #[cold]
 #[inline(never)]
 fn begin_handed_over(
@@ -340,7 +341,7 @@ fn begin_handed_over(
         Rc::new(Entry { server: Rc::clone(arrival.server), client: arrival.client() })
     });
     let from = arrival.from.clone().map(|from| Whence { entry: Some(entry), ..from });
-    // What its handshake was for is the matter of the one where it came in.
+    // SNI was checked at the virtual server of the listener.
     let arrival = &Arrival { head, input, server: &to, from, is_misdirected: false, ..*arrival };
     match find_route(at, arrival, &mut decision, Some(brought)) {
         Found::Route(route) => Verdict {
@@ -353,7 +354,7 @@ fn begin_handed_over(
     }
 }
 
-/// Lets the web application firewall judge a request that goes to a member. Returns the next step.
+/// Inspects the head of a request that goes to a member. Returns the state of the inspection, if any is left.
 fn judge(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,
@@ -367,7 +368,7 @@ fn judge(
     let named = (&mut route.request_number, route.remembered.as_deref());
     let scrutiny = inspect::inspect_head(at, arrival, decision, named, opened);
     if matches!(scrutiny.as_deref(), Some(Scrutiny::Blocked(_))) {
-        // No service gets to see it.
+        // External services do not receive a blocked request.
         if let Some(remembered) = route.remembered.as_deref_mut() {
             authorisation::forget_services(remembered);
         }
@@ -376,7 +377,7 @@ fn judge(
     scrutiny
 }
 
-/// Takes the tags off sealed cookies, where there are such.
+/// Removes the seals from cookies, if the virtual server seals any.
 #[inline]
 fn open_cookies(
     at: &mut impl Edge,
@@ -391,7 +392,7 @@ fn open_cookies(
     Some(opened)
 }
 
-/// Limits, policies and persistence say where a request goes, where the virtual server has such.
+/// Determines the destination of a request by limits, policies and persistence, if the virtual server has any.
 #[inline(always)]
 fn find_route(
     at: &mut impl Edge,
@@ -402,7 +403,7 @@ fn find_route(
     let server = arrival.server;
     let Some(traffic) = &server.traffic else {
         debug_assert!(brought.is_none(), "one that requests are handed to looks at them");
-        // Where there are rules, it is judged with them.
+        // With rules, `consider` handles a misdirected request.
         let ending = arrival.is_misdirected.then_some(Ending::Misdirected);
         return Found::Route(Route { ending, ..Route::to(Rc::clone(&server.pool)) });
     };
@@ -412,7 +413,7 @@ fn find_route(
     };
     let Considered { pool, preference, not_before_us, request_number, remembered, ending } =
         considered;
-    // By the numbers of its own snapshot: the active table may have others by now.
+    // The index refers to the snapshot of `traffic`; the active table may have other indexes.
     let pool = Rc::clone(traffic.pool(pool));
     Found::Route(Route { pool, preference, not_before_us, request_number, remembered, ending })
 }

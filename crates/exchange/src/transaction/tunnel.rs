@@ -1,14 +1,14 @@
-//! A tunnel: after 101, or of a relayed connection. Bytes pass both ways, and each direction ends separately. Either end
-//! may be an HTTP/2 stream.
+//! A tunnel: the connection after status 101, or a relayed connection. Bytes pass in both directions, and each
+//! direction ends separately. Either side may be an HTTP/2 stream.
 //!
 //! | | client | member |
 //! |---|---|---|
-//! | bytes | `client_sent` | `member_sent` |
-//! | bytes that went straight to the other | `client_passed` | `member_passed` |
-//! | took what was queued for it | `client_took` | `member_took` |
-//! | sends nothing more | `client_ended` | `member_ended` |
-//! | is gone | `abandon` | `member_lost`; of a stream `member_left` |
-//! | nothing came for long | `timer` | `timer` |
+//! | bytes arrived | `client_sent` | `member_sent` |
+//! | bytes were moved directly to the other side | `client_passed` | `member_passed` |
+//! | the queued data was taken | `client_took` | `member_took` |
+//! | the sending side has ended | `client_ended` | `member_ended` |
+//! | the connection is lost | `abandon` | `member_lost`; a stream: `member_left` |
+//! | the idle timeout has passed | `timer` | `timer` |
 
 use crate::edge::{Edge, Flow, Lag, Passing, Release, Side};
 use crate::parts::end::{End, OwnedEnd};
@@ -19,30 +19,30 @@ use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::relay::{Relay, count_relay};
 
-/// The kind of transaction that it was before.
+/// The kind of transaction before the tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// A connection that is relayed as a whole.
+    /// A relayed connection.
     Relay,
-    /// A request to change the protocol.
+    /// A request for a protocol change.
     Request,
 }
 
-/// Bytes both ways.
+/// A tunnel: bytes in both directions.
 pub struct Tunnel {
-    /// The two connections.
+    /// The client connection, the member connection, and facts about them.
     pub ends: Ends,
     origin: Origin,
-    /// Its member's protocol distinguishes a break from an end.
+    /// The member's protocol can report a broken connection, as distinct from an orderly end.
     tells_breaks: bool,
-    /// Why its member is gone, if that is no end.
+    /// Why the member connection was lost, if it did not end in order.
     failure: Option<MemberFailure>,
     has_client_ended: bool,
     has_member_ended: bool,
 }
 
 impl Tunnel {
-    /// The tunnel of an exchange whose member has agreed.
+    /// The tunnel of an exchange after the member has accepted it.
     pub fn of(exchange: Exchange) -> Self {
         let tells_breaks = exchange.ends.tells_breaks();
         let has_client_ended = exchange.client_ended;
@@ -65,13 +65,13 @@ impl Tunnel {
         }
     }
 
-    /// Whether it has ended.
+    /// Whether the tunnel has ended.
     pub fn is_over(&self) -> bool {
         self.ends.over.is_some()
     }
 
-    /// Both ends are connected: data that the client has sent ahead goes first. `has_client_ended`, `has_member_ended`:
-    /// that end sends nothing more.
+    /// Begins the tunnel: both sides are connected. Data that the client sent early is forwarded first.
+    /// `has_client_ended`, `has_member_ended`: that sending side has ended already.
     pub fn start(
         &mut self,
         at: &mut impl Edge,
@@ -96,7 +96,7 @@ impl Tunnel {
         self.client_passed(at, Passing::Bytes(bytes));
     }
 
-    /// Bytes from the client, wherever they are.
+    /// Bytes from the client: in memory, or already moved.
     pub fn client_passed(&mut self, at: &mut impl Edge, bytes: Passing<'_>) {
         if self.ends.attempt.connection.is_none() {
             return;
@@ -111,7 +111,7 @@ impl Tunnel {
         self.is_alive(at);
     }
 
-    /// Data of the client's stream, and its end.
+    /// Data arrived on the client's stream, possibly with its end.
     pub fn client_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
         self.client_sent(at, data);
         if !matches!(end, End::No) {
@@ -127,7 +127,7 @@ impl Tunnel {
         self.member_passed(at, Passing::Bytes(bytes));
     }
 
-    /// Bytes from the member, wherever they are.
+    /// Bytes from the member: in memory, or already moved.
     pub fn member_passed(&mut self, at: &mut impl Edge, bytes: Passing<'_>) {
         self.ends.attempt.note_first_byte(at.turn().now_us());
         if bytes.count() > 0 {
@@ -139,7 +139,7 @@ impl Tunnel {
         self.is_alive(at);
     }
 
-    /// Data of the member's stream, and its end.
+    /// Data arrived on the member's stream, possibly with its end.
     pub fn member_data(&mut self, at: &mut impl Edge, data: &[u8], end: End<'_>) {
         self.member_sent(at, data);
         if !self.ends.is_client_behind(at) {
@@ -150,13 +150,13 @@ impl Tunnel {
         }
     }
 
-    /// Something has passed, or was taken.
+    /// Restarts the idle timeout: a byte has passed or was taken.
     fn is_alive(&mut self, at: &mut impl Edge) {
         let timeout_ms = self.ends.server.tunnel_timeout_ms();
         self.ends.set_client_deadline(at, at.turn().now_ms() + timeout_ms);
     }
 
-    /// No byte has come from either end for a while. An end that still takes data is not idle.
+    /// The idle timeout has passed. It is extended while a side still takes data.
     pub fn timer(&mut self, at: &mut impl Edge) {
         let timeout_ms = self.ends.server.tunnel_timeout_ms();
         let of_client_ms = at.patience_until_ms(&self.ends, Side::Client, timeout_ms);
@@ -183,7 +183,7 @@ impl Tunnel {
         self.may_end(at);
     }
 
-    /// Some of the data that waited for the client's windows was sent. Returns whether more may be sent.
+    /// The client's windows let out some queued data. Returns whether more may be sent.
     pub fn client_let_out(&mut self, at: &mut impl Edge, sent: &LetOut) -> bool {
         if sent.data_bytes > 0 {
             self.is_alive(at);
@@ -210,12 +210,12 @@ impl Tunnel {
         self.may_end(at);
     }
 
-    /// The member takes more: the client may send it.
+    /// The member accepts more data: forwards what was held, and lets the client continue.
     fn let_client_send(&mut self, at: &mut impl Edge) {
         match at.let_on(&mut self.ends) {
             Some((held, OwnedEnd::No)) if held.is_empty() => self.ends.give_window(at),
             Some((held, end)) => {
-                // It is counted anew.
+                // `client_data` counts it a second time.
                 self.ends.account.bytes_received -= held.len() as u64;
                 self.client_data(at, &held, end.get());
                 at.recycle(held);
@@ -224,17 +224,17 @@ impl Tunnel {
         }
     }
 
-    /// All that its client has sent was looked at, and its end has come behind that.
+    /// All data of the client was handled, and its sending side has ended behind that.
     pub fn heed_end(&mut self, at: &mut impl Edge) {
         if !self.has_client_ended {
             self.client_ended(at);
         }
     }
 
-    /// The client has ended its sending side: the member is told, once it has taken everything.
+    /// The client has ended its sending side: the member gets the end after all queued data.
     pub fn client_ended(&mut self, at: &mut impl Edge) {
         self.has_client_ended = true;
-        // A socket that is closed now needs no half-close.
+        // Without a half-close, the socket is closed a moment later.
         let is_closed = self.origin == Origin::Relay
             && self.has_member_ended
             && at.lag(&self.ends, Side::Member) != Lag::Behind
@@ -245,7 +245,7 @@ impl Tunnel {
         self.may_end(at);
     }
 
-    /// The member has ended its sending side: the client is told, once it has taken everything.
+    /// The member has ended its sending side: the client gets the end after all queued data.
     pub fn member_ended(&mut self, at: &mut impl Edge) {
         self.has_member_ended = true;
         if !self.ends.is_client_behind(at) {
@@ -254,8 +254,8 @@ impl Tunnel {
         self.may_end(at);
     }
 
-    /// The member resets its stream after its end: it does not want more data of the client. The client gets the data on
-    /// its way. False: the member has not sent its end.
+    /// The member resets its stream after its end: it wants no more data of the client. The client still gets queued
+    /// data. Returns false if the member has not sent its end.
     pub fn member_left(&mut self, at: &mut impl Edge) -> bool {
         if !self.has_member_ended {
             return false;
@@ -266,21 +266,22 @@ impl Tunnel {
         true
     }
 
-    /// The member connection has failed and was closed. A broken tunnel counts as a failure of neither side.
+    /// The member connection has failed and was closed. A broken tunnel does not count as a failure of the member.
     pub fn member_lost(&mut self, at: &mut impl Edge, reason: MemberFailure) {
         self.ends.attempt.connection = None;
         self.failure = Some(reason);
         self.ends.leave_member(at, None);
         if self.has_member_ended && self.origin == Origin::Request {
-            // The member's data is complete; it gets nothing more.
+            // All data of the member has arrived, and it can receive no more.
             self.has_client_ended = true;
             return self.may_end(at);
         }
         self.truncate(at, reason.termination());
     }
 
-    /// Both directions have ended and everything is delivered: the tunnel ends. A member's stream is released before that,
-    /// when it has ended: the fate of its connection does not matter for the data that the client has yet to take.
+    /// Ends the tunnel when both directions have ended and all data is delivered. A member's stream is released as soon
+    /// as it has ended, so a later failure of its connection does not affect the data that the client has not taken
+    /// yet.
     fn may_end(&mut self, at: &mut impl Edge) {
         if !self.has_client_ended || !self.has_member_ended {
             return;
@@ -299,17 +300,17 @@ impl Tunnel {
         self.end(at, why, After::Whole);
     }
 
-    /// Ends so that the client notices that something is missing.
+    /// Ends in a way that shows the client that data is missing.
     pub fn truncate(&mut self, at: &mut impl Edge, termination: Termination) {
         self.drop_member(at);
-        // An end would make the part look like the whole.
+        // An orderly end would make the part look like the whole.
         let is_broken = self.tells_breaks && self.failure.is_some();
         let must_reset = self.origin == Origin::Relay || is_broken;
-        // Its stream is reset with it.
+        // The client's stream is reset with it.
         self.end(at, termination, After::Broken { must_reset });
     }
 
-    /// Ends because its client is gone; the client connection is the caller's to close.
+    /// Ends because the client is gone. The caller closes the client connection.
     pub fn abandon(&mut self, at: &mut impl Edge, termination: Termination) {
         if self.origin == Origin::Relay && self.has_client_ended {
             at.release(&mut self.ends, Release::ResetWhenTaken);

@@ -1,18 +1,18 @@
-//! Where the admin listener is, as a person writes it.
+//! The address of the admin listener, as given by the user.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Where it is unless said otherwise: a place that systemd's `RuntimeDirectory=weir` makes.
+/// The default address, in systemd's `RuntimeDirectory=weir`.
 pub const DEFAULT: &str = "unix:/run/weir/admin.sock";
 
-/// A place to connect to.
+/// An address to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AdminAddress {
-    /// A unix socket: for everything.
+    /// A unix socket: all operations.
     Unix(PathBuf),
-    /// `host:port`: for reading, or with a token.
+    /// `host:port`: reading only, or with a token.
     Tcp(String),
     /// `https://host:port`: with a token or a client certificate.
     Tls(String),
@@ -29,7 +29,7 @@ impl fmt::Display for AdminAddress {
 }
 
 impl AdminAddress {
-    /// Whether others could read what is sent there: it goes over a network, without TLS.
+    /// Whether the connection is unencrypted and leaves this host.
     pub fn is_exposed(&self) -> bool {
         matches!(self, Self::Tcp(_)) && !self.is_here()
     }
@@ -43,7 +43,7 @@ impl AdminAddress {
         is_loopback || bare.eq_ignore_ascii_case("localhost")
     }
 
-    /// The value for the `Host` field. The zone of an IPv6 address is local and is left out (RFC 6874 section 4).
+    /// The value of the `Host` field. The zone of an IPv6 address is local, so it is omitted (RFC 6874 section 4).
     pub fn host(&self) -> String {
         match self {
             Self::Unix(_) => "weir".into(),
@@ -58,7 +58,8 @@ impl AdminAddress {
     }
 }
 
-/// `unix:/run/weir/admin.sock`, `/run/weir/admin.sock`, `127.0.0.1:9900`, `http://localhost:9900/`, `https://weir:8443`.
+/// Parses an address: `unix:/run/weir/admin.sock`, `/run/weir/admin.sock`, `127.0.0.1:9900`, `http://localhost:9900/`,
+/// `https://weir:8443`.
 pub fn parse(text: &str) -> Result<AdminAddress, String> {
     let path = text.strip_prefix("unix:").or_else(|| text.starts_with('/').then_some(text));
     if let Some(path) = path {

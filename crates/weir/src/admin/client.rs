@@ -1,4 +1,4 @@
-//! A client of the admin listener: one question, one answer, then the connection is closed.
+//! A client of the admin listener: one request per connection.
 
 use std::fmt;
 use std::io;
@@ -25,48 +25,48 @@ use super::findings::Finding;
 use super::model::{Page, Problem};
 use super::text::printable;
 
-/// From the connection to the end of the answer.
+/// Maximum time from connecting to the end of the answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Bytes of an answer's body: a status with 100,000 members fits.
+/// Maximum size of an answer: a status with 100,000 members fits.
 const ANSWER_SIZE_MAX: usize = 256 * 1024 * 1024;
 
-/// Items of a list that are asked for at once: the most that weir takes.
+/// Number of items per page: the maximum that weir accepts.
 const PAGE_ITEMS: u32 = 1_000;
 
-/// A client of one weir.
+/// A client of the admin listener.
 pub struct Client {
     address: AdminAddress,
     credentials: Credentials,
     runtime: Runtime,
 }
 
-/// The reason why there is no answer, or the error that weir answered.
+/// The reason for a failed request.
 #[derive(Debug)]
 pub enum Error {
     /// No connection.
     Unreachable(AdminAddress, io::Error),
-    /// A connection, and no answer in time or in form.
+    /// A connection, but no answer in time, or a malformed one.
     NoAnswer(AdminAddress, String),
-    /// An answer that says why it is not done.
+    /// weir refused the request.
     Refused {
-        /// Status of the response.
+        /// The status of the response.
         status: u16,
-        /// Why.
+        /// The reason.
         error: String,
-        /// The fix.
+        /// A suggested solution.
         help: Option<String>,
-        /// Mistakes in a configuration.
+        /// Errors in a configuration.
         findings: Vec<Finding>,
     },
     /// A token, certificate or authority cannot be used.
     Credentials(String),
-    /// A resource that this command needs is missing.
+    /// A resource of this system is missing.
     System(io::Error),
 }
 
 impl Client {
-    /// Prepares; connects to nothing yet.
+    /// Prepares a client; does not connect yet.
     pub fn new(address: AdminAddress, credentials: Credentials) -> Result<Self, Error> {
         if credentials.token.is_some() && address.is_exposed() {
             let what =
@@ -77,17 +77,17 @@ impl Client {
         Ok(Self { address, credentials, runtime: runtime.map_err(Error::System)? })
     }
 
-    /// The document at `path`, as it is.
+    /// Requests the document at `path`.
     pub fn get(&self, path: &str) -> Result<Bytes, Error> {
         self.ask(Method::GET, path, Bytes::new(), None)
     }
 
-    /// Sends a JSON document to `path`; the answer's document.
+    /// Posts a JSON document to `path`; returns the answer.
     pub fn post(&self, path: &str, document: &serde_json::Value) -> Result<Bytes, Error> {
         self.ask(Method::POST, path, document.to_string().into(), None)
     }
 
-    /// The same, on condition that this is the newest version of the configuration.
+    /// As [`Self::post`], if this is the newest version of the configuration.
     pub fn post_if(
         &self,
         path: &str,
@@ -98,17 +98,17 @@ impl Client {
         self.ask(Method::POST, path, document.to_string().into(), tag)
     }
 
-    /// Replaces the document at `path`; the answer's document.
+    /// Replaces the document at `path`; returns the answer.
     pub fn put(&self, path: &str, document: &serde_json::Value) -> Result<Bytes, Error> {
         self.ask(Method::PUT, path, document.to_string().into(), None)
     }
 
-    /// All pages of the list at `path` as one document: `{"items": […]}`.
+    /// All pages of the list at `path`, as one document: `{"items": […]}`.
     pub fn list(&self, path: &str) -> Result<Bytes, Error> {
         self.list_after(path, None)
     }
 
-    /// The same, of items behind this one.
+    /// As [`Self::list`], for the items after `item`.
     pub fn list_after(&self, path: &str, item: Option<&str>) -> Result<Bytes, Error> {
         let mut items = Vec::new();
         let mut after = item.map_or_else(String::new, |it| format!("&after={}", segment(it)));
@@ -125,7 +125,7 @@ impl Client {
         document.map(|text| (text + "\n").into()).map_err(|error| self.no_answer(error))
     }
 
-    /// Reads a document that this client got.
+    /// Parses a document from an answer.
     pub fn read<T: DeserializeOwned>(&self, document: &[u8]) -> Result<T, Error> {
         serde_json::from_slice(document).map_err(|error| {
             let what = format!("this version of weir does not understand its answer: {error}");
@@ -174,7 +174,7 @@ impl Client {
         let answer = async { tokio::time::timeout(ANSWER_TIMEOUT, answer).await };
         let late = || self.no_answer(format_args!("no answer within {ANSWER_TIMEOUT:?}"));
         let (status, body) = self.runtime.block_on(answer).map_err(|_| late())??;
-        // 202: it is under way, and the document says how far.
+        // 202: accepted but not finished; the document contains the state.
         match status {
             200 | 202 => Ok(body),
             _ => Err(Error::of_answer(status, &body)),
@@ -193,7 +193,7 @@ impl Client {
         secured.map_err(|error| self.no_answer(format_args!("TLS: {error}")))
     }
 
-    /// Status and body of the answer.
+    /// Sends a request; returns the status and body of the answer.
     async fn exchange(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -213,7 +213,7 @@ impl Client {
                 Err(error) => Err(self.no_answer(error)),
             }
         };
-        // The connection has to be driven while the exchange waits, and may end before it.
+        // The connection must be polled while the exchange waits, and may end before it.
         tokio::pin!(exchange, connection);
         tokio::select! {
             biased;
@@ -232,7 +232,7 @@ impl Client {
 }
 
 impl Error {
-    /// Whether weir itself said no.
+    /// Whether weir itself refused the request.
     pub fn is_answer(&self) -> bool {
         matches!(self, Self::Refused { .. })
     }
@@ -242,7 +242,7 @@ impl Error {
         matches!(self, Self::Refused { status: 404, .. })
     }
 
-    /// Mistakes in a configuration, for which weir refused.
+    /// The errors in a configuration that made weir refuse.
     pub fn findings(&self) -> &[Finding] {
         match self {
             Self::Refused { findings, .. } => findings,
@@ -320,12 +320,12 @@ fn help_to_reach(address: &AdminAddress, error: &io::Error) -> String {
     }
 }
 
-/// The user that a file belongs to, if that can be seen.
+/// The owner of a file, if it can be determined.
 fn owner(path: &Path) -> Option<u32> {
     path.metadata().ok().map(|metadata| metadata.uid())
 }
 
-/// One segment of a path: all that is not unreserved (RFC 3986 section 2.3) is percent-encoded.
+/// A path segment: all characters except unreserved ones (RFC 3986 section 2.3) are percent-encoded.
 pub fn segment(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! What a command shows to the admin listener: a token, or a client certificate; and which authorities it trusts.
+//! Credentials for the admin listener: a token or a client certificate; and trusted authorities.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use weir_tls::identity::{Identity, read_authorities, read_certificates, read_key
 
 use super::client::Error;
 
-/// Longest file of a token, a certificate or authorities.
+/// Maximum size of a file with a token, a certificate or authorities.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Credentials for an admin listener over TCP.
@@ -30,14 +30,14 @@ pub struct CredentialArguments {
     admin_certificate: Option<PathBuf>,
 }
 
-/// Credentials that were read.
+/// The credentials of a command.
 pub struct Credentials {
     /// The token.
     pub token: Option<String>,
     settings: Settings,
 }
 
-/// What TLS needs; files are read when it is used.
+/// Settings for TLS; their files are read when TLS is used.
 struct Settings {
     authorities: Option<PathBuf>,
     certificate: Option<PathBuf>,

@@ -1,11 +1,11 @@
-//! Findings in a configuration, as weir answers them.
+//! Findings in a configuration, as weir reports them.
 
 use std::io::{self, IsTerminal as _};
 
 use serde::Deserialize;
 use weir_config::{Colour, Diagnostic, Position, Severity};
 
-/// A finding, as of `weir check --json`.
+/// A finding, as in `weir check --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Finding {
     severity: String,
@@ -31,14 +31,14 @@ impl Finding {
             file: self.file.clone(),
             pointer: self.pointer.clone(),
             position,
-            // The file may be on another machine, or have changed since.
+            // The file may be on another machine, or may have changed.
             excerpt: None,
             suggestion: self.suggestion.clone(),
         }
     }
 }
 
-/// The findings as `weir check` prints them, for standard error.
+/// The findings in the format of `weir check`, for standard error.
 pub fn render(findings: &[Finding]) -> String {
     let diagnostics: Vec<Diagnostic> = findings.iter().map(Finding::diagnostic).collect();
     weir_config::render_text(&diagnostics, colour())

@@ -1,4 +1,4 @@
-//! Common parts of commands that talk to a running weir: connection, answers, output.
+//! Common parts of commands that connect to a running weir: connection, answers, output.
 
 pub mod address;
 pub mod client;
@@ -19,16 +19,16 @@ use self::client::{Client, Error};
 use self::text::Paint;
 use crate::output;
 
-/// Exit status if weir refused, or knows no such object.
+/// Exit status if weir refused, or the object does not exist.
 pub const EXIT_REFUSED: u8 = 1;
 
-/// Exit status of wrong usage; clap's own.
+/// Exit status for wrong usage, as in clap.
 pub const EXIT_USAGE: u8 = 2;
 
-/// Exit status if there is no running weir, or the answer could not be written.
+/// Exit status if weir cannot be reached, or the output could not be written.
 pub const EXIT_UNREACHABLE: u8 = 3;
 
-/// How weir is reached.
+/// The address of weir.
 #[derive(Debug, Args)]
 pub struct Connection {
     /// Address of weir's admin listener: unix:/path, ADDRESS:PORT (read-only without a token), or https://HOST:PORT
@@ -41,7 +41,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A client of the weir there.
+    /// A client for this address.
     pub fn client(&self) -> Result<Client, Error> {
         Client::new(self.admin.clone(), self.credentials.read()?)
     }
@@ -59,12 +59,12 @@ impl fmt::Display for Connection {
     }
 }
 
-/// How standard output is painted.
+/// The use of colours on standard output.
 pub fn paint_of_stdout() -> Paint {
     paint(io::stdout().is_terminal())
 }
 
-/// How standard error is painted.
+/// The use of colours on standard error.
 pub fn paint_of_stderr() -> Paint {
     paint(io::stderr().is_terminal())
 }
@@ -74,17 +74,17 @@ fn paint(is_terminal: bool) -> Paint {
     if wanted { Paint::Colourful } else { Paint::Plain }
 }
 
-/// Reports why `command` failed, with a fix. Returns the exit status.
+/// Prints the reason for a failure of `command`, with a suggested solution. Returns the exit status.
 pub fn refuse(command: &str, error: &Error) -> ExitCode {
     output::tell(findings::render(error.findings()));
     output::tell(format_args!("{command}: {error}\n"));
     ExitCode::from(if error.is_answer() { EXIT_REFUSED } else { EXIT_UNREACHABLE })
 }
 
-/// Prints an answer; the exit status for that.
+/// Prints an answer; returns the exit status.
 pub fn print(command: &str, text: &str) -> ExitCode {
     match output::print(text) {
-        // The reader has seen enough (`weir status | head`).
+        // The reader has closed the pipe (`weir status | head`).
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             output::tell(format_args!("{command}: cannot write the answer: {error}\n"));
             ExitCode::from(EXIT_UNREACHABLE)

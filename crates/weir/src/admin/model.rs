@@ -1,4 +1,4 @@
-//! The answers of the admin listener, as far as the commands show them. Other keys are ignored, so that later versions of
+//! The answers of the admin listener, with the keys that the commands use. Other keys are ignored, so later versions of
 //! weir can be queried.
 
 use std::collections::BTreeMap;
@@ -18,13 +18,16 @@ pub struct Status {
     #[serde(default)]
     pub started: String,
     pub uptime_seconds: u64,
-    /// Problems of the process as a whole.
+    /// Problems of the whole process.
     pub problems: Vec<String>,
     pub workers: usize,
     /// Absent in old versions.
     #[serde(default)]
     pub sandbox: Option<Sandbox>,
     pub configuration: Configuration,
+    /// The process before an upgrade, while it drains.
+    #[serde(default)]
+    pub draining_process: Option<u32>,
     pub virtual_servers: Vec<VirtualServer>,
     /// Disabled virtual servers.
     #[serde(default)]
@@ -42,7 +45,7 @@ pub struct Sandbox {
     pub why: Option<String>,
 }
 
-/// A virtual server that does not serve.
+/// A disabled virtual server.
 #[derive(Debug, Deserialize)]
 pub struct Disabled {
     pub name: String,
@@ -119,6 +122,12 @@ pub struct EndedFlows {
 #[derive(Debug, Deserialize)]
 pub struct Configuration {
     pub in_force_since: String,
+    /// The version of the overlay that is in force; 0: there is none.
+    #[serde(default)]
+    pub version_in_force: u64,
+    /// A version that is taken back unless it is confirmed.
+    #[serde(default)]
+    pub unconfirmed_version: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -126,10 +135,10 @@ pub struct VirtualServer {
     pub name: String,
     pub listen: Vec<String>,
     pub pool: String,
-    /// Absent: that one alone.
+    /// Absent: only the default pool.
     #[serde(default)]
     pub pools: Vec<String>,
-    /// The virtual servers that its rules hand requests to.
+    /// The virtual servers to which its rules hand requests over.
     #[serde(default)]
     pub hands_over_to: Vec<String>,
     pub connections: u64,
@@ -142,16 +151,16 @@ pub struct VirtualServer {
     pub request_duration: Latency,
     pub bytes_received: u64,
     pub bytes_sent: u64,
-    /// Absent while weir has not seen it for long enough.
+    /// Absent until weir has measured for long enough.
     #[serde(default)]
     pub rates: Option<Rates>,
-    /// With type tcp and udp: the ends of connections or sessions.
+    /// For types tcp and udp: the ends of connections or sessions.
     #[serde(default)]
     pub relayed: Option<BTreeMap<String, u64>>,
-    /// With type udp: datagrams.
+    /// For type udp: datagrams.
     #[serde(default)]
     pub datagrams: Option<Datagrams>,
-    /// Certificates that clients are shown.
+    /// The certificates for clients.
     #[serde(default)]
     pub certificates: Vec<Certificate>,
 }
@@ -189,7 +198,7 @@ pub struct Datagrams {
 #[derive(Debug, Deserialize)]
 pub struct Page {
     pub items: Vec<serde_json::Value>,
-    /// The last item of this page, if there are more.
+    /// The last item of this page; absent on the last page.
     pub next: Option<String>,
 }
 
@@ -220,7 +229,7 @@ pub struct Member {
     pub administrative_source: String,
     pub draining_requests: Option<u32>,
     pub ejected_for_ms: Option<u64>,
-    /// The failure of its last request.
+    /// The last failure of a request.
     #[serde(default)]
     pub ejected_why: Option<String>,
     pub monitors: Vec<Monitor>,
@@ -242,7 +251,7 @@ pub struct Member {
 
 #[derive(Debug, Deserialize)]
 pub struct Monitor {
-    /// The rest of `up_delay`, although it passes its probes.
+    /// The remaining time of `up_delay`, although probes succeed.
     #[serde(default)]
     pub held_up_for_ms: Option<u64>,
     pub r#type: String,
@@ -259,7 +268,7 @@ pub struct Responses {
     pub server_error: u64,
 }
 
-/// Quantiles; absent while there is nothing to measure.
+/// Quantiles; absent without measurements.
 #[derive(Debug, Deserialize)]
 pub struct Latency {
     pub p50_ms: Option<f64>,
@@ -282,7 +291,7 @@ pub struct ChangedAll {
     pub members: Vec<Changed>,
 }
 
-/// Problem details (RFC 9457): why something is not done.
+/// Problem details (RFC 9457): the reason for an error.
 #[derive(Debug, Deserialize)]
 pub struct Problem {
     pub detail: String,
@@ -291,10 +300,10 @@ pub struct Problem {
     pub diagnostics: Vec<Finding>,
 }
 
-/// The state of a member that the operator wants nothing special of.
+/// The administrative state without restrictions.
 pub const ENABLED: &str = "enabled";
 
-/// The state of a member that monitors and traffic have nothing against.
+/// The state of a member that is available.
 pub const UP: &str = "up";
 
 impl Member {
@@ -303,12 +312,12 @@ impl Member {
         self.state == UP && self.weight > 0 && self.is_enabled()
     }
 
-    /// Whether the operator wants it to take requests.
+    /// Whether its administrative state permits requests.
     pub fn is_enabled(&self) -> bool {
         self.administrative == ENABLED
     }
 
-    /// Its failures.
+    /// The number of its failures.
     pub fn errors(&self) -> u64 {
         self.connect_failures + self.response_failures + self.responses.server_error
     }

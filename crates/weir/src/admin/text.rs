@@ -1,20 +1,20 @@
-//! Text for people: tables, colours, numbers.
+//! Text output: tables, colours, numbers.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// How much a line matters.
+/// The importance of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// As it should be.
+    /// Normal.
     Plain,
-    /// Someone wanted it so, or it will pass; not as usual.
+    /// Intended by an operator, or temporary.
     Unusual,
-    /// Wrong.
+    /// A problem.
     Wrong,
 }
 
-/// Whether there are colours. What matters is marked without them, too.
+/// Whether to use colours. Problems are marked without them too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
     Colourful,
@@ -48,21 +48,21 @@ impl Paint {
     }
 }
 
-/// Text that cannot drive a terminal or begin a line of its own.
+/// Text without control characters, which could change the terminal or begin a new line.
 pub fn printable(text: &str) -> String {
     text.chars()
         .map(|character| if character.is_control() { '\u{fffd}' } else { character })
         .collect()
 }
 
-/// Which side of its column a cell leans to.
+/// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Left,
     Right,
 }
 
-/// Rows under a heading; each column is as wide as its widest cell.
+/// A table with a heading; each column is as wide as its widest cell.
 pub struct Table {
     columns: Vec<(&'static str, Side)>,
     rows: Vec<Row>,
@@ -71,11 +71,11 @@ pub struct Table {
 struct Row {
     tone: Tone,
     cells: Vec<String>,
-    /// Lines below, across the columns.
+    /// Lines below the rows, across the columns.
     notes: Vec<(Tone, String)>,
 }
 
-/// Between two columns.
+/// The gap between two columns.
 const GAP: &str = "  ";
 
 impl Table {
@@ -141,7 +141,7 @@ impl Table {
     }
 }
 
-/// Columns of a terminal that the text takes; names and addresses are narrow characters.
+/// The width in terminal columns; names and addresses consist of narrow characters.
 fn width(text: &str) -> usize {
     text.chars().count()
 }

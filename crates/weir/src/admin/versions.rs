@@ -1,10 +1,10 @@
-//! Answers about changes of the configuration and its versions, as far as the commands show them.
+//! Answers about changes of the configuration and its versions, with the keys that the commands use.
 
 use serde::Deserialize;
 
 use super::findings::Finding;
 
-/// How far a transaction is.
+/// The state of a transaction.
 #[derive(Debug, Deserialize)]
 pub struct Outcome {
     pub number: u64,
@@ -43,7 +43,7 @@ pub struct Version {
     pub comment: String,
     pub changes: Vec<Change>,
     pub rolled_back_to: Option<u64>,
-    /// The version before returns then, unless this one is confirmed.
+    /// Without a confirmation until then, the previous version is restored.
     pub confirm_until: Option<String>,
     pub in_force: bool,
 }
@@ -66,17 +66,17 @@ pub struct Differences {
     pub items: Vec<Difference>,
 }
 
-/// A change beside what the files say.
+/// A change on top of the files.
 #[derive(Debug, Deserialize)]
 pub struct Difference {
     pub path: String,
     pub effect: String,
     /// The value in the files.
     pub file: Option<String>,
-    /// Where in the files that is.
+    /// The file and line of that value.
     pub place: Option<String>,
     /// The changed value.
     pub overlay: Option<String>,
-    /// Why the change has no effect.
+    /// The reason why the change has no effect.
     pub reason: Option<String>,
 }

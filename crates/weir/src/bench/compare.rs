@@ -8,17 +8,17 @@ use weir_bench::compare;
 
 use crate::output;
 
-/// Exit status when a ratio got worse beyond its noise.
+/// Exit status if a ratio became worse beyond the noise.
 const EXIT_WORSE: u8 = 1;
 /// Exit status when the runs cannot be compared.
 const EXIT_FAILED: u8 = 2;
-/// Exit status when the answer itself cannot be written.
+/// Exit status if the output cannot be written.
 const EXIT_OUTPUT: u8 = 3;
 
 /// Show the ratios that changed between two runs by more than the noise
 ///
-/// Absolute figures of two runs cannot be compared, because machines change from hour to hour. This command compares the
-/// ratios of weir to each peer, which were measured side by side within each run.
+/// Absolute figures of two runs cannot be compared, because machines change from hour to hour. This command compares
+/// the ratios of weir to each peer, which were measured side by side within each run.
 ///
 /// Exit status: 0 nothing became worse, 1 something did, 2 wrong usage or runs that cannot be compared, 3 the output
 /// could not be written.

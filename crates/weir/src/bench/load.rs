@@ -26,33 +26,34 @@ use super::signals::stop_at_signal;
 use crate::output;
 use crate::values::{parse_duration, parse_share, parse_size};
 
-/// Exit status when not one good response came.
+/// Exit status if no good response was received.
 const EXIT_NOTHING_GOOD: u8 = 1;
-/// Exit status of a load that could not be run.
+/// Exit status if the load could not run.
 const EXIT_FAILED: u8 = 2;
-/// Exit status when the answer itself cannot be written.
+/// Exit status if the output cannot be written.
 const EXIT_OUTPUT: u8 = 3;
-/// Weight that stands for all requests of a URL, so that shares are exact to a tenth of a percent.
+/// The total weight of a URL's requests; shares are exact to 0.1 %.
 const WEIGHT_ALL: u32 = 1_000;
-/// Source addresses that a range may have.
+/// Maximum number of source addresses in a range.
 const SOURCES_MAX: u32 = 65_536;
-/// Largest body of a request: it is kept in memory, several times for each URL.
+/// Maximum size of a request body, which is kept in memory several times per URL.
 const BODY_BYTES_MAX: u64 = 64 << 20;
-/// How long one of several addresses of a name may take to accept a connection.
+/// Maximum time to connect to one of several addresses of a name.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Simulate many users of a server, and measure its responses
 ///
 /// By default, the load is a closed loop: each connection sends its next request after the response. With --rate, it is
 /// an open loop: requests are due at fixed times, independent of the server, and latency counts from the due time, so a
-/// stall is not hidden. Every response is verified; an incomplete or unexpected response is an error, not a transaction.
+/// stall is not hidden. Every response is verified; an incomplete or unexpected response is an error, not a
+/// transaction.
 ///
 /// At the end, open requests are awaited and counted, so that the server counts the same number. Rate, goodput and CPU
 /// time refer to good responses that were complete within the measurement: `window` in the JSON. Requests, errors and
 /// latencies refer to requests that began within it (with --rate: were due within it).
 ///
-/// With udp://HOST:PORT, it sends queries and expects the answers of `weir bench origin --udp`. Each connection is a flow
-/// (a port) with one open query. A query without an answer within --timeout is an error.
+/// With udp://HOST:PORT, it sends queries and expects the answers of `weir bench origin --udp`. Each connection is a
+/// flow (a port) with one open query. A query without an answer within --timeout is an error.
 ///
 /// Exit status: 0 there were good responses, 1 there were none, 2 wrong usage or the load could not run, 3 the result
 /// could not be written.
@@ -434,8 +435,8 @@ impl Url {
     }
 }
 
-/// The first of a name's addresses that accepts a connection, as `localhost` may mean `::1` and `127.0.0.1` with a server
-/// on one of them; otherwise the first.
+/// The first of a name's addresses that accepts a connection, as `localhost` may mean `::1` and `127.0.0.1` with a
+/// server on one of them; otherwise the first.
 fn first_that_accepts(addresses: &[SocketAddr]) -> Option<SocketAddr> {
     let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, LOOK_TIMEOUT).is_ok();
     match addresses {

@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    /// Kept runs that a text names; names with a `<part>` to fill in do not count.
+    /// The stored runs that a text names, without placeholders in `<…>`.
     fn runs_named(text: &str) -> Vec<&str> {
         let words = text
             .split(|character: char| character.is_whitespace() || "()[],;'`".contains(character));
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(runs_named(text), ["bench/runs/a-vm", "bench/runs/b", "bench/runs/c"]);
     }
 
-    /// An example that is typed as it stands must work.
+    /// Examples in the help must work as written.
     #[test]
     fn every_run_that_a_help_names_can_be_read() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,4 +1,4 @@
-//! `weir bench origin`: the servers behind the products under test.
+//! `weir bench origin`: the origin servers behind the products under test.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use super::signals::Signals;
 use crate::output;
 use crate::values::{parse_duration, parse_share};
 
-/// Exit status of an origin that could not serve.
+/// Exit status if the origin could not serve.
 const EXIT_FAILED: u8 = 1;
 
 /// Serve objects of any size from memory, with optional faults
@@ -21,8 +21,8 @@ const EXIT_FAILED: u8 = 1;
 /// that says its type: /128, /5k, /a/16k.png, /128k.html. A request can order a fault:
 /// /128?delay_ms=20, /128?fault=reset (a status, reset, short, garbage, stall).
 ///
-/// Prints a line of JSON with its addresses when it serves. Ends on SIGINT or SIGTERM, and prints a line of JSON with its
-/// counters; until then they are at /_origin/counts, which does not count itself.
+/// Prints a line of JSON with its addresses when it serves. Ends on SIGINT or SIGTERM, and prints a line of JSON with
+/// its counters; until then they are at /_origin/counts, which does not count itself.
 ///
 /// Exit status: 0 stopped by a signal, 1 could not serve, 2 wrong usage.
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! `weir bench relay`: the costs of a proxy that does not parse anything.
+//! `weir bench relay`: the cost of a proxy that parses nothing.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -9,8 +9,8 @@ use crate::output;
 
 /// Relay bytes without parsing them, for comparison
 ///
-/// One thread, one connection to the member per client. It does not parse HTTP, so its costs are the kernel's costs of any
-/// proxy on this machine.
+/// One thread, one connection to the member per client. It does not parse HTTP, so its costs are the kernel's costs of
+/// any proxy on this machine.
 ///
 /// Exit status: 1 could not serve, 2 wrong usage; it ends by signal.
 #[derive(Debug, Args)]

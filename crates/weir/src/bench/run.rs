@@ -13,26 +13,26 @@ use weir_bench::run::{
 
 use crate::output;
 
-/// Exit status of a run that could not be made, or not to its end.
+/// Exit status if the run could not be started or completed.
 const EXIT_FAILED: u8 = 1;
-/// Exit status of a wish that cannot be fulfilled here.
+/// Exit status for options that this host cannot fulfil.
 const EXIT_USAGE: u8 = 2;
-/// Exit status of a run that a signal ended; its measurements are kept.
+/// Exit status of an interrupted run; its measurements are kept.
 const EXIT_INTERRUPTED: u8 = 130;
 
 /// Measure weir and its peers side by side, and write the report
 ///
-/// Every product gets the same work, the same cores and an expert configuration. The products take turns in every round.
-/// A folder (bench/runs/<date>-<host>) keeps raw data, configurations, versions, report.html and report.md.
+/// Every product gets the same work, the same cores and an expert configuration. The products take turns in every
+/// round. A folder (bench/runs/<date>-<host>) keeps raw data, configurations, versions, report.html and report.md.
 ///
-/// quick (the default) runs short versions of most timed tests and ends within 5 minutes; full takes
-/// up to an hour and a half.
-/// Tests by name: basic-l7, l7-requests, l7-uri, l7-connections, l7-throughput, envelope, object-sizes,
-/// p99-idle, p99-stressed, p99-near-limit, ramp, cpu-65, requests-per-cpu-second, advanced-l7,
-/// cookie-persistence, queue, l4-connections, l4-throughput, l4-envelope, l4-512k, udp-queries, fast-l4, l4-packets, ssl-tps, ssl-tps-resumed, ssl-bulk, ssl-envelope, https-p99-idle,
-/// https-p99-stressed, http2, compression, compression-connections, waf-get, waf-form-1k, waf-form-8k, waf-json-8k,
-/// waf-2020-idle, waf-2020-stressed, waf-memory, feature-instructions, instructions,
-/// system-calls, idle-memory, https-idle-memory, growth; they take as long as in full, unless quick is named, too.
+/// quick (the default) runs short versions of most timed tests and ends within 5 minutes; full takes up to an hour and
+/// a half. Tests by name: basic-l7, l7-requests, l7-uri, l7-connections, l7-throughput, envelope, object-sizes,
+/// p99-idle, p99-stressed, p99-near-limit, ramp, cpu-65, requests-per-cpu-second, advanced-l7, cookie-persistence,
+/// queue, l4-connections, l4-throughput, l4-envelope, l4-512k, udp-queries, fast-l4, l4-packets, ssl-tps,
+/// ssl-tps-resumed, ssl-bulk, ssl-envelope, https-p99-idle, https-p99-stressed, http2, compression,
+/// compression-connections, waf-get, waf-form-1k, waf-form-8k, waf-json-8k, waf-2020-idle, waf-2020-stressed,
+/// waf-memory, feature-instructions, instructions, system-calls, idle-memory, https-idle-memory, growth; they take as
+/// long as in full, unless quick is named, too.
 ///
 /// Two cores are needed: one for the product under test, the others for load and origin. Use a machine
 /// that does nothing else meanwhile.
@@ -99,7 +99,8 @@ pub struct Arguments {
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     load_cores: Option<Vec<usize>>,
 
-    /// Behaviour of idle cores: halt, or poll, so that no hypervisor takes them away [default: poll for root on a virtual machine whose energy is not counted, else halt]
+    /// Behaviour of idle cores: halt, or poll, so that no hypervisor takes them away [default: poll for root on a
+    /// virtual machine whose energy is not counted, else halt]
     #[arg(long, value_name = "HOW", value_parser = ["halt", "poll"])]
     idle: Option<String>,
 }
@@ -143,7 +144,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The command line with names instead of paths: readers of the record have the programs elsewhere.
+/// The command line with names instead of paths, because readers of the record have other paths.
 fn command(arguments: impl Iterator<Item = String>) -> String {
     let name = |word: String| match Path::new(&word).file_name() {
         Some(name) if word.contains('/') => name.to_string_lossy().into_owned(),
@@ -185,7 +186,7 @@ fn settings_of(arguments: &Arguments) -> Result<Settings, RunError> {
     })
 }
 
-/// Lines on standard error; on a terminal the current step is one line that changes.
+/// Progress on standard error; on a terminal, the current step is a line that is updated in place.
 struct Screen {
     lines: Lines<io::Stderr>,
     on_terminal: bool,
@@ -214,7 +215,7 @@ impl Progress for Screen {
                 self.shown = true;
                 output::tell(format_args!("  {what} ({} left)", clock(*remaining)));
             }
-            // Useless in a log.
+            // Steps are not written to a log.
             Event::Step { .. } => {}
             _ => self.lines.report(event),
         }

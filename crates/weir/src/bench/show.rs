@@ -1,10 +1,10 @@
-//! Messages of the benchmark's commands for people.
+//! Output of the benchmark's commands.
 
 use std::fmt::Write as _;
 
 use weir_bench::load::{Latency, Outcome, Progress};
 
-/// The line that says how far a load is.
+/// A line about the progress of a load.
 pub fn progress(progress: &Progress) -> String {
     match progress.measured_s {
         None => "opening connections and warming up".to_owned(),

@@ -1,4 +1,4 @@
-//! `weir bench summary`: the figures of kept runs, for a document.
+//! `weir bench summary`: the figures of stored runs, for a document.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use weir_bench::report::readme::{self, ReadmeError};
 
 use crate::output;
 
-/// Exit status when there is no summary, or it could not be written.
+/// Exit status if the summary could not be made or written.
 const EXIT_FAILED: u8 = 1;
 
 /// Print the main figures of kept runs as Markdown

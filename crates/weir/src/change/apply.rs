@@ -1,4 +1,4 @@
-//! `weir apply`: makes the changes of a file.
+//! `weir apply`: makes the changes in a file.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,14 +16,14 @@ const COMMAND: &str = "weir apply";
 /// Make the changes of a file to the configuration of a running weir
 ///
 /// FILE is a transaction in YAML or JSON: `changes`, a list of `{ op: set, path: POINTER, value: VALUE }` and `{ op:
-/// remove, path: POINTER }`, and if you like a `comment` and `confirm_within_s`. --comment and --confirm replace these. The
-/// changes are made one after the other, and take effect together, or none does. `weir help set` describes pointers, and
-/// how changes are checked and kept.
+/// remove, path: POINTER }`, and if you like a `comment` and `confirm_within_s`. --comment and --confirm replace these.
+/// The changes are made one after the other, and take effect together, or none does. `weir help set` describes
+/// pointers, and how changes are checked and kept.
 ///
 /// Needs the unix socket of the admin listener, or a token with the role admin.
 ///
-/// Exit status: 0 in effect, or possible with --dry-run; 1 refused, or FILE cannot be used; 2 wrong usage; 3 weir cannot
-/// be reached; 4 not in effect at the end of --wait.
+/// Exit status: 0 in effect, or possible with --dry-run; 1 refused, or FILE cannot be used; 2 wrong usage; 3 weir
+/// cannot be reached; 4 not in effect at the end of --wait.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir apply green.yaml --dry-run\n  \
@@ -55,11 +55,11 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The transaction of a file, or what is wrong with it as text.
+/// The transaction in a file. `Err`: the errors as text.
 fn transaction(input: &Input) -> Result<Value, String> {
     let name = input.name();
     let bytes = input.read().map_err(|why| format!("{COMMAND}: {name}: {why}\n"))?;
-    // YAML has no escapes for characters beyond U+FFFF in two halves; JSON has.
+    // JSON first: JSON can escape a character beyond U+FFFF as two surrogates, which YAML cannot.
     let document = match serde_json::from_slice(&bytes) {
         Ok(document) => document,
         Err(_) => weir_config::document(&name, bytes)

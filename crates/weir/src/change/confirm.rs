@@ -1,4 +1,4 @@
-//! `weir confirm`: keeps a version that would be taken back.
+//! `weir confirm`: keeps a version that needs a confirmation.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Commands that change the configuration of a running weir. Each sends one request, and waits for its effect.
+//! Commands that change the configuration of a running weir. Each sends one request, and waits until it takes effect.
 
 pub mod apply;
 pub mod confirm;

@@ -11,8 +11,9 @@ const COMMAND: &str = "weir rollback";
 
 /// Return to an earlier version of the configuration of a running weir
 ///
-/// The changes in front of the files become what they were after version NUMBER; 0: none, the files alone. This makes a new
-/// version, so a rollback can be rolled back. The files are not part of versions: weir takes them as it last read them.
+/// The changes in front of the files become what they were after version NUMBER; 0: none, the files alone. This makes a
+/// new version, so a rollback can be rolled back. The files are not part of versions: weir takes them as it last read
+/// them.
 ///
 /// Needs the unix socket of the admin listener, or a token with the role operate.
 ///

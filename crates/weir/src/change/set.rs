@@ -14,16 +14,16 @@ const COMMAND: &str = "weir set";
 
 /// Set values in the configuration of a running weir
 ///
-/// All values of one command take effect together, or none. The result is checked as `weir check` checks files. It takes
-/// effect like a reload: open connections and requests are not affected. weir keeps the change in front of its files,
-/// also over reloads and restarts, and never writes to the files. `weir diff` shows such changes, `weir rollback` takes
-/// them back, `weir save` writes them into a file.
+/// All values of one command take effect together, or none. The result is checked as `weir check` checks files. It
+/// takes effect like a reload: open connections and requests are not affected. weir keeps the change in front of its
+/// files, also over reloads and restarts, and never writes to the files. `weir diff` shows such changes, `weir
+/// rollback` takes them back, `weir save` writes them into a file.
 ///
 /// POINTER is a place in the configuration: a JSON pointer (RFC 6901). Members are found by their addresses. In a name,
 /// ~1 stands for / and ~0 for ~.
 ///
-/// VALUE is JSON. Other text is a string, except if it begins like JSON, with `{`, `[` or `"`. Write a string that looks
-/// like a number in quotes: '"1.2"'.
+/// VALUE is JSON. Other text is a string, except if it begins like JSON, with `{`, `[` or `"`. Write a string that
+/// looks like a number in quotes: '"1.2"'.
 ///
 /// Needs the unix socket of the admin listener, or a token with the role admin.
 ///
@@ -71,7 +71,7 @@ fn changes(words: &[String]) -> Result<Vec<Value>, String> {
     pairs.iter().map(change).collect()
 }
 
-/// JSON, or else a string. A mistake in JSON must not make it a string.
+/// Parses JSON; other text becomes a string, unless it begins like JSON, so that an error in JSON is reported.
 fn parse_value(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).or_else(|error| {
         if text.trim_start().starts_with(['{', '[', '"']) {

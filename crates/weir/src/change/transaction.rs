@@ -1,4 +1,4 @@
-//! A change that is proposed, and its result for people.
+//! Sends a change, and prints its result.
 
 use std::process::ExitCode;
 use std::thread;
@@ -15,22 +15,22 @@ use crate::admin::{self, Connection, EXIT_REFUSED};
 use crate::output;
 use crate::values::parse_duration;
 
-/// Exit status if the change is not in effect at the end of `--wait`.
+/// Exit status if the change is not in force at the end of `--wait`.
 const EXIT_UNDER_WAY: u8 = 4;
 
-/// From one look to the next.
+/// The interval between queries of the result.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// From one line of progress to the next.
+/// The interval between lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Changed parts that are shown in lines of their own.
+/// Maximum number of changed parts that are printed.
 const CHANGES_SHOWN_MAX: usize = 50;
 
 /// The last line of a refusal.
 const UNCHANGED: &str = "nothing has changed\n";
 
-/// Longest time for a confirmation, which weir takes.
+/// Maximum time for a confirmation that weir accepts.
 const CONFIRM_MAX: Duration = Duration::from_secs(24 * 3_600);
 
 /// Options of all commands that make a version.
@@ -64,7 +64,7 @@ pub struct Options {
     json: bool,
 }
 
-/// Whole seconds, as weir takes them.
+/// Parses a duration; weir accepts whole seconds.
 fn parse_confirm(text: &str) -> Result<u64, String> {
     let time = parse_duration(text)?;
     match time.subsec_nanos() {
@@ -73,17 +73,17 @@ fn parse_confirm(text: &str) -> Result<u64, String> {
     }
 }
 
-/// `set` as the API names it.
+/// A `set` operation in the API's format.
 pub fn change_to(pointer: &str, value: Value) -> Value {
     json!({ "op": "set", "path": pointer, "value": value })
 }
 
-/// `remove` as the API names it.
+/// A `remove` operation in the API's format.
 pub fn removal(pointer: &str) -> Value {
     json!({ "op": "remove", "path": pointer })
 }
 
-/// Sends `document` to `path` with these options; reports the result.
+/// Sends `document` to `path` with these options, and prints the result.
 pub fn propose(command: &str, options: &Options, path: &str, document: Value) -> ExitCode {
     match propose_and_wait(command, options, path, document) {
         Ok(status) => status,
@@ -199,7 +199,8 @@ fn done_text(outcome: &Outcome) -> String {
     text
 }
 
-/// How to keep a version that is taken back otherwise. The change is made, so a second answer that is missing is no failure.
+/// A hint how to keep a version that needs a confirmation. The change was made already, so a failure of this query is
+/// ignored.
 fn hint_to_confirm(client: &Client, version: Option<u64>) -> String {
     let Some(version) = version else { return String::new() };
     let document = client.get(&format!("/v1/versions/{version}"));

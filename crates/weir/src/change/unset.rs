@@ -14,8 +14,8 @@ const COMMAND: &str = "weir unset";
 
 /// Remove values from the configuration of a running weir
 ///
-/// Removes what is at each POINTER, also what the files have there: a setting then has its default, and a member, pool or
-/// virtual server is gone. To return to what the files say, use `weir rollback` instead. All of it takes effect, or
+/// Removes what is at each POINTER, also what the files have there: a setting then has its default, and a member, pool
+/// or virtual server is gone. To return to what the files say, use `weir rollback` instead. All of it takes effect, or
 /// nothing. `weir help set` describes pointers, and how changes are checked and kept.
 ///
 /// Needs the unix socket of the admin listener, or a token with the role admin.

@@ -1,4 +1,4 @@
-//! `weir check --explain`: how each virtual server would be served here, and by this user.
+//! `weir check --explain`: how this user on this host would serve each virtual server.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use weir_config::snapshot::{RuleName, Service, Snapshot, VirtualServer, Waf};
 use weir_config::{Config, Resolutions};
 use weir_control::packets::{cookies_obstacle, obstacle};
 
-/// One paragraph per virtual server. It is a prediction: which way the driver of an interface has shows when it is tried.
+/// One paragraph per virtual server. It is a prediction: only an attempt shows which mode a network driver supports.
 pub(super) fn explain(config: &Config) -> String {
     let snapshot = config.snapshot(&Resolutions::default());
     let mut text = String::new();
@@ -54,7 +54,7 @@ fn kind(service: &Service) -> &'static str {
     }
 }
 
-/// Which others get requests of a virtual server, by which rules.
+/// The virtual servers that get requests of this one, and the rules that hand them over.
 fn put_hand_overs(text: &mut String, snapshot: &Snapshot, server: &VirtualServer) {
     for (RuleName { policy, rule }, to) in server.hand_overs() {
         let to = &snapshot.virtual_servers[to].name;

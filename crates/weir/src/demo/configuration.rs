@@ -1,25 +1,24 @@
-//! The configuration that the demo serves: a file like any other, so that it can be edited and
-//! reloaded while the demo runs.
+//! The configuration of the demo: an ordinary file, which can be edited and reloaded during the demo.
 
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-/// The example, with the ports that are usual.
+/// The example configuration with its default ports.
 pub const TEMPLATE: &str = include_str!("../../../../examples/demo.yaml");
 
-/// The virtual server's address in [`TEMPLATE`].
+/// The address of the virtual server in [`TEMPLATE`].
 pub const LISTEN: &str = "127.0.0.1:8080";
 
-/// The admin listener's address in [`TEMPLATE`].
+/// The address of the admin listener in [`TEMPLATE`].
 pub const ADMIN: &str = "127.0.0.1:9900";
 
-/// The members' addresses in [`TEMPLATE`], in the order of [`super::members::Member::all`].
+/// The addresses of the members in [`TEMPLATE`], in the order of [`super::members::Member::all`].
 pub const MEMBERS: [&str; 4] =
     ["127.0.0.1:9001", "127.0.0.1:9002", "127.0.0.1:9003", "127.0.0.1:9004"];
 
-/// `template` with addresses replaced, all at once: inserted text is not searched again.
+/// Replaces addresses in `template`, all in one pass: inserted text is not searched.
 pub fn fill(template: &str, replacements: &[(&str, String)]) -> String {
     let mut filled = String::with_capacity(template.len());
     let mut rest = template;
@@ -39,7 +38,7 @@ pub fn fill(template: &str, replacements: &[(&str, String)]) -> String {
     filled
 }
 
-/// The file, in a directory of its own that goes when this is dropped.
+/// The file, in a directory that is removed when this is dropped.
 #[derive(Debug)]
 pub struct ConfigurationFile {
     directory: PathBuf,
@@ -47,11 +46,11 @@ pub struct ConfigurationFile {
 }
 
 impl ConfigurationFile {
-    /// Writes the file where only this user can change it.
+    /// Writes the file into a directory that only this user can access.
     pub fn write(text: &str) -> io::Result<Self> {
         let name = format!("weir-demo-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
-        // An existing directory, or a planted link, is an error.
+        // Fails if the directory or a link of this name exists.
         DirBuilder::new().mode(0o700).create(&directory)?;
         let path = directory.join("demo.yaml");
         let file = Self { directory, path };
@@ -59,7 +58,7 @@ impl ConfigurationFile {
         Ok(file)
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -67,7 +66,7 @@ impl ConfigurationFile {
 
 impl Drop for ConfigurationFile {
     fn drop(&mut self) {
-        // Only the demo's own files are removed; an editor's backup keeps the directory.
+        // Removes only the demo's own file. An editor's backup prevents the removal of the directory.
         let _ = std::fs::remove_file(&self.path);
         let _ = std::fs::remove_dir(&self.directory);
     }

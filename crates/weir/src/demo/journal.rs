@@ -1,20 +1,20 @@
-//! The last events, for the view: the lines that `weir run` writes to standard error.
+//! The latest events for the view: the lines that `weir run` writes to standard error.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Events that are kept.
+/// Maximum number of stored events.
 const ENTRIES_MAX: usize = 64;
 
-/// Longest line taken from a writer that never ends one.
+/// Maximum length of a line, in case a writer never ends it.
 const LINE_BYTES_MAX: usize = 16 * 1024;
 
-/// One event.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Since the demo began.
+    /// The time since the beginning of the demo.
     pub at: Duration,
     /// `info`, `warning` or `error`.
     pub level: String,
@@ -22,34 +22,34 @@ pub struct Entry {
     pub text: String,
 }
 
-/// Where events are kept. Clones keep them in the same place.
+/// The store of events. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Journal {
     entries: Arc<Mutex<Entries>>,
     began: Instant,
-    /// The demo's names of members, by their names in the configuration.
+    /// The demo's names of members, by their addresses in the configuration.
     names: Arc<[(String, &'static str)]>,
 }
 
 #[derive(Debug, Default)]
 struct Entries {
     kept: VecDeque<Entry>,
-    /// Entries ever.
+    /// The number of events so far.
     count: u64,
 }
 
 impl Journal {
-    /// Nothing has happened yet.
+    /// An empty store.
     pub fn new(began: Instant, names: Vec<(String, &'static str)>) -> Self {
         Self { entries: Arc::default(), began, names: names.into() }
     }
 
-    /// A writer that takes the lines of `weir_control::events::Events`.
+    /// A writer for the lines of `weir_control::events::Events`.
     pub fn writer(&self) -> impl Write + Send + 'static {
         Lines { journal: self.clone(), begun: Vec::new() }
     }
 
-    /// Keeps an event.
+    /// Stores an event.
     pub fn push(&self, level: &str, text: &str) {
         let mut text = text.to_owned();
         for (label, role) in self.names.iter() {
@@ -64,14 +64,14 @@ impl Journal {
         entries.count += 1;
     }
 
-    /// The last events, oldest first.
+    /// The latest events, oldest first.
     pub fn last(&self, count: usize) -> Vec<Entry> {
         let entries = self.lock();
         let skipped = entries.kept.len().saturating_sub(count);
         entries.kept.iter().skip(skipped).cloned().collect()
     }
 
-    /// The events since `seen`, which is the number of events seen so far.
+    /// The events since `seen`, the number of events seen so far.
     pub fn since(&self, seen: &mut u64) -> Vec<Entry> {
         let entries = self.lock();
         let new = usize::try_from(entries.count - *seen).unwrap_or(usize::MAX);

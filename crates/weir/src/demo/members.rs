@@ -1,7 +1,7 @@
-//! The embedded members: small HTTP servers, one slow, one that flaps.
+//! The embedded members: small HTTP servers; one is slow, and one flaps.
 //!
-//! A member that flaps is stopped as `kill -9` would stop it: its connections break, whatever they
-//! carry, and new ones are refused, until it is started again.
+//! Stopping a member has the effect of `kill -9`: its connections break at once, and new ones are refused until it is
+//! started again.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -23,34 +23,34 @@ use weir_control::events::Events;
 
 use super::ports::{Reserved, reusable};
 
-/// Connections to one member at a time; further ones wait in the kernel's queue.
+/// Maximum number of connections per member; further ones wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 1_024;
 
-/// Connections that the kernel completes before a member accepts them.
+/// Length of the kernel's queue of connections that were not accepted yet.
 const LISTEN_BACKLOG: u32 = 256;
 
-/// The slow member's time for each response.
+/// The response time of the slow member.
 const SLOW_ANSWER: Duration = Duration::from_millis(60);
 
-/// The time for `/slow`, on any member.
+/// The response time of `/slow`.
 const SLOW_PAGE: Duration = Duration::from_secs(1);
 
-/// Largest answer of `/bytes/N`.
+/// Maximum size of a response to `/bytes/N`.
 const BYTES_MAX: usize = 1 << 20;
 
-/// The member that flaps is stopped for the first time after this, so that there is something to see.
+/// Time until the flapping member is stopped for the first time.
 const FIRST_UP: Duration = Duration::from_secs(2);
 
-/// How long it stays up afterwards ...
+/// Time between its restart and the next stop.
 const UP: Duration = Duration::from_secs(12);
 
-/// ... and stopped.
+/// Time for which it is stopped.
 const STOPPED: Duration = Duration::from_secs(4);
 
-/// A member that could not accept or listen tries again after this.
+/// Pause after a failure to accept or listen.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// How a member behaves.
+/// The behaviour of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
     Steady,
@@ -69,14 +69,14 @@ const ROLES: [(&str, Manner); 4] = [
 /// An embedded member.
 #[derive(Debug)]
 pub struct Member {
-    /// Its name in the demo.
+    /// The name in the demo.
     pub role: &'static str,
     port: Reserved,
     manner: Manner,
 }
 
 impl Member {
-    /// All members, not serving yet.
+    /// Creates all members; they do not serve yet.
     pub fn all() -> io::Result<Vec<Self>> {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let member = |(role, manner)| {
@@ -86,12 +86,12 @@ impl Member {
         ROLES.into_iter().map(member).collect()
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub fn address(&self) -> SocketAddr {
         self.port.address()
     }
 
-    /// Serves for ever, in its manner.
+    /// Serves forever, with the behaviour of this member.
     pub async fn serve(self, events: Events) {
         let page = Arc::new(Page {
             role: self.role,
@@ -106,7 +106,7 @@ impl Member {
         }
         let mut up = FIRST_UP;
         loop {
-            // When the time is over, the listener and all connections are dropped where they are.
+            // At the timeout, the listener and all connections are dropped.
             let _ = tokio::time::timeout(up, listen(&page, &events)).await;
             events.info("demo", format_args!("stops the {} member for {STOPPED:?}", page.role));
             tokio::time::sleep(STOPPED).await;
@@ -116,7 +116,7 @@ impl Member {
     }
 }
 
-/// Listens and serves connections, for ever.
+/// Listens, and serves connections forever.
 async fn listen(page: &Arc<Page>, events: &Events) {
     let listener = loop {
         match reusable(page.address).and_then(|socket| socket.listen(LISTEN_BACKLOG)) {
@@ -143,14 +143,14 @@ async fn accept(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => return stream,
-            // No descriptor is left, or the client has gone already.
+            // No descriptor is available, or the client has disconnected.
             Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
         }
     }
 }
 
 async fn serve_connection(stream: TcpStream, page: Arc<Page>) {
-    // Without it an answer in two segments waits for an acknowledgement; it is served all the same.
+    // On failure, an answer in two segments is delayed until an acknowledgement, but still sent.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
         let page = Arc::clone(&page);
@@ -159,7 +159,7 @@ async fn serve_connection(stream: TcpStream, page: Arc<Page>) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .serve_connection(TokioIo::new(stream), service);
-    // weir reports how a connection ends.
+    // weir reports the end of the connection.
     let _ = connection.await;
 }
 
@@ -173,7 +173,7 @@ struct Page {
 impl Page {
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let path = request.uri().path();
-        // A slow application with a quick health page, as they are.
+        // The health page is fast even if the application is slow.
         if path != "/healthz" {
             tokio::time::sleep(self.pause).await;
         }
@@ -196,7 +196,7 @@ impl Page {
     }
 }
 
-/// So many bytes, `0123456789012…`.
+/// This many bytes: `0123456789012…`.
 fn bytes(count: &str) -> Response<Full<Bytes>> {
     match count.parse() {
         Ok(count) if count <= BYTES_MAX => {
@@ -207,7 +207,7 @@ fn bytes(count: &str) -> Response<Full<Bytes>> {
     }
 }
 
-/// The request's head as the member got it.
+/// The head of the request as received.
 fn head_of(request: &Request<Incoming>) -> String {
     let mut head = format!("{} {}\n", request.method(), request.uri());
     for (name, value) in request.headers() {

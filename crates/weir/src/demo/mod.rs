@@ -1,7 +1,7 @@
-//! `weir demo`: weir at work, with members and clients of its own.
+//! `weir demo`: weir with its own members and clients.
 //!
-//! The main thread shows; [`parts::ControlPlane`] serves a configuration file exactly as `weir run`
-//! does; [`parts::Load`] has the embedded members and the clients.
+//! The main thread shows the state. [`parts::ControlPlane`] serves a configuration file exactly like `weir run`;
+//! [`parts::Load`] runs the embedded members and the clients.
 
 mod configuration;
 mod journal;
@@ -34,20 +34,20 @@ use crate::output;
 use crate::screen;
 use crate::values::parse_duration;
 
-/// Exit status if the demo could not start, or had to stop.
+/// Exit status if the demo could not start, or stopped because of an error.
 const EXIT_FAILED: u8 = 1;
 
-/// Default address of the virtual server, if it is free.
+/// The default address of the virtual server.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8_080);
 
-/// Where the admin listener listens if that is free.
+/// The default address of the admin listener.
 const ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9_900);
 
 /// Demonstrate weir with its own members and traffic
 ///
 /// Needs no root and no other program. The demo has four small members inside this process: one is slow, and one is
-/// stopped every few seconds. A few clients send requests to their virtual server, and the terminal shows the state. You
-/// can edit the configuration file and reload it while the demo runs.
+/// stopped every few seconds. A few clients send requests to their virtual server, and the terminal shows the state.
+/// You can edit the configuration file and reload it while the demo runs.
 ///
 /// Keys: q or Ctrl-C ends, t pauses the traffic. Signals: as for `weir run`.
 ///
@@ -89,7 +89,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> ExitCode {
     let result = if arguments.config {
         match output::print(configuration::TEMPLATE) {
-            // The reader has seen enough (`weir demo --config | head`).
+            // The reader has closed the pipe (`weir demo --config | head`).
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             result => result.map_err(|error| format!("cannot write the configuration: {error}")),
         }
@@ -105,7 +105,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// All parts of the running demo.
+/// The parts of the running demo.
 struct Demo {
     began: Instant,
     place: Place,
@@ -161,7 +161,7 @@ impl Demo {
         })
     }
 
-    /// Shows the demo until its end, ends it, and prints a summary.
+    /// Shows the demo until it ends, stops all parts, and prints a summary.
     fn run(self, arguments: &Arguments) -> Result<(), String> {
         let mut reader = Reader::new(
             Arc::clone(&self.control_plane.observed),
@@ -175,7 +175,7 @@ impl Demo {
         let served = self.control_plane.end();
         let picture = reader.picture(uptime);
         self.load.end();
-        // Nobody reads, or the terminal is gone: then the demo has ended, and that is all.
+        // If the reader or the terminal is gone, the summary is dropped.
         let _ = shown.and_then(|()| plain::write_summary(&mut io::stdout().lock(), &picture));
         served.map_err(|error| error.to_string())
     }
@@ -236,7 +236,7 @@ fn place_of(
     }
 }
 
-/// Where this host reaches a listener: one on all addresses is on loopback too.
+/// A local address for a listener: a listener on all addresses is reached on loopback.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

@@ -1,5 +1,4 @@
-//! The threads of the demo: the control plane as `weir run` has it, and the members with their
-//! clients.
+//! The threads of the demo: the control plane as in `weir run`, and the members with their clients.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,27 +19,27 @@ use weir_control::supervisor::{Error, Supervisor};
 use super::members::Member;
 use super::traffic::Clients;
 
-/// Clients begin when all members have been probed, or after this.
+/// Maximum wait for the first probes before clients begin.
 const PROBES_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How often that is looked at.
+/// The interval between checks for first probes.
 const PROBES_POLL: Duration = Duration::from_millis(20);
 
-/// The time for the last request of clients that were told to end.
+/// Maximum time for the last requests when clients are stopped.
 pub const CLIENTS_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// The running control plane, which has the data path.
+/// The running control plane with its data path.
 pub struct ControlPlane {
     thread: JoinHandle<Result<(), Error>>,
     drain: watch::Sender<bool>,
-    /// A signal wants the demo to end.
+    /// A signal has requested the end of the demo.
     signalled: Arc<AtomicBool>,
-    /// Its state.
+    /// The state of the process.
     pub observed: Arc<Observed>,
 }
 
 impl ControlPlane {
-    /// Serves `file` in a thread of its own.
+    /// Serves `file` in its own thread.
     pub fn start(file: PathBuf, events: Events) -> Result<Self, Error> {
         let (drain, told) = watch::channel(false);
         let signalled = Arc::<AtomicBool>::default();
@@ -57,17 +56,17 @@ impl ControlPlane {
             .map_err(Error::System)?;
         match start.recv() {
             Ok(observed) => Ok(Self { thread, drain, signalled, observed }),
-            // It has ended before it could say that it serves.
+            // The thread ended before it served.
             Err(_) => Err(join(thread).err().unwrap_or(Error::WorkersEnded)),
         }
     }
 
-    /// Whether a signal has come, or nothing is served any more.
+    /// Whether a signal has arrived, or serving has ended.
     pub fn is_ending(&self) -> bool {
         self.thread.is_finished() || self.signalled.load(Relaxed)
     }
 
-    /// Drains and ends.
+    /// Drains, and ends the thread.
     pub fn end(self) -> Result<(), Error> {
         self.drain.send_replace(true);
         join(self.thread)
@@ -98,10 +97,10 @@ impl EndSignals {
         }
     }
 
-    /// Returns when the main thread wants an end, or a second signal does: then true. The first one is
-    /// the main thread's matter.
+    /// Waits until the main thread requests the end (returns false), or a second signal arrives (returns true). The
+    /// first signal is only reported to the main thread.
     async fn or_told(&mut self, told: &mut watch::Receiver<bool>, signalled: &AtomicBool) -> bool {
-        // An error of the channel says that the main thread is gone.
+        // A channel error means that the main thread has ended.
         tokio::select! {
             _ = told.wait_for(|&told| told) => return false,
             () = self.recv() => {}
@@ -114,8 +113,8 @@ impl EndSignals {
     }
 }
 
-/// Serves until the main thread ends it. A signal is reported to the main thread, so that the clients stop first; a second
-/// one ends everything at once.
+/// Serves until the main thread requests the end. The first signal is reported to the main thread, so that clients stop
+/// first; a second signal ends everything at once.
 async fn serve(
     file: PathBuf,
     events: Events,
@@ -130,7 +129,7 @@ async fn serve(
         interrupt: of(SignalKind::interrupt())?,
     };
     let mut supervisor = Supervisor::start(&file, NameServers::System, events).await?;
-    // The main thread waits for it.
+    // The main thread waits for this message.
     let _ = started.send(Arc::clone(supervisor.observed()));
     drop(started);
     let mut at_once = false;
@@ -150,7 +149,7 @@ async fn serve(
     Ok(())
 }
 
-/// The members and their clients, in a thread of their own.
+/// The members and their clients, in their own thread.
 pub struct Load {
     thread: JoinHandle<()>,
     stop_clients: watch::Sender<bool>,
@@ -159,7 +158,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts the members; clients begin when the gate is opened.
+    /// Starts the members. Clients begin when the gate is opened.
     pub fn start(members: Vec<Member>, events: Events) -> io::Result<(Self, Gate)> {
         let (stop_clients, clients_end) = watch::channel(false);
         let (stop_members, mut members_end) = watch::channel(false);
@@ -176,7 +175,7 @@ impl Load {
                     // The main thread may have stopped waiting.
                     let _ = to_main.try_send(());
                 });
-                // An error says that the main thread is gone.
+                // An error means that the main thread has ended.
                 let _ = members_end.wait_for(|&end| end).await;
             });
         })?;
@@ -184,14 +183,14 @@ impl Load {
         Ok((load, Gate(gate)))
     }
 
-    /// Ends the clients, after their requests under way.
+    /// Stops the clients after their current requests.
     pub fn stop_clients(&self) {
         self.stop_clients.send_replace(true);
-        // The drain ends clients that take too long.
+        // Clients that take too long are ended by the drain.
         let _ = self.clients_ended.recv_timeout(CLIENTS_TIMEOUT);
     }
 
-    /// Ends the members.
+    /// Stops the members.
     pub fn end(self) {
         self.stop_members.send_replace(true);
         // A panic was reported when it happened.
@@ -199,13 +198,13 @@ impl Load {
     }
 }
 
-/// Lets the clients in.
+/// Starts the clients.
 pub struct Gate(tokio::sync::oneshot::Sender<(Clients, Arc<Observed>)>);
 
 impl Gate {
-    /// They begin when all members have been probed.
+    /// Clients begin when all members have been probed.
     pub fn open(self, clients: Clients, observed: Arc<Observed>) {
-        // The thread lives until it is told to end.
+        // The thread runs until it is told to stop.
         let _ = self.0.send((clients, observed));
     }
 }
@@ -214,7 +213,7 @@ async fn run_clients(
     opened: tokio::sync::oneshot::Receiver<(Clients, Arc<Observed>)>,
     end: watch::Receiver<bool>,
 ) {
-    // Without an answer there is no traffic.
+    // If the gate was dropped, there is no traffic.
     let Ok((clients, observed)) = opened.await else {
         return;
     };
@@ -223,7 +222,7 @@ async fn run_clients(
             tokio::time::sleep(PROBES_POLL).await;
         }
     };
-    // The demo also starts with members that cannot be probed.
+    // After the timeout, clients begin even if members could not be probed.
     let _ = tokio::time::timeout(PROBES_TIMEOUT, probed).await;
     clients.run(end).await;
 }

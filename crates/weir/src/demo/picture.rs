@@ -1,4 +1,4 @@
-//! The demo's data at a moment: counters of the running process, and their changes since the last reading.
+//! The data of the demo at one moment: counters of the process, and their changes since the last reading.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use super::journal::{Entry, Journal};
 use super::traffic::Traffic;
 pub use crate::admin::text::grouped;
 
-/// From one reading to the next.
+/// The interval between readings.
 pub const READ_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Readings that are kept: the longest curve that a terminal can show.
+/// Maximum number of stored readings: the longest curve that a terminal can show.
 const READINGS_MAX: usize = 300;
 
-/// Latency and rates of members cover this many readings.
+/// Number of readings for latency and rates of members.
 const WINDOW_READINGS: usize = 10;
 
-/// Events that are shown at most.
+/// Maximum number of shown events.
 const EVENTS_MAX: usize = 32;
 
-/// Facts that do not change while the demo runs.
+/// Facts that do not change during the demo.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// `http://127.0.0.1:8080`
@@ -38,77 +38,77 @@ pub struct Place {
     pub admin_url: String,
     /// The configuration file.
     pub file: String,
-    /// How the user calls this program.
+    /// The command by which the user has started this program.
     pub command: String,
-    /// This process.
+    /// The process id.
     pub process_id: u32,
-    /// Member labels, and their names in the demo.
+    /// The addresses of members, and their names in the demo.
     pub roles: Vec<(String, &'static str)>,
-    /// A note that the user should read first.
+    /// A note that is shown first.
     pub note: Option<String>,
 }
 
-/// A moment.
+/// The data at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Picture {
-    /// Since the demo began.
+    /// The time since the beginning of the demo.
     pub uptime: Duration,
-    /// Requests a second now.
+    /// Current requests per second.
     pub rate: f64,
     /// Requests in each interval, oldest first.
     pub rates: Vec<u64>,
-    /// Virtual servers, all together.
+    /// Totals of all virtual servers.
     pub server: VirtualServerTotals,
-    /// Latency of all of them, in the last seconds.
+    /// Latency of all virtual servers in the last seconds.
     pub latency: HistogramTotals,
-    /// Requests that were sent once more.
+    /// The number of retries.
     pub retries: u64,
-    /// Requests that no member could take.
+    /// The number of requests without an available member.
     pub no_member: u64,
-    /// `Pool web`, or how many there are.
+    /// `Pool web`, or the number of pools.
     pub pools: String,
     /// All members of all pools.
     pub members: Vec<Member>,
-    /// Results of the demo's clients, if there are any.
+    /// Results of the demo's clients; `None`: there are no clients.
     pub traffic: Option<Seen>,
-    /// The last events, oldest first.
+    /// The latest events, oldest first.
     pub events: Vec<Entry>,
 }
 
 /// Results of the demo's clients.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// They are not paused.
+    /// Whether the clients are active, not paused.
     pub on: bool,
-    /// Sent.
+    /// Requests that were sent.
     pub requests: u64,
-    /// Answered as they should be.
+    /// Requests with a correct answer.
     pub answered: u64,
-    /// Not.
+    /// Other requests.
     pub failed: u64,
 }
 
-/// A member at a moment.
+/// A member at one moment.
 #[derive(Debug, Clone)]
 pub struct Member {
-    /// Its address.
+    /// The address.
     pub label: String,
-    /// Its name in the demo; empty for members that the user added.
+    /// The name in the demo; empty for members that the user has added.
     pub role: &'static str,
-    /// Whether it takes traffic.
+    /// The state.
     pub state: MemberState,
-    /// Share of the traffic.
+    /// The weight.
     pub weight: u16,
-    /// Requests a second.
+    /// Requests per second.
     pub rate: f64,
-    /// All its counters.
+    /// The counters.
     pub totals: MemberTotals,
-    /// Its response times in the last seconds.
+    /// Response times in the last seconds.
     pub latency: HistogramTotals,
 }
 
 impl Member {
-    /// Its name for people.
+    /// The name for display.
     pub fn name(&self) -> &str {
         match self.role {
             "" => &self.label,
@@ -116,13 +116,13 @@ impl Member {
         }
     }
 
-    /// Its failures.
+    /// The number of failures.
     pub fn failures(&self) -> u64 {
         self.totals.connect_failures + self.totals.response_failures + self.totals.responses_5xx
     }
 }
 
-/// Reads the running process.
+/// Reads the counters of the process.
 #[derive(Debug)]
 pub struct Reader {
     observed: Arc<Observed>,
@@ -132,7 +132,7 @@ pub struct Reader {
     readings: VecDeque<Reading>,
 }
 
-/// The counters at a moment.
+/// The counters at one moment.
 #[derive(Debug)]
 struct Reading {
     at: Duration,
@@ -141,7 +141,7 @@ struct Reading {
 }
 
 impl Reader {
-    /// The first reading. `traffic`: results of the demo's own clients, if there are any.
+    /// Makes the first reading. `traffic`: the results of the demo's clients, if there are any.
     pub fn new(
         observed: Arc<Observed>,
         traffic: Option<Arc<Traffic>>,
@@ -153,7 +153,7 @@ impl Reader {
         reader
     }
 
-    /// Remembers the counters if it is time to.
+    /// Makes a reading if it is due.
     pub fn read_if_due(&mut self, now: Duration) {
         let last = self.readings.back().map_or(Duration::ZERO, |last| last.at);
         if now.saturating_sub(last) >= READ_INTERVAL {
@@ -177,7 +177,7 @@ impl Reader {
         self.readings.push_back(reading);
     }
 
-    /// The moment `now`.
+    /// The data at the time `now`.
     pub fn picture(&self, now: Duration) -> Picture {
         let table = self.observed.table();
         let server = server_totals(&table);
@@ -205,7 +205,7 @@ impl Reader {
         }
     }
 
-    /// Requests a second between the last two readings.
+    /// Requests per second between the last two readings.
     fn rate(&self) -> f64 {
         let mut last = self.readings.iter().rev();
         match (last.next(), last.next()) {
@@ -257,7 +257,7 @@ impl Reader {
         role.map_or("", |&(_, role)| role)
     }
 
-    /// Requests a second to a member between the last two readings.
+    /// Requests per second to a member between the last two readings.
     fn rate_of(&self, label: &str) -> f64 {
         let mut last = self.readings.iter().rev();
         let (Some(now), Some(before)) = (last.next(), last.next()) else {
@@ -296,7 +296,7 @@ fn server_totals(table: &LiveTable) -> VirtualServerTotals {
         sum.responses_3xx += one.responses_3xx;
         sum.responses_4xx += one.responses_4xx;
         sum.responses_5xx += one.responses_5xx;
-        // Gauges of a worker may be read between two of its steps.
+        // Gauges of a worker may be read between two updates, so a sum may wrap.
         sum.connections_open = sum.connections_open.wrapping_add(one.connections_open);
         sum.requests_active = sum.requests_active.wrapping_add(one.requests_active);
         sum.bytes_sent += one.bytes_sent;
@@ -326,12 +326,12 @@ fn per_second(count: u64, time: Duration) -> f64 {
     count as f64 / time.as_secs_f64()
 }
 
-/// The quantile in milliseconds; `None` where there is nothing.
+/// A quantile in milliseconds; `None` without data.
 pub fn quantile_ms(latency: &HistogramTotals, percent: u64) -> Option<f64> {
     quantile(latency, latency.count(), percent)
 }
 
-/// `0.42`, `7.3`, `120`, with a dash for nothing.
+/// Milliseconds as `0.42`, `7.3`, `120`; a dash for `None`.
 pub fn milliseconds(value: Option<f64>) -> String {
     match value {
         None => "-".into(),

@@ -1,4 +1,4 @@
-//! The demo in lines: where there is no terminal, and at the end.
+//! The demo as lines of text: without a terminal, and for the summary.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use super::picture::{
 };
 use super::view::tries;
 
-/// How soon the lines see that they are to end.
+/// The interval between checks for the end.
 const END_POLL: Duration = Duration::from_millis(50);
 
-/// Writes a line a second, and events, until `is_over` or the reader has gone.
+/// Writes a line per second, and events, until `is_over` or the reader is gone.
 pub fn show(
     output: &mut impl Write,
     place: &Place,
@@ -82,7 +82,7 @@ fn line_of(picture: &Picture) -> String {
     line
 }
 
-/// The summary, after the end.
+/// Writes the summary.
 pub fn write_summary(output: &mut impl Write, picture: &Picture) -> io::Result<()> {
     let server = &picture.server;
     writeln!(output, "weir demo ran for {}.", clock(picture.uptime))?;

@@ -1,4 +1,4 @@
-//! Addresses that the demo may use, held until it ends.
+//! Addresses that the demo reserves until it ends.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -7,8 +7,8 @@ use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 
 use tokio::net::TcpSocket;
 
-/// A reserved address: its socket is bound and never listens. Programs that will listen there bind with SO_REUSEPORT, as
-/// weir's listeners do; until then, connections are refused.
+/// A reserved address: its socket is bound but does not listen. The later listener binds with SO_REUSEPORT, as weir
+/// does; until then, connections are refused.
 #[derive(Debug)]
 pub struct Reserved {
     address: SocketAddr,
@@ -17,16 +17,16 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    /// Reserves `address`; port 0 stands for any free one. An address with a listener is an error.
+    /// Reserves `address`; port 0 means any free port. Fails if another socket listens there.
     pub fn new(address: SocketAddr) -> io::Result<Self> {
         let claim = if address.port() == 0 { None } else { Some(claim(address)?) };
-        // SO_REUSEPORT would let us share silently with another process of the same user.
+        // With SO_REUSEPORT, bind would succeed even if another process of the same user listens there.
         drop(TcpListener::bind(address)?);
         let socket = reusable(address)?;
         Ok(Self { address: socket.local_addr()?, _socket: socket, _claim: claim })
     }
 
-    /// Holds `address` if it is free, else a free port of the same IP address.
+    /// Reserves `address` if it is free, else a free port of the same IP address.
     pub fn preferred(address: SocketAddr) -> io::Result<Self> {
         Self::new(address).or_else(|_| Self::new(SocketAddr::new(address.ip(), 0)))
     }
@@ -37,14 +37,14 @@ impl Reserved {
     }
 }
 
-/// Keeps other demos off an address between the look at it and the listening. The name vanishes
-/// with its process.
+/// Locks an address against other demos between the check and listening. The lock is an abstract socket name, which
+/// ends with the process.
 fn claim(address: SocketAddr) -> io::Result<UnixListener> {
     let name = format!("weir-demo {address}");
     UnixListener::bind_addr(&UnixAddress::from_abstract_name(name)?)
 }
 
-/// A socket bound to an address that is reserved, or to be.
+/// A socket bound to a reserved address, or one that is to be reserved.
 pub fn reusable(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;

@@ -51,11 +51,11 @@ pub fn show(
     Ok(())
 }
 
-/// Input that the view takes from the terminal.
+/// Input for the view.
 #[derive(Debug, PartialEq, Eq)]
 enum Input {
     Quit,
-    /// Pause the demo's traffic, or continue it.
+    /// Pauses or resumes the demo's traffic.
     Traffic,
     Resized,
 }

@@ -1,4 +1,4 @@
-//! The demo's own clients: few connections, a gentle rate, an end.
+//! The demo's clients: few connections and a moderate rate, for a limited time.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,27 +17,27 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 use weir_control::events::Events;
 
-/// Requests a second, unless the user says otherwise, and at most.
+/// Default number of requests per second.
 pub const RATE_DEFAULT: u32 = 80;
-/// See [`RATE_DEFAULT`].
+/// Maximum number of requests per second.
 pub const RATE_MAX: u32 = 1_000;
 
-/// A demo that is forgotten does not burn a core for ever: its traffic ends after this time ...
+/// A forgotten demo must not use CPU time forever: its traffic ends after this time,
 const TIME_MAX: Duration = Duration::from_secs(3_600);
 
-/// ... or this many requests.
+/// or after this many requests.
 const REQUESTS_MAX: u64 = 1_000_000;
 
-/// Connections at a time.
+/// Maximum number of connections.
 const CONNECTIONS_MAX: u32 = 16;
 
-/// One connection per this many requests a second.
+/// Requests per second per connection.
 const RATE_PER_CONNECTION: u32 = 5;
 
-/// A request that takes longer than this has failed.
+/// Maximum time of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// After a failure, a connection is opened again after this.
+/// Pause before a connection is opened again after a failure.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
 
 /// The requested paths, in turn.
@@ -46,31 +46,31 @@ const PATHS: [&str; 4] = ["/", "/headers", "/", "/bytes/2000"];
 /// Results of the clients.
 #[derive(Debug, Default)]
 pub struct Traffic {
-    /// Requests sent or tried.
+    /// Requests that were sent or attempted.
     pub requests: AtomicU64,
-    /// Answered whole, with 200.
+    /// Complete responses with status 200.
     pub answered: AtomicU64,
-    /// All others.
+    /// Other requests.
     pub failed: AtomicU64,
-    /// The user wants no traffic for now.
+    /// The user has paused the traffic.
     pub paused: AtomicBool,
 }
 
 /// Clients of one virtual server.
 #[derive(Debug)]
 pub struct Clients {
-    /// Their server.
+    /// The address of the virtual server.
     pub server: SocketAddr,
-    /// Requests a second, all together.
+    /// Total requests per second.
     pub rate: u32,
-    /// The sink of failures.
+    /// Receives reports on failures.
     pub events: Events,
-    /// Their results.
+    /// The results.
     pub traffic: Arc<Traffic>,
 }
 
 impl Clients {
-    /// Sends requests until `end` is true or a bound is reached; those under way are finished.
+    /// Sends requests until `end` is true or a limit is reached; current requests are finished.
     pub async fn run(self, end: watch::Receiver<bool>) {
         let clients = Arc::new(self);
         let count = (clients.rate / RATE_PER_CONNECTION).clamp(1, CONNECTIONS_MAX);
@@ -88,7 +88,7 @@ impl Clients {
         }
     }
 
-    /// One client with its connection: a request each `interval`, if the one before has ended.
+    /// A client with one connection: a request per `interval`, after the previous one has ended.
     async fn run_connection(
         self: Arc<Self>,
         first: Instant,
@@ -129,7 +129,7 @@ impl Clients {
         }
     }
 
-    /// One request on the kept connection, or on a new one.
+    /// Sends a request on the kept connection, or on a new one.
     async fn ask(&self, connection: &mut Option<Connection>, path: &str) -> Result<(), String> {
         if connection.as_ref().is_none_or(|kept| kept.0.is_closed()) {
             *connection = Some(self.connect().await?);
@@ -145,7 +145,7 @@ impl Clients {
         let response = sender.send_request(request).await;
         let response = response.map_err(|error| text_of(&error))?;
         let status = response.status();
-        // The body is read to its end, so that a truncated one counts as such.
+        // The whole body is read, so that a truncated one counts as a failure.
         let mut body = response.into_body();
         while let Some(frame) = body.frame().await {
             frame.map_err(|error| text_of(&error))?;
@@ -159,11 +159,11 @@ impl Clients {
     async fn connect(&self) -> Result<Connection, String> {
         let stream = TcpStream::connect(self.server).await;
         let stream = stream.map_err(|error| text_of(&error))?;
-        // Requests are one segment each; without it all the same, only later.
+        // On failure, requests are still sent, only later.
         let _ = stream.set_nodelay(true);
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| text_of(&error))?;
-        // Ends with the sender; the request gets the error.
+        // The connection ends with its sender; the request gets the error.
         tokio::spawn(async move {
             let _ = connection.await;
         });

@@ -1,6 +1,6 @@
-//! The live view: a picture on a screen of 80 x 24 characters or more; less height shows less.
+//! The live view, for screens from 80 x 24 characters; lower screens show less.
 //!
-//! Nothing is said by colour alone.
+//! Colours are never the only mark.
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -15,34 +15,34 @@ use super::picture::{
 };
 use crate::screen::Palette;
 
-/// Smaller terminals get a line that says so.
+/// Minimum width; smaller terminals show a message.
 const WIDTH_MIN: u16 = 80;
-/// See [`WIDTH_MIN`].
+/// Minimum height.
 const HEIGHT_MIN: u16 = 14;
 
-/// From this width on there is room for the latency histogram.
+/// Minimum width for the latency histogram.
 const WIDTH_OF_HISTOGRAM: u16 = 110;
 
-/// Lines of the upper boxes, borders included, and at most.
+/// Default height of the upper boxes, including borders.
 const TOP_HEIGHT: u16 = 6;
-/// See [`TOP_HEIGHT`].
+/// Maximum height of the upper boxes.
 const TOP_HEIGHT_MAX: u16 = 16;
 
-/// The curve leaves one part in this many free above its highest point.
+/// The curve's highest point leaves one part in this many free above it.
 const CURVE_HEADROOM: u64 = 4;
 
-/// Width of the box of the virtual server's numbers.
+/// Width of the box with the virtual server's figures.
 const NUMBERS_WIDTH: u16 = 42;
 
-/// Width of the histogram's box, and of a bar in it.
+/// Width of the histogram's box.
 const HISTOGRAM_WIDTH: u16 = 36;
-/// See [`HISTOGRAM_WIDTH`].
+/// Width of a bar in the histogram.
 const BAR_WIDTH: u64 = 16;
 
-/// Lines of the box of the last events, borders included, where there is room.
+/// Height of the box with the latest events, including borders, if there is room.
 const EVENTS_HEIGHT: u16 = 5;
 
-/// Columns between the borders of a box and the table in it.
+/// Columns for the left and right border.
 const BORDERS: u16 = 2;
 
 /// Draws the picture.
@@ -75,7 +75,7 @@ pub fn render(frame: &mut Frame<'_>, place: &Place, picture: &Picture, palette: 
     }
 }
 
-/// How the lines below the header are shared out.
+/// The heights of the parts below the header.
 #[derive(Debug, PartialEq, Eq)]
 struct Heights {
     top: u16,
@@ -85,7 +85,7 @@ struct Heights {
 }
 
 impl Heights {
-    /// Members come first, then events, then suggestions; curve and events get the rest.
+    /// Members have priority, then events, then suggestions; the curve and the events get the rest.
     fn of(height: u16, members: usize, tries: usize) -> Self {
         let mut left = height.saturating_sub(1 + TOP_HEIGHT);
         let mut take = |wanted: u16, min: u16| {
@@ -98,7 +98,7 @@ impl Heights {
         let some_events = take(EVENTS_HEIGHT, 3);
         let try_this = take(lines(tries) + 2, 3);
         let more_top = take(left_for_top(height).min(TOP_HEIGHT_MAX - TOP_HEIGHT), 0);
-        // Lines that are too few for a box of events make the upper boxes higher.
+        // Lines that are not enough for a box of events go to the upper boxes.
         let (events, rest) = match some_events {
             0 => (0, left),
             some => (some + left, 0),
@@ -107,7 +107,7 @@ impl Heights {
     }
 }
 
-/// On a screen that is higher than 24 lines, every second further one goes to the curve.
+/// On a screen with more than 24 lines, every second additional line goes to the curve.
 fn left_for_top(height: u16) -> u16 {
     height.saturating_sub(24) / 2
 }
@@ -164,7 +164,7 @@ fn render_curve(frame: &mut Frame<'_>, area: Rect, picture: &Picture, palette: P
     let shown = &picture.rates[picture.rates.len().saturating_sub(width)..];
     let highest = shown.iter().max().copied().unwrap_or(0);
     let title = format!("Requests/s: {:.0}, highest {highest}", picture.rate);
-    // The newest second is at the right end, from the first on.
+    // The newest second is at the right end.
     let mut data = vec![0; width - shown.len()];
     data.extend_from_slice(shown);
     let curve = Sparkline::default()
@@ -221,7 +221,7 @@ fn render_numbers(frame: &mut Frame<'_>, area: Rect, picture: &Picture, palette:
     frame.render_widget(numbers, area);
 }
 
-/// Names of numbers stand in a column.
+/// A label, padded to the width of its column.
 fn name(text: &str) -> String {
     format!(" {text:<11}")
 }
@@ -249,7 +249,7 @@ fn render_histogram(
     frame.render_widget(histogram, area);
 }
 
-/// The buckets from the first to the last that is not empty; the slowest ones, if there are too many.
+/// The buckets between the first and the last non-empty one; only the slowest ones if there are too many.
 fn shown_buckets(latency: &HistogramTotals, rows: usize) -> std::ops::Range<usize> {
     let filled = |&index: &usize| latency.buckets[index] > 0;
     let mut all = 0..latency.buckets.len();
@@ -261,7 +261,7 @@ fn shown_buckets(latency: &HistogramTotals, rows: usize) -> std::ops::Range<usiz
     }
 }
 
-/// The column that has a colour.
+/// The name of the coloured column.
 const STATE: &str = "state";
 
 const MEMBER_COLUMNS: [(&str, Constraint, Alignment); 9] = [
@@ -315,7 +315,7 @@ fn member_row(member: &Member, palette: Palette) -> Row<'static> {
     }))
 }
 
-/// The state's word with a sign of its own shape.
+/// The word for a state, with a symbol of distinct shape.
 fn state_text(state: MemberState) -> String {
     let sign = match state {
         MemberState::Up => '●',
@@ -354,7 +354,7 @@ fn render_tries(frame: &mut Frame<'_>, area: Rect, place: &Place, palette: Palet
     let longest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
     let whats = longest(&mut tries.iter().map(|(what, _)| what.chars().count()));
     let whys = longest(&mut tries.iter().map(|(_, why)| why.chars().count()));
-    // Two columns where both have room; else each remark follows its command.
+    // Two columns if they fit; otherwise each remark follows its command.
     let room = usize::from(area.width.saturating_sub(BORDERS));
     let width = if 1 + whats + 2 + whys <= room { whats } else { 0 };
     let lines: Vec<Line<'_>> = tries
@@ -370,7 +370,7 @@ fn render_tries(frame: &mut Frame<'_>, area: Rect, place: &Place, palette: Palet
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-/// Suggestions to try, and their effects; only the first ones if there is little room.
+/// Suggested commands and their effects; only the first ones if there is little room.
 pub fn tries(place: &Place) -> Vec<(String, &'static str)> {
     let Place { server_url, admin_url, file, command, process_id, .. } = place;
     vec![

@@ -1,4 +1,4 @@
-//! `weir explain`: why a request goes where it goes.
+//! `weir explain`: explains how a request would be processed.
 
 mod text;
 
@@ -18,12 +18,13 @@ const COMMAND: &str = "weir explain";
 
 /// Show why a request would go where it goes
 ///
-/// A running weir decides about the request as it would about a real one, by its state of this moment, and changes nothing:
-/// no counter, no limit, no persistence. Shown are the virtual server and its certificate, limits and the room under them,
-/// each rule with its place in the file and the values that it reads, persistence, the web application firewall, the members
-/// and what the member would get. Secrets are masked.
+/// A running weir decides about the request as it would about a real one, by its state of this moment, and changes
+/// nothing: no counter, no limit, no persistence. Shown are the virtual server and its certificate, limits and the room
+/// under them, each rule with its place in the file and the values that it reads, persistence, the web application
+/// firewall, the members and what the member would get. Secrets are masked.
 ///
-/// Needs the unix socket of the admin listener, or a token with the role admin. With --config, a configuration file decides instead, as if all members were up.
+/// Needs the unix socket of the admin listener, or a token with the role admin. With --config, a configuration file
+/// decides instead, as if all members were up.
 ///
 /// Exit status: 0 explained, whatever becomes of the request; 1 refused; 2 wrong usage; 3 weir cannot be reached.
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! An explanation as a story for people: one paragraph per step, `✓` and `✗` for true and false.
+//! An explanation as text: one paragraph per step, `✓` and `✗` for true and false.
 
 use weir_explain::explanation::{
     Balancing, Candidate, Considered, Explanation, Field, Firewall, LimitTold, Outcome,
@@ -7,33 +7,33 @@ use weir_explain::explanation::{
 
 use crate::admin::text::{Paint, counted, grouped, printable};
 
-/// Rules of a policy that do not hold and are shown.
+/// Maximum number of rules shown per policy whose conditions do not hold.
 const FALSE_RULES_MAX: usize = 6;
 
-/// Members that are shown.
+/// Maximum number of members shown.
 const CANDIDATES_MAX: usize = 12;
 
-/// Rules of the firewall that are shown.
+/// Maximum number of firewall rules shown.
 const WAF_RULES_MAX: usize = 10;
 
-/// Columns of a paragraph's title.
+/// Width of a paragraph's title.
 const TITLE_COLUMNS: usize = 13;
 
-/// Columns of the names of rules, and of their places, at most.
+/// Maximum width of the columns with rule names and places.
 const COLUMNS_MAX: usize = 48;
 
-/// How a mark looks.
+/// A mark before a line.
 #[derive(Clone, Copy)]
 enum Mark {
-    /// It holds, or was taken.
+    /// The condition holds, or the item was selected.
     Yes,
-    /// It does not.
+    /// The condition does not hold.
     No,
     /// Neither.
     Neutral,
 }
 
-/// A text that grows by paragraphs.
+/// Text that consists of paragraphs.
 struct Story {
     text: String,
     paint: Paint,
@@ -44,7 +44,7 @@ impl Story {
         self.text += &self.paint.heading(text);
     }
 
-    /// A line with its title, or below the one before.
+    /// A line with its title, or a further line of the same paragraph.
     fn line(&mut self, title: &str, text: &str) {
         let title = format!("{title:TITLE_COLUMNS$}");
         let title = self.dim(&title);
@@ -80,7 +80,7 @@ impl Story {
     }
 }
 
-/// The whole story.
+/// The explanation as text.
 pub fn render(explanation: &Explanation, paint: Paint) -> String {
     let mut story = Story { text: String::new(), paint };
     let Explanation { request, listener, .. } = explanation;
@@ -259,7 +259,7 @@ fn balancing(story: &mut Story, balancing: &Balancing) {
     story.line("balancing", &format!("{method} in pool {pool}: {because}"));
     let columns = balancing.candidates.iter().map(|it| label(it).chars().count()).max();
     let columns = columns.unwrap_or_default();
-    // Those that it can get come first where not all are shown.
+    // If the list is shortened, possible members come first.
     let mut candidates: Vec<&Candidate> = balancing.candidates.iter().collect();
     if candidates.len() > CANDIDATES_MAX {
         candidates.sort_by_key(|it| !it.is_possible);

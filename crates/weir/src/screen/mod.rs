@@ -20,22 +20,22 @@ use ratatui::{Frame, Terminal};
 
 pub use palette::Palette;
 
-/// From one drawing to the next, unless a key is pressed.
+/// The interval between drawings, unless a key is pressed.
 pub const DRAW_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How soon a view sees that it is to end.
+/// The interval between checks for the end.
 pub const END_POLL: Duration = Duration::from_millis(50);
 
-/// Keys and resizings that may wait for the view.
+/// Maximum number of queued input events.
 const INPUT_WAITING_MAX: usize = 64;
 
-/// Whether there is a terminal that can show more than lines.
+/// Whether there is a terminal for a live view.
 pub fn is_there() -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     io::stdout().is_terminal() && io::stdin().is_terminal() && !dumb
 }
 
-/// The screen in raw mode; given back when this is dropped, however that comes.
+/// The screen in raw mode; restored when this is dropped.
 pub struct Screen {
     /// Not dropped: if the terminal is gone, the drop would report on standard error that it cannot show the cursor, and
     /// panic because standard error is gone, too. [`give_back`] shows the cursor.
@@ -67,20 +67,21 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         give_back();
-        // The hook belongs to the view; the default one is restored.
+        // During a panic, the hook has restored the terminal; otherwise the default hook is set again.
         if !thread::panicking() {
             drop(panic::take_hook());
         }
     }
 }
 
-/// Restores the terminal. A failure here means that the terminal is gone.
+/// Restores the terminal. Errors mean that the terminal is gone.
 fn give_back() {
     let _ = disable_raw_mode();
     let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
 }
 
-/// A panic of this thread is shown on a restored terminal; a panic of another thread must not write over the view.
+/// After a panic of this thread, the message appears on the restored terminal; panics of other threads must not
+/// overwrite the view.
 fn give_back_on_panic(others: impl Fn(&str) + Send + Sync + 'static) {
     let view = thread::current().id();
     let before = panic::take_hook();

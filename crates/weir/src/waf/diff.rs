@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The rules of one side.
+/// The old or the new rules.
 enum Side {
     Rules(Box<Judge>),
     Config { snapshot: Box<Snapshot>, judges: HashMap<String, Option<Judge>>, has_checks: bool },
@@ -82,7 +82,7 @@ impl Side {
         Ok(Self::Config { snapshot, judges: HashMap::new(), has_checks })
     }
 
-    /// The judge for requests of a virtual server; `None`: it does not inspect them.
+    /// The judge for a virtual server's requests; `None`: they are not inspected.
     fn judge(&mut self, server: &str) -> Option<&Judge> {
         match self {
             Self::Rules(judge) => Some(judge),
@@ -98,7 +98,7 @@ impl Side {
     }
 }
 
-/// Counts of all requests.
+/// Counts over all requests.
 #[derive(Debug, Default)]
 struct Sum {
     judged: u64,
@@ -147,7 +147,7 @@ impl Sum {
     }
 }
 
-/// The outcome for a request, regardless of the reason.
+/// The verdict on a request, without its reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decision {
     Passes,
@@ -163,7 +163,7 @@ fn decision(verdict: &Verdict) -> Decision {
     }
 }
 
-/// Whether all requests are decided as before.
+/// Returns whether all verdicts are equal.
 fn compare(arguments: &Arguments) -> Result<bool, String> {
     let has_checks = !arguments.no_checks;
     let (mut sides, logs) = match (&arguments.config_old, &arguments.config_new, &*arguments.paths)
@@ -195,7 +195,7 @@ fn compare(arguments: &Arguments) -> Result<bool, String> {
     Ok(sum.differing() == 0)
 }
 
-/// Judges one request by both sides; returns the text if they differ.
+/// Judges a request with both sides; returns a text if the verdicts differ.
 fn one([old, new]: &mut [Side; 2], line: &Line, sum: &mut Sum) -> Option<String> {
     let recorded = line.request.as_ref();
     let Some((recorded, trial)) = recorded.and_then(|it| Some((it, it.trial()?))) else {
@@ -237,7 +237,7 @@ fn shown(line: &Line, old: &Judged, new: &Judged) -> String {
     text
 }
 
-/// Rules and checks that have found something.
+/// The rules and checks with findings.
 fn found(judged: &Judged) -> BTreeSet<String> {
     let logged = judged.inspection.matches().iter().filter(|found| found.is_logged);
     let rules = logged.map(|found| found.id.to_string());

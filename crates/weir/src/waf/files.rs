@@ -1,4 +1,4 @@
-//! Rules that a command line names.
+//! Rules from paths on the command line.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use weir_config::rule_files::{Disk, of_path};
 use weir_waf::plan::RuleSet;
 use weir_waf::seclang::Problem;
 
-/// Compiles the rules of these paths.
+/// Compiles the rules in these paths.
 pub fn compile(paths: &[PathBuf]) -> Result<RuleSet, String> {
     let mut files = Vec::new();
     for path in paths {
@@ -15,7 +15,7 @@ pub fn compile(paths: &[PathBuf]) -> Result<RuleSet, String> {
     RuleSet::compile(&files, &mut Disk::default()).map_err(|problems| told(&problems))
 }
 
-/// Problems, one in a line.
+/// The problems, one per line.
 pub fn told(problems: &[Problem]) -> String {
     let lines: Vec<String> = problems
         .iter()

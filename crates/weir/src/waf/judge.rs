@@ -1,4 +1,4 @@
-//! The rules and settings for judging requests: from a command line, or from a virtual server.
+//! Rules and settings for judging requests: from the command line or from a virtual server.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -17,24 +17,24 @@ use super::files;
 use super::request::{Reading, Trial};
 use super::response::Answer;
 
-/// Settings for requests.
+/// The settings of a judge.
 #[derive(Debug)]
 pub struct Judge {
     view: Arc<View>,
     options: Options,
     body_bytes_max: u64,
-    /// How requests are read.
+    /// Settings for parsing requests.
     pub reading: Reading,
 }
 
-/// The result of a request.
+/// The judgement on a request.
 pub struct Judged {
     pub inspection: Inspection,
     pub verdict: Verdict,
 }
 
 impl Judge {
-    /// By these rules, and by all checks as they are if there are to be any.
+    /// A judge with these rules; with `has_checks`, all checks with default settings.
     pub fn of_rules(
         rules: &[PathBuf],
         settings: &Settings,
@@ -49,7 +49,7 @@ impl Judge {
         Ok(Self { view: Arc::new(view), options, body_bytes_max: u64::MAX, reading })
     }
 
-    /// The settings of a virtual server of a configuration; without a name, of the only one with `waf`.
+    /// The settings of a virtual server in a configuration; without a name, of the only one with `waf`.
     pub fn of_config(file: &Path, name: Option<&str>, has_checks: bool) -> Result<Self, String> {
         let snapshot = load(file)?;
         let server = find(&snapshot.virtual_servers, name)
@@ -58,7 +58,7 @@ impl Judge {
             .ok_or_else(|| format!("{}: `{}` has no `waf`", file.display(), server.name))
     }
 
-    /// The settings of a virtual server; `None`: it inspects nothing.
+    /// The settings of a virtual server; `None`: it does not inspect requests.
     pub fn of_server(server: &VirtualServer, has_checks: bool) -> Option<Self> {
         let (waf, http) = (server.waf.as_ref()?, &server.http);
         let options = Options {
@@ -77,7 +77,7 @@ impl Judge {
         })
     }
 
-    /// Judges a request, and its response if there is one. The inspection does not stop at a blocking rule, so that all
+    /// Judges a request, and its response if there is one. The inspection continues after a blocking rule, so that all
     /// findings are shown.
     pub fn judge(&self, trial: &Trial, client: SocketAddr, answer: Option<&Answer>) -> Judged {
         let headers = borrowed(&trial.headers);
@@ -101,7 +101,7 @@ impl Judge {
             verdicts.extend(of_answer(&mut inspection, answer));
         }
         inspection.logging();
-        // Where rules only detect, they pass whatever they judge.
+        // In mode `detect`, a verdict of the rules is `Pass` in any case.
         let unjudged = verdicts.into_iter().find(|verdict| *verdict != Verdict::Pass);
         let verdict = inspection.would_be().cloned().or(unjudged).unwrap_or(Verdict::Pass);
         Judged { inspection, verdict }
@@ -118,7 +118,7 @@ impl Judge {
                 inspection.body(body);
                 inspection.end_body();
             }
-            // Nothing of it would be taken.
+            // A body above the limit would not be read at all.
             (Some(_), BodyLength::Known(_)) => inspection.cut_body(Limit::BodyLength),
             (Some(part), _) => {
                 inspection.body(part);
@@ -142,7 +142,7 @@ fn borrowed(fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<(&[u8], &[u8])> {
     fields.iter().map(|(name, value)| (&name[..], &value[..])).collect()
 }
 
-/// The snapshot of a configuration, without addresses of names.
+/// The snapshot of a configuration, without resolving names.
 pub fn load(file: &Path) -> Result<Snapshot, String> {
     let loaded = weir_config::load(file);
     let Some(config) = loaded.config else {
@@ -152,7 +152,7 @@ pub fn load(file: &Path) -> Result<Snapshot, String> {
     Ok(config.snapshot(&Resolutions::default()))
 }
 
-/// The virtual server that is meant.
+/// Finds the virtual server.
 fn find<'a>(servers: &'a [VirtualServer], name: Option<&str>) -> Result<&'a VirtualServer, String> {
     if let Some(name) = name {
         let found = servers.iter().find(|server| &*server.name == name);

@@ -1,4 +1,4 @@
-//! Lines of the web application firewall's log, as `docs/observability.md` describes them.
+//! Lines of the web application firewall's log; `docs/observability.md` describes them.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// Bytes of a line; a longer one is skipped.
+/// Maximum size of a line; longer lines are skipped.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// A request that was inspected.
+/// An inspected request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Line {
@@ -20,7 +20,7 @@ pub struct Line {
     pub method: String,
     pub target: String,
     pub outcome: String,
-    /// The rule that decided; 0: none.
+    /// The rule that blocked the request; 0: none.
     pub rule: u64,
     pub score: i64,
     pub threshold: i64,
@@ -28,7 +28,7 @@ pub struct Line {
     pub request: Option<Recorded>,
 }
 
-/// A rule that held.
+/// A rule that matched.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Found {
@@ -41,7 +41,7 @@ pub struct Found {
     pub values: Vec<Value>,
 }
 
-/// The values with a finding.
+/// The values that matched.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Value {
@@ -58,17 +58,17 @@ pub struct Recorded {
     pub body: Option<String>,
 }
 
-/// How much was read.
+/// Numbers of lines that were read.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
-    /// Lines of the log.
+    /// Valid lines.
     pub lines: u64,
-    /// Others.
+    /// Other lines.
     pub skipped: u64,
 }
 
 impl Count {
-    /// The text about skipped lines.
+    /// A message about skipped lines.
     pub fn told_skipped(self) -> String {
         match self.skipped {
             0 => String::new(),
@@ -78,7 +78,7 @@ impl Count {
     }
 }
 
-/// Hands all lines of these logs to `take`, one after the other, until it fails.
+/// Passes all lines of these logs to `take` in order, until it fails.
 pub fn each(
     paths: &[PathBuf],
     mut take: impl FnMut(&Line) -> Result<(), String>,
@@ -101,7 +101,7 @@ pub fn each(
     Ok(count)
 }
 
-/// The next line, or as much of it as is read of any.
+/// The next line, or its beginning if it is too long.
 fn next(reader: &mut BufReader<File>, path: &Path) -> Result<Option<Vec<u8>>, String> {
     let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
     let mut bytes = Vec::new();
@@ -112,7 +112,7 @@ fn next(reader: &mut BufReader<File>, path: &Path) -> Result<Option<Vec<u8>>, St
     Ok((!bytes.is_empty()).then_some(bytes))
 }
 
-/// The bytes of a text: the log has each above ASCII as the code point of its value.
+/// The bytes of a logged text, in which a byte above ASCII is logged as the code point with its value.
 pub fn bytes(text: &str) -> Vec<u8> {
     text.chars().map(|char| u8::try_from(u32::from(char)).unwrap_or(b'?')).collect()
 }

@@ -18,8 +18,8 @@ use clap::{Args, Subcommand};
 
 /// Check, test and tune rules of the web application firewall
 ///
-/// Exit status: 0 done, and the request passes; 1 the request is blocked, decisions differ, or the rules have problems; 2
-/// wrong usage.
+/// Exit status: 0 done, and the request passes; 1 the request is blocked, decisions differ, or the rules have problems;
+/// 2 wrong usage.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         weir waf rules                       # list the rule sets\n  \

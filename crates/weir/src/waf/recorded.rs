@@ -1,4 +1,4 @@
-//! Requests that the log has recorded, to be judged again.
+//! Recorded requests in the log, to be judged again.
 
 use weir_waf::inspection::BodyLength;
 
@@ -6,7 +6,7 @@ use super::log::{Recorded, bytes};
 use super::request::Trial;
 
 impl Recorded {
-    /// The request; `None`: it is no record of one.
+    /// The recorded request; `None`: the line contains none.
     pub fn trial(&self) -> Option<Trial> {
         let head = bytes(&self.head);
         let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.trim_ascii_end());
@@ -32,7 +32,7 @@ impl Recorded {
     }
 }
 
-/// The body's length by the fields. HTTP/2 has bodies without a field about them.
+/// The length of the body according to the fields. HTTP/2 permits a body without Content-Length.
 fn length(headers: &[(Vec<u8>, Vec<u8>)], body: &[u8]) -> BodyLength {
     let value = |wanted: &str| {
         let found = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted.as_bytes()));
@@ -52,7 +52,7 @@ fn split(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
     Some((&text[..place], &text[place + 1..]))
 }
 
-/// Bytes of base64 (RFC 4648, section 4).
+/// Decodes base64 (RFC 4648, section 4).
 fn from_base64(text: &str) -> Option<Vec<u8>> {
     let digits = text.trim_end_matches('=').bytes().map(|digit| match digit {
         b'A'..=b'Z' => Some(digit - b'A'),

@@ -1,4 +1,4 @@
-//! A request to try rules on, read as the data path reads it.
+//! A request for tests of rules, parsed as in the data path.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use weir_waf::inspection::BodyLength;
 
 use super::wire;
 
-/// How heads are read.
+/// Settings for parsing heads.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading {
-    /// How large they may be.
+    /// Limits on the size of a head.
     pub head: HeadLimits,
     /// The form of paths.
     pub target: TargetForm,
@@ -29,18 +29,18 @@ impl Default for Reading {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Trial {
     pub method: Vec<u8>,
-    /// The target as it is received.
+    /// The received target.
     pub received_target: Vec<u8>,
-    /// The one that the member gets.
+    /// The target as the member receives it.
     pub target: Vec<u8>,
     pub protocol: Vec<u8>,
     pub headers: Vec<(Vec<u8>, Vec<u8>)>,
     pub body: Vec<u8>,
-    /// The body's length by its framing.
+    /// The length of the body according to its framing.
     pub length: BodyLength,
 }
 
-/// Parts of a request from the command line.
+/// The parts of a request on the command line.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Asked<'a> {
     pub url: &'a str,
@@ -57,7 +57,7 @@ const USUAL_HEADERS: [(&str, &str); 3] = [
 ];
 
 impl Trial {
-    /// One for a URL, as a browser would send it.
+    /// A request for a URL, as a browser would send it.
     pub fn of_url(asked: Asked<'_>, reading: Reading) -> Result<Self, String> {
         let Asked { url, method, headers, data } = asked;
         let (host, target) = parts(url)?;
@@ -65,7 +65,7 @@ impl Trial {
         if let Some(data) = data {
             all.push(("Content-Length".into(), data.len().to_string()));
         }
-        // A field given by name replaces the usual one.
+        // A given field replaces the default field of the same name.
         let mut own = Vec::new();
         for line in headers {
             let (name, value) = line
@@ -91,7 +91,7 @@ impl Trial {
         Self::of_bytes(text.as_bytes(), reading)
     }
 
-    /// One from a file: a request as HTTP/1 sends it, with line ends of either kind in its head.
+    /// Parses a file in HTTP/1 format, with CR LF or LF in its head.
     pub fn of_file(path: &Path, reading: Reading) -> Result<Self, String> {
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         Self::of_bytes(&bytes, reading).map_err(|reason| format!("{}: {reason}", path.display()))
@@ -102,7 +102,7 @@ impl Trial {
         let mut head = RequestHead::new();
         match parse_request(&input, &reading.head, reading.target, &mut head) {
             Ok(Parsed::Complete { length }) if length == input.len() => {}
-            // An empty line stands before the request line, or there is no line at all.
+            // The file is empty, or begins with an empty line.
             Ok(_) => return Err("it does not begin with a request line".into()),
             Err(error) => {
                 return Err(format!(
@@ -133,7 +133,7 @@ impl Trial {
     }
 }
 
-/// Host and target of a URL.
+/// The host and target of a URL.
 fn parts(url: &str) -> Result<(&str, String), String> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.split('#').next().unwrap_or_default();
@@ -149,7 +149,7 @@ fn parts(url: &str) -> Result<(&str, String), String> {
     Ok((host, encoded(&target)))
 }
 
-/// Encodes the bytes that browsers never send raw.
+/// Percent-encodes the bytes that browsers never send raw.
 fn encoded(target: &str) -> String {
     let escaped = |byte: u8| match byte {
         b'"' | b'<' | b'>' | 0x80.. => format!("%{byte:02X}"),
@@ -158,7 +158,7 @@ fn encoded(target: &str) -> String {
     target.bytes().map(escaped).collect()
 }
 
-/// The fields of a head, with a Host of those that name it elsewhere.
+/// The fields of a head. Host comes from the target in absolute form or from `:authority`, if they contain it.
 fn fields(head: &RequestHead, input: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     // Fields named in Connection are not forwarded.
     let is_seen = |field: &&Field| field.id != FieldId::Other || field.forward;
@@ -173,7 +173,7 @@ fn fields(head: &RequestHead, input: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     fields
 }
 
-/// A version as rules see it.
+/// The version in the format of rules.
 pub fn protocol(version: Version) -> &'static [u8] {
     match version {
         Version::Http10 => b"HTTP/1.0",

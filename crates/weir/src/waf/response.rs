@@ -1,4 +1,4 @@
-//! The answer to a request, from a file.
+//! A response from a file.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use weir_http::message::{Method, ResponseHead};
 use super::request::{Reading, protocol};
 use super::wire;
 
-/// An answer.
+/// A response.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
@@ -18,7 +18,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// One from a file, as HTTP/1 sends it; without Content-Length the body goes to the file's end.
+    /// Parses a file in HTTP/1 format. Without Content-Length, the body extends to the end of the file.
     pub fn of_file(path: &Path, method: &[u8]) -> Result<Self, String> {
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         Self::of_bytes(&bytes, method).map_err(|reason| format!("{}: {reason}", path.display()))

@@ -96,7 +96,7 @@ pub struct Arguments {
 /// The client's port.
 const CLIENT_PORT: u16 = 40_000;
 
-/// The exit status of clap for wrong usage stands for all that kept the request from being tried.
+/// Exit status if the request could not be tested, as in clap for wrong usage.
 const EXIT_UNUSABLE: u8 = 2;
 
 /// Runs the subcommand.
@@ -113,7 +113,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// What is said, and whether the request passes.
+/// The output, and whether the request passes.
 fn judge(arguments: &Arguments) -> Result<(String, bool), String> {
     let judge = by(arguments)?;
     let trial = trial(arguments, &judge)?;
@@ -148,7 +148,7 @@ fn settings(arguments: &Arguments) -> Result<Settings, String> {
     let mut variables = Vec::new();
     let mut set = |name: &str, value: String| variables.push((name.to_owned(), value));
     if let Some(level) = arguments.paranoia {
-        // `paranoia_level` is the name in CRS 3.
+        // CRS 3 uses `paranoia_level`.
         for name in ["blocking_paranoia_level", "detection_paranoia_level", "paranoia_level"] {
             set(name, level.to_string());
         }
@@ -211,7 +211,7 @@ fn as_json(Judged { inspection, verdict }: &Judged) -> serde_json::Value {
     })
 }
 
-/// A verdict in words.
+/// The description of a verdict.
 pub fn told(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Pass => "passes".into(),
@@ -265,7 +265,7 @@ fn put_findings(text: &mut String, inspection: &Inspection) {
     }
 }
 
-/// Values that one rule shows.
+/// Maximum number of values shown per rule.
 const VALUES_SHOWN_MAX: usize = 3;
 
 fn values(found: &Match) -> String {

@@ -1,9 +1,9 @@
-//! Messages of a file as they stand on the wire.
+//! Conversion of messages in files to their form in transit.
 
 use weir_http::h1::{BodyDecoder, BodyStep};
 use weir_http::message::Framing;
 
-/// A head with CR LF behind each of its lines, and the rest.
+/// The head with CR LF at the end of each line, and the rest.
 pub fn normalised(bytes: &[u8]) -> (Vec<u8>, &[u8]) {
     let mut head = Vec::new();
     let mut rest = bytes;
@@ -27,7 +27,7 @@ pub fn normalised(bytes: &[u8]) -> (Vec<u8>, &[u8]) {
     }
 }
 
-/// The data of a body with this framing. `what` is the message for errors: a request or a response.
+/// The data of a body with this framing. `what`: a request or a response, for error messages.
 pub fn body(bytes: &[u8], framing: Framing, what: &str) -> Result<Vec<u8>, String> {
     let (mut decoder, mut data, mut at) = (BodyDecoder::new(framing, None), Vec::new(), 0);
     loop {

@@ -1,4 +1,4 @@
-//! TLS of an engine's users: the event loop speaks it, here its outcome is counted.
+//! TLS handshakes of an engine's users. The event loop does the protocol; this part counts the results.
 
 use weir_event_loop::EventLoop;
 use weir_tls::{Established, TlsError};
@@ -9,7 +9,7 @@ use super::super::user::State;
 use super::Engine;
 
 impl Engine {
-    /// TCP is open: begins TLS, if wanted.
+    /// The TCP connection is open: starts TLS if the plan has it.
     pub(super) fn begin_handshake(&mut self, io: &mut EventLoop, index: u32, since_us: u64) {
         let Some(tls) = &self.tls else {
             return self.opened(io, index, since_us);
@@ -25,7 +25,7 @@ impl Engine {
         }
     }
 
-    /// The handshake is done.
+    /// The handshake is complete.
     pub(super) fn established(&mut self, io: &mut EventLoop, index: u32, with: &Established) {
         let State::Handshaking { since_us } = self.users[index as usize].state else {
             return;
@@ -40,7 +40,7 @@ impl Engine {
         self.opened(io, index, since_us);
     }
 
-    /// The server violated TLS.
+    /// The server violated the TLS protocol.
     pub(super) fn tls_failed(&mut self, io: &mut EventLoop, index: u32, error: &TlsError) {
         match self.users[index as usize].state {
             State::Handshaking { .. } => {
@@ -52,7 +52,7 @@ impl Engine {
         }
     }
 
-    /// Counts a connection that was opened and never became usable.
+    /// Counts an opened connection whose handshake failed.
     pub(super) fn handshake_failed(&mut self, io: &mut EventLoop, index: u32, fault: Fault) {
         self.connecting -= 1;
         self.close(io, index);

@@ -1,6 +1,6 @@
 //! Users with HTTP/2: several open requests on one connection.
 //!
-//! The output of a turn for a connection is sent in one piece at the end of the turn.
+//! The output of a connection is collected during a turn and sent at the end of the turn.
 
 use std::io::IoSlice;
 
@@ -15,7 +15,7 @@ use super::super::user::State;
 use super::Engine;
 
 impl Engine {
-    /// The connection is open: every stream that it may have is free for a request.
+    /// The connection is open: every stream is free for a request.
     pub(super) fn begin_streams(&mut self, io: &mut EventLoop, index: u32, streams: usize) {
         let user = &mut self.users[index as usize];
         user.http2 = Some(Box::new(Http2Client::new(streams)));
@@ -30,7 +30,7 @@ impl Engine {
         }
     }
 
-    /// Puts a request on a stream.
+    /// Sends a request on a free stream.
     pub(super) fn send_on_stream(
         &mut self,
         io: &mut EventLoop,
@@ -53,7 +53,7 @@ impl Engine {
         }
     }
 
-    /// Bytes of a connection.
+    /// Processes received bytes of a connection.
     pub(super) fn take_streams(&mut self, io: &mut EventLoop, index: u32, bytes: &[u8]) {
         let mut at = 0;
         loop {
@@ -84,7 +84,7 @@ impl Engine {
         self.stream_free(io, index, now_us);
     }
 
-    /// A stream of the connection may carry the next request, if the connection takes any.
+    /// A stream is free: it sends the next request if the connection accepts one.
     fn stream_free(&mut self, io: &mut EventLoop, index: u32, now_us: u64) {
         let user = &self.users[index as usize];
         let Some(http2) = &user.http2 else { return };
@@ -97,7 +97,7 @@ impl Engine {
         }
     }
 
-    /// A connection that takes no more requests is left with its last response.
+    /// Leaves a connection that accepts no more requests when its last response is complete.
     fn leave_closing(&mut self, io: &mut EventLoop, index: u32) {
         while let Some(stream) =
             self.users[index as usize].http2.as_mut().and_then(|http2| http2.abandoned())
@@ -112,7 +112,7 @@ impl Engine {
         }
     }
 
-    /// The connection is over: no request on it gets its answer.
+    /// Counts all open requests of an ended connection as lost.
     pub(super) fn lost_streams(&mut self, io: &mut EventLoop, index: u32, fault: &Fault) {
         while let Some(stream) =
             self.users[index as usize].http2.as_mut().and_then(|http2| http2.take_any())
@@ -124,7 +124,7 @@ impl Engine {
         self.leave_streams(io, index, true);
     }
 
-    /// As above, by the end of the connection itself.
+    /// The same when the connection itself ended.
     pub(super) fn end_of_streams(&mut self, io: &mut EventLoop, index: u32, error: Option<Errno>) {
         let user = &self.users[index as usize];
         let is_resting = user.http2.as_ref().is_none_or(|http2| http2.stream_count() == 0);
@@ -136,7 +136,7 @@ impl Engine {
     }
 
     fn leave_streams(&mut self, io: &mut EventLoop, index: u32, rest: bool) {
-        // Once for every stream that was free.
+        // The user is in the list once per free stream.
         self.idle.retain(|&other| other != index);
         self.flush_streams(io, index);
         self.reopen(io, index, rest);
@@ -152,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// Sends the output of the turn.
+    /// Sends the output of all connections.
     pub(super) fn flush_all_streams(&mut self, io: &mut EventLoop) {
         while let Some(index) = self.to_flush.pop() {
             self.flush_streams(io, index);

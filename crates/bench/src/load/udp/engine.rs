@@ -1,4 +1,4 @@
-//! One thread of a load of queries: its sockets, its schedule, its results.
+//! One thread of a UDP load: sockets, schedule and results.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,16 +20,16 @@ use super::super::tally::Tally;
 use super::{Times, UdpPlan};
 use crate::datagram::{DATAGRAM_BYTES_MAX, number_answered, write_query};
 
-/// Events taken from the kernel at once.
+/// Maximum number of events per wait.
 const EVENTS_MAX: usize = 256;
-/// The loop turns at least this often, to see whether it shall end.
+/// Longest interval between two turns of the loop. Each turn checks whether the load must end.
 const TURN_MAX: Duration = Duration::from_millis(50);
 
 /// The results of one thread.
 pub struct Seen {
     pub warm_up: Tally,
     pub measured: Tally,
-    /// Good answers within the measurement's time, whenever they were requested.
+    /// Good answers within the measurement, whenever they were requested.
     pub completed: u64,
     pub unsent: u64,
     pub cpu_s: f64,
@@ -37,10 +37,10 @@ pub struct Seen {
     pub over_us: u64,
 }
 
-/// A client's socket, and the query that it has under way.
+/// A client's socket and its open query.
 struct Flow {
     socket: UdpSocket,
-    /// 0: none.
+    /// Number of the open query; 0: no open query.
     number: u64,
     due_us: u64,
     sent_us: u64,
@@ -51,8 +51,8 @@ struct Flow {
 pub struct Engine {
     flows: Vec<Flow>,
     free: Vec<usize>,
-    /// Deadline, flow and number of every query, those that have their answer included; the limit is the same for all,
-    /// so that they are in order.
+    /// Deadline, flow and number of every query, including answered ones. All queries have the same time limit, so the
+    /// deadlines are in order.
     deadlines: VecDeque<(u64, usize, u64)>,
     poll: OwnedFd,
     place: (usize, usize),
@@ -69,7 +69,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Opens its part of the flows.
+    /// Opens the thread's share of the flows.
     pub fn new(plan: &UdpPlan, place: (usize, usize)) -> io::Result<Self> {
         let (thread, threads) = place;
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -114,7 +114,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// A socket for that flow, with a free port.
+    /// Opens a socket with a free port for a flow.
     fn open(&self, plan: &UdpPlan, index: usize) -> io::Result<UdpSocket> {
         let (thread, threads) = self.place;
         let place = index * threads + thread;
@@ -132,7 +132,7 @@ impl Engine {
         Ok(socket)
     }
 
-    /// Asks until the load is over and every answer is here or lost.
+    /// Sends queries until the load is over and every query is answered or lost.
     pub fn run(mut self, plan: &UdpPlan, times: &Times) -> io::Result<Seen> {
         let start_us = times.start_us.load(Acquire);
         self.begin_us = times.begin_us.load(Acquire);
@@ -166,7 +166,7 @@ impl Engine {
         }
     }
 
-    /// The results so far.
+    /// The results of the thread.
     pub fn into_seen(mut self, over_us: u64) -> Seen {
         if let Some(pacer) = &self.pacer {
             self.seen.unsent = pacer.left_between(self.begin_us, self.end_us.min(over_us));
@@ -187,7 +187,7 @@ impl Engine {
         }
     }
 
-    /// How long nothing is due.
+    /// The wait until the next query is due or a deadline passes.
     fn wait_at(&self, is_ending: bool) -> Timespec {
         let now_us = now_us();
         let due = self.pacer.as_ref().filter(|_| !is_ending && !self.free.is_empty());
@@ -215,14 +215,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Sends a query on a flow; a new flow where that one has had its part.
+    /// Sends a query on a flow. Opens a new socket if the flow has sent its number of queries.
     fn ask(&mut self, plan: &UdpPlan, times: &Times, index: usize, due_us: u64) -> io::Result<()> {
         self.begun += 1;
         self.number += 1;
         if plan.queries_per_flow.is_some_and(|most| self.flows[index].asked >= most) {
             let socket = self.open(plan, index)?;
             self.tally(due_us).connections_opened += 1;
-            // The one before it closes itself.
+            // Dropping the old socket closes it.
             self.flows[index].socket = socket;
             self.flows[index].asked = 0;
         }
@@ -235,18 +235,18 @@ impl Engine {
                 let deadline_us = flow.sent_us + plan.timeout.as_micros() as u64;
                 self.deadlines.push_back((deadline_us, index, self.number));
             }
-            // Errors of an earlier query are reported here, too.
+            // The send also reports errors of earlier queries (ICMP).
             Err(error) => self.failed(times, index, &fault_of(&error)),
         }
         Ok(())
     }
 
-    /// Where a query that was due then is counted.
+    /// The tally of a query with this due time.
     fn tally(&mut self, due_us: u64) -> &mut Tally {
         if due_us >= self.begin_us { &mut self.seen.measured } else { &mut self.seen.warm_up }
     }
 
-    /// Reads everything that came for a flow.
+    /// Reads all datagrams of a flow.
     fn hear(&mut self, plan: &UdpPlan, times: &Times, index: usize) -> io::Result<()> {
         let mut buffer = [0; DATAGRAM_BYTES_MAX + 1];
         loop {
@@ -270,7 +270,7 @@ impl Engine {
                     self.good(times, index, length as u64);
                     self.ask_again(plan, times)?;
                 }
-                // Too late: the query already counts as lost.
+                // A late answer: its query already counts as lost.
                 Some(number) if number < flow.number || flow.number == 0 => {}
                 _ if flow.number > 0 => {
                     self.failed(times, index, &Fault::NoAnswer);
@@ -278,7 +278,7 @@ impl Engine {
                 }
                 _ => {}
             }
-            // A flow has one open query: the next event brings further datagrams.
+            // A flow has one open query; further datagrams cause another event.
             if answered.is_some() {
                 return Ok(());
             }
@@ -319,7 +319,7 @@ impl Engine {
         self.tally(due_us).error(fault);
     }
 
-    /// Takes the queries for lost whose time is over.
+    /// Counts queries as lost when their time limit has passed.
     fn give_up(&mut self, plan: &UdpPlan, times: &Times, now_us: u64) {
         while let Some(&(deadline_us, index, number)) = self.deadlines.front() {
             let is_answered = self.flows[index].number != number;
@@ -330,7 +330,7 @@ impl Engine {
             if !is_answered {
                 self.failed(times, index, &Fault::Lost);
                 if plan.queries_per_flow.is_some() {
-                    // A late answer after all finds no query.
+                    // Forces a new socket for the next query, so that a late answer cannot reach it.
                     self.flows[index].asked = u64::MAX;
                 }
             }

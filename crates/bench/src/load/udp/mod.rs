@@ -1,9 +1,9 @@
-//! The load generator for UDP: simulated clients that ask, one query after the other, and wait for the answers.
+//! The load generator for UDP: simulated clients that send queries and wait for the answers.
 //!
-//! A *flow* is a socket with an address and port of its own. It has one query under way at a time: in a closed loop the
-//! next follows the answer, in an open loop queries are due at their times and go to a flow that is free. After
-//! [`UdpPlan::queries_per_flow`] queries a flow is closed and another one opened. A query without an answer within the
-//! time limit is lost: an error, and never sent again. An answer that comes later is not counted.
+//! A *flow* is a socket with its own address and port. It has at most one open query. In a closed loop, the next query
+//! follows the answer. In an open loop, queries have due times and use a free flow. After [`UdpPlan::queries_per_flow`]
+//! queries the flow is replaced by a new one. A query without an answer within the time limit is lost: it counts as an
+//! error and is not sent again. A late answer is not counted.
 
 mod engine;
 mod plan;
@@ -30,19 +30,19 @@ use crate::pinning::pin_thread;
 use engine::{Engine, Seen};
 pub use plan::UdpPlan;
 
-/// How often the observer hears how far the load is.
+/// Interval of progress reports to the observer.
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);
-/// How often the starter looks whether a counted load is over.
+/// Interval of checks whether a load with a number of queries is over.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// The times of a load, in microseconds of the monotonic clock; `u64::MAX` means unknown so far.
+/// Times of a load, in microseconds of the monotonic clock; `u64::MAX` means not known yet.
 struct Times {
     start_us: AtomicU64,
     begin_us: AtomicU64,
     end_us: AtomicU64,
-    /// Good queries of the measurement, over all threads.
+    /// Good answers to queries of the measurement, over all threads.
     good: AtomicU64,
-    /// Its errors.
+    /// Errors of the measurement.
     errors: AtomicU64,
 }
 
@@ -73,13 +73,13 @@ impl Times {
     }
 }
 
-/// A thread of a load, which begins on a signal.
+/// A thread of a load. It begins when `go` has a message.
 struct Worker {
     go: Sender<()>,
     thread: JoinHandle<Result<Seen, LoadError>>,
 }
 
-/// Runs a load to its end.
+/// Runs a load to its end and returns the sum of the results.
 pub fn run(plan: &UdpPlan, observer: &mut dyn Observer) -> Result<Outcome, LoadError> {
     let plan = Arc::new(plan.clone());
     let times = Arc::new(Times::new());
@@ -87,16 +87,16 @@ pub fn run(plan: &UdpPlan, observer: &mut dyn Observer) -> Result<Outcome, LoadE
     let (send, ready) = mpsc::channel();
     let mut crew = Vec::new();
     for thread in 0..threads {
-        // The started threads end if the signal cannot be sent.
+        // On an error, the started threads end because `go` is dropped.
         crew.push(Worker::start(&plan, (thread, threads), &times, send.clone())?);
     }
     drop(send);
-    // Everybody's sockets are open, or could not be opened, before the first query leaves.
+    // All threads have opened their sockets, or failed, before the first query.
     let prepared = ready.iter().take(threads).filter(|is_good| *is_good).count();
     if prepared == threads {
         times.set(&plan);
         for worker in &crew {
-            // One that has ended meanwhile is noticed below.
+            // The wait below notices a thread that has ended meanwhile.
             let _ = worker.go.send(());
         }
         let is_over = || crew.iter().all(|worker| worker.thread.is_finished());
@@ -121,7 +121,7 @@ impl Worker {
         let (plan, times) = (plan.clone(), times.clone());
         let work = move || {
             let engine = prepare(&plan, place);
-            // Nobody listens any more when the load has failed elsewhere.
+            // The receiver is gone if the load failed in another thread.
             let _ = ready.send(engine.is_ok());
             let engine = engine?;
             match told.recv() {
@@ -135,14 +135,14 @@ impl Worker {
     }
 }
 
-/// Reports progress to the observer, until the measurement is over.
+/// Reports progress to the observer until the measurement is over.
 fn watch(plan: &UdpPlan, times: &Times, is_over: &dyn Fn() -> bool, observer: &mut dyn Observer) {
     let (begin_us, end_us) = (times.begin_us.load(Acquire), times.end_us.load(Acquire));
     let mut told_us = now_us();
     let mut wait_until = |until_us: u64, observer: &mut dyn Observer| {
         while now_us() < until_us && !plan.stop.load(Relaxed) && !is_over() {
             let left = Duration::from_micros(until_us - now_us().min(until_us));
-            // A thread that is over early is noticed by looking.
+            // Short sleeps notice a thread that ends early.
             std::thread::sleep(left.min(LOOK_EVERY));
             if now_us() - told_us >= PROGRESS_EVERY.as_micros() as u64 {
                 told_us = now_us();
@@ -156,7 +156,7 @@ fn watch(plan: &UdpPlan, times: &Times, is_over: &dyn Fn() -> bool, observer: &m
     observer.measurement_ended();
 }
 
-/// Readies the calling thread: its network, its core, its clock, its sockets.
+/// Prepares the calling thread: network namespace, core, timer slack and sockets.
 fn prepare(plan: &UdpPlan, place: (usize, usize)) -> Result<Engine, LoadError> {
     if let Some(path) = &plan.network_namespace {
         let entered = File::open(path).and_then(|file| {
@@ -217,7 +217,7 @@ fn sum(plan: &UdpPlan, times: &Times, seen: &[Seen]) -> Outcome {
     }
 }
 
-/// Sends one query and waits this long for its answer: whether a server is there.
+/// Sends one query and waits up to `wait` for its answer. Returns whether a server answered.
 pub fn answers(address: SocketAddr, wait: Duration) -> std::io::Result<bool> {
     use crate::datagram::{DATAGRAM_BYTES_MIN, number_answered, write_query};
     use std::net::UdpSocket;
@@ -228,7 +228,7 @@ pub fn answers(address: SocketAddr, wait: Duration) -> std::io::Result<bool> {
     socket.set_read_timeout(Some(wait))?;
     let mut query = [0; DATAGRAM_BYTES_MIN];
     write_query(&mut query, 0, DATAGRAM_BYTES_MIN as u16);
-    // Refused, or silent: no server is there yet.
+    // An error means that no server is ready: the query was refused, or it timed out.
     let asked = socket.send(&query).and_then(|_| socket.recv(&mut query));
     Ok(asked.is_ok_and(|length| number_answered(&query[..length]) == Some(0)))
 }

@@ -8,35 +8,35 @@ use std::time::Duration;
 
 use crate::load::Extent;
 
-/// A load of queries, complete and consistent.
+/// A complete and consistent load of queries.
 #[derive(Debug, Clone)]
 pub struct UdpPlan {
-    /// The servers; flows take turns over these.
+    /// The servers; flows rotate over them.
     pub targets: Vec<SocketAddr>,
-    /// Flows at a time, each with one query under way at most.
+    /// Number of concurrent flows, each with at most one open query.
     pub flows: usize,
-    /// Queries of a flow before it is closed and another one opened; `None`: endless.
+    /// Queries of a flow before a new flow replaces it; `None`: unlimited.
     pub queries_per_flow: Option<u64>,
     /// Length of a query, from 14 to 1,452 bytes.
     pub query_bytes: u16,
-    /// Length of the requested answer, likewise.
+    /// Length of the requested answer, in the same range.
     pub answer_bytes: u16,
-    /// How long to measure, or how much.
+    /// The duration of the measurement, or its number of queries.
     pub extent: Extent,
-    /// Queries per second over all flows: an open loop. `None`: a closed loop.
+    /// Queries per second over all flows (open loop). `None`: closed loop.
     pub rate: Option<f64>,
-    /// The load runs this long before the measurement begins; nothing of a load that is counted.
+    /// Duration of the load before the measurement; zero with a number of queries.
     pub warm_up: Duration,
-    /// A query without an answer for this long is lost.
+    /// Time after which a query counts as lost.
     pub timeout: Duration,
-    /// Addresses to ask from, in turn; empty: the system chooses.
+    /// Source addresses, used in turn; empty: the system chooses.
     pub sources: Vec<IpAddr>,
-    /// Threads, as many as there are flows at most.
+    /// Number of threads, at most one per flow.
     pub threads: usize,
-    /// Cores to run on; empty: any.
+    /// Cores for the threads; empty: any.
     pub cores: Vec<usize>,
     /// Network namespace of the sockets (a file such as `/run/netns/client`).
     pub network_namespace: Option<PathBuf>,
-    /// Set by another thread to end the load early: it then ends as if its time were up.
+    /// Set by another thread to end the load early, as if its duration had passed.
     pub stop: Arc<AtomicBool>,
 }

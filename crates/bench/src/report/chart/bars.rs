@@ -1,4 +1,4 @@
-//! Bars, one per product, with the spread of the rounds; and dots on rows, where there are many rows.
+//! Bars, one per product, with the spread of the rounds, and dot plots for many rows.
 
 use maud::{Markup, html};
 
@@ -7,7 +7,7 @@ use super::scale::{Kind, Scale};
 use super::{CHARACTER, Px, Style, WIDTH, marker};
 use crate::report::stats::Spread;
 
-/// From one bar to the next.
+/// Distance between two bars.
 const STEP: f64 = 30.0;
 
 /// Height of a bar.
@@ -16,29 +16,29 @@ const BAR: f64 = 18.0;
 /// Height of a group's heading.
 const HEADING: f64 = 26.0;
 
-/// From one row of dots to the next.
+/// Distance between two rows of dots.
 const ROW: f64 = 22.0;
 
-/// Where bars begin at least; further right where a name is longer.
+/// Minimum left end of bars; longer names move it to the right.
 const LEFT_MIN: f64 = 84.0;
 
 /// A chart of bars.
 pub struct Bars<'a> {
-    /// Its description, for those who cannot see it.
+    /// A description for readers who cannot see the chart.
     pub description: &'a str,
-    /// The title of the axis, with its unit.
+    /// The axis' title, with its unit.
     pub title: &'a str,
-    /// Groups with their headings; one without a heading where there is but one.
+    /// Groups with headings. A single group has an empty heading.
     pub groups: Vec<(String, Vec<Bar>)>,
 }
 
-/// One product.
+/// The bar of a product.
 pub struct Bar {
-    /// Its name.
+    /// The product's name.
     pub name: String,
-    /// How it looks.
+    /// The product's style.
     pub style: Style,
-    /// The value; `None`: it was not measured.
+    /// The value; `None` if it was not measured.
     pub value: Option<Spread>,
     /// The value as text.
     pub label: String,
@@ -111,26 +111,26 @@ fn draw_bar(bar: &Bar, x: &Scale, left: f64, y: f64) -> Markup {
     }
 }
 
-/// Dots on rows over a logarithmic axis.
+/// A dot plot with rows over a logarithmic axis.
 pub struct Dots<'a> {
-    /// Its description, for those who cannot see it.
+    /// A description for readers who cannot see the chart.
     pub description: &'a str,
-    /// The title of the axis, with its unit.
+    /// The axis' title, with its unit.
     pub title: &'a str,
     /// The rows.
     pub rows: Vec<Row>,
 }
 
-/// One row: its name, and dots with their texts for the pointer.
+/// A row: its name, and its dots with tooltips.
 pub struct Row {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its dots.
+    /// Style, value and tooltip of each dot.
     pub dots: Vec<(Style, f64, String)>,
 }
 
 impl Dots<'_> {
-    /// The chart as SVG, on a canvas of twice the usual width, which the page shows over both columns.
+    /// The chart as SVG, twice as wide as usual; the page shows it over both columns.
     pub fn draw(&self) -> Markup {
         let width = 2.0 * WIDTH;
         let widest = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0) as f64;

@@ -1,8 +1,7 @@
-//! The performance envelope: requests per second against goodput, a line per product through its object
-//! sizes.
+//! The performance envelope: requests per second against goodput, with one line per product through its object sizes.
 //!
-//! Both axes are logarithmic, so all points of one object size lie on one diagonal, for all products: the diagonals are
-//! drawn and named once, at their end, instead of every point.
+//! Both axes are logarithmic, so the points of one object size lie on one diagonal, for all products. The diagonals are
+//! drawn and labelled once at their end, instead of labelling every point.
 
 use maud::{Markup, html};
 
@@ -14,29 +13,29 @@ use crate::report::text;
 
 const HEIGHT: f64 = 400.0;
 
-/// Room above the plot for the names of diagonals.
+/// Space above the plot for the labels of diagonals.
 const NAMES: f64 = 24.0;
 
-/// Room for them on its right.
+/// Space right of the plot for these labels.
 const NAMES_ASIDE: f64 = 44.0;
 
 /// A chart of envelopes.
 pub struct Envelope<'a> {
-    /// Its description, for those who cannot see it.
+    /// A description for readers who cannot see the chart.
     pub description: &'a str,
     /// Object sizes in bytes, ascending.
     pub sizes: &'a [f64],
-    /// One per product.
+    /// The outlines, one per product.
     pub outlines: &'a [Outline],
 }
 
-/// One product.
+/// The line of a product.
 pub struct Outline {
-    /// Its name.
+    /// The product's name.
     pub name: String,
-    /// How it looks.
+    /// The product's style.
     pub style: Style,
-    /// Size in bytes, requests per second, Gbit/s; ascending by size.
+    /// Points of size in bytes, requests per second and Gbit/s, ascending by size.
     pub points: Vec<(f64, Spread, Spread)>,
 }
 
@@ -65,13 +64,13 @@ impl Envelope<'_> {
 
     /// The lines of equal object size, from edge to edge of the plot.
     fn diagonals(&self, area: Area, x: &Scale, y: &Scale) -> Markup {
-        /// Places that are tried along a diagonal to find where it enters and leaves the plot.
+        /// Number of points tried along a diagonal to find where it enters and leaves the plot.
         const STEPS: u32 = 600;
         let decades = |step: u32| 10f64.powf(f64::from(step) / f64::from(STEPS) * 12.0 - 2.0);
         let mut named_until = area.left - 40.0;
         let mut named_down_to = area.top - 18.0;
         let mut lines = Vec::new();
-        // The largest object lies furthest left.
+        // The diagonal of the largest object is furthest left.
         for &size in self.sizes.iter().rev().filter(|size| **size > 0.0) {
             let goodput = |rate: f64| rate * size * 8.0 / 1e9;
             let inside = || {
@@ -83,7 +82,7 @@ impl Envelope<'_> {
             let (Some(start), Some(end)) = (inside().next(), inside().next_back()) else {
                 continue;
             };
-            // Named at its upper end: above the plot, or on the right of it.
+            // The label stands at the upper end: above the plot, or right of it.
             let is_at_top = end.1 < area.top + 8.0;
             let label = text::bytes(size);
             let place = if is_at_top {

@@ -1,14 +1,14 @@
-//! The plot area: grid, axes, ticks and their units.
+//! The plot area: grid, axes, ticks and units.
 
 use maud::{Markup, html};
 
 use super::scale::{Scale, Tick};
 use super::{CHARACTER, Px, WIDTH};
 
-/// Height of one line of text with room above and below.
+/// Height of a line of text, with space above and below.
 const LINE: f64 = 18.0;
 
-/// Where the plot is on the canvas.
+/// The position of the plot on the canvas.
 #[derive(Debug, Clone, Copy)]
 pub struct Area {
     pub left: f64,
@@ -18,28 +18,28 @@ pub struct Area {
 }
 
 impl Area {
-    /// The usual place, on a canvas as high as this below the plot's end.
+    /// The usual plot area, with this lower end.
     pub const fn plot(bottom: f64) -> Self {
         Self { left: 58.0, right: WIDTH - 16.0, top: 26.0, bottom }
     }
 }
 
-/// Room that a label under a horizontal axis needs.
+/// Space for a label below a horizontal axis.
 pub fn room_across(label: &str) -> f64 {
     label.chars().count() as f64 * CHARACTER + 10.0
 }
 
-/// Room that a label beside a vertical axis needs.
+/// Space for a label beside a vertical axis.
 pub fn room_along(_: &str) -> f64 {
     LINE
 }
 
-/// The title of an axis.
+/// The title of an axis; it mentions a logarithmic scale.
 pub fn axis_title(name: &str, scale: &Scale) -> String {
     if scale.is_log() { format!("{name} (logarithmic)") } else { name.to_owned() }
 }
 
-/// Horizontal grid lines with their labels on the left, and the axis' title above them.
+/// Horizontal grid lines with labels on the left, and the axis' title above.
 pub fn vertical_axis(area: Area, scale: &Scale, title: &str) -> Markup {
     html! {
         g class="axis" {
@@ -56,7 +56,7 @@ pub fn vertical_axis(area: Area, scale: &Scale, title: &str) -> Markup {
     }
 }
 
-/// Vertical grid lines with their labels below, and the axis' title under them.
+/// Vertical grid lines with labels below, and the axis' title below them.
 pub fn horizontal_axis(area: Area, scale: &Scale, ticks: &[Tick], title: &str) -> Markup {
     html! {
         g class="axis" {

@@ -9,61 +9,61 @@ use super::{Px, Series, Style, WIDTH, dash, marker, stroke_width};
 /// Height of the canvas without lanes.
 const HEIGHT: f64 = 330.0;
 
-/// How far the points of one product lie beside those of the next, so that none hides another.
+/// Horizontal distance between the points of two products, so that none hides another.
 const ASIDE: f64 = 4.0;
 
 /// Half the width of a whisker's cap.
 const CAP: f64 = 3.0;
 
-/// Height of a lane below the plot: its name, and its bar below that.
+/// Height of a lane below the plot: a name, and a bar below it.
 const LANE: f64 = 32.0;
 
-/// Height of that bar.
+/// Height of the lane's bar.
 const LANE_BAR: f64 = 10.0;
 
 /// The horizontal axis of [`Lines`].
 pub struct XAxis<'a> {
-    /// Its title.
+    /// The title.
     pub title: &'a str,
-    /// How it is spread.
+    /// The scale.
     pub kind: Kind,
-    /// Ticks stand at these values; empty: at round ones.
+    /// Positions of the ticks; empty: round values.
     pub ticks: &'a [f64],
-    /// The label of a tick at such a value.
+    /// The label of a tick.
     pub label: &'a dyn Fn(f64) -> String,
 }
 
 /// A chart of lines.
 pub struct Lines<'a> {
-    /// Its description, for those who cannot see it.
+    /// A description for readers who cannot see the chart.
     pub description: &'a str,
     /// The horizontal axis.
     pub x: XAxis<'a>,
     /// Unit and name of the vertical axis.
     pub y_title: &'a str,
-    /// How the vertical axis is spread.
+    /// The scale of the vertical axis.
     pub y_kind: Kind,
-    /// Values that the vertical axis holds beside those of the series.
+    /// Values that the vertical axis must contain, in addition to the series.
     pub y_holds: &'a [f64],
-    /// The lines; later ones lie above.
+    /// The lines. Later ones are drawn above earlier ones.
     pub series: &'a [Series],
-    /// A value on the vertical axis that matters, and its name.
+    /// A marked value on the vertical axis, and its name.
     pub threshold: Option<(f64, &'a str)>,
-    /// Draws the line on which both axes are equal, with this name.
+    /// Draws the line where both axes have equal values, with this name.
     pub diagonal: Option<&'a str>,
-    /// Marked places on the horizontal axis, a lane each below the plot.
+    /// Marked values on the horizontal axis, each in a lane below the plot.
     pub lanes: &'a [Lane],
-    /// The text of a point for the pointer.
+    /// The tooltip of a point.
     pub value_title: &'a dyn Fn(&Series, usize) -> String,
 }
 
-/// A named place on the horizontal axis.
+/// A marked value on the horizontal axis.
 pub struct Lane {
-    /// How the product looks.
+    /// The product's style.
     pub style: Style,
-    /// The place; `None`: nowhere.
+    /// The value; `None`: not marked.
     pub at: Option<f64>,
-    /// Its name.
+    /// The label.
     pub label: String,
 }
 
@@ -104,10 +104,10 @@ impl Lines<'_> {
         }
     }
 
-    /// Where the values of a series lie on the horizontal axis.
+    /// Maps values of a series to the horizontal axis.
     fn place(&self, index: usize, x: &Scale) -> impl Fn(f64) -> f64 {
-        // The first series are drawn lowest and are last in the legend. On a linear axis, readers read the exact position;
-        // between named settings they do not.
+        // The first series are drawn lowest and are last in the legend. On a linear axis readers read exact positions,
+        // so points are not moved aside; between named settings they do not.
         let step = if x.is_linear() { 0.0 } else { ASIDE };
         let aside = ((self.series.len() - 1) as f64 / 2.0 - index as f64) * step;
         move |value| x.at(value) + aside
@@ -131,14 +131,14 @@ impl Lines<'_> {
                 @let end = self.diagonal_end(x, y);
                 line class="threshold" x1=(Px(x.at(0.0))) y1=(Px(y.at(0.0))) x2=(Px(x.at(end)))
                     y2=(Px(y.at(end))) {}
-                // Left above it, where no product can be: none achieves more than is offered.
+                // Above the line on the left, where no point can be: no product achieves more than the offered rate.
                 text class="note" x=(Px(x.at(end * 0.6) - 10.0)) y=(Px(y.at(end * 0.6)))
                     text-anchor="end" { (name) }
             }
         }
     }
 
-    /// The largest value that both axes hold.
+    /// The largest value that both axes contain.
     fn diagonal_end(&self, x: &Scale, y: &Scale) -> f64 {
         let largest = self
             .series

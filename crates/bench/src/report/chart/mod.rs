@@ -1,7 +1,7 @@
-//! The charts of the report as inline SVG: decision record 0009 says why they are our own.
+//! The charts of the report as inline SVG. Decision 0009 says why they have their own code.
 //!
-//! A chart is drawn on a canvas of [`WIDTH`] units, which the page scales to its column; type is sized by
-//! the page's style sheet, larger on a narrow screen, so that all distances here leave room for that.
+//! A chart has a canvas of [`WIDTH`] units, which the page scales to its column. The page's style sheet sets the size
+//! of text, larger on a narrow screen; all distances leave space for that.
 
 mod bars;
 mod envelope;
@@ -24,10 +24,10 @@ use crate::catalogue::{is_yardstick, maker};
 /// Width of every canvas.
 pub const WIDTH: f64 = 520.0;
 
-/// A generous width of one character, in canvas units, at the largest type that the page uses.
+/// A generous width of a character at the page's largest text size, in canvas units.
 const CHARACTER: f64 = 7.6;
 
-/// A coordinate with as many digits as one sees.
+/// A coordinate, written with as many digits as are visible.
 struct Px(f64);
 
 impl fmt::Display for Px {
@@ -36,18 +36,18 @@ impl fmt::Display for Px {
     }
 }
 
-/// The look of a product in every chart: a colour (also distinguishable for the colour-blind) and a marker.
+/// The style of a product in every chart: a colour, which colour-blind readers can distinguish, and a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Its colour.
+    /// The colour.
     pub colour: &'static str,
-    /// Its marker.
+    /// The marker.
     pub marker: Marker,
-    /// For yardsticks.
+    /// Whether the product is a yardstick.
     pub is_faint: bool,
-    /// For the second row of a maker: lighter than the first.
+    /// Whether it is the second row of a product: lighter than the first.
     pub is_second: bool,
-    /// For the subject of the report.
+    /// Whether it is weir, the subject of the report.
     pub is_strong: bool,
 }
 
@@ -68,7 +68,7 @@ pub enum Marker {
     Cross,
 }
 
-/// Looks of products that the report does not know by name.
+/// Styles of products that the report does not know.
 const FURTHER: [(&str, Marker); 4] = [
     ("#b8860b", Marker::Down),
     ("#2b8fb8", Marker::Square),
@@ -77,7 +77,7 @@ const FURTHER: [(&str, Marker); 4] = [
 ];
 
 impl Style {
-    /// The look of the product of that name, at that place among the products.
+    /// The style of the product with this name and index.
     pub fn of(name: &str, place: usize) -> Self {
         let is_second = maker(name) != name;
         let (colour, marker) = match (maker(name), is_second) {
@@ -102,22 +102,22 @@ impl Style {
 pub struct Series {
     /// The text in the legend.
     pub name: String,
-    /// How it looks.
+    /// The product's style.
     pub style: Style,
-    /// Ascending by `x`.
+    /// The points, ascending by `x`.
     pub points: Vec<SeriesPoint>,
 }
 
-/// One place of a series.
+/// A point of a series.
 #[derive(Debug, Clone, Copy)]
 pub struct SeriesPoint {
-    /// Where on the axis.
+    /// The value on the axis.
     pub x: f64,
-    /// The values there.
+    /// The values of the rounds.
     pub y: Spread,
 }
 
-/// A marker; with a title it says its value under the pointer.
+/// A marker, with a tooltip if `title` is not empty.
 fn marker(style: Style, x: f64, y: f64, size: f64, title: &str) -> Markup {
     let (l, r, t, b) = (Px(x - size), Px(x + size), Px(y - size), Px(y + size));
     let (x, y) = (Px(x), Px(y));
@@ -145,7 +145,7 @@ fn marker(style: Style, x: f64, y: f64, size: f64, title: &str) -> Markup {
     }
 }
 
-/// The sign of a product in a legend or beside its name.
+/// The marker of a product in a legend or beside its name.
 pub fn swatch(style: Style) -> Markup {
     html! {
         svg class="swatch" viewBox="0 0 26 12" width="26" height="12" aria-hidden="true" {

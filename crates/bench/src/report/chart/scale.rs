@@ -1,15 +1,15 @@
-//! From values to places on the canvas, and the ticks between.
+//! Maps values to positions on the canvas, and calculates ticks.
 
 use crate::report::text;
 
-/// How values are spread over an axis.
+/// The spacing of values on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Evenly.
+    /// Linear.
     Linear,
-    /// By their logarithm.
+    /// Logarithmic.
     Log,
-    /// Percentiles by the logarithm of 1/(1-p): 90, 99 and 99.9 are equally far apart.
+    /// Percentiles by the logarithm of 1/(1-p): the distances between 90, 99 and 99.9 are equal.
     Nines,
 }
 
@@ -17,10 +17,10 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy)]
 pub struct Scale {
     kind: Kind,
-    /// Ends of the axis after [`warp`].
+    /// Ends of the axis, after [`warp`].
     low: f64,
     high: f64,
-    /// Their places on the canvas.
+    /// Positions of the ends on the canvas.
     from: f64,
     to: f64,
 }
@@ -28,16 +28,16 @@ pub struct Scale {
 /// A mark on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tick {
-    /// Where, as a value.
+    /// The value.
     pub value: f64,
-    /// Its label; a tick without a label is only a faint line.
+    /// The label. A tick without a label is only a faint line.
     pub label: Option<String>,
 }
 
 /// The largest percentile that [`Kind::Nines`] distinguishes.
 const PERCENTILE_MAX: f64 = 99.9999;
 
-/// Values whose ratio is larger than this are drawn by their logarithm.
+/// Values with a larger ratio than this get a logarithmic axis.
 const LOG_RATIO_MIN: f64 = 7.0;
 
 fn warp(kind: Kind, value: f64) -> f64 {
@@ -49,14 +49,14 @@ fn warp(kind: Kind, value: f64) -> f64 {
 }
 
 impl Kind {
-    /// Linear, or by the logarithm where these values need it.
+    /// Linear, or logarithmic if the range of the values needs it.
     pub fn fitting(values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = positive_range(values);
         if high / low > LOG_RATIO_MIN { Self::Log } else { Self::Linear }
     }
 }
 
-/// Smallest and largest positive value; 1 and 1 without any.
+/// The smallest and the largest positive value; 1 and 1 without any.
 fn positive_range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let range = values
         .filter(|value| value.is_finite() && *value > 0.0)
@@ -65,8 +65,8 @@ fn positive_range(values: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 impl Scale {
-    /// An axis that contains all these values with some room, between two places on the canvas. A linear axis begins at
-    /// zero: twice the length is twice the value.
+    /// An axis that contains all these values with some margin, between two positions on the canvas. A linear axis
+    /// begins at 0, so that twice the length is twice the value.
     pub fn around(kind: Kind, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let (low, high) = positive_range(values);
         let (low, high) = match kind {
@@ -87,30 +87,30 @@ impl Scale {
         Self { kind, low, high: if high > low { high } else { low + 1.0 }, from, to }
     }
 
-    /// The place of a value; values outside are drawn at the end.
+    /// The position of a value. Values beyond the axis get the position of its end.
     pub fn at(&self, value: f64) -> f64 {
         let share = (warp(self.kind, value) - self.low) / (self.high - self.low);
         let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
         self.from + share * (self.to - self.from)
     }
 
-    /// Whether a value lies on the axis.
+    /// Whether the axis contains a value.
     pub fn holds(&self, value: f64) -> bool {
         let value = warp(self.kind, value);
         value >= self.low - 1e-9 && value <= self.high + 1e-9
     }
 
-    /// Values by their logarithm?
+    /// Whether the axis is logarithmic.
     pub fn is_log(&self) -> bool {
         self.kind == Kind::Log
     }
 
-    /// Values evenly?
+    /// Whether the axis is linear.
     pub fn is_linear(&self) -> bool {
         self.kind == Kind::Linear
     }
 
-    /// Ticks at round values, with labels if there is room: `room` is the space that one label needs.
+    /// Ticks at round values, with labels if there is space. `room` is the space that a label needs.
     pub fn ticks(&self, room: impl Fn(&str) -> f64) -> Vec<Tick> {
         let ticks = match self.kind {
             Kind::Linear => self.linear_ticks(),
@@ -123,7 +123,7 @@ impl Scale {
         self.thinned(ticks.into_iter().filter(|tick| self.holds(tick.value)).collect(), room)
     }
 
-    /// Ticks at these values, labelled where there is room.
+    /// Ticks at these values, with labels if there is space.
     pub fn ticks_at(
         &self,
         values: impl Iterator<Item = f64>,
@@ -135,7 +135,7 @@ impl Scale {
     }
 
     fn linear_ticks(&self) -> Vec<Tick> {
-        /// Steps between two ticks, roughly.
+        /// Approximate number of steps between ticks.
         const STEPS: f64 = 5.0;
         let range = self.high - self.low;
         let magnitude = 10f64.powf((range / STEPS).log10().floor());
@@ -144,7 +144,7 @@ impl Scale {
             .map(|factor| factor * magnitude)
             .find(|step| range / step <= STEPS + 0.5)
             .unwrap_or(range);
-        // Counted from zero by whole numbers, so that no sum of steps drifts off.
+        // Multiples of the step avoid the rounding errors of a sum.
         let first = (self.low / step).ceil();
         let count = ((self.high / step).floor() - first).clamp(0.0, 4.0 * STEPS) as u32;
         (0..=count)
@@ -175,7 +175,7 @@ impl Scale {
         ticks
     }
 
-    /// Takes the label off where it would touch the one before; labels of ends stay over those between.
+    /// Removes labels that would touch the previous one. Labels at the ends have priority.
     fn thinned(&self, mut ticks: Vec<Tick>, room: impl Fn(&str) -> f64) -> Vec<Tick> {
         let extent = |tick: &Tick| {
             let half = tick.label.as_deref().map(|label| room(label) / 2.0)?;

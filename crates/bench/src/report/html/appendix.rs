@@ -11,7 +11,7 @@ use crate::report::model::Report;
 use crate::report::story;
 use crate::report::text;
 
-/// The tests that wait for their feature.
+/// Tests that need a missing feature.
 pub fn pending() -> Markup {
     if catalogue::PENDING.is_empty() {
         return Markup::default();
@@ -42,7 +42,7 @@ fn axis_of(test: &TestRecord) -> Axis {
     catalogue::test(&test.name).map_or(Axis::Single, |test| test.axis)
 }
 
-/// Absent products, omitted settings, discarded rounds, tests that were not run.
+/// Absent products, omitted settings, discarded rounds and tests that were not run.
 pub fn left_out(report: &Report) -> Markup {
     let run = &report.run;
     let omissions =
@@ -90,7 +90,7 @@ pub fn left_out(report: &Report) -> Markup {
     }
 }
 
-/// How it was measured, so that a reader can object.
+/// The method of measurement, so that a reader can check it.
 pub fn method(report: &Report) -> Markup {
     html! {
         section id="method" {
@@ -104,7 +104,7 @@ pub fn method(report: &Report) -> Markup {
     }
 }
 
-/// The machine, and the participants.
+/// The machine and the products.
 pub fn machine(report: &Report) -> Markup {
     let run = &report.run;
     let machine = &run.machine;
@@ -134,7 +134,7 @@ pub fn machine(report: &Report) -> Markup {
     }
 }
 
-/// Exactly which programs took part.
+/// Versions, TLS libraries and hashes of the products.
 fn products(report: &Report) -> Markup {
     let told = |fact: &Option<String>| fact.clone().unwrap_or_else(|| "not recorded".to_owned());
     html! {
@@ -159,7 +159,7 @@ fn products(report: &Report) -> Markup {
     }
 }
 
-/// Every configuration, identical ones once.
+/// All configurations, with identical ones shown once.
 pub fn configurations(report: &Report, kept: &Kept) -> Markup {
     html! {
         section id="configurations" {

@@ -1,4 +1,4 @@
-//! The page: one file, no network, readable on a phone and on paper.
+//! The page: a single file without network access, readable on phones and paper.
 
 mod appendix;
 mod per_test;
@@ -13,7 +13,7 @@ use super::story;
 use super::text;
 use super::verdict::{Standing, Verdicts, difference_told};
 
-/// The style sheet of the page; it must hold neither `<` nor `&`.
+/// The style sheet. It must not contain `<` or `&`.
 const STYLE_SHEET: &str = include_str!("style.css");
 
 /// The whole page.
@@ -110,7 +110,7 @@ fn reading_help() -> Markup {
     }
 }
 
-/// The outcome as a coloured word.
+/// The standing as a coloured word.
 fn chip(standing: Standing, word: &str) -> Markup {
     let class = match standing {
         Standing::Won => "chip won",
@@ -121,7 +121,7 @@ fn chip(standing: Standing, word: &str) -> Markup {
     html! { span class=(class) { (word) } }
 }
 
-/// `2026-11-21 09:12 UTC` from RFC 3339; text in another form stays unchanged.
+/// Formats RFC 3339 as `2026-11-21 09:12 UTC`. Other text stays unchanged.
 fn date(started: &str) -> String {
     let is_expected = started.is_ascii() && started.len() >= 20 && started.ends_with('Z');
     if is_expected {
@@ -131,7 +131,7 @@ fn date(started: &str) -> String {
     }
 }
 
-/// `52 min`, `40 s`.
+/// Example: `52 min` or `40 s`.
 fn duration(seconds: f64) -> String {
     if seconds < 120.0 { format!("{seconds:.0} s") } else { format!("{:.0} min", seconds / 60.0) }
 }
@@ -160,7 +160,7 @@ mod tests {
         page(&report, &verdicts, &kept).into_string()
     }
 
-    /// The page as XML: HTML differs in the elements that have no end, and `meta` is the only one here.
+    /// Parses the page as XML. HTML differs in elements without an end tag; `meta` is the only one here.
     fn parsed(page: &str) -> String {
         let page = page.strip_prefix("<!DOCTYPE html>").expect("a doctype");
         page.split("<meta ")
@@ -191,7 +191,7 @@ mod tests {
         for pending in catalogue::PENDING {
             assert!(page.contains(pending.waits_for), "{} is not named", pending.name);
         }
-        // Links have targets, ids are unique, nothing is fetched.
+        // Links have targets, ids are unique, and nothing is loaded from elsewhere.
         let mut ids = std::collections::HashSet::new();
         for node in document.descendants() {
             if let Some(id) = node.attribute("id") {
@@ -226,7 +226,7 @@ mod tests {
     /// Text beyond its canvas would cover the next chart.
     #[test]
     fn labels_stay_on_their_canvas() {
-        /// The mean width of a character, at the style sheet's size for a wide screen.
+        /// Mean width of a character at the style sheet's size for a wide screen.
         const CHARACTER: f64 = 6.2;
         let page = parsed(&page_of(testing::run_of_two_rows()));
         let document = roxmltree::Document::parse(&page).expect("well-formed markup");
@@ -277,7 +277,7 @@ mod tests {
         };
         check(0.8, true);
         check(0.95, false);
-        // A busy time of zero is no measurement.
+        // A busy time of zero is not a measurement.
         check(0.0, false);
     }
 

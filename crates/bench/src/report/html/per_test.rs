@@ -1,4 +1,4 @@
-//! A section per test: what it does, its charts and tables; and the CPU of all of them.
+//! A section per test: description, charts and tables. Also the CPU section over all tests.
 
 mod envelope;
 mod over_time;
@@ -24,13 +24,13 @@ use crate::report::story;
 use crate::report::text;
 use crate::report::verdict::{Judgement, Subject, Verdicts};
 
-/// Products that have a column each in a card of half the page.
+/// Maximum number of product columns in a card of half the page's width.
 const COLUMNS_MAX: usize = 5;
 
-/// With more, a test only says how many.
+/// Maximum number of discarded measurements that a test lists. With more, it shows only their number.
 const DISCARDED_SHOWN_MAX: usize = 3;
 
-/// A test of the run.
+/// The section of a test.
 pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
     let record = report.record(test);
     let errors = story::errors_of(report, test);
@@ -102,7 +102,7 @@ pub fn test(report: &Report, verdicts: &Verdicts, test: &TestReport) -> Markup {
     }
 }
 
-/// The charts that stand before those of the figures.
+/// The charts before those of the figures.
 fn pictures(report: &Report, test: &TestReport) -> Markup {
     match test.test.picture {
         Picture::Envelope => envelope::cards(report, test),
@@ -112,7 +112,7 @@ fn pictures(report: &Report, test: &TestReport) -> Markup {
     }
 }
 
-/// A test of the catalogue that this run did not make.
+/// The section of a test that is not in the run.
 pub fn not_run(test: &Test) -> Markup {
     html! {
         article id=(test.name) class="test" {
@@ -145,9 +145,9 @@ fn caption(figure: Figure) -> Markup {
     }
 }
 
-/// A figure's chart and table.
+/// The chart and table of a figure.
 fn card(report: &Report, verdicts: &Verdicts, test: &TestReport, figure: &FigureReport) -> Markup {
-    // Between named cases lies nothing.
+    // Named cases have no values between them, so they get no lines.
     let is_over_axis = matches!(test.test.picture, Picture::Lines | Picture::Envelope)
         && !matches!(test.test.axis, Axis::Cases(_));
     let judged: Vec<&Judgement> = verdicts
@@ -158,7 +158,7 @@ fn card(report: &Report, verdicts: &Verdicts, test: &TestReport, figure: &Figure
                 && judgement.subject == Subject::Figure(figure.figure)
         })
         .collect();
-    // A table with a column for each of many products needs the whole width.
+    // A table with many product columns needs the whole width.
     let is_wide = test.test.axis != Axis::Single && test.takers.len() > COLUMNS_MAX;
     html! {
         figure class=(if is_wide { "card whole" } else { "card" }) {
@@ -198,7 +198,7 @@ fn description(test: &TestReport, what: &str) -> String {
     format!("{}: {what}, by product", test.test.title)
 }
 
-/// Products in the order in which they are drawn: weir last, above all others.
+/// Products in drawing order: weir last, above all others.
 fn drawn_order(report: &Report) -> impl Iterator<Item = usize> {
     (0..report.run.products.len()).rev()
 }
@@ -221,7 +221,7 @@ fn lines(report: &Report, test: &TestReport, figure: &FigureReport) -> Markup {
         || series.iter().flat_map(|series| series.points.iter().map(|point| point.y.median));
     let is_ramp = axis == Axis::OfferedRate;
     let shows = |wanted: Figure| is_ramp && figure.figure == wanted;
-    // A share is read against 100%, and an achieved rate against the offered one.
+    // A share is compared with 100%, and an achieved rate with the offered rate.
     let is_even = figure.figure == Figure::CoreBusy || shows(Figure::Rate);
     let lanes = match &test.knees {
         Some(knees) if shows(Figure::LatencyP99) => lanes(report, knees),
@@ -254,7 +254,7 @@ fn lines(report: &Report, test: &TestReport, figure: &FigureReport) -> Markup {
     .draw()
 }
 
-/// The knees below the ramp, named.
+/// The knees as labelled lanes below the ramp's chart.
 fn lanes(report: &Report, knees: &Knees) -> Vec<Lane> {
     (0..report.run.products.len())
         .map(|index| {
@@ -272,7 +272,7 @@ fn lanes(report: &Report, knees: &Knees) -> Vec<Lane> {
         .collect()
 }
 
-/// `0.412 ms (0.398–0.441)`
+/// Example: `0.412 ms (0.398–0.441)`.
 fn with_spread(spread: Spread, figure: Figure) -> String {
     format!("{} ({})", text::with_unit(spread.median, figure), text::range(&spread))
 }
@@ -436,7 +436,7 @@ fn table_of_settings(
     }
 }
 
-/// CPU per request in every test that has it, and whether the load generator was the limit.
+/// CPU per request in every test with that figure, and whether the load generator was the limit.
 pub fn cpu(report: &Report) -> Markup {
     let figure_of = |test: &TestReport, wanted: Figure| {
         test.figures.iter().position(|figure| figure.figure == wanted)
@@ -481,7 +481,7 @@ pub fn cpu(report: &Report) -> Markup {
     }
 }
 
-/// In a closed loop whoever is busier is the limit: the product's core, or load and origin.
+/// In a closed loop, the busier side is the limit: the product's core, or load and origin.
 fn generator(report: &Report) -> Markup {
     let tests = report.tests.iter().filter(|test| limits::is_closed_loop(report, test));
     let tests: Vec<&TestReport> = tests.collect();

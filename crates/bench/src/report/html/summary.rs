@@ -83,7 +83,8 @@ fn row(report: &Report, group: &Group<'_>, track: &Track, begins_test: bool) -> 
     }
 }
 
-/// The little picture of a row: weir's advantage by its logarithm, 1 in the middle, better on the right.
+/// The small chart of a row: weir's advantage on a logarithmic scale, with 1 in the middle and better values on the
+/// right.
 struct Track {
     scale: Scale,
 }
@@ -93,9 +94,9 @@ impl Track {
     const HEIGHT: f64 = 22.0;
 
     fn around(judgements: &[Judgement]) -> Self {
-        /// Values further from 1 are drawn at the edge.
+        /// Larger advantages are drawn at the edge.
         const EXTENT_MAX: f64 = 3.0;
-        /// Ratios close to 1 are not blown up to look large.
+        /// Minimum extent, so that ratios close to 1 do not look large.
         const EXTENT_MIN: f64 = 1.4;
         let extent = judgements
             .iter()
@@ -120,7 +121,7 @@ impl Track {
     }
 
     fn mark(&self, judgement: &Judgement) -> Markup {
-        // The noise of a knee may have no end.
+        // The noise interval of a knee may be open.
         let at = |ratio: f64| {
             format!("{:.1}", self.scale.at(judgement.subject.advantage(ratio).min(f64::MAX)))
         };

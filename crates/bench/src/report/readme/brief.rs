@@ -1,4 +1,4 @@
-//! A few figures of several runs in one table: weir beside the hardest peer.
+//! A few figures of several runs in one table: weir and the hardest peer.
 
 use super::rows::{BRIEF, ROWS, Row};
 use super::{Kept, column, judgement, values};
@@ -6,7 +6,7 @@ use crate::report::markdown::{Page, escaped};
 use crate::report::model::TestReport;
 use crate::report::story;
 
-/// The table. A later run replaces an earlier one that has the same test. The error is a run without a row.
+/// The table. A later run replaces an earlier run of the same test. The error names a run without a row.
 pub fn brief(runs: &[Kept]) -> Result<String, &str> {
     let mut has_row = vec![false; runs.len()];
     let mut page = Page::default();
@@ -31,13 +31,13 @@ fn is_brief(row: &Row) -> bool {
     })
 }
 
-/// The last run with the test of this row.
+/// The last run with the row's test.
 fn latest<'a>(runs: &'a [Kept], row: &Row) -> Option<(usize, &'a TestReport)> {
     let of_row = |kept: &'a Kept| kept.report.tests.iter().find(|test| test.test.name == row.test);
     runs.iter().enumerate().rev().find_map(|(index, kept)| Some((index, of_row(kept)?)))
 }
 
-/// `| goodput: 128 KB objects | 10.9 Gbit/s | 11.9 Gbit/s (nginx 1.31.4) | 0.91 (0.90–0.92), lost |`
+/// Example: `| goodput: 128 KB objects | 10.9 Gbit/s | 11.9 Gbit/s (nginx 1.31.4) | 0.91 (0.90–0.92), lost |`.
 fn line(kept: &Kept, test: &TestReport, row: &Row) -> Option<String> {
     let values = values(kept, test, row)?;
     let found = judgement(kept, row)?;

@@ -1,15 +1,15 @@
-//! The rows of a document's tables: each is one figure of a test, at one setting.
+//! The rows of a document's tables. Each has one figure of a test, at one setting.
 
 use crate::catalogue::Figure;
 
 /// One row of the table.
 #[derive(Debug)]
 pub struct Row {
-    /// The first cell, for a reader who does not know the test.
+    /// The first cell, for readers who do not know the test.
     pub label: &'static str,
     /// The test.
     pub test: &'static str,
-    /// Its figure; of the ramp the rate is the knee.
+    /// The figure. In the ramp, the rate stands for the knee.
     pub figure: Figure,
     /// The setting; 0 if the test has none.
     pub at: f64,
@@ -27,7 +27,7 @@ use Figure::{
 
 const VOLUME_BYTES: f64 = 30.0 * 1024.0;
 
-/// The rows of the brief table: test, figure and setting of a row below.
+/// The rows of the brief table: test, figure and setting of an entry in [`ROWS`].
 pub const BRIEF: [(&str, Figure, f64); 6] = [
     ("l7-requests", CpuPerRequest, 0.0),
     ("l7-throughput", Goodput, 0.0),
@@ -37,7 +37,7 @@ pub const BRIEF: [(&str, Figure, f64); 6] = [
     ("waf-get", FirewallCpuPerRequest, 0.0),
 ];
 
-/// The rows of the summary, in its order.
+/// The rows of the summary, in order.
 pub const ROWS: &[Row] = &[
     row(
         "CPU per request: 128 B, 10 per connection, as fast as answered",

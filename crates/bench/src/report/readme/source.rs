@@ -25,7 +25,7 @@ const SUMMARY: Form =
 const BRIEF: Form =
     Form { opening: "<!-- bench:brief", closing: "<!-- /bench:brief -->", make: brief };
 
-/// Why no block was made.
+/// The reason why no block was written.
 #[derive(Debug)]
 pub enum ReadmeError {
     /// A run cannot be read.
@@ -38,7 +38,7 @@ pub enum ReadmeError {
     NoMarks(PathBuf),
     /// A run's folder is outside the document's repository.
     Elsewhere(PathBuf),
-    /// A file or folder.
+    /// A file or folder cannot be read or written.
     File(PathBuf, io::Error),
 }
 
@@ -95,7 +95,7 @@ impl std::error::Error for ReadmeError {
 struct Readme {
     form: &'static Form,
     before: String,
-    /// Folders that the mark names, relative to the document.
+    /// Folders in the mark, relative to the document.
     runs: Vec<String>,
     block: String,
     after: String,
@@ -126,12 +126,12 @@ impl Readme {
         format!("{before}{opening}{runs} {OPENING_END}{block}{closing}{after}")
     }
 
-    /// The block, made again.
+    /// Generates the block again.
     fn made(&self, path: &Path) -> Result<String, ReadmeError> {
         made(folder(path), &self.runs, self.form.make)
     }
 
-    /// Takes the runs of the caller. Without any, those of the mark stay.
+    /// Uses the caller's runs. Without any, keeps the runs of the mark.
     fn choose(&mut self, path: &Path, named: &[PathBuf]) -> Result<(), ReadmeError> {
         if !named.is_empty() {
             let base = folder(path);
@@ -152,7 +152,8 @@ fn folder(readme: &Path) -> &Path {
     }
 }
 
-/// The path from the document's folder to the run's. Both are in one repository; without one, the run is below `base`.
+/// The path from the document's folder to the run's. Both must be in one repository. Without a repository, the run must
+/// be below `base`.
 fn relative(base: &Path, run: &Path) -> Result<String, ReadmeError> {
     let whole =
         |path: &Path| path.canonicalize().map_err(|error| ReadmeError::File(path.into(), error));
@@ -167,7 +168,7 @@ fn relative(base: &Path, run: &Path) -> Result<String, ReadmeError> {
     Ok(format!("{}{}", "../".repeat(up), down.display()))
 }
 
-/// The block of these runs. Their folders are relative to `base`.
+/// Generates the block of these runs, whose folders are relative to `base`.
 fn made(
     base: &Path,
     runs: &[String],
@@ -188,8 +189,8 @@ pub fn print(runs: &[PathBuf]) -> Result<String, ReadmeError> {
     made(Path::new("."), &runs, SUMMARY.make)
 }
 
-/// Writes the block of these runs between the document's marks. Without runs, it makes the block again from the runs that
-/// the mark names.
+/// Writes the block of these runs between the document's marks. Without runs, generates the block again from the runs
+/// in the mark.
 pub fn write(readme: &Path, runs: &[PathBuf]) -> Result<(), ReadmeError> {
     let mut text = Readme::read(readme)?;
     text.choose(readme, runs)?;
@@ -198,7 +199,7 @@ pub fn write(readme: &Path, runs: &[PathBuf]) -> Result<(), ReadmeError> {
         .map_err(|error| ReadmeError::File(readme.to_owned(), error))
 }
 
-/// Whether the block of the document equals the one made from its runs.
+/// Whether the document's block equals a newly generated one.
 pub fn is_current(readme: &Path) -> Result<bool, ReadmeError> {
     let mut text = Readme::read(readme)?;
     text.choose(readme, &[])?;

@@ -107,7 +107,7 @@ fn a_figure_that_was_typed_is_noticed() {
     assert!(text.starts_with("# A\n\n<!-- bench:summary runs/a -->\n[`weir bench run"), "{text}");
     assert!(text.ends_with("\n<!-- /bench:summary -->\n\nEnd.\n"), "{text}");
     assert!(is_current(&readme).expect("a block"));
-    // Generated again from the run that the mark names.
+    // Generated again from the run in the mark.
     write(&readme, &[]).expect("a block");
     assert_eq!(fs::read_to_string(&readme).expect("the README"), text);
     let digit = text.find(" µs").expect("a figure") - 1;

@@ -5,12 +5,12 @@ use super::Service;
 /// The layer at which the virtual servers of a scene work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layer {
-    /// Requests of HTTP.
+    /// HTTP requests.
     #[default]
     Http,
     /// TCP connections, relayed as a whole.
     Tcp,
-    /// Datagrams; weir uses its packet path if available.
+    /// TCP connections. Weir forwards their packets; other products relay them as with `Tcp`.
     Packets,
     /// Datagrams, relayed by sockets.
     Udp(Sessions),

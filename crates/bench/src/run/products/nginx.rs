@@ -39,7 +39,7 @@ fn stream_module(said: &str) -> Option<StreamModule> {
     }
 }
 
-/// TCP and UDP need a module from a separate package.
+/// Why this nginx cannot relay TCP or UDP: it has no stream module, neither built in nor as an installed file.
 fn lacks(service: &Service) -> Option<String> {
     if service.layer == Layer::Http {
         return None;
@@ -77,7 +77,7 @@ pub(super) fn words_of(service: &Service, module: String) -> [(&'static str, Str
         (None, false) => "",
     };
     let response_bytes = match service.layer {
-        // Size of the buffer for a streamed body.
+        // A relay streams the body: a buffer need not hold a whole response.
         Layer::Tcp | Layer::Packets => service.buffer_bytes(0).min(STREAM_BUFFER_BYTES_MAX),
         Layer::Http | Layer::Udp(_) => service.buffer_bytes(0),
     };

@@ -1,7 +1,7 @@
-//! Basic L7: more and more keep-alive connections, the same rate to all.
+//! Basic L7: a growing number of keep-alive connections, at the same rate for all products.
 //!
-//! Behind the 24 virtual servers stand all 72 servers of the origin, as in F5's report: a pool that is
-//! larger than what one worker has under way, so that multiplexing has to find a connection again.
+//! The 24 virtual servers share one pool of all 72 servers of the origin, as in F5's report. This pool has more members
+//! than one worker has requests in progress, so multiplexing must find an idle connection to the chosen member.
 
 use super::{grouped, wide_scene, workload};
 use crate::catalogue::is_yardstick;
@@ -15,12 +15,12 @@ use crate::run::session::{Session, slowest_and_best};
 use crate::run::workload::Workload;
 
 const BODY_BYTES: u64 = 8_192;
-/// Of what the slowest product sustains: every product is well within what it can do, so that latency shows
-/// the connections and not the load.
+/// Share of the slowest product's capacity. Every product is far from saturation, so that latency shows the cost of
+/// connections, not of load.
 const RATE_SHARE: f64 = 0.6;
-/// Memory of a connection: two sockets of the client's side, the product's state, the load's.
+/// Estimated memory of a connection: both sockets on the client's side, and the state of product and load generator.
 const MEMORY_PER_CONNECTION_BYTES: u64 = 24 * 1024;
-/// Of the memory that is available.
+/// Maximum share of the available memory.
 const MEMORY_SHARE_MAX: f64 = 0.7;
 
 pub(super) fn run(
@@ -52,7 +52,7 @@ pub(super) fn run(
             rate = slowest_and_best(&capacities).map(|(slowest, _)| slowest * RATE_SHARE);
             record.facts.extend(rate.map(|rate| ("offered_requests_per_second".into(), rate)));
         }
-        // Without a rate nobody could do even the first.
+        // Without a capacity, no product could serve the first setting.
         let Some(rate) = rate else { return Ok(()) };
         let label = format!("{} connections", grouped(at));
         let workload = Workload { rate: Some(rate), ..workload };

@@ -1,4 +1,4 @@
-//! HTTP/2 and compression: what clients get differs from case to case.
+//! HTTP/2 and compression: each case configures the products' client side differently.
 
 use super::{CONNECTIONS, grouped, plain_scene, workload};
 use crate::catalogue::{COMPRESSION_CASES, HTTP2_CASES};
@@ -15,7 +15,7 @@ use crate::run::session::{Session, slowest_and_best};
 use crate::run::workload::{Path, Workload};
 
 const HTTP2_BODY_BYTES: u64 = 128;
-/// Streams that a connection has under way, and connections.
+/// Concurrent streams on a connection, and number of connections.
 const STREAMS: usize = 100;
 const HTTP2_CONNECTIONS: usize = 8;
 const HTTP2_CONNECTIONS_SMOKE: usize = 1;
@@ -28,15 +28,15 @@ const HTML_PATHS: &[Path] = &[Path { before: "/", after: ".html", weight: 1 }];
 /// In the order of [`COMPRESSION_CASES`].
 const CLASSES: [GzipClass; 2] = [GzipClass::Level5, GzipClass::Fastest];
 const _: () = assert!(CLASSES.len() == COMPRESSION_CASES.len());
-/// Keep-alive connections; few where nothing is measured: a build for debugging compresses slowly.
+/// Number of keep-alive connections. A smoke has few, because a debug build compresses slowly.
 fn connections(extent: Extent) -> usize {
     if extent == Extent::Smoke { 4 } else { CONNECTIONS }
 }
 
-/// Of what the slowest product sustains: nobody's core is full.
+/// Share of the slowest product's capacity, at which no product's core is saturated.
 const RATE_SHARE: f64 = 0.65;
 
-/// As fast as answered.
+/// HTTP/2 in a closed loop: each stream sends its next request when it has the response.
 pub(super) fn http2(
     session: &mut Session<'_>,
     test: &'static str,
@@ -65,7 +65,7 @@ pub(super) fn http2(
     Ok(())
 }
 
-/// One rate for all.
+/// Compression at one rate for all products.
 pub(super) fn compression(
     session: &mut Session<'_>,
     test: &'static str,
@@ -93,7 +93,7 @@ pub(super) fn compression(
     Ok(())
 }
 
-/// As fast as answered, over more and more connections.
+/// Compression in a closed loop, over a growing number of connections.
 pub(super) fn compression_connections(
     session: &mut Session<'_>,
     test: &'static str,
@@ -120,7 +120,7 @@ fn compressing(class: GzipClass, scene: Scene<'_>) -> Scene<'_> {
     }
 }
 
-/// Asks for the compressible object, compressed.
+/// Requests the compressible object and accepts only gzip.
 fn html(workload: Workload) -> Workload {
     let (body_bytes, crc32) = (workload.body_bytes, origin::html_crc32(workload.body_bytes));
     Workload { paths: HTML_PATHS, gzip: Some(Gzip { body_bytes, crc32 }), ..workload }

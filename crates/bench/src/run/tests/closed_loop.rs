@@ -1,4 +1,5 @@
-//! As fast as answered: requests, connections, throughput and the envelope, of layer 7 and of layer 4.
+//! Closed loop: a connection sends the next request when it has the response. Requests, connections, throughput and the
+//! envelope, of layer 7 and of layer 4.
 
 use super::{features, of_size, plain_scene, size, workload};
 use crate::catalogue::{self, Shape};
@@ -10,7 +11,7 @@ use crate::run::rotation::{Judge, Stop};
 use crate::run::session::Session;
 use crate::run::workload::Workload;
 
-/// Requests on a connection, and the object's size where the test's axis does not say it.
+/// Requests on a connection, and the object size if the test's axis has no sizes.
 fn shape(test: &str) -> (u64, u64) {
     match test {
         "l7-connections" | "l4-connections" => (1, 128),
@@ -20,13 +21,13 @@ fn shape(test: &str) -> (u64, u64) {
     }
 }
 
-/// What a setting stands for.
+/// The workload and the names of a setting.
 struct SettingOf {
     requests_per_connection: u64,
     body_bytes: u64,
-    /// What progress calls it.
+    /// The label in progress messages.
     label: String,
-    /// The folder of its configurations.
+    /// The name of the configurations' folder.
     name: String,
 }
 

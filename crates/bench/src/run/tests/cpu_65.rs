@@ -1,9 +1,9 @@
 //! Transactions at 65% CPU: the highest rate at which the product's core is at most that busy.
 //!
-//! How busy a core is rises with the rate, but not evenly: a product that is asked more often takes more
-//! requests at a time, and over a part of the way its core is hardly busier. So a rate "at which it is 65%
-//! busy" may be anywhere on such a part. The highest one is looked for from above, in every round anew
-//! where there is time for it: how well it can be found is then part of the spread.
+//! The busy share of a core rises unevenly with the rate: at higher rates a product takes more requests at a time, and
+//! over part of the range its core is hardly busier. So many rates of that range match "65% busy". The search finds the
+//! highest of these rates, from above. `full` repeats it in every round, so the spread of the results includes the
+//! error of the search.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,56 +17,56 @@ use crate::run::workload::Workload;
 
 const BODY_BYTES: u64 = 128;
 const BUSY_SHARE: f64 = 0.65;
-/// Steps on the way down, of what the product answers at most.
+/// Step of the search downwards, as a share of the capacity.
 const STEP_SHARE: f64 = 0.1;
-/// The rate is found when those on both sides of it are this near, likewise.
+/// The search ends when a rate that is low enough and a rate that is too high differ by this share of the capacity.
 const RESOLUTION_SHARE: f64 = 0.015;
 
-/// Looks that lower a rate which turns out to be too high.
+/// Maximum number of measurements that verify a found rate and lower it.
 const VERIFICATIONS_MAX: u32 = 3;
 
-/// Looks for the highest rate at which a product's core is not too busy.
+/// The search for the highest rate at which a product's core is at most [`BUSY_SHARE`] busy.
 #[derive(Debug)]
 struct Seeker {
     capacity: f64,
     /// The highest rate known to be low enough.
     low: Option<f64>,
-    /// The lowest rate known to be too high, or what nobody shall be asked for.
+    /// The lowest rate known to be too high; at first the capacity.
     high: f64,
 }
 
-/// What is to be done next.
+/// The next step of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Next {
-    /// To look how busy the core is at this rate.
+    /// Measure the core's busy share at this rate.
     Look(f64),
-    /// Nothing more: it is this rate.
+    /// The search is complete: this is the rate.
     Found(f64),
-    /// Nothing more: the core is too busy at the lowest rate, too.
+    /// The search is complete: the core is too busy at every tried rate.
     Nowhere,
 }
 
 impl Seeker {
-    /// At its capacity itself a product has a queue; so the first step down is the first look.
+    /// The first measurement is one step below the capacity, because at its capacity a product has a queue.
     fn new(capacity: Capacity) -> Self {
         Self { capacity: capacity.per_second, low: None, high: capacity.per_second }
     }
 
     fn next(&self) -> Next {
-        // So that ten steps of a tenth reach zero.
+        // Without this tolerance, rounding errors would keep ten steps of a tenth from reaching zero.
         const ROUNDING_SHARE: f64 = 1e-9;
         let step = self.capacity * STEP_SHARE;
         match self.low {
             None if self.high - step <= self.capacity * ROUNDING_SHARE => Next::Nowhere,
             None => Next::Look(self.high - step),
-            // The first look: the core is never so busy.
+            // The first measured rate is low enough: even near its capacity the core is not too busy.
             Some(low) if self.high >= self.capacity => Next::Found(low),
             Some(low) if self.high - low <= self.capacity * RESOLUTION_SHARE => Next::Found(low),
             Some(low) => Next::Look((low + self.high) / 2.0),
         }
     }
 
-    /// Learns how busy the core is at a rate.
+    /// Records the core's busy share at a rate.
     fn learn(&mut self, rate: f64, busy_share: f64) {
         if busy_share <= BUSY_SHARE {
             self.low = Some(rate);
@@ -154,8 +154,8 @@ fn seek(
     }
 }
 
-/// The rate that was found, or a lower one: at a look as long as the measurement itself, which gives the
-/// core's busy share, it must not be too high.
+/// Verifies a found rate by measurements as long as those of the test. Lowers the rate in proportion while the core is
+/// too busy, [`VERIFICATIONS_MAX`] times at most.
 fn verified(
     mut rate: f64,
     look: &mut dyn FnMut(f64) -> Result<f64, Failure>,
@@ -181,7 +181,7 @@ mod unit_tests {
     const CAPACITY: f64 = 40_000.0;
     const LOOKS_MAX: usize = 10;
 
-    /// Looks until there is nothing more to look at; the result and the looks.
+    /// Runs the search to its end. Returns the rate, if any, and the number of measurements.
     fn sought(busy_share: &dyn Fn(f64) -> f64) -> (Option<f64>, usize) {
         let mut seeker = Seeker::new(Capacity { per_second: CAPACITY, busy_share: 1.0 });
         for looks in 0.. {
@@ -204,18 +204,18 @@ mod unit_tests {
             assert!((-1e-9..=RESOLUTION_SHARE).contains(&short), "{share} in {looks} looks");
             assert!(looks <= LOOKS_MAX, "{looks} looks");
         };
-        // The same cost at every rate; cheaper in batches; a fixed part.
+        // The cost is constant; falls with the rate, as with batches; has a fixed part.
         check(&|share| share, 0.65);
         check(&|share| share.sqrt(), 0.65 * 0.65);
         check(&|share| 0.2 + 0.8 * share, 0.5625);
-        // Flat, and even falling, over a long part of the way: the highest counts.
+        // The busy share is constant or even falls over a long range: the highest rate counts.
         check(&|share| if share > 0.85 { 1.0 } else { 0.64 }, 0.85);
         check(&|share| if (0.2..0.5).contains(&share) || share > 0.72 { 0.7 } else { 0.6 }, 0.72);
     }
 
     #[test]
     fn searches_end_where_there_is_no_such_rate() {
-        // The load cannot make it so busy: nearly all that it can do, after one look.
+        // The load cannot make the core busy enough: the result is the first measured rate.
         let (rate, looks) = sought(&|_| 0.5);
         assert!((rate.expect("a rate") - 0.9 * CAPACITY).abs() < 1.0);
         assert_eq!(looks, 1);
@@ -238,7 +238,7 @@ mod unit_tests {
         check(&[0.65], 1_000.0, 1);
         check(&[0.1], 1_000.0, 1);
         check(&[0.8, 0.64], 812.5, 2);
-        // It stays too high: lowered after the last look, too.
+        // The rate stays too high: it is also lowered after the last measurement.
         check(&[0.7, 0.7, 0.7], 1_000.0 * (0.65_f64 / 0.7).powi(3), 3);
         let failed = verified(1_000.0, &mut |_| Err(Failure::Unable("no good response".into())));
         assert!(matches!(failed, Err(Failure::Unable(_))));

@@ -1,5 +1,5 @@
-//! What requests cost, at one rate for all: plainly (requests per CPU second), and with what an ADC does to
-//! them.
+//! Cost of requests at one rate for all products: of plain requests (requests per CPU second) and of those that need
+//! features of an ADC.
 
 use super::{CONNECTIONS, features, plain_scene, workload};
 use crate::record::TestRecord;
@@ -9,7 +9,7 @@ use crate::run::session::{Session, slowest_and_best};
 use crate::run::workload::Workload;
 
 const BODY_BYTES: u64 = 128;
-/// Of what the slowest product sustains: the load at which machines are meant to run.
+/// Share of the slowest product's capacity: a usual load in production.
 const RATE_SHARE: f64 = 0.65;
 
 pub(super) fn run(

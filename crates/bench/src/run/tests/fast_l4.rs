@@ -1,4 +1,4 @@
-//! Connections and throughput of layer 4 by weir's packet path, beside products that relay connections.
+//! Connections and throughput at layer 4: weir's packet path compared with products that relay connections.
 
 use super::{plain_scene, workload};
 use crate::catalogue::{FAST_CASES, FAST_SHAPES};
@@ -45,7 +45,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The kernel of the product's namespace passes packets on.
+/// Switches on IP forwarding in the product's namespace.
 fn forward(namespaces: Option<&Namespaces>) -> Result<(), String> {
     let namespaces = namespaces
         .ok_or("packets need a network of their own: run as root with --network namespaces")?;

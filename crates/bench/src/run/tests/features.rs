@@ -1,4 +1,4 @@
-//! What the tests of features ask for, and of whom: switching by path, rewriting, persistence.
+//! The scenes and requests of tests of features: switching by path, rewriting, persistence.
 
 use crate::catalogue::{PLAIN_WEIR, is_yardstick};
 use crate::record::TestRecord;
@@ -8,18 +8,18 @@ use crate::run::rotation::{Failure, Setting, Stop};
 use crate::run::session::Live;
 use crate::run::workload::{PLAIN_PATHS, Path, Workload};
 
-/// Half of the requests go to the other pool.
+/// Half of the requests go to the second pool.
 const URI_PATHS: &[Path] =
     &[Path { before: "/", after: "", weight: 1 }, Path { before: "/", after: ".png", weight: 1 }];
-/// Half of the requests are rewritten, a quarter go to the other pool.
+/// Half of the requests are rewritten. A quarter of the requests go to the second pool.
 const ADVANCED_PATHS: &[Path] = &[
     Path { before: "/catalogue/", after: "", weight: 2 },
     Path { before: "/", after: "", weight: 1 },
     Path { before: "/", after: ".png", weight: 1 },
 ];
-/// Members take their time, see [`queue`](super::queue).
+/// Requests that ask the members to respond late, see [`queue`](super::queue).
 const QUEUE_PATHS: &[Path] = &[Path { before: "/", after: "?delay_ms=10", weight: 1 }];
-/// Clients whose cookies are learned before a measurement; requests then come from them in turn.
+/// Number of clients whose cookies are learned before a measurement. Requests then use these cookies in turn.
 const CLIENTS: usize = 8;
 
 /// The features that a test needs beyond balancing.
@@ -32,19 +32,19 @@ pub(super) fn of_test(test: &str) -> Feature {
     }
 }
 
-/// Whether the test has features whose cost shows beside weir without them.
+/// Whether the test needs a feature. Then weir without the feature is its yardstick.
 pub fn asks_for_feature(test: &str) -> bool {
     of_test(test) != Feature::Plain
 }
 
-/// The scene with that feature; the yardstick is weir without it.
+/// Adds a feature to the scene. If the scene has a yardstick, it becomes weir without the feature.
 pub(super) fn with(feature: Feature, scene: Scene<'_>) -> Scene<'_> {
     let has_feature = feature != Feature::Plain;
     let yardstick = scene.yardstick.map(|name| if has_feature { PLAIN_WEIR } else { name });
     Scene { feature, yardstick, ..scene }
 }
 
-/// The requests that make use of it.
+/// The workload with the paths that use this feature.
 pub(super) fn asking_for(feature: Feature, workload: Workload) -> Workload {
     let paths = match feature {
         Feature::Plain | Feature::Cookie | Feature::Rules(_) | Feature::Waf(_) => PLAIN_PATHS,
@@ -55,7 +55,7 @@ pub(super) fn asking_for(feature: Feature, workload: Workload) -> Workload {
     Workload { paths, ..workload }
 }
 
-/// Gives every product's workload the cookies that it set; one that sets none is left out.
+/// Gives each product's workload the cookies that the product set. A product that sets none is left out.
 pub(super) fn bring_cookies(
     live: &mut Live<'_, '_>,
     feature: Feature,
@@ -77,7 +77,7 @@ pub(super) fn bring_cookies(
             }
         }
     }
-    // Weir without persistence gets the same requests, and understands nothing of the cookies.
+    // Weir without persistence gets the same requests, and ignores their cookies.
     let of_weir = setting.workloads.iter().find(|(product, _)| product == WEIR);
     let of_weir = of_weir.map(|(_, workload)| workload.cookies.clone()).unwrap_or_default();
     for (_, workload) in setting.workloads.iter_mut().filter(|(name, _)| is_yardstick(name)) {

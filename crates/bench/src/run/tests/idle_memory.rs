@@ -1,4 +1,4 @@
-//! Memory of connections that rest, and what very many requests leave behind.
+//! Memory of idle connections, and memory that is not released after many requests.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use crate::run::session::{Live, Session};
 use crate::run::workload::{Count, Workload};
 
 const BODY_BYTES: u64 = 128;
-/// How much is asked of a product.
+/// The amount of load on a product.
 #[derive(Debug, Clone, Copy)]
 struct Amount {
-    /// Connections that rest.
+    /// Number of idle connections.
     connections: usize,
-    /// Requests that may leave something behind.
+    /// Number of requests after which the memory is compared.
     requests: u64,
-    /// A product is warm after so many requests: what it keeps for good is there.
+    /// Number of warm-up requests, after which the product has allocated its permanent memory.
     warming: u64,
-    /// What a product gives back when connections end is given back after this long.
+    /// Time after which a product has released the memory of closed connections.
     settling: Duration,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn run(
     let amount = Amount::of(session.extent);
     let base = workload(budget, BODY_BYTES, CONNECTIONS);
     for round in 0..budget.rounds {
-        // Started anew: what a round left behind must not be the next one's beginning.
+        // Every round starts the products, so that it does not depend on the round before.
         let scene = plain_scene(test, budget, amount.connections);
         let mut live = session.open(test, scene, None, record)?;
         for product in live.products() {
@@ -89,14 +89,14 @@ fn measure(
         let count = Some(Count { requests, one_at_a_time });
         all_good(live.measure(product, &Workload { connections, count, ..base.clone() }, 0.0)?)
     };
-    // When its connections have ended.
+    // Called after the product's connections have ended.
     let resident = || {
         std::thread::sleep(amount.settling);
         process.map_or(0, resident_bytes)
     };
     ask(live, CONNECTIONS, amount.warming, false)?;
     let before_bytes = resident();
-    // Each connection makes its one request when all are open; the meter looks before they are closed.
+    // Each connection sends its one request when all are open. The meter reads the memory before they are closed.
     let held = ask(live, amount.connections, amount.connections as u64, true)?;
     ask(live, CONNECTIONS, amount.requests / 10, false)?;
     let warm_bytes = resident();

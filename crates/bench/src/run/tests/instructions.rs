@@ -1,6 +1,7 @@
-//! Instructions per request, of all products, and of weir alone as its configuration grows.
+//! Instructions per request: of all products, and of weir alone as its configuration grows.
 //!
-//! A product runs under callgrind alone and from start to end, once for a short and once for a long load.
+//! Each product runs alone under callgrind, from start to exit, once for a short load and once for a long one. The
+//! difference of both counts is the cost of the additional requests.
 
 use super::features::{asking_for, cookies, with};
 use super::{all_good, grouped, plain_scene, workload};
@@ -16,20 +17,20 @@ use crate::run::session::Session;
 use crate::run::workload::{Count, Workload};
 
 const BODY_BYTES: u64 = 128;
-/// Few, so that every product has met what a connection needs long before the short load ends.
+/// Few connections, so that a product has set all of them up well before the short load ends.
 const CONNECTIONS: usize = 8;
-/// As many as there are virtual servers in the smaller case.
+/// Number of virtual servers in the smaller case.
 const GROWTH_CONNECTIONS: usize = 24;
 const VIRTUAL_SERVERS: [usize; 2] = [24, 1_000];
 const MEMBERS: [usize; 2] = [2, 1_000];
 const RULES: [usize; 2] = [10, 10_000];
-/// Instead of the larger of each where nothing is measured: to read a large configuration under callgrind takes minutes
-/// with a build for debugging.
+/// Replaces the larger size of each kind in a smoke: a debug build needs minutes under callgrind to read a large
+/// configuration.
 const MANY_SMOKE: usize = 40;
-/// Lives of a product for one count: now and then one fails under callgrind that runs well without it.
+/// Attempts at one count. A product that otherwise works occasionally fails under callgrind.
 const LIVES_MAX: u32 = 2;
 
-/// Requests of the short and the long load.
+/// Number of requests in the short and the long load.
 fn lengths(extent: Extent) -> [u64; 2] {
     match extent {
         Extent::Smoke => [100, 300],
@@ -38,7 +39,7 @@ fn lengths(extent: Extent) -> [u64; 2] {
     }
 }
 
-/// The same for growth: in both loads every member is met, so that connecting to it cancels.
+/// The same for the growth test. Both loads use every member, so the cost of connecting to members cancels out.
 fn growth_lengths(extent: Extent) -> [u64; 2] {
     let members = *MEMBERS.iter().max().unwrap_or(&1) as u64;
     match extent {
@@ -52,7 +53,7 @@ fn growth_lengths(extent: Extent) -> [u64; 2] {
 const FEATURES: [Feature; 4] = Feature::ALL;
 const _: () = assert!(FEATURES.len() == FEATURE_CASES.len());
 
-/// All products, plainly and with what an ADC does to requests.
+/// Runs all products, with each of the features in turn.
 pub(super) fn features(
     session: &mut Session<'_>,
     test: &'static str,
@@ -107,7 +108,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// weir alone: few and many of each kind.
+/// Runs weir alone, with few and with many objects of each kind.
 pub(super) fn growth(
     session: &mut Session<'_>,
     test: &'static str,
@@ -153,7 +154,7 @@ struct GrowthCase {
     rules: Option<usize>,
 }
 
-/// The larger of two sizes.
+/// The larger of two sizes, reduced in a smoke.
 fn many(extent: Extent, size: usize) -> usize {
     if extent == Extent::Smoke { size.min(MANY_SMOKE) } else { size }
 }
@@ -175,7 +176,7 @@ fn growth_case(case: usize, extent: Extent) -> GrowthCase {
     }
 }
 
-/// What is counted of a product.
+/// A product, with the scene and the loads of its count.
 struct Step<'a> {
     test: &'static str,
     found: &'a Found,
@@ -184,7 +185,7 @@ struct Step<'a> {
     lengths: [u64; 2],
 }
 
-/// Counts a product once, into `record`.
+/// Counts a product once with both loads, and adds the point to `record`.
 fn measure(
     session: &mut Session<'_>,
     step: &Step<'_>,
@@ -218,7 +219,7 @@ fn measure(
     Ok(())
 }
 
-/// A count in one life or another; `None` where the product did not start, which is recorded.
+/// Repeats a failed count up to [`LIVES_MAX`] attempts. Returns `None` if the product did not start; that is recorded.
 fn count_again(
     session: &mut Session<'_>,
     step: &Step<'_>,
@@ -240,7 +241,7 @@ fn count_again(
     }
 }
 
-/// One life of a product under callgrind; `None` where it did not start, which is recorded.
+/// Runs a product once under callgrind. Returns `None` if it did not start; that is recorded.
 fn count(
     session: &mut Session<'_>,
     step: &Step<'_>,
@@ -249,7 +250,7 @@ fn count(
     record: &mut TestRecord,
 ) -> Result<Option<(Sample, u64)>, Failure> {
     let product = step.found.name();
-    // A folder for each life: what another one counted must not be there.
+    // Each run has its own folder, so that it does not find the counts of another run.
     let folder = session.store.working(folder, product)?;
     let callgrind = Callgrind::find(folder).map_err(Failure::Unable)?;
     let under = callgrind.words();
@@ -270,7 +271,7 @@ fn count(
     let count = Some(Count { requests: length, one_at_a_time: true });
     let mut workload = Workload { count, ..step.workload.clone() };
     if step.scene.feature == Feature::Cookie {
-        // As often in the short load as in the long one, so that it cancels.
+        // Both loads learn cookies equally often, so the cost of learning cancels out.
         workload.cookies = cookies(&mut live, product, &workload)?;
     }
     let sample = all_good(live.measure(product, &workload, 0.0)?)?;

@@ -1,4 +1,4 @@
-//! The tests of the catalogue: settings, products, rounds.
+//! The tests of the catalogue: their settings, products and rounds.
 
 mod basic_l7;
 mod cases;
@@ -38,9 +38,9 @@ pub use p99::IDLE_REQUESTS_PER_SECOND;
 pub use packets::{PACKETS, packet_products};
 pub use tls::is_beside_signatures;
 
-/// The objects of a scene that says nothing else.
+/// Default object size of a scene.
 const SMALL_BYTES: u64 = 128;
-/// Keep-alive connections of the tests whose question is not their number.
+/// Number of keep-alive connections in tests that do not vary it.
 const CONNECTIONS: usize = 64;
 
 /// Runs a test into `record`.
@@ -86,17 +86,17 @@ pub fn run(
     }
 }
 
-/// Whether the test is one of web application firewalls, which have peers of their own.
+/// Whether the test measures web application firewalls, which have their own peers.
 pub fn is_of_firewalls(test: &Test) -> bool {
     test.chapter == Chapter::Firewall
 }
 
-/// Whether the test is over TLS, with keep-alive connections.
+/// Whether the test uses TLS on keep-alive connections.
 fn is_https(test: &str) -> bool {
     ["ssl-", "https-"].iter().any(|prefix| test.starts_with(prefix))
 }
 
-/// A workload of keep-alive connections, as long as the budget says.
+/// A workload of keep-alive connections with the durations of the budget.
 fn workload(budget: &Budget, body_bytes: u64, connections: usize) -> Workload {
     Workload {
         body_bytes,
@@ -131,7 +131,7 @@ fn plain_scene<'a>(name: &'a str, budget: &Budget, clients: usize) -> Scene<'a> 
     }
 }
 
-/// As many virtual servers as the reports had.
+/// As many virtual servers as in the NetScaler report.
 fn wide_scene(name: &str, clients: usize) -> Scene<'_> {
     Scene {
         name,
@@ -148,7 +148,7 @@ fn wide_scene(name: &str, clients: usize) -> Scene<'_> {
     }
 }
 
-/// Passes on a measurement that is counted: it means nothing where a part of what was asked for failed.
+/// Returns a counted measurement only if every request succeeded: a count with failed requests is meaningless.
 fn all_good(sample: Sample) -> Result<Sample, Failure> {
     let load = &sample.load;
     if load.errors == 0 {
@@ -159,7 +159,7 @@ fn all_good(sample: Sample) -> Result<Sample, Failure> {
     Err(Failure::Unable(format!("{} of {begun} requests failed: {example}", load.errors)))
 }
 
-/// `12,000`.
+/// A number with thousands separators, such as `12,000`.
 fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();
@@ -172,12 +172,12 @@ fn grouped(number: f64) -> String {
     text
 }
 
-/// The scene of a test whose products are fitted to each size of the object.
+/// The name of a scene whose products are configured for this object size.
 fn of_size(test: &str, bytes: f64) -> String {
     format!("{test}-{bytes}")
 }
 
-/// `128 B`, `8 KB`.
+/// A size in bytes or KB, such as `128 B` or `8 KB`.
 fn size(bytes: f64) -> String {
     if bytes >= 1_024.0 && bytes % 1_024.0 == 0.0 {
         format!("{} KB", bytes / 1_024.0)

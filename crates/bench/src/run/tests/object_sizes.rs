@@ -1,4 +1,4 @@
-//! Objects of several sizes at one rate.
+//! Objects of several sizes, all at one rate.
 
 use super::{of_size, plain_scene, size, workload};
 use crate::record::TestRecord;
@@ -8,11 +8,11 @@ use crate::run::rotation::{Judge, Stop};
 use crate::run::session::{Session, slowest_and_best};
 use crate::run::workload::Workload;
 
-/// Far more than are ever busy, and few enough for the products that are one process: the reports had 24,000
-/// on machines with higher limits.
+/// More connections than are ever busy, but few enough for products with a single process. The reports had 24,000
+/// connections, on machines with higher limits.
 const CONNECTIONS: usize = 1_000;
 const CONNECTIONS_SMOKE: usize = 100;
-/// Of what the slowest product sustains at the largest size.
+/// Share of the slowest product's capacity at the largest size.
 const RATE_SHARE: f64 = 0.4;
 
 pub(super) fn run(
@@ -24,7 +24,7 @@ pub(super) fn run(
     let connections = if session.extent == Extent::Smoke { CONNECTIONS_SMOKE } else { CONNECTIONS };
     let largest = budget.settings.iter().fold(0.0_f64, |largest, at| largest.max(*at));
     let mut rate = None;
-    // The largest first, which the rate follows from.
+    // The largest size comes first, because it determines the rate.
     for &at in budget.settings.iter().rev() {
         let name = of_size(test, at);
         let scene = Scene { object_bytes: at as u64, ..plain_scene(&name, budget, connections) };

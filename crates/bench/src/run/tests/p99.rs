@@ -1,4 +1,4 @@
-//! P99 latency, idle, stressed and near the limit.
+//! P99 latency: idle, stressed and near the limit.
 
 use super::{CONNECTIONS, grouped, of_size, plain_scene, size, workload};
 use crate::catalogue::is_yardstick;
@@ -12,13 +12,13 @@ use crate::run::session::{
 };
 use crate::run::workload::Workload;
 
-/// Rate of the tests at rest.
+/// Rate of the idle tests.
 pub const IDLE_REQUESTS_PER_SECOND: f64 = 100.0;
-/// Each connection is used several times a second.
+/// Few connections, so that each is used several times a second.
 const IDLE_CONNECTIONS: usize = 10;
-/// Share of the sustained rate.
+/// Offered share of the limiting capacity.
 const STRESSED_SHARE: f64 = 0.95;
-/// A rate near the limit that is not kept is lowered to this share, so often at most.
+/// A rate near the limit that is not kept is multiplied by this, [`LOWERINGS_MAX`] times at most.
 const LOWERING_SHARE: f64 = 0.9;
 const LOWERINGS_MAX: usize = 5;
 
@@ -40,7 +40,7 @@ pub(super) fn idle(
     Ok(())
 }
 
-/// Starts the products, fitted to objects of that size.
+/// Starts the products, configured for objects of this size.
 fn open<'s, 'a>(
     session: &'s mut Session<'a>,
     (test, at): (&'static str, f64),
@@ -53,7 +53,7 @@ fn open<'s, 'a>(
     session.open(test, scene, Some(at), record)
 }
 
-/// At what the slowest product still sustains: every product takes part.
+/// Offers a rate near the slowest product's capacity. Every product takes part.
 pub(super) fn stressed(
     session: &mut Session<'_>,
     test: &'static str,
@@ -63,7 +63,8 @@ pub(super) fn stressed(
     under_load(session, test, budget, Limit::OfTheSlowest, record)
 }
 
-/// At what the slower of weir and its best peer still sustains; who sustains less is not asked.
+/// Offers a rate near the capacity of weir or its best peer, whichever is lower. Products with less capacity are
+/// omitted.
 pub(super) fn near_limit(
     session: &mut Session<'_>,
     test: &'static str,
@@ -73,12 +74,12 @@ pub(super) fn near_limit(
     under_load(session, test, budget, Limit::OfWeirAndBestPeer, record)
 }
 
-/// Whose limit is gone near to.
+/// The capacity that limits the offered rate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Limit {
     OfTheSlowest,
-    /// Those that are asked show first that they keep the rate: as fast as answered a product does more than it
-    /// keeps when requests come by the clock, and near the limit that would be the whole result.
+    /// Before the measurement, the products must show that they keep the rate. A closed loop yields a higher capacity
+    /// than requests at fixed times do, so a rate near that capacity might only show queueing.
     OfWeirAndBestPeer,
 }
 
@@ -133,7 +134,7 @@ fn under_load(
     Ok(())
 }
 
-/// The given rate, or the first lower rate that products keep.
+/// Lowers the rate until the products keep it, or [`LOWERINGS_MAX`] times.
 fn lowered(mut rate: f64, is_kept: &mut dyn FnMut(f64) -> Result<bool, Stop>) -> Result<f64, Stop> {
     for _ in 0..LOWERINGS_MAX {
         if is_kept(rate)? {
@@ -144,8 +145,8 @@ fn lowered(mut rate: f64, is_kept: &mut dyn FnMut(f64) -> Result<bool, Stop>) ->
     Ok(rate)
 }
 
-/// Whether all of these but yardsticks keep a rate. One that cannot even be looked at is no reason to lower it:
-/// the rotation finds that, too, and records it.
+/// Whether all products except yardsticks keep a rate. A product that fails does not lower the rate: the rotation also
+/// finds the failure, and records it.
 fn are_keeping(
     live: &mut Live<'_, '_>,
     products: &[String],

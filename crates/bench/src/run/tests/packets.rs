@@ -1,7 +1,7 @@
-//! Packets as fast as they can be made, through the product's namespace.
+//! Packets at a fixed rate through the product's namespace.
 //!
-//! No process does the work, but the kernel: what counts as the product's is the busy time of its core, less what that
-//! core does at rest.
+//! The kernel forwards the packets; no process does. The cost is the busy time of the product's core, less its busy
+//! time at rest.
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
@@ -39,7 +39,7 @@ pub fn packet_products() -> Vec<Product> {
     ]
 }
 
-/// Flows, and where weir's program stands, in the order of [`PACKET_CASES`].
+/// Number of flows and path of weir's program, in the order of [`PACKET_CASES`].
 const CASES: [(u32, Path4); PACKET_CASES.len()] = [
     (1 << 10, Path4::WeirXdp),
     (1 << 16, Path4::WeirXdp),
@@ -51,19 +51,18 @@ const CASES: [(u32, Path4); PACKET_CASES.len()] = [
 fn paths(weir: Path4) -> [(&'static str, Path4); 3] {
     [(WEIR, weir), (NFTABLES, Path4::Nftables), (IP_FORWARD, Path4::Forwarding)]
 }
-/// Packets for each flow before anything is measured, so that hardly a flow is new then (each of them is missed by one in
-/// e⁴).
+/// Packets per flow in the warm-up. Flows are chosen at random, so about one flow in e⁴ (55) is still new afterwards.
 const WARMING_PACKETS_PER_FLOW: u64 = 4;
 /// Time limit of the warm-up.
 const WARMING_MAX: Duration = Duration::from_secs(20);
 /// Time limit for a sender's first packet.
 const BEGINNING_MAX: Duration = Duration::from_secs(5);
-/// Between two packets of the measurement: a rate that all keep. Of what finds no room the memory comes back to the sender, and both
-/// cores then wait for each other.
+/// Time between two packets of the measurement; every path keeps this rate. At a higher rate the kernel returns the
+/// memory of dropped packets to the sender, and the two cores then wait for each other.
 const INTERVAL_NS: u32 = 4_000;
 const _: () = assert!(INTERVAL_NS <= INTERVAL_NS_MAX);
 const LOOK: Duration = Duration::from_millis(10);
-/// Room in the kernel's table beyond the flows of a test.
+/// Entries in the kernel's connection table beyond the flows of a test.
 const CONNTRACK_SPARE: u64 = 16_384;
 
 pub(super) fn run(
@@ -73,7 +72,7 @@ pub(super) fn run(
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
     let scene = plain_scene(test, budget, 0);
-    // No program is started for all of it: the kernel is there.
+    // The session starts no product: each measurement starts its own forwarding.
     let live = session.open_some(test, scene, &[], None, record)?;
     let mut stage = PacketStage { live, flows: 0, paths: paths(Path4::WeirXdp) };
     for &at in budget.settings {
@@ -98,18 +97,18 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Why packets cannot take that path here.
+/// Why this path cannot be measured on this machine.
 fn unable(session: &Session<'_>, path: Path4, flows: u32) -> Option<String> {
     if let Err(reason) = PacketBed::make(&session.bed) {
         return Some(reason);
     }
-    // A smoke ends before the table is full.
+    // A smoke ends before it fills the table.
     if path != Path4::Nftables || session.extent == Extent::Smoke {
         return None;
     }
     let file = "/proc/sys/net/netfilter/nf_conntrack_max";
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    // Not there until something asks for it; then the kernel's own number is as large as memory allows.
+    // The file is absent until the module is loaded. The kernel then chooses a limit that fits the memory.
     let room: u64 = text.trim().parse().ok()?;
     let needed = u64::from(flows) + CONNTRACK_SPARE;
     (room < needed).then(|| {
@@ -196,7 +195,7 @@ fn through(
     }
     let bytes = arrived * FRAME_BYTES as u64;
     let (cost, mut around) = meter.finish(resting_share)?;
-    // The kernel's thread shares its core with softirqs that are its own work.
+    // The kernel's thread shares its core with softirqs, which are also part of the forwarding.
     (around.waited_share, around.foreign_share) = (0.0, 0.0);
     let load = Outcome {
         requests: arrived,
@@ -204,14 +203,14 @@ fn through(
         window: Some(Window { elapsed_s, requests: arrived, bytes }),
         bytes,
         elapsed_s,
-        // Of the whole load, the warm-up included, as the share of it that was measured.
+        // Covers the whole load, warm-up included, so it is limited to the measured time.
         cpu_seconds: sender_s.min(elapsed_s),
         ..Outcome::default()
     };
     Ok(Sample { load, cost, around })
 }
 
-/// Waits until packets arrive: on a busy machine it takes the sender a while to begin.
+/// Waits until packets arrive at the servers: on a busy machine the sender starts late.
 fn wait_for_packets(
     session: &Session<'_>,
     bed: &PacketBed<'_>,
@@ -229,7 +228,7 @@ fn wait_for_packets(
     Ok(())
 }
 
-/// Waits until the flows are known.
+/// Waits until the path has seen the flows.
 fn warm_up(
     session: &Session<'_>,
     bed: &PacketBed<'_>,

@@ -1,4 +1,4 @@
-//! Twice as much as the members may take: who waits for a place must not cost those that have one.
+//! Twice the rate that the members can serve: waiting requests must not delay requests that have a slot.
 
 use super::features::{asking_for, with};
 use super::{plain_scene, workload};
@@ -12,11 +12,11 @@ use crate::run::workload::Workload;
 
 const BODY_BYTES: u64 = 128;
 const MEMBERS: usize = 8;
-/// Far more connections than places, so that a queue forms.
+/// Far more connections than slots, so that a queue forms.
 const CONNECTIONS: usize = 1_000;
-/// How long a member takes for an answer; the paths of [`Feature::Queue`] ask for it.
+/// Response time of a member. The paths of [`Feature::Queue`] request it.
 pub(super) const DELAY_MS: u64 = 10;
-/// Of what the members can do, by cases.
+/// Offered share of the members' capacity in each case.
 const OFFERED_SHARES: [f64; 2] = [1.0, 2.0];
 const _: () = assert!(OFFERED_SHARES.len() == QUEUE_CASES.len());
 
@@ -27,7 +27,7 @@ pub(super) fn run(
     record: &mut TestRecord,
 ) -> Result<(), Stop> {
     let members: Vec<_> = session.origin.members.iter().take(MEMBERS).copied().collect();
-    // By Little's law.
+    // Little's law: capacity = slots / response time.
     let places = members.len() * QUEUE_CONNECTIONS_MAX;
     let sustained = places as f64 * 1e3 / DELAY_MS as f64;
     record.facts.insert("sustained_requests_per_second".into(), sustained);

@@ -1,4 +1,4 @@
-//! From idle to past saturation, in steps that are fractions of what the best product can do.
+//! From idle to beyond saturation, in fractions of the best product's capacity.
 
 use super::{CONNECTIONS, grouped, plain_scene, workload};
 use crate::record::TestRecord;

@@ -1,4 +1,4 @@
-//! System calls per request: one at a time, and over many connections at once.
+//! System calls per request: on one connection, and over many connections at once.
 
 use super::{all_good, grouped, plain_scene, workload};
 use crate::record::{Counts, Point, TestRecord, TwoLengths};
@@ -11,7 +11,7 @@ use crate::run::workload::{Count, Workload};
 
 const BODY_BYTES: u64 = 128;
 
-/// Requests of the warm-up, after which connections to the members are there, and of the short and the long load.
+/// Number of requests in the warm-up, which opens the connections to members, and in the short and the long load.
 fn lengths(extent: Extent) -> [u64; 3] {
     match extent {
         Extent::Smoke => [200, 200, 700],

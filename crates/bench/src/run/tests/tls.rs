@@ -1,4 +1,4 @@
-//! Handshakes as fast as they are answered: full ones, beside the signatures alone of weir's library, and resumed ones.
+//! Handshakes in a closed loop: full ones, compared with the bare signatures of weir's TLS library, and resumed ones.
 
 use super::{plain_scene, workload};
 use crate::catalogue::{RESUMED_CASES, SIGNATURES, SSL_CASES};
@@ -23,11 +23,11 @@ const FULL: [(Version, Key); 4] = [
     (Version::Tls12, Key::P256),
 ];
 const _: () = assert!(FULL.len() == SSL_CASES.len());
-/// In the order of [`RESUMED_CASES`]: nothing is signed.
+/// In the order of [`RESUMED_CASES`]. Resumed handshakes need no signature.
 const RESUMED: [(Version, Key); 2] = [(Version::Tls13, Key::P256), (Version::Tls12, Key::P256)];
 const _: () = assert!(RESUMED.len() == RESUMED_CASES.len());
 
-/// Whether the test has a row of the signatures alone.
+/// Whether the test has a row for bare signatures.
 pub fn is_beside_signatures(test: &str) -> bool {
     test == "ssl-tps"
 }
@@ -65,7 +65,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The row of the signatures alone, as long as a product's measurement.
+/// Adds the row of bare signatures, measured for as long as a product.
 fn sign(
     session: &Session<'_>,
     key: Key,

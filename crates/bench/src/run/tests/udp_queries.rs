@@ -1,4 +1,4 @@
-//! Queries over UDP, as fast as answered: each from a flow of its own, and all from few.
+//! UDP queries in a closed loop: a new flow for each query, and all queries on few flows.
 
 use super::{plain_scene, workload};
 use crate::catalogue::UDP_CASES;
@@ -14,10 +14,10 @@ use crate::run::workload::Workload;
 
 const QUERY_BYTES: u16 = 48;
 const ANSWER_BYTES: u64 = 128;
-/// Flows at a time, and so queries under way.
+/// Number of concurrent flows; each has one query outstanding.
 const FLOWS: usize = 64;
 const FLOWS_SMOKE: usize = 8;
-/// Queries of a flow, and how the product keeps it, in the order of [`UDP_CASES`].
+/// Queries per flow, and how products keep the flow, in the order of [`UDP_CASES`].
 const CASES: [(Option<u64>, Sessions, &str); 2] =
     [(Some(1), Sessions::OneShot, "one-shot"), (None, Sessions::Kept, "kept")];
 const _: () = assert!(CASES.len() == UDP_CASES.len());

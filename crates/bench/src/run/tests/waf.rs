@@ -1,4 +1,4 @@
-//! What a web application firewall costs, and how late it makes requests.
+//! CPU cost and added latency of a web application firewall.
 
 use super::{plain_scene, workload};
 use crate::catalogue::WAF_CASES;
@@ -13,33 +13,33 @@ use crate::run::rotation::{Judge, Stop};
 use crate::run::session::{Live, Session, slowest_and_best};
 use crate::run::workload::Workload;
 
-/// Responses where only requests count.
+/// Response size in tests that measure only the inspection of requests.
 const SMALL_BYTES: u64 = 1_024;
-/// Responses of the report of 2020.
+/// Response size in the report of 2020.
 const VOLUME_BYTES: u64 = 30 * 1_024;
-/// Few enough that each connection is used several times a second.
+/// Few connections, so that each is used several times a second.
 const IDLE_CONNECTIONS: usize = 10;
-/// Of what the slowest product sustains with everything inspected.
+/// Share of the capacity of the slowest product when it inspects everything.
 const STRESSED_SHARE: f64 = 0.65;
 
-/// In the order of [`WAF_CASES`], for each of these the three of [`GUARDS`].
+/// In the order of [`WAF_CASES`], each with the three [`GUARDS`].
 const VERSIONS: [Version; 2] = [Version::Tls13, Version::Tls12];
 const GUARDS: [Guard; 3] = [Guard::Off, Guard::Third, Guard::All];
 const _: () = assert!(VERSIONS.len() * GUARDS.len() == WAF_CASES.len());
 
-/// Connections where a product inspects as fast as it can: more would only wait for each other, some products longer
-/// than a response may take.
+/// Number of connections in a closed loop. With more, requests only wait for each other, in some products beyond the
+/// time limit of a response.
 const ADDED_CONNECTIONS: usize = 8;
 
-/// Where a rate is offered, likewise.
+/// Number of connections when a rate is offered, for the same reason.
 const STRESSED_CONNECTIONS: usize = 16;
 
-/// Few connections where nothing is measured: a build for debugging inspects slowly.
+/// Number of connections. A smoke has few, because a debug build inspects slowly.
 fn connections(extent: Extent, wanted: usize) -> usize {
     if extent == Extent::Smoke { 4 } else { wanted }
 }
 
-/// What the tests of added CPU ask for.
+/// The requests of a test of added CPU.
 fn asks_of(test: &str) -> &'static [Ask] {
     match test {
         "waf-form-1k" => asks::FORM_1K,
@@ -49,7 +49,7 @@ fn asks_of(test: &str) -> &'static [Ask] {
     }
 }
 
-/// As fast as answered, with and without the firewall.
+/// Closed loop, with the firewall and without it.
 pub(super) fn added(
     session: &mut Session<'_>,
     test: &'static str,
@@ -70,7 +70,7 @@ pub(super) fn added(
     Ok(())
 }
 
-/// At rest, over TLS.
+/// At a low rate, over TLS.
 pub(super) fn idle(
     session: &mut Session<'_>,
     test: &'static str,
@@ -88,7 +88,7 @@ pub(super) fn idle(
     Ok(())
 }
 
-/// At one rate for all, with the firewall and without.
+/// At one rate for all products, with the firewall and without it.
 pub(super) fn stressed(
     session: &mut Session<'_>,
     test: &'static str,
@@ -116,7 +116,7 @@ pub(super) fn stressed(
     Ok(())
 }
 
-/// The products with a virtual server of each kind.
+/// A scene with one virtual server for each guard.
 pub(super) fn scene<'a>(
     name: &'a str,
     budget: &Budget,
@@ -143,7 +143,7 @@ fn open_secure<'s, 'a>(
     session.open(test, scene, None, record)
 }
 
-/// The load of a case.
+/// The workload of a case.
 fn shop(budget: &Budget, at: f64, connections: usize) -> Workload {
     let case = at as usize;
     Workload {

@@ -1,4 +1,4 @@
-//! Memory of many virtual servers with one firewall, and how long its rules take to load.
+//! Memory of many virtual servers that share one firewall, and time to load its rules.
 
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ pub(super) fn run(
                     let product = found.name().to_owned();
                     record.points.push(Point { product, round, at: 0.0, load, cost, counts });
                 }
-                // What is omitted was recorded when it was started.
+                // The product did not start; the start recorded the omission.
                 Ok(None) => {}
                 Err(Failure::Stop(stop)) => return Err(stop),
                 Err(Failure::Dead(reason) | Failure::Unable(reason)) => {
@@ -54,7 +54,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// With one virtual server and with many; `None` where it does not start.
+/// Measures with one virtual server and with many. Returns `None` if the product did not start.
 fn measure(
     session: &mut Session<'_>,
     test: &'static str,
@@ -78,7 +78,7 @@ fn measure(
     Ok(Some((sample, steps)))
 }
 
-/// The scene's folder.
+/// The name of the scene and its folder.
 fn place(test: &str, count: usize) -> String {
     format!("{test}-{count}")
 }
@@ -105,7 +105,7 @@ fn resident(
     live.begin_step(&format!("{} virtual servers: {product}", grouped(count as f64)));
     let workload = Workload {
         count: Some(Count { requests: REQUESTS, one_at_a_time: false }),
-        // Every virtual server is the same; the first place is there with one, too.
+        // Every virtual server has the same firewall. [`Guard::Off`] selects the first one, which always exists.
         firewall: Some(FirewallLoad {
             guard: Guard::Off,
             asks: asks::GET,

@@ -1,4 +1,4 @@
-//! Clients with HTTP/1: bytes become requests, one at a time; pipelined data waits.
+//! Clients with HTTP/1: parses their bytes as requests, one at a time; pipelined data waits.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey};
@@ -18,7 +18,7 @@ use crate::worker::state::stage::Stage;
 use crate::worker::world::Draining;
 
 impl Worker {
-    /// A client may continue: processes the data that it has already sent, and an end behind it.
+    /// Continues with a client: processes kept data, and the client's end if that follows.
     pub fn client_goes_on(&mut self, io: &mut EventLoop, key: ClientKey) {
         if self.world.clients.get(key).is_some_and(Client::has_input) {
             self.client_continue(io, key);
@@ -35,7 +35,7 @@ impl Worker {
         }
     }
 
-    /// Works on the bytes that were kept.
+    /// Processes the kept bytes.
     pub fn client_continue(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else {
             return;
@@ -68,7 +68,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// Processes as much of `input` as possible; returns how many bytes.
+    /// Processes as much of `input` as possible; returns the number of bytes used.
     pub fn client_input(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> usize {
         let mut at = 0;
         while let Some(client) = self.world.clients.get_mut(key) {
@@ -118,7 +118,7 @@ impl Worker {
                         self.desk(io).leave(key, true);
                         return input.len();
                     }
-                    // Responses that the client does not take are not followed by more of them.
+                    // A client that has not taken its responses gets no further ones.
                     if io.queued(token) > 0 {
                         io.pause(token);
                         break;
@@ -144,7 +144,7 @@ impl Worker {
                         }
                         None => break,
                     };
-                    // A request that waits for a member is not read further, nor is data behind a request.
+                    // Nothing is read while a request waits for a member, nor pipelined data behind a request.
                     if !state.takes_body() {
                         if !rest.is_empty() {
                             io.pause(client.token);
@@ -164,8 +164,8 @@ impl Worker {
         at
     }
 
-    /// Parses a request head and starts its exchange; the head's length, and whether it is all of the request. `None`: more
-    /// bytes are needed, or it is over.
+    /// Parses a request head and begins its exchange. Returns the length of the head, and whether the request has no
+    /// body. `None`: more bytes are needed, or the connection ends.
     fn client_head(
         &mut self,
         io: &mut EventLoop,
@@ -177,7 +177,7 @@ impl Worker {
         let mut head = self.inbox.request_head.take().unwrap_or_default();
         let parsed = parse_request(input, &limits, form, &mut head);
         let length = match parsed {
-            // It comes again when the handshake is done.
+            // The head is parsed again when the handshake is complete.
             Ok(Parsed::Complete { .. }) if early_data::has_to_wait(client.is_early, &head) => None,
             Ok(Parsed::Complete { length }) => {
                 self.begin_request(io, key, 0, &head, &input[..length]);
@@ -201,7 +201,7 @@ impl Worker {
         length
     }
 
-    /// Forwards the request body in `input`; returns the bytes used.
+    /// Processes body data in `input`; returns the bytes used.
     fn request_body(
         &mut self,
         io: &mut EventLoop,
@@ -252,7 +252,7 @@ impl Worker {
         Some(consumed)
     }
 
-    /// The response of an exchange has been handed over; the exchange is gone.
+    /// Continues with the connection after the response of an exchange was queued.
     pub fn response_ended(
         &mut self,
         io: &mut EventLoop,
@@ -267,7 +267,7 @@ impl Worker {
             return self.desk(io).leave(key, true);
         }
         if !keep_alive {
-            // A client that requested the end knows it; any other may still be sending.
+            // A client that announced its last request expects the close; any other client may still be sending.
             let clean = request_done && client_closes && client.input.is_empty();
             return self.desk(io).leave(key, !clean);
         }
@@ -278,7 +278,7 @@ impl Worker {
         }
     }
 
-    /// Goes on with a connection between requests: the next one, if it is here, or the end.
+    /// Continues with a connection between requests: begins the next request if it has arrived, or ends the connection.
     pub fn client_next(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         if io.queued(client.token) > 0 {
@@ -302,7 +302,7 @@ impl Worker {
                 .is_some_and(Exchange::takes_body)
             && !self.with(io, exchange, |it, at| it.is_member_backed_up(at))
         {
-            // It may have been stopped when its request was not yet the one under way.
+            // The client may have been paused while this request was pipelined.
             io.resume(token);
         }
         let Some(client) = self.world.clients.get(key) else { return };

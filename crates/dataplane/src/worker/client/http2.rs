@@ -1,4 +1,4 @@
-//! The client side of HTTP/2: frames of a client connection become exchanges, each on a stream of its own.
+//! Clients with HTTP/2: turns frames of a connection into exchanges, one per stream.
 //!
 //! Responses are in [`crate::worker::client::stream`].
 
@@ -25,17 +25,18 @@ use crate::worker::state::stage::Stage;
 use crate::worker::state::streams::exchange_of;
 use crate::worker::world::World;
 
-/// With this many untaken bytes, a client is not read: its requests would only add to them.
+/// A client with more untaken bytes is paused: further requests would only add to them.
 const UNTAKEN_BYTES_MAX: usize = 256 * 1024;
 
-/// A client that was told of the end (GOAWAY) may open streams until it knows: this long, if it does not answer a ping.
+/// A client that gets GOAWAY may have opened streams meanwhile. They are accepted for this long, or until it answers a
+/// ping.
 const LAST_STREAMS_MS: u64 = 1_000;
 
-/// The ping behind the announcement of the end.
+/// The payload of the ping that follows the first GOAWAY.
 const END_PING: [u8; 8] = *b"weir end";
 
 impl Desk<'_> {
-    /// A client turned out to speak HTTP/2.
+    /// Begins HTTP/2 on a connection whose client speaks it.
     pub fn begin_http2(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let server = &client.server;
@@ -54,7 +55,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// Bytes came from a client that speaks HTTP/2.
+    /// Handles bytes of a client with HTTP/2.
     pub fn http2_received(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) {
         let mut block = self.inbox.header_block.take().unwrap_or_default();
         let mut at = 0;
@@ -94,7 +95,7 @@ impl Worker {
         if !http2.frames.connection.awaits_rest() {
             http2.partial_since_ms = None;
         } else if at > 0 || http2.partial_since_ms.is_none() {
-            // Data that is incomplete now began after the last event.
+            // Incomplete data began after the last complete event.
             http2.partial_since_ms = Some(io.now_ms());
             let until_ms = io.now_ms() + client.server.http.header_timeout_ms;
             self.desk(io).arm(key, until_ms);
@@ -153,7 +154,7 @@ impl Worker {
                 }
             }
             Event::WindowOpened { stream: None } | Event::SettingsChanged => {
-                // Once for all that one read brings.
+                // Handled once per read.
                 if let Some(http2) =
                     self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut())
                 {
@@ -171,7 +172,7 @@ impl Worker {
         }
     }
 
-    /// An exchange belongs to its stream from now on.
+    /// Connects an exchange with its stream.
     pub fn take_to_stream(&mut self, key: ExchangeKey, head: &RequestHead, input: &[u8]) {
         let Some(exchange) = self.exchanges.get_mut(key).and_then(Transaction::http_mut) else {
             return;
@@ -192,7 +193,7 @@ impl Worker {
 }
 
 impl World {
-    /// The exchange of a stream that is open, if that has begun.
+    /// The exchange of an open stream, if it has begun.
     pub fn exchange_on_stream(&self, key: ClientKey, stream: u32) -> Option<ExchangeKey> {
         let http2 = self.clients.get(key)?.http2.as_ref()?;
         http2.frames.connection.tag(stream).and_then(exchange_of)
@@ -200,7 +201,7 @@ impl World {
 }
 
 impl Worker {
-    /// The client wants another priority for a response.
+    /// Sets the priority of a response as the client requests.
     pub fn set_stream_priority(&mut self, exchange: ExchangeKey, priority: Priority) {
         if let Some(transaction) = self.exchanges.get(exchange)
             && let Some(stream) = self.world.stream_mut(transaction.ends())
@@ -209,7 +210,7 @@ impl Worker {
         }
     }
 
-    /// A stream has malformed data: it is reset, and counts toward the flood limit.
+    /// Handles malformed data on a stream: resets the stream, and counts it for the flood limit.
     pub fn refuse_stream(&mut self, io: &mut EventLoop, key: ClientKey, stream: u32) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.server.counters.requests_malformed.add(1);
@@ -230,7 +231,7 @@ impl Worker {
         }
     }
 
-    /// Trailers of a request.
+    /// Handles the trailers of a request.
     fn stream_trailers(
         &mut self,
         io: &mut EventLoop,
@@ -241,7 +242,7 @@ impl Worker {
         let Some(exchange) = self.begun_exchange(io, key, (stream, tag)) else { return };
         let its = match self.exchanges.get(exchange) {
             Some(Transaction::Http(its)) if !its.awaits_tunnel() => its,
-            // RFC 9113 section 8.5: data is all that goes through it.
+            // RFC 9113 section 8.5: a tunnel carries only DATA frames.
             Some(_) => return self.refuse_trailers(io, key, stream, exchange),
             None => return,
         };
@@ -273,7 +274,7 @@ impl Worker {
         stream: u32,
         exchange: ExchangeKey,
     ) {
-        // END_STREAM came with them, so that the stream may be gone.
+        // With END_STREAM on the trailers, the stream may be closed already.
         self.refuse_stream(io, key, stream);
         if self.is_on_stream(exchange, key, stream) {
             self.with_any(io, exchange, |it, at| it.abandon(at, Termination::ClientMalformed));
@@ -288,7 +289,7 @@ impl Worker {
 }
 
 impl World {
-    /// Gives a client this many bytes of window.
+    /// Returns bytes of window to a client.
     pub fn release(&mut self, key: ClientKey, stream: u32, bytes: u32) {
         let client = self.clients.get_mut(key);
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
@@ -301,7 +302,7 @@ impl World {
 }
 
 impl Worker {
-    /// Sends the heads of requests whose bodies have not begun yet: a client may wait for a response before it continues.
+    /// Sends the heads of requests whose bodies have not begun: a client may wait for a response before it continues.
     pub fn send_heads(&mut self, io: &mut EventLoop) {
         while let Some(key) = self.world.queues.bodies_to_come.pop() {
             let exchange = self.exchanges.get(key).and_then(Transaction::http);
@@ -313,7 +314,7 @@ impl Worker {
         }
     }
 
-    /// The client broke the protocol, or made too much work: GOAWAY is on its way.
+    /// Ends a connection after an error of the protocol or a flood; GOAWAY is queued already.
     fn http2_failed(&mut self, io: &mut EventLoop, key: ClientKey, error: ConnectionError) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let counters = &client.server.counters;
@@ -342,7 +343,7 @@ impl Worker {
             }
         };
         counter.add(1);
-        // Requests that it ends have lines of their own.
+        // The exchanges that end here have log lines of their own.
         if self.abandon_streams(io, key, termination) == 0 {
             self.desk(io).log_without_request(key, 0, OwnBytes::default(), termination);
         }
@@ -354,7 +355,7 @@ impl Worker {
         }
     }
 
-    /// Ends all exchanges of a connection; how many there were.
+    /// Ends all exchanges of a connection; returns their number.
     pub fn abandon_streams(
         &mut self,
         io: &mut EventLoop,
@@ -371,7 +372,7 @@ impl Worker {
         exchanges.len()
     }
 
-    /// The client is gone, and its requests with it.
+    /// Handles the loss of a client connection: ends its exchanges.
     pub fn http2_gone(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.abandon_streams(io, key, Termination::ClientAbort);
         self.desk(io).close_client(key);
@@ -379,7 +380,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// An exchange is over: its stream is, too.
+    /// Closes the stream of an exchange that has ended.
     pub fn close_stream(
         &mut self,
         key: ClientKey,
@@ -408,7 +409,7 @@ impl Desk<'_> {
         self.world.list_for_flush(key);
     }
 
-    /// Announces the end of a connection to its client: open requests are still answered.
+    /// Announces the end of a connection (GOAWAY). Open requests are still answered.
     pub fn announce_end(&mut self, key: ClientKey) {
         let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) else {
             return;
@@ -422,7 +423,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Sees to it that the connection is looked after at `at_ms` at the latest.
+    /// Sets the timer of a connection to `at_ms`, unless it is due earlier.
     pub fn arm(&mut self, key: ClientKey, at_ms: u64) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         if let Some(http2) = &mut client.http2
@@ -436,7 +437,7 @@ impl Desk<'_> {
 }
 
 impl World {
-    /// Frames of a connection go out at the end of the turn.
+    /// Lists a connection whose frames are sent at the end of the turn.
     pub fn list_for_flush(&mut self, key: ClientKey) {
         let client = self.clients.get_mut(key);
         if let Some(http2) = client.and_then(|client| client.http2.as_mut())
@@ -448,7 +449,7 @@ impl World {
 }
 
 impl Desk<'_> {
-    /// The end of a turn: sends gathered frames, and closes finished clients.
+    /// At the end of a turn: sends the queued frames, and ends connections that are finished.
     pub fn flush_clients(&mut self) {
         while let Some(key) = self.world.queues.unflushed.pop() {
             let Some(client) = self.world.clients.get_mut(key) else { continue };
@@ -466,7 +467,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Sends the gathered frames.
+    /// Sends the queued frames of a connection.
     pub fn flush_http2(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let Some(http2) = &mut client.http2 else { return };
@@ -474,7 +475,7 @@ impl Desk<'_> {
         self.heed_untaken(key);
     }
 
-    /// A client that does not take its data gets a deadline, and is not read if there is much data.
+    /// Sets a deadline for a client with untaken data, and pauses it if there is much.
     pub fn heed_untaken(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         let queued = self.io.queued(client.token);
@@ -489,7 +490,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// The client took everything that was queued for it.
+    /// The client took everything that was queued for it: continues its exchanges.
     pub fn http2_drained(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         io.resume(client.token);
@@ -507,7 +508,7 @@ impl Worker {
         }
     }
 
-    /// Something may be due on a connection.
+    /// Handles the timer of a connection: checks all its deadlines, and sets the timer to the next.
     pub fn http2_timer(&mut self, io: &mut EventLoop, key: ClientKey) {
         let now_ms = io.now_ms();
         let Some(client) = self.world.clients.get_mut(key) else { return };
@@ -559,7 +560,7 @@ impl Worker {
         if http2.has_nothing() {
             until_ms = http2.idle_since_ms + settings.idle_timeout_ms;
             if until_ms <= now_ms && io.has_arrived(token) {
-                // A request, most likely: it is served.
+                // Probably a request, which is served.
                 until_ms = now_ms + settings.header_timeout_ms;
             } else if until_ms <= now_ms {
                 http2.frames.connection.end(ErrorCode::NO_ERROR, "", &mut http2.frames.out);
@@ -591,7 +592,7 @@ impl Worker {
 }
 
 impl Worker {
-    /// The process stops, or has waited long enough.
+    /// Ends a connection at once because the process stops.
     pub fn stop_http2(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.abandon_streams(io, key, Termination::Stopped);
         if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {

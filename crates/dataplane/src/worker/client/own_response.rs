@@ -16,22 +16,22 @@ use weir_http::message::{RequestHead, Version};
 use crate::access_log::{Decided, Entry, RequestId};
 use crate::worker::desk::Desk;
 
-/// How long a response of weir's own was.
+/// The size of a response of weir's own.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OwnBytes {
-    /// All of it.
+    /// Bytes of head and body.
     pub bytes: u64,
-    /// Its head.
+    /// Bytes of the head.
     pub head_bytes: u64,
 }
 
 impl Desk<'_> {
-    /// Answers a malformed or untimely request, and ends the connection.
+    /// Answers a malformed or late request, and ends the connection.
     pub fn refuse(&mut self, key: ClientKey, status: u16, termination: Termination) {
         self.refuse_with(key, status, termination, None);
     }
 
-    /// As above, with this text if the configuration has no page for the status.
+    /// As [`Self::refuse`], with `line` as the body if the configuration has no page for the status.
     pub fn refuse_with(
         &mut self,
         key: ClientKey,
@@ -42,7 +42,7 @@ impl Desk<'_> {
         self.refuse_about(key, status, termination, (line, b""));
     }
 
-    /// As above; `about` is the request's part of the log line.
+    /// As [`Self::refuse_with`]; `about` is the request's part of the log line.
     fn refuse_about(
         &mut self,
         key: ClientKey,
@@ -71,7 +71,7 @@ impl Desk<'_> {
         self.leave(key, true);
     }
 
-    /// Answers a valid head on a stream that is refused. `about` is the request's part of the log line.
+    /// Answers a refused request on an HTTP/2 stream. `about` is the request's part of the log line.
     pub fn answer_refused(
         &mut self,
         key: ClientKey,
@@ -106,7 +106,7 @@ impl Desk<'_> {
         self.log_without_member(key, about, status, sent, termination);
     }
 
-    /// Logs a connection or stream that never became a request.
+    /// Logs a connection or stream without a valid request.
     pub fn log_without_request(
         &mut self,
         key: ClientKey,
@@ -117,7 +117,7 @@ impl Desk<'_> {
         self.log_without_member(key, b"", status, sent, termination);
     }
 
-    /// Logs a request that no member got; `about` is its part of the line.
+    /// Logs a request that was not sent to a member; `about` is its part of the log line.
     pub fn log_without_member(
         &mut self,
         key: ClientKey,
@@ -129,7 +129,7 @@ impl Desk<'_> {
         log_decided(self, key, about, (status, sent), Decided::default(), termination);
     }
 
-    /// Answers a malformed head, or one whose path is refused. `head` is the part that was read.
+    /// Answers a malformed head, or one with a refused path. `head` contains the part that was parsed.
     pub fn refuse_malformed(
         &mut self,
         key: ClientKey,
@@ -144,7 +144,7 @@ impl Desk<'_> {
         self.refuse_about(key, error.status(), termination, (None, &about));
     }
 
-    /// Sends a response that weir makes itself to a client that has no exchange; returns its bytes.
+    /// Sends a response of weir's own on a client's HTTP/1 connection; returns its size.
     pub fn send_own_response(&mut self, key: ClientKey, answer: &OwnAnswer<'_>) -> OwnBytes {
         let line = format!("{} {}\n", answer.status, reason_phrase(answer.status));
         let mut wall = std::mem::take(&mut self.world.wall);
@@ -169,7 +169,7 @@ impl Desk<'_> {
     }
 }
 
-/// Logs a request that no member got, with the decisions about it.
+/// Logs a request that was not sent to a member, with the decisions about it.
 pub fn log_decided(
     desk: &mut Desk<'_>,
     key: ClientKey,
@@ -204,7 +204,7 @@ pub fn log_decided(
     desk.world.log.write(&entry, desk.io.clock(), &desk.world.counted);
 }
 
-/// Adds the type of a page, unless a rule removes or sets it.
+/// Adds the Content-Type of an error page, unless a rule removes or sets the field.
 fn add_content_type(page: Option<&Page>, edits: &mut FieldEdits) {
     if let Some(page) = page.filter(|_| !edits.withholds(b"Content-Type")) {
         let content_type = page.content_type.as_bytes();
@@ -212,7 +212,7 @@ fn add_content_type(page: Option<&Page>, edits: &mut FieldEdits) {
     }
 }
 
-/// How a request is logged that is refused for its form.
+/// The termination reason of a request that the parser refuses.
 pub fn refused_as(error: RequestError) -> Termination {
     match (error, error.status()) {
         (RequestError::Path(error), _) if error.is_by_form() => Termination::PathRefused,

@@ -1,8 +1,8 @@
-//! Requests of an HTTP/2 client begin after all frames of the same read, and for a bounded time per turn.
+//! Requests of an HTTP/2 client begin after all frames of the same read are parsed, for a bounded time per turn.
 //!
-//! An attacker that opens streams only to reset them (CVE-2023-44487), or to make us reset them (CVE-2025-8671), mostly
-//! sends both within one read. A request that has ended by then has cost neither a member nor a place in a queue. A
-//! request begins at once if more of it arrives: data, or trailers.
+//! An attacker that opens streams only to reset them (CVE-2023-44487), or to make the server reset them
+//! (CVE-2025-8671), usually sends both within one read. A request whose stream is closed by then has used neither a
+//! member nor a place in a queue. A request begins at once if more of it arrives: data or trailers.
 
 use weir_event_loop::{EventLoop, clock};
 use weir_exchange::arena::{ClientKey, ExchangeKey};
@@ -22,14 +22,14 @@ use crate::worker::state::stage::Stage;
 use crate::worker::state::streams::exchange_of;
 use crate::worker::world::World;
 
-/// The time for beginning a client's requests in one turn of the loop; the rest begin in the next.
+/// Time per turn for beginning requests of one client; the rest begin in the next turn.
 const SLICE_US: u64 = 250;
 
-/// The number of empty ones that are kept for reuse.
+/// Maximum number of empty lists that are kept for reuse.
 const SPARE_MAX: usize = 8;
 
 impl Worker {
-    /// A request's head has come.
+    /// Handles the head of a request: it begins at the end of this read.
     pub fn stream_request(
         &mut self,
         io: &mut EventLoop,
@@ -65,7 +65,7 @@ impl Worker {
         }
     }
 
-    /// A client wants another priority for a stream.
+    /// Sets the priority of a stream as the client requests.
     pub fn prioritize(&mut self, key: ClientKey, stream: u32, priority: Priority) {
         if let Some(exchange) = self.world.exchange_on_stream(key, stream) {
             self.set_stream_priority(exchange, priority);
@@ -77,12 +77,12 @@ impl Worker {
         }
     }
 
-    /// All that one read brought is read: its requests begin.
+    /// Begins the requests of the read that was just parsed.
     pub fn begin_read_requests(&mut self, io: &mut EventLoop, key: ClientKey) {
         self.begin_pending(io, key, SLICE_US);
     }
 
-    /// Goes on where a turn's time did not suffice. Whether it has to be called again.
+    /// Begins requests that did not fit in the last turn. Returns whether some are left.
     pub fn begin_unbegun(&mut self, io: &mut EventLoop) -> bool {
         if self.world.queues.unbegun.is_empty() {
             return false;
@@ -105,9 +105,9 @@ impl World {
 }
 
 impl Worker {
-    /// Begins those requests of a client that are still wanted, for `slice_us` at most.
+    /// Begins the requests of a client whose streams are still open, for `slice_us` at most.
     fn begin_pending(&mut self, io: &mut EventLoop, key: ClientKey, slice_us: u64) {
-        // The clock is not read for a single one.
+        // For a single request, the clock is not read.
         let mut until_us = None;
         while let Some(pending) = self.world.pending_of(key) {
             let place = pending.done;
@@ -130,7 +130,7 @@ impl Worker {
 }
 
 impl World {
-    /// All of them have begun.
+    /// Releases the list after all requests have begun.
     fn forget_pending(&mut self, key: ClientKey) {
         let client = self.clients.get_mut(key);
         let http2 = client.and_then(|client| client.http2.as_mut());
@@ -144,7 +144,7 @@ impl World {
 }
 
 impl Worker {
-    /// More has come on a stream: its exchange, which begins now if it has not yet.
+    /// The exchange of a stream on which more data has arrived; it begins now if it has not yet.
     pub fn begun_exchange(
         &mut self,
         io: &mut EventLoop,
@@ -197,7 +197,7 @@ impl Worker {
         (head, form): (&RequestHead, TargetForm),
         text: &[u8],
     ) {
-        // RFC 8470 section 5.2: the client asks again when its handshake is done.
+        // RFC 8470 section 5.2: the client repeats the request after the handshake.
         let Some(client) = self.world.clients.get(key) else { return };
         if early_data::has_to_wait(client.is_early, head) {
             return self.desk(io).answer_refused(key, stream, 425, Termination::TooEarly, b"");
@@ -205,8 +205,8 @@ impl Worker {
         let is_relayed = self.world.is_relayed_now(key);
         let form_now = self.world.clients.get(key).map(|client| client.server.http.target);
         if is_relayed || form_now != Some(form) {
-            // A reload has turned the virtual server into a relay, or changed the paths that rules see: the client may ask
-            // again.
+            // A reload has made the virtual server a relay, or changed the form of paths for rules: REFUSED_STREAM
+            // permits the client to repeat the request.
             if let Some(http2) = self.world.clients.get_mut(key).and_then(|it| it.http2.as_mut()) {
                 let (frames, code) = (&mut http2.frames, ErrorCode::REFUSED_STREAM);
                 frames.connection.reset(stream, code, &mut frames.out);

@@ -1,5 +1,5 @@
-//! Operations of a transaction on its client's connection, for both versions: with HTTP/1 the transaction has the
-//! connection for itself, with HTTP/2 a stream of it.
+//! Operations of a transaction on its client connection. With HTTP/1 the transaction owns the connection, with HTTP/2 a
+//! stream of it.
 
 use std::io::IoSlice;
 
@@ -51,7 +51,7 @@ impl Desk<'_> {
         message
     }
 
-    /// Sends some of a body, behind its head where that has not gone out yet.
+    /// Sends a part of a body, behind `head` if that was not sent yet.
     pub fn send_body(&mut self, ends: &mut Ends, mut head: Message, body: &Sending<'_>) {
         let Sending { input, pieces, framing, end, is_last } = *body;
         if ends.stream.is_some() {
@@ -73,7 +73,7 @@ impl Desk<'_> {
         self.world.tools.scratch.give(head);
     }
 
-    /// Sends a response that weir makes itself, and counts it.
+    /// Sends a response of weir's own, and counts its bytes.
     pub fn send_own(&mut self, ends: &mut Ends, answer: &OwnAnswer<'_>) {
         if ends.stream.is_some() {
             return self.send_own_on_stream(ends, answer);
@@ -83,7 +83,7 @@ impl Desk<'_> {
         ends.account.head_bytes_sent += sent.head_bytes;
     }
 
-    /// Sends bytes of a tunnel.
+    /// Sends bytes of a tunnel to the client.
     pub fn send_bytes(&mut self, ends: &mut Ends, bytes: &[u8]) {
         if ends.stream.is_some() {
             return self.deliver(ends, bytes, &Pieces::whole(bytes.len()), End::No);
@@ -93,7 +93,7 @@ impl Desk<'_> {
         ends.count_sent(bytes.len());
     }
 
-    /// The client learns that nothing follows.
+    /// Ends the sending side toward the client: END_STREAM or FIN.
     pub fn end_client(&mut self, ends: &mut Ends) {
         if let Some(stream) = self.world.stream_mut(ends) {
             if !std::mem::replace(&mut stream.is_end_told, true) {
@@ -106,7 +106,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Whether the client takes the data that it was sent.
+    /// Whether the client has taken the data that was sent to it.
     pub fn client_lag(&mut self, ends: &Ends) -> Lag {
         if self.world.stream(ends).is_some_and(|stream| stream.out.is_behind()) {
             return Lag::Behind;
@@ -120,7 +120,7 @@ impl Desk<'_> {
         }
     }
 
-    /// The client must have done something by then, or need not.
+    /// Sets or removes the deadline of the client.
     #[inline]
     pub fn set_client_due(&mut self, ends: &mut Ends, at_ms: Option<u64>) {
         let client = ends.client;
@@ -137,8 +137,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Sets how the client may continue to send. A client on its own connection is paused, and the window of a stream is
-    /// opened; [`Self::let_client_send`] lets it continue, and it is then read without a limit.
+    /// Pauses a client with HTTP/1, or opens the window of a stream. [`Self::let_client_send`] resumes a paused client.
     #[inline]
     pub fn set_client_flow(&mut self, ends: &mut Ends, flow: Flow) {
         match flow {
@@ -155,7 +154,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Returns window for forwarded bytes of a client's stream, on this stream or others.
+    /// Returns window for forwarded bytes of a client's stream, and of the connection.
     fn give_window(&mut self, ends: &mut Ends) {
         let Some(stream) = self.world.stream_mut(ends) else { return };
         // Data that waits for a member, for a tunnel, or for the rest of a read, was not forwarded yet.
@@ -165,8 +164,8 @@ impl Desk<'_> {
         self.world.release(ends.client, id, bytes);
     }
 
-    /// The deadline of the client for taking more data. Progress of other streams does not count, unless this one waits
-    /// for its turn among them.
+    /// The deadline of the client for taking more data. Progress of other streams counts only while this stream waits
+    /// for the socket behind them.
     pub fn client_patience_until_ms(&mut self, ends: &Ends, timeout_ms: u64) -> u64 {
         let Some(client) = self.world.clients.get(ends.client) else { return 0 };
         let Some(stream) = self.world.stream(ends) else {
@@ -181,8 +180,8 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Returns the held data of the client's stream. A client on its own connection is read again; the data that it has
-    /// already sent is processed next.
+    /// Resumes the client. Returns the held data of its stream; with HTTP/1, schedules the data that it has already
+    /// sent.
     pub fn let_client_send(&mut self, ends: &mut Ends) -> Option<(Vec<u8>, OwnedEnd)> {
         if ends.stream.is_none() {
             let client = self.world.clients.get(ends.client)?;
@@ -196,7 +195,7 @@ impl Desk<'_> {
         Some(stream.held.take())
     }
 
-    /// Bytes of the client's stream wait there. The window bounds how much that is.
+    /// Holds data of the client's stream; the stream's window limits its size.
     pub fn hold_of_client(
         &mut self,
         ends: &mut Ends,
@@ -211,7 +210,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Whether a client that has its connection for itself sends nothing more, and all that it has sent was looked at.
+    /// Whether the client of an HTTP/1 connection has ended its sending side, and all its data was processed.
     pub fn has_client_ended(&self, ends: &Ends) -> bool {
         let client = self.world.clients.get(ends.client).filter(|_| ends.stream.is_none());
         client.is_some_and(|client| client.ended && !client.has_input())

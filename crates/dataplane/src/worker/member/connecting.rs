@@ -1,4 +1,4 @@
-//! A connection to a member for a transaction: a kept one, a stream of one that others use, too, or a new one.
+//! Connections to members for transactions: a kept connection, a stream of a shared one, or a new connection.
 
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -20,12 +20,13 @@ use crate::worker::state::member::MemberConnection;
 use crate::worker::state::member_http2::MemberHttp2;
 use crate::worker::state::streams::MemberStream;
 
-/// A request that cannot be repeated uses a kept connection only if that was used this recently: the member may be about
+/// A request that cannot be repeated uses a kept connection only if its idle time is shorter: the member may be about
 /// to close an older one.
 const UNREPEATABLE_REUSE_IDLE_MS: u64 = 1_000;
 
-/// Whether a connection suits a request. A tunnel needs its own connection: data that its member does not take could use
-/// up the shared window. For the same reason, no further body goes to a connection whose window is shut.
+/// Whether a shared connection suits a request. A tunnel needs its own connection: untaken data of a tunnel could
+/// exhaust the shared window. For the same reason, no further request with a body uses a connection whose window is
+/// exhausted.
 fn suits(need: Need, http2: &MemberHttp2, now_ms: u64) -> bool {
     if need.is_tunnel {
         return http2.streams.is_empty() && http2.takes_body(now_ms);
@@ -33,7 +34,7 @@ fn suits(need: Need, http2: &MemberHttp2, now_ms: u64) -> bool {
     !need.has_body || http2.takes_body(now_ms)
 }
 
-/// Whether connections of one pool do for requests of the other.
+/// Whether requests of one pool can use connections of the other: same TLS and same source address.
 fn is_spoken_to_alike(one: &Pool, other: &Pool) -> bool {
     one.tls == other.tls && one.source == other.source
 }
@@ -68,7 +69,7 @@ impl Desk<'_> {
             let idle_ms = self.io.now_ms() - connection.idle_since_ms;
             // Unread data cannot be a response to a request that was not sent yet.
             let has_news = self.io.has_news(connection.token);
-            // A reload may have changed how members are spoken to.
+            // A reload may have changed the pool's TLS settings or source address.
             let is_alike = Rc::ptr_eq(&connection.pool, &ends.tries.pool)
                 || is_spoken_to_alike(connection.pool.settings(), ends.tries.pool.settings());
             if !is_alike {
@@ -91,7 +92,7 @@ impl Desk<'_> {
         self.open_connection(ends, member, need)
     }
 
-    /// Takes another connection to a member that it occupies already, since the kept one has gone stale.
+    /// Gives an exchange another connection to its member after the kept one was stale.
     pub fn reconnect(
         &mut self,
         ends: &mut Ends,
@@ -141,7 +142,7 @@ impl Desk<'_> {
                     return Err(MemberFailure::Connect);
                 }
             }
-            // Data that waits for the handshake is taken back without it.
+            // With TLS, `take_queued` returns data that waits for the handshake, and the preface is not part of that.
             preface.clear();
         }
         let counters = &local.counters;
@@ -168,7 +169,7 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// Tells a member whose connection follows, by the PROXY protocol.
+    /// Writes the PROXY header of the exchange's client.
     fn write_preface(&mut self, ends: &Ends, version: ProxyVersion, out: &mut Vec<u8>) {
         let named = self.world.clients.get_mut(ends.client).and_then(|client| {
             client.destination.learn(self.io, client.token);
@@ -194,8 +195,8 @@ impl Desk<'_> {
         }
     }
 
-    /// Gives an exchange a stream on an existing connection to the member. False: none has room. `is_again`: such a
-    /// connection has just failed it, and only one that is still opening is taken.
+    /// Gives an exchange a stream on an existing connection to the member. False: no connection has room. `is_again`: a
+    /// shared connection has just failed, so only one that is still opening is used.
     pub fn take_multiplexed(
         &mut self,
         ends: &mut Ends,
@@ -235,7 +236,7 @@ impl Desk<'_> {
         true
     }
 
-    /// An exchange will have a stream on this connection.
+    /// Registers a stream for an exchange on this connection.
     pub fn join_connection(&mut self, ends: &mut Ends, connection_key: ConnectionKey, need: Need) {
         if let Some(http2) =
             self.world.members.get_mut(connection_key).and_then(|it| it.http2.as_mut())

@@ -1,4 +1,4 @@
-//! A connection to a member: its facts, and when it is kept, closed and forgotten.
+//! Connections to members: when they are kept for reuse, closed, and removed.
 
 use rustix::io::Errno;
 use weir_event_loop::{Reading, Token};
@@ -8,11 +8,11 @@ use weir_exchange::parts::failure::MemberFailure;
 
 use crate::worker::desk::Desk;
 
-/// A member that announces how long it keeps idle connections is not trusted to the last second.
+/// Safety margin before the idle timeout that a member announces (Keep-Alive), in case of delays.
 const KEEP_ALIVE_MARGIN_MS: u64 = 1_000;
 
 impl Desk<'_> {
-    /// The side to blame when a connection cannot even begin.
+    /// The failure to report if a connection cannot be opened: of the member, or of this system.
     pub fn no_connection(&mut self, error: Errno) -> MemberFailure {
         let ours = [
             Errno::MFILE,
@@ -36,12 +36,12 @@ impl Desk<'_> {
         MemberFailure::NoSocket
     }
 
-    /// Keeps a connection for another request, if it can be.
+    /// Keeps a connection for another request, or closes it if reuse is not possible.
     pub fn keep_connection(&mut self, key: ConnectionKey) {
         let now_ms = self.io.now_ms();
         let Some(connection) = self.world.members.get_mut(key) else { return };
-        // Data behind a response, even a part of a record, cannot be a response to the next request. And a request whose
-        // rest the member has not taken must not be followed by the next.
+        // Unread data, even a part of a TLS record, cannot be a response to the next request. And a request that the
+        // member has not taken completely must not be followed by another.
         if !self.io.is_quiet(connection.token) {
             return self.close_member(key);
         }
@@ -61,7 +61,7 @@ impl Desk<'_> {
             return self.close_member(key);
         }
         idle.push(key);
-        // The client may have been slow to the end.
+        // Reading may be paused because the client was slow.
         self.io.resume(connection.token);
         if std::mem::take(&mut connection.is_sliced) {
             self.io.read_as(connection.token, Reading::Usual);
@@ -72,14 +72,14 @@ impl Desk<'_> {
         self.io.set_deadline(connection.token, now_ms + idle_ms);
     }
 
-    /// Closes a member connection and takes it off the books; its exchange is the caller's.
+    /// Closes a member connection and removes it. The caller takes care of its exchange.
     pub fn close_member(&mut self, key: ConnectionKey) {
         if let Some(token) = self.forget_member(key) {
             self.io.close(token);
         }
     }
 
-    /// Takes a member connection off the books; its socket is the caller's.
+    /// Removes a member connection. The caller takes care of its socket, and of its exchange.
     pub fn forget_member(&mut self, key: ConnectionKey) -> Option<Token> {
         self.count_sent_to_member(key);
         let connection = self.world.members.remove(key)?;

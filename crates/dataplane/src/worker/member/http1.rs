@@ -1,4 +1,4 @@
-//! Members with HTTP/1: bytes become a response; data behind it is an error.
+//! Members with HTTP/1: parses their bytes as a response; data behind it is an error.
 
 use weir_event_loop::{EventLoop, Reading};
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
@@ -45,7 +45,7 @@ impl Worker {
         }
     }
 
-    /// Processes as much of `input` as possible; returns how many bytes.
+    /// Processes as much of `input` as possible; returns the number of bytes used.
     pub fn member_input(
         &mut self,
         io: &mut EventLoop,
@@ -66,13 +66,13 @@ impl Worker {
             };
             state.ends.attempt.response_seen = true;
             let step = match state.phase {
-                // The response has ended, and the connection has nothing to do with it any more.
+                // The response is complete; the connection was released.
                 Phase::Deliver { .. } => return input.len(),
                 Phase::AwaitHead => self.response_head(io, key, exchange, rest),
                 Phase::Respond | Phase::Judge => {
                     let mut fields = std::mem::take(&mut self.inbox.trailers);
                     let step = self.with(io, exchange, |it, at| {
-                        // Its head is out.
+                        // The head was sent already.
                         let nothing = at.world.tools.scratch.take();
                         pass_body(at, it, key, nothing, rest, &mut fields)
                     });
@@ -108,7 +108,7 @@ impl Worker {
         let mut repaired = Vec::new();
         let parsed =
             parse_response_of_member(input, limits, method, taken, &mut repaired, &mut head);
-        // The text of the head's spans.
+        // The text that the spans of the head refer to.
         let text = |length| if repaired.is_empty() { &input[..length] } else { &repaired };
         let step = match parsed {
             Ok(Parsed::Partial) => Step::More(0),
@@ -158,7 +158,7 @@ impl Worker {
         step
     }
 
-    /// The member changes the protocol. False: to one that it was not offered, and the connection is lost.
+    /// Handles status 101. False: the member chose a protocol that was not offered; the connection is lost.
     fn protocol_changed(
         &mut self,
         io: &mut EventLoop,
@@ -186,7 +186,7 @@ impl Worker {
         true
     }
 
-    /// Whether a response with this head waits for the rest of its body; see [`Exchange::collects`].
+    /// Whether to wait for the rest of this response's body; see [`Exchange::collects`].
     fn awaits_body(
         &mut self,
         io: &mut EventLoop,
@@ -217,7 +217,7 @@ impl Worker {
     }
 }
 
-/// Begins a response with this head, and forwards the part of its body that was received.
+/// Begins a response, and forwards the part of its body that has arrived.
 fn begin_response(
     at: &mut Desk<'_>,
     it: &mut Exchange,
@@ -237,7 +237,7 @@ fn begin_response(
     pass_body(at, it, key, message, body, fields)
 }
 
-/// Forwards the response body in `input`, behind its head if that was not sent yet.
+/// Forwards body data of a response, behind `head` if that was not sent yet.
 fn pass_body(
     at: &mut Desk<'_>,
     it: &mut Exchange,
@@ -298,22 +298,22 @@ fn pass_body(
     if pieces.next == Next::Again { Step::Again(consumed) } else { Step::More(consumed) }
 }
 
-/// The result of looking at some input.
+/// The result of processing some input.
 #[derive(Default)]
 enum Step {
-    /// So many bytes were used; the rest needs more to come.
+    /// This many bytes were used; more input is needed.
     More(usize),
-    /// So many bytes were used; there is more to do.
+    /// This many bytes were used; call again for the rest.
     Again(usize),
-    /// The exchange does not need this connection any more.
+    /// The exchange no longer uses this connection.
     #[default]
     Over,
-    /// It is no HTTP.
+    /// The input is not valid HTTP.
     Malformed,
 }
 
 impl Step {
-    /// The same result, with this many bytes used before.
+    /// The same result with `before` bytes added to those used.
     fn behind(self, before: usize) -> Self {
         match self {
             Self::More(consumed) => Self::More(before + consumed),

@@ -1,8 +1,7 @@
-//! The server side of HTTP/2: a connection to a member carries the requests of many exchanges, each on a stream
-//! of its own.
+//! Members with HTTP/2: a connection carries the requests of many exchanges, each on a stream of its own.
 //!
-//! An exchange keeps the lines of its request's head, for sending it again; a stream's head is encoded from them. If a
-//! connection fails, each exchange on it continues elsewhere or ends.
+//! An exchange keeps the lines of its request's head for retries; the head on a stream is encoded from them. If a
+//! connection fails, each exchange on it is retried elsewhere or ends.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
@@ -23,7 +22,7 @@ use crate::worker::state::streams::{MemberStream, exchange_of};
 use crate::worker::world::{StreamOf, World};
 
 impl Desk<'_> {
-    /// Takes an exchange off its member's connection; whether its stream was opened.
+    /// Removes an exchange from its member connection. Returns whether its stream was opened.
     pub fn leave_stream(&mut self, ends: &mut Ends) -> bool {
         let (Some(connection_key), Some(stream)) =
             (ends.attempt.connection.take(), ends.attempt.member_stream.take())
@@ -51,7 +50,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// A connection carries nothing any more: it waits for the next request, or closes.
+    /// Handles a connection without streams: it stays open for the next request, or closes.
     fn rest_connection(&mut self, key: ConnectionKey) {
         let now_ms = self.io.now_ms();
         let is_draining = self.world.is_draining();
@@ -70,13 +69,13 @@ impl Desk<'_> {
             && reuse.idle_timeout_ms > 0
             && !is_draining;
         http2.is_leaving |= !is_kept;
-        // A connection that must go is closed by its timer: its caller may still use it.
+        // The timer closes the connection, because the caller may still use it.
         let until_ms = if is_kept { http2.rests_until_ms(reuse.idle_timeout_ms) } else { now_ms };
         self.arm_member(key, until_ms);
     }
 
-    /// Ends a connection that carries nothing any more. What its member has yet to take gets through: the end of a tunnel, say,
-    /// which weir knows to be over.
+    /// Ends a connection without streams. Untaken data is still delivered, such as the end of a tunnel that has already
+    /// ended here.
     pub fn end_member_http2(&mut self, key: ConnectionKey) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         let timeout_ms = connection.pool.settings().response_timeout_ms;
@@ -91,7 +90,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Returns window to the member for forwarded bytes, unless the client does not read them.
+    /// Returns window to the member for bytes that were forwarded.
     pub fn give_member_window(&mut self, ends: &mut Ends) {
         let Some(StreamOf { key, frames, stream, .. }) = self.world.member_stream_mut(ends) else {
             return;
@@ -107,7 +106,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Sees to it that a connection is looked after at `at_ms` at the latest.
+    /// Sets the timer of a connection to `at_ms`, unless it is due earlier.
     pub fn arm_member(&mut self, key: ConnectionKey, at_ms: u64) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         if let Some(http2) = &mut connection.http2
@@ -120,7 +119,7 @@ impl Desk<'_> {
 }
 
 impl World {
-    /// Frames of a connection go out at the end of the turn.
+    /// Lists a connection whose frames are sent at the end of the turn.
     pub fn list_member_for_flush(&mut self, key: ConnectionKey) {
         if let Some(http2) = self.members.get_mut(key).and_then(|it| it.http2.as_mut())
             && !std::mem::replace(&mut http2.is_listed, true)
@@ -131,7 +130,7 @@ impl World {
 }
 
 impl Desk<'_> {
-    /// The end of a turn: frames for members go out.
+    /// At the end of a turn: sends the queued frames to members.
     pub fn flush_members(&mut self) {
         while let Some(key) = self.world.queues.unflushed_members.pop() {
             let Some(connection) = self.world.members.get_mut(key) else { continue };
@@ -144,7 +143,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// A connection is open, and secure where it has to be.
+    /// Handles a connection that was opened, including its TLS handshake.
     pub fn member_http2_ready(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         let Some(http2) = &mut connection.http2 else { return };
@@ -164,7 +163,7 @@ impl Worker {
         self.desk(io).heed_window(key);
     }
 
-    /// Bytes came from a member.
+    /// Handles bytes of a member.
     pub fn member_http2_received(&mut self, io: &mut EventLoop, key: ConnectionKey, input: &[u8]) {
         let mut block = self.inbox.member_block.take().unwrap_or_default();
         let mut at = 0;
@@ -191,7 +190,7 @@ impl Worker {
         }
     }
 
-    /// The exchange that is on this stream of a connection.
+    /// The exchange on this stream of a connection.
     pub fn exchange_on(&self, key: ConnectionKey, stream: u32, tag: u64) -> Option<ExchangeKey> {
         let exchange_key = exchange_of(tag)?;
         let ends = self.exchanges.get(exchange_key)?.ends();
@@ -244,7 +243,7 @@ impl Worker {
                     By::Us => MemberFailure::Malformed,
                     By::Peer => MemberFailure::Abort,
                 };
-                // The connection is still usable: it is not stale.
+                // The connection itself still works, so it was not stale.
                 if let Some(transaction) = self.exchanges.get_mut(exchange) {
                     transaction.ends_mut().attempt.may_be_stale = false;
                 }
@@ -297,7 +296,7 @@ impl Worker {
         }
     }
 
-    /// The head of a response.
+    /// Handles the head of a response.
     fn member_head(
         &mut self,
         io: &mut EventLoop,
@@ -358,7 +357,7 @@ impl Worker {
     ) {
         let exchange = match self.exchanges.get(exchange_key) {
             Some(Transaction::Http(exchange)) => exchange,
-            // RFC 9113 section 8.5: a tunnel has data alone.
+            // RFC 9113 section 8.5: a tunnel carries only DATA frames.
             Some(_) => {
                 return self.refuse_member_stream(io, key, exchange_key, stream);
             }
@@ -377,7 +376,7 @@ impl Worker {
         self.inbox.trailers = fields;
     }
 
-    /// A stream has malformed data.
+    /// Handles malformed data on a stream.
     fn refuse_member_stream(
         &mut self,
         io: &mut EventLoop,
@@ -386,7 +385,7 @@ impl Worker {
         stream: u32,
     ) {
         if let Some(http2) = self.world.members.get_mut(key).and_then(|it| it.http2.as_mut()) {
-            // Too many of them are a connection error, which the next read reports.
+            // Too many refused streams are a connection error, which the next read reports.
             let _ = http2.frames.connection.refuse(stream, &mut http2.frames.out);
         }
         self.with_any(io, exchange, |it, at| it.stream_lost(at, MemberFailure::Malformed, false));
@@ -394,7 +393,7 @@ impl Worker {
 }
 
 impl Worker {
-    /// The member's windows may let out more of this request.
+    /// Sends more of this request if the member's windows allow.
     fn let_out_of(&mut self, io: &mut EventLoop, key: ExchangeKey) {
         self.with_any(io, key, |it, at| {
             if at.let_request_out(it.ends_mut()) && !it.is_member_backed_up(at) {
@@ -406,7 +405,7 @@ impl Worker {
         });
     }
 
-    /// The windows of a connection, or its socket, may let out more of requests.
+    /// Sends more of all requests after the connection's window or its socket has room again.
     fn let_requests_out(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.window_opened(io, key);
         let connection = self.world.members.get(key);
@@ -417,7 +416,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// Sends waiting data of a request, as far as the member's windows allow. Returns whether any data waited.
+    /// Sends queued data of a request, as much as the member's windows allow. Returns whether any data was queued.
     fn let_request_out(&mut self, ends: &mut Ends) -> bool {
         let Some(StreamOf { key, token, frames, stream }) = self.world.member_stream_mut(ends)
         else {
@@ -434,7 +433,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// The member's socket took everything.
+    /// The member took everything that was queued on the socket.
     pub fn member_http2_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let connection = self.world.members.get(key);
         for exchange in connection.map(MemberConnection::exchanges).unwrap_or_default() {
@@ -453,7 +452,7 @@ impl Worker {
         }
     }
 
-    /// Something may be due on a connection.
+    /// Handles the timer of a connection.
     pub fn member_http2_timer(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let now_ms = io.now_ms();
         let Some(connection) = self.world.members.get_mut(key) else { return };
@@ -485,7 +484,7 @@ impl Worker {
         }
     }
 
-    /// Something may be due on one stream of a connection.
+    /// Handles the timer for one stream of a connection.
     fn member_stream_timer(
         &mut self,
         io: &mut EventLoop,
@@ -500,12 +499,12 @@ impl Worker {
             return;
         }
         let awaits_settings = self.world.awaits_settings(&exchange.ends, &exchange.request);
-        // One that waits for the window is looked after with the connection.
+        // For a request that waits for the window, `leave_shut_window` checks the deadline.
         let stream = self.world.member_stream(&exchange.ends).filter(|it| !it.awaits_window);
         let Some(stream) = stream else { return };
         let Some(deadline_ms) = stream.deadline_ms else { return };
-        // A response before the request was taken is impossible. For a request without a body this is not checked: the
-        // acknowledged bytes may be of other requests.
+        // A member that has not taken the request cannot answer it yet. For a request without a body this is not
+        // checked: the acknowledged bytes may belong to other requests.
         let has_body = !exchange.request.framing.is_empty();
         let may_be_behind = has_body || stream.out.is_behind() || stream.was_backed_up;
         let timeout_ms = exchange.client_timeout_ms();
@@ -517,11 +516,11 @@ impl Worker {
         let response_timeout_ms = connection.pool.settings().response_timeout_ms;
         let Some(http2) = &mut connection.http2 else { return };
         if awaits_settings && deadline_ms <= now_ms {
-            // The connection cannot be used.
+            // A member that does not send its SETTINGS in time gets no further requests on this connection.
             http2.leave();
             self.with(io, exchange_key, |it, at| it.settings_timed_out(at));
         } else if until_ms <= now_ms {
-            // Nothing at all for half of the time: the connection may be dead, and takes no further request.
+            // No bytes for half of the timeout: the connection may be dead, so it gets no further request.
             http2.is_leaving |= http2.received_ms + response_timeout_ms / 2 < now_ms;
             self.with_any(io, exchange_key, |it, at| {
                 it.stream_lost(at, MemberFailure::Timeout, false)

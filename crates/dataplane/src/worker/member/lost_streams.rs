@@ -1,4 +1,4 @@
-//! Exchanges whose streams at members have failed: each continues elsewhere, or ends.
+//! Exchanges whose streams to members have failed: each is retried elsewhere, or ends.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ConnectionKey;
@@ -11,20 +11,21 @@ use crate::worker::desk::Desk;
 use crate::worker::state::lost_stream::LostStream;
 
 impl Desk<'_> {
-    /// At the end of the turn an exchange is taken to have lost its stream, unless it is on another connection by then.
+    /// Records a lost stream. At the end of the turn the exchange is retried or ends, unless it uses another connection
+    /// by then.
     pub fn lose_stream(&mut self, ends: &mut Ends, why: LostStream) {
         self.world.queues.lost_streams.push((ends.key, ends.attempt.connection, why));
     }
 }
 
 impl Worker {
-    /// Exchanges whose streams could not be opened continue elsewhere, if that can help.
+    /// Handles the lost streams of this turn: each exchange is retried elsewhere if possible.
     pub fn fail_lost_streams(&mut self, io: &mut EventLoop) {
         if self.world.queues.lost_streams.is_empty() {
             return;
         }
         for (key, connection, why) in std::mem::take(&mut self.world.queues.lost_streams) {
-            // It may stand there twice, and have gone elsewhere with the first.
+            // The list may contain an exchange twice, and the first entry may have moved it.
             let ends = self.exchanges.get(key).map(Transaction::ends);
             if ends.is_none_or(|ends| ends.attempt.connection != connection) {
                 continue;
@@ -40,7 +41,7 @@ impl Worker {
 }
 
 impl Worker {
-    /// A connection broke: each exchange on it continues elsewhere or ends.
+    /// Handles the loss of a connection: each exchange on it is retried elsewhere or ends.
     pub fn member_http2_lost(
         &mut self,
         io: &mut EventLoop,
@@ -60,7 +61,7 @@ impl Worker {
         }
         self.desk(io).close_member(key);
         for (place, (exchange_key, was_opened)) in lost.into_iter().enumerate() {
-            // One connect has failed, so it counts once, however many requests waited for it.
+            // One failed connect counts as one failure, however many requests waited for it.
             let is_counted = is_connecting && place > 0;
             let loss =
                 Loss { reason: why, nothing_sent: !was_opened, unsent: Vec::new(), is_counted };

@@ -1,5 +1,5 @@
-//! The server side: events of connections to members, and operations of transactions on them. Each worker has its own
-//! connections.
+//! The side toward members: events of connections to members, and operations of transactions on them. Each worker has
+//! its own connections.
 
 pub mod connecting;
 pub mod connection;
@@ -26,7 +26,7 @@ use weir_exchange::transaction::sending::Passed;
 use crate::worker::Worker;
 
 impl Worker {
-    /// A connection is open, or cannot be opened.
+    /// The result of opening a connection.
     pub fn member_connected(
         &mut self,
         io: &mut EventLoop,
@@ -43,7 +43,7 @@ impl Worker {
         self.member_ready(io, key);
     }
 
-    /// A connection can be spoken on: it is open and, where it has to be, secure.
+    /// Handles a connection that can be used: it is open and, with TLS, its handshake is complete.
     pub fn member_ready(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         connection.connecting = false;
@@ -69,7 +69,7 @@ impl Worker {
         }
     }
 
-    /// The member took everything: the client may continue.
+    /// The member took everything that was queued for it: the client may continue.
     pub fn member_drained(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.desk(io).count_sent_to_member(key);
         let Some(connection) = self.world.members.get(key) else { return };
@@ -80,7 +80,7 @@ impl Worker {
         self.with_any(io, exchange, |it, at| it.member_took(at));
     }
 
-    /// Bytes came from a member.
+    /// Handles bytes of a member.
     pub fn member_received(&mut self, io: &mut EventLoop, key: ConnectionKey, bytes: &mut [u8]) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         connection.member.counters.bytes_received.add(bytes.len() as u64);
@@ -88,7 +88,7 @@ impl Worker {
             return self.member_http2_received(io, key, bytes);
         }
         let Some(exchange) = connection.exchange else {
-            // Nothing was asked: whatever it says is not the answer to the next request.
+            // Unrequested data must not be taken for the answer to the next request.
             return self.desk(io).close_member(key);
         };
         let state = match self.exchanges.get(exchange) {
@@ -105,7 +105,7 @@ impl Worker {
         if state.phase == Phase::AwaitHead
             && io.sent_bytes(connection.token) == state.ends.attempt.sent_before
         {
-            // An unrequested response (RFC 9112 section 9.2): on a kept connection there is more than was requested.
+            // An unrequested response (RFC 9112 section 9.2). A kept connection is closed like a stale one.
             let is_kept = state.ends.attempt.may_be_stale;
             let why = if is_kept { MemberFailure::Abort } else { MemberFailure::Malformed };
             return self.connection_lost(io, key, why);
@@ -131,7 +131,7 @@ impl Worker {
         io.give_buffer(input);
     }
 
-    /// The member's FIN.
+    /// Handles a FIN of the member.
     pub fn member_ended(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let Some(connection) = self.world.members.get(key) else { return };
         if connection.http2.is_some() {
@@ -169,12 +169,12 @@ impl Worker {
         }
     }
 
-    /// The connection to a member broke.
+    /// Handles a failure of a member connection.
     pub fn member_failed(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.connection_lost(io, key, MemberFailure::Abort);
     }
 
-    /// The deadline of a member connection passed.
+    /// Handles the deadline of a member connection.
     pub fn member_timer(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         let Some(connection) = self.world.members.get(key) else { return };
         if connection.http2.is_some() {
@@ -186,7 +186,7 @@ impl Worker {
         if connection.connecting {
             return self.connection_lost(io, key, MemberFailure::ConnectTimeout);
         }
-        // A response before the request was taken is impossible.
+        // A member that has not taken the request cannot answer it yet.
         let Some(exchange) = self.exchanges.get(exchange_key).and_then(Transaction::http) else {
             return;
         };
@@ -198,7 +198,7 @@ impl Worker {
         self.connection_lost(io, key, MemberFailure::Timeout);
     }
 
-    /// A connection has failed; its exchange continues elsewhere or ends.
+    /// Handles the loss of a connection: its exchange is retried elsewhere or ends.
     pub fn connection_lost(
         &mut self,
         io: &mut EventLoop,
@@ -217,9 +217,9 @@ impl Worker {
             return self.desk(io).close_member(key);
         };
         let sent_before = transaction.ends().attempt.sent_before;
-        // Before the handshake is complete, the sent bytes are not the request.
+        // Before the connection is ready, sent bytes are those of the TLS handshake.
         let nothing_sent = connection.connecting || io.sent_bytes(connection.token) == sent_before;
-        // Another connection gets all of the queued data, or none. The preface belongs to this one.
+        // Another connection gets all of the queued data, or none. The PROXY header belongs to this one.
         let mut unsent = if nothing_sent { io.take_queued(connection.token) } else { Vec::new() };
         unsent.drain(..connection.preface_bytes.min(unsent.len()));
         self.desk(io).close_member(key);

@@ -1,5 +1,5 @@
-//! Operations of an exchange on its member's connection, for both versions: with HTTP/1 the exchange has the connection
-//! for itself, with HTTP/2 a stream of it.
+//! Operations of an exchange on its member connection. With HTTP/1 the exchange owns the connection, with HTTP/2 a
+//! stream of it.
 
 use std::io::IoSlice;
 
@@ -30,10 +30,10 @@ impl Desk<'_> {
         }
     }
 
-    /// Sends the request again: all of it that is stored, or the data that was queued for another connection, which is all
-    /// of it if nothing had been sent.
+    /// Sends a request again: the stored request if it is complete, else `unsent`. `unsent` is the data that was queued
+    /// on the failed connection; it is the whole request so far if nothing had been sent.
     pub fn ask_once_more(&mut self, ends: &mut Ends, request: &mut Request, unsent: &[u8]) {
-        // Whether or not it was sent before: from here on it is.
+        // Marks the request as sent, in case it was not before.
         request.send();
         if ends.attempt.member_stream.is_some() {
             self.resend_on_stream(ends, request);
@@ -43,7 +43,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Sends bytes on the connection to the member.
+    /// Sends bytes on the member connection.
     fn send_to_member(&mut self, ends: &mut Ends, bytes: &[u8]) {
         let Some(connection_key) = ends.attempt.connection else { return };
         let Some(connection) = self.world.members.get(connection_key) else { return };
@@ -51,7 +51,7 @@ impl Desk<'_> {
         self.count_sent_to_member(connection_key);
     }
 
-    /// Sends pieces of a request's body and its end, with the head before them if it is still here.
+    /// Sends pieces of a request's body and its end, behind the head if that was not sent yet.
     pub fn ask_member(
         &mut self,
         ends: &mut Ends,
@@ -86,7 +86,7 @@ impl Desk<'_> {
             let send = |parts: &[IoSlice<'_>]| self.io.send(token, parts);
             body::send(&mut out, framing, input, pieces, tail.bytes(), send);
             if small {
-                // The earlier bytes stay in front, so that all can be sent again.
+                // Appended, so that the stored request stays complete.
                 request.bytes.extend_from_slice(&out);
             } else {
                 request.let_go();
@@ -99,7 +99,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Counts the bytes that a member's socket has taken since it was last looked at.
+    /// Counts the bytes that a member's socket has accepted since the last call.
     pub fn count_sent_to_member(&mut self, key: ConnectionKey) {
         let Some(connection) = self.world.members.get_mut(key) else { return };
         let sent = self.io.sent_bytes(connection.token);
@@ -109,8 +109,8 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// The state of the connection to the member. `None`: there is none, or the request waits for the window and comes
-    /// here again when it is sent.
+    /// The state of the member connection. `None`: there is none, or the request waits for the window; this is called
+    /// again when the request is sent.
     pub fn reach_of_member(&self, ends: &Ends, request: &Request) -> Option<Reach> {
         let connection = self.world.members.get(ends.attempt.connection?)?;
         if self.world.member_stream(ends).is_some_and(|stream| stream.awaits_window) {
@@ -142,7 +142,7 @@ impl Desk<'_> {
             return Lag::None;
         }
         if stream.awaits_window {
-            // It is looked after with the connection, and the member has been sent nothing yet.
+            // The connection's timer covers this stream, and the member has received nothing of the request yet.
             return Lag::Excused;
         }
         stream.was_backed_up = true;
@@ -153,7 +153,7 @@ impl Desk<'_> {
         }
     }
 
-    /// The member must have done something by then, or need not.
+    /// Sets or removes the deadline of the member.
     pub fn set_member_due(&mut self, ends: &mut Ends, at_ms: Option<u64>) {
         let Some(connection) = ends.attempt.connection else { return };
         if let Some(StreamOf { stream, .. }) = self.world.member_stream_mut(ends) {
@@ -169,7 +169,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Sets how the member may continue to send.
+    /// Pauses or resumes reading from the member, and sets how much is read at once.
     pub fn set_member_flow(&mut self, ends: &mut Ends, flow: Flow) {
         if ends.attempt.member_stream.is_some() {
             match flow {
@@ -197,7 +197,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Sends bytes of a tunnel.
+    /// Sends bytes of a tunnel to the member.
     pub fn ask_bytes(&mut self, ends: &mut Ends, bytes: &[u8]) {
         match ends.attempt.member_stream {
             Some(_) => self.ask_on_stream(ends, bytes, End::No),
@@ -205,7 +205,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Half-closes toward the member: on a stream behind the sent data, on a socket when the data was taken.
+    /// Half-closes toward the member: on a stream behind the sent data, on a socket when all data was taken.
     pub fn end_member(&mut self, ends: &mut Ends) {
         if ends.attempt.member_stream.is_some() {
             return self.ask_on_stream(ends, b"", End::Data);
@@ -218,7 +218,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Sends bytes to the stream of the member, and its end.
+    /// Sends data of a tunnel, and its end, on the member's stream.
     fn ask_on_stream(&mut self, ends: &mut Ends, data: &[u8], end: End<'_>) {
         let Some(StreamOf { stream, .. }) = self.world.member_stream_mut(ends) else { return };
         if stream.is_end_told {
@@ -228,8 +228,8 @@ impl Desk<'_> {
         self.send_on_stream(ends, data, &Pieces::whole(data.len()), end);
     }
 
-    /// The deadline of the member for taking more data. Progress on a shared connection counts only for a tunnel that
-    /// waits for it.
+    /// The deadline of the member for taking more data. Progress of the connection counts only if this stream waits for
+    /// it.
     pub fn member_patience_until_ms(&mut self, ends: &Ends, timeout_ms: u64) -> u64 {
         let Some(connection) = ends.attempt.connection else { return 0 };
         let Some(connection) = self.world.members.get(connection) else { return 0 };
@@ -243,7 +243,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Leaves the connection to the member. Whether something of the request was sent on its stream.
+    /// Releases the member connection. Returns whether something of the request was sent on its stream.
     pub fn leave_connection(&mut self, ends: &mut Ends, how: Release) -> bool {
         if ends.attempt.member_stream.is_some() {
             return self.leave_stream(ends);
@@ -265,8 +265,8 @@ impl Desk<'_> {
         false
     }
 
-    /// Whether there is nothing more to read of the member for now. What else there is on a connection that many share says
-    /// nothing of this response.
+    /// Whether no unread data of the member's response is known. On a shared connection unread data may belong to other
+    /// responses, so it does not count.
     pub fn is_member_dry(&mut self, ends: &Ends) -> bool {
         let connection = ends.attempt.connection.and_then(|key| self.world.members.get(key));
         let is_shared = ends.attempt.member_stream.is_some();
@@ -274,7 +274,7 @@ impl Desk<'_> {
     }
 }
 
-/// Resets a member connection when the member has taken its data.
+/// Resets a member connection after the member has taken its data.
 fn reset_when_taken(desk: &mut Desk<'_>, key: ConnectionKey) {
     let Some(connection) = desk.world.members.get(key) else { return };
     let timeout_ms = connection.pool.settings().response_timeout_ms;

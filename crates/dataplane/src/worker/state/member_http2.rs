@@ -1,4 +1,4 @@
-//! Additional state of a connection to a member with HTTP/2.
+//! State of an HTTP/2 connection to a member.
 
 use weir_exchange::local::pool::LocalMember;
 use weir_http::h2::{Connection, Limits};
@@ -6,8 +6,8 @@ use weir_http::h2::{Connection, Limits};
 use crate::worker::state::frames::Frames;
 use crate::worker::state::streams::MemberStreams;
 
-/// Limits of a member. The connection's window has room for the windows of all streams: a slow client must not block the
-/// responses of others.
+/// Limits announced to members. The connection window has room for the windows of all streams, so one slow client
+/// cannot block the responses of others.
 pub const LIMITS: Limits = Limits {
     stream_window_size: STREAM_WINDOW_SIZE,
     connection_window_size: STREAM_WINDOW_SIZE * STREAMS_MAX,
@@ -18,35 +18,35 @@ pub const LIMITS: Limits = Limits {
 pub const STREAMS_MAX: u32 = 100;
 pub const STREAM_WINDOW_SIZE: u32 = 128 * 1024;
 
-/// Additional state of a connection to a member with HTTP/2.
+/// State of an HTTP/2 connection to a member.
 pub struct MemberHttp2 {
-    /// The protocol's state, and frames that go out at the end of the turn.
+    /// The state of the protocol, and frames that are sent at the end of the turn.
     pub frames: Frames,
-    /// The streams that it carries, or that wait for it.
+    /// The open streams, and those that wait to be opened.
     pub streams: MemberStreams,
-    /// It is among those that have frames to send.
+    /// Whether the connection is in the list of those with frames to send.
     pub is_listed: bool,
-    /// The socket's deadline; never later than the first thing that is due.
+    /// The deadline of the socket; never later than the earliest deadline of the connection.
     pub timer_ms: u64,
-    /// Until when it has to be open, and since when it has carried nothing.
+    /// The deadline for opening; and the time since which the connection has had no streams.
     pub open_by_ms: u64,
     pub idle_since_ms: u64,
-    /// When the member was last heard of.
+    /// When bytes of the member last arrived.
     pub received_ms: u64,
-    /// It carries nothing, and is counted among those.
+    /// The connection has no streams and is counted as idle.
     pub is_resting: bool,
-    /// It takes no more requests and closes when it carries nothing.
+    /// The connection accepts no more requests and closes when it has no streams.
     pub is_leaving: bool,
-    /// The member has said how many streams it allows.
+    /// The member's SETTINGS have arrived.
     pub has_settings: bool,
-    /// The one exchange that it carries is or may become a tunnel.
+    /// The connection belongs to one exchange that is a tunnel or may become one.
     pub is_tunnels: bool,
-    /// Since when its window has been shut.
+    /// Since when the connection's send window has been exhausted.
     pub shut_since_ms: Option<u64>,
 }
 
 impl MemberHttp2 {
-    /// The state of a new connection, which must be open in time.
+    /// The state of a new connection. `open_by_ms`: the deadline for opening.
     pub fn new(open_by_ms: u64) -> Self {
         Self {
             frames: Frames::new(Connection::client(LIMITS)),
@@ -64,26 +64,26 @@ impl MemberHttp2 {
         }
     }
 
-    /// Whether the member takes extended CONNECT; `None`: it has not said yet.
+    /// Whether the member supports extended CONNECT; `None`: its SETTINGS have not arrived.
     pub fn takes_tunnels(&self) -> Option<bool> {
         let settings = self.frames.connection.peer_settings();
         self.has_settings.then_some(settings.extended_connect)
     }
 
-    /// It takes no more requests from now on.
+    /// Makes the connection accept no more requests.
     pub fn leave(&mut self) {
         self.is_leaving = true;
     }
 
-    /// Whether a stream can be opened now.
+    /// Whether another stream can be opened now.
     pub fn may_open(&self) -> bool {
         let connection = &self.frames.connection;
         let streams_max = connection.peer_settings().streams_max.min(STREAMS_MAX);
         !connection.is_closing() && connection.stream_count() < streams_max as usize
     }
 
-    /// Whether it can carry a further exchange. Until the member says how many, it is taken to allow as many as it
-    /// did before.
+    /// Whether the connection can serve another exchange. Until the member's SETTINGS arrive, the stream limit of its
+    /// previous connection is assumed.
     pub fn has_room(&self, member: &LocalMember) -> bool {
         let connection = &self.frames.connection;
         let allowed = match self.has_settings {

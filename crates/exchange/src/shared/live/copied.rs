@@ -1,7 +1,7 @@
 //! A copy of live state, for those who try what would happen. Nothing that happens to the copy happens to the original.
 //!
-//! Counters start at zero in it. Tables of clients are copied as far as requests of one virtual server, and of those that it hands
-//! requests to, look at them; the copy of a table needs as much memory as its live entries do.
+//! Counters start at zero in it. Tables of clients are copied as far as requests of one virtual server, and of those
+//! that it hands requests to, look at them; the copy of a table needs as much memory as its live entries do.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,7 +24,8 @@ use crate::shared::waf_rules::WafRules;
 const WORKERS: usize = 1;
 
 impl LiveTable {
-    /// A copy of it as it is now, for requests that come to the virtual server of this place in the snapshot. It has one worker.
+    /// A copy of it as it is now, for requests that come to the virtual server of this place in the snapshot. It has
+    /// one worker.
     pub fn copied(&self, server: usize, outside: &Outside) -> Self {
         let clock = outside.clock;
         let reached = self.reached_from(server);

@@ -1,7 +1,7 @@
 //! State that a table takes over from earlier tables.
 //!
-//! One reload may remove an object and the next one add it again, while requests of before are still open. They count for
-//! its limits, so they need the very same object. A table therefore keeps weak references to removed objects
+//! One reload may remove an object and the next one add it again, while requests of before are still open. They count
+//! for its limits, so they need the very same object. A table therefore keeps weak references to removed objects
 //! ([`Departed`]). An object that is no longer in use begins anew.
 
 use std::collections::{HashMap, HashSet};

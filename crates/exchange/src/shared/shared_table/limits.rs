@@ -6,7 +6,8 @@ use weir_core::limit::{Admission, Rate, admit, forgotten_us, room};
 
 use super::{Losses, SharedTable, VALUE_MAX};
 
-/// The used part of a limit for all clients. The rate is in the snapshot, so that a reload continues with the used part.
+/// The used part of a limit for all clients. The rate is in the snapshot, so that a reload continues with the used
+/// part.
 #[derive(Debug, Default)]
 pub struct SharedLimit(AtomicU64);
 

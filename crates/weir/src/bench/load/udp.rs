@@ -1,4 +1,4 @@
-//! A load of queries over UDP, from the same arguments.
+//! A load of UDP queries, with the same arguments.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The first of them that was given.
+    /// The first given option of these.
     pub fn given(&self) -> Option<&'static str> {
         let given = [
             (self.query_size.is_some(), "--query-size"),
@@ -38,12 +38,12 @@ impl Options {
     }
 }
 
-/// Whether an address is a UDP one.
+/// Whether a URL has the scheme `udp`.
 pub fn is_udp(url: &str) -> bool {
     url.starts_with(SCHEME)
 }
 
-/// The plan; options without a meaning for queries are refused.
+/// The plan. Refuses options that have no meaning for queries.
 pub fn plan_of(arguments: &Arguments) -> Result<UdpPlan, String> {
     if let Some(option) = of_http(arguments) {
         return Err(format!("{option} is for http:// and https:// only, not for udp:// addresses"));
@@ -73,7 +73,7 @@ pub fn plan_of(arguments: &Arguments) -> Result<UdpPlan, String> {
     })
 }
 
-/// The first option that only HTTP has.
+/// The first given option that is only for HTTP.
 fn of_http(arguments: &Arguments) -> Option<&'static str> {
     let given = [
         (arguments.method != "GET", "--method"),
@@ -95,7 +95,7 @@ fn of_http(arguments: &Arguments) -> Option<&'static str> {
     given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
 }
 
-/// `udp://HOST:PORT`, its name looked up.
+/// Resolves `udp://HOST:PORT`.
 fn target(url: &str) -> Result<SocketAddr, String> {
     let wrong = |why: &str| format!("{url}: {why} (as in udp://127.0.0.1:9053)");
     let place =

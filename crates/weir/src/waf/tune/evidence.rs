@@ -1,4 +1,4 @@
-//! Evidence about rules in logs: their variables and paths, and the numbers of requests and clients.
+//! Evidence for exclusions from logs: rules, variables and paths with the numbers of requests and clients.
 
 use std::collections::HashMap;
 
@@ -8,28 +8,28 @@ use super::group::Group;
 use super::places::Place;
 use crate::waf::log::{Found, Line};
 
-/// Kept places, variables and rules; further ones are only counted.
+/// Maximum number of stored combinations of path, variable and rule; further ones are only counted.
 const GROUPS_MAX: usize = 50_000;
-/// Bytes of an example.
+/// Maximum size of an example.
 const EXAMPLE_BYTES_MAX: usize = 80;
-/// The mask of secrets in the log.
+/// The text that masks secrets in the log.
 const MASK: &str = "***";
-/// The family of rules of CRS that know scanners.
+/// The number range of CRS rules that detect scanners.
 const SCANNERS: u64 = 913;
 
-/// The evidence in logs.
+/// The evidence from logs.
 #[derive(Debug, Default)]
 pub struct Evidence {
     pub groups: HashMap<Subject, HashMap<Place, Group>>,
     groups_count: usize,
-    /// Findings for which there was no room.
+    /// Findings that were not stored because the maximum was reached.
     pub left_out: u64,
-    /// Findings in variables that no exclusion can name.
+    /// Findings in variables that an exclusion cannot name.
     pub unnamed: u64,
 }
 
 impl Evidence {
-    /// Adds a line; findings that exclusions remove are no attack.
+    /// Adds a line. Findings that exclusions remove do not count as attacks.
     pub fn add(&mut self, line: &Line, exclusions: &Exclusions) {
         let place = Place::of_target(&line.target);
         let attacks: Vec<&Found> =
@@ -77,7 +77,7 @@ impl Evidence {
     }
 }
 
-/// Whether a rule judges by itself: it scores, or it has decided.
+/// Whether a rule affects the verdict itself: it adds to the score, or has blocked the request.
 fn is_excludable(found: &Found, line: &Line) -> bool {
     let sums_up = found.values.first().is_some_and(|value| value.variable.starts_with("TX:"));
     !sums_up && (!found.severity.is_empty() || found.id == line.rule)
@@ -103,7 +103,7 @@ fn family(found: &Found) -> u64 {
     found.id / 1000
 }
 
-/// A text of the log, in one line.
+/// A text from the log, shortened and in one line.
 fn clipped(text: &str) -> String {
     let text: String = text.chars().take(EXAMPLE_BYTES_MAX).collect();
     crate::waf::log::bytes(&text).escape_ascii().to_string()

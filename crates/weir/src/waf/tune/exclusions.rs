@@ -1,4 +1,4 @@
-//! Exclusions: the part that each removes from a rule, and the rest of a finding.
+//! Exclusions, and the findings that remain with them.
 
 use std::collections::HashMap;
 
@@ -16,18 +16,18 @@ pub struct Exclusion {
     pub group: Group,
 }
 
-/// All of them.
+/// All exclusions.
 #[derive(Debug, Default)]
 pub struct Exclusions {
-    /// In the order of rules, variables and places.
+    /// Ordered by rule, variable and path.
     pub all: Vec<Exclusion>,
     by_subject: HashMap<Subject, Vec<Place>>,
-    /// Groups that were left alone, since most of their requests have other attacks too.
+    /// Groups without an exclusion, because most of their requests contain other attacks too.
     pub suspicious: u64,
 }
 
 impl Exclusions {
-    /// All these, in any order, and the number of groups that were left alone.
+    /// Sorts these exclusions. `suspicious`: the number of groups without an exclusion.
     pub fn new(mut all: Vec<Exclusion>, suspicious: u64) -> Self {
         all.sort_by_key(|it| (it.rule, it.variable.clone(), it.place.clone()));
         let mut by_subject: HashMap<Subject, Vec<Place>> = HashMap::new();
@@ -37,7 +37,7 @@ impl Exclusions {
         Self { all, by_subject, suspicious }
     }
 
-    /// Whether nothing of a finding is left.
+    /// Whether the exclusions remove a finding completely.
     pub fn take_away(&self, found: &Found, place: &Place) -> bool {
         let variables = variables(found);
         let has = |variable: &&str| self.has(found.id, variable, place);

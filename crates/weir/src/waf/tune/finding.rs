@@ -1,11 +1,11 @@
-//! One finding of a rule: its score, and the variables that an exclusion could name.
+//! A finding of a rule: its score, and the variables that an exclusion could name.
 
 use crate::waf::log::{Found, Value};
 
-/// A rule, and the variable that it was found in.
+/// A rule, and the variable in which it matched.
 pub type Subject = (u64, String);
 
-/// The score of a rule, as CRS counts.
+/// The score of a severity in CRS.
 pub fn score(severity: &str) -> i64 {
     match severity {
         "EMERGENCY" | "ALERT" | "CRITICAL" => 5,
@@ -16,16 +16,16 @@ pub fn score(severity: &str) -> i64 {
     }
 }
 
-/// The variables of a finding that exclusions can name: only of the rule's first link, since an exclusion for another link
-/// would remove the whole rule.
+/// The variables that exclusions can name: only those of the rule's first link, because an exclusion for another link
+/// would disable the whole rule.
 pub fn variables(found: &Found) -> Vec<&str> {
     let Some(first) = found.values.first().map(|value| collection(&value.variable)) else {
         return Vec::new();
     };
     let is_first = |value: &&Value| collection(&value.variable) == first;
     let mut values: Vec<&Value> = found.values.iter().filter(is_first).collect();
-    // A chain may begin with everything (all names of headers) and select in a later link: its message names the selected
-    // one.
+    // The first link of a chain may read all values (for example all header names), and a later link selects one. The
+    // rule's message then names the selected one.
     let is_chain = values.len() < found.values.len();
     if is_chain && values.iter().any(|value| is_told(found, value)) {
         values.retain(|value| is_told(found, value));
@@ -47,7 +47,7 @@ fn collection(variable: &str) -> &str {
     variable.split(':').next().unwrap_or_default()
 }
 
-/// Whether the rule's message or data has the value, as a word.
+/// Whether the rule's message or data contains the value as a word.
 fn is_told(found: &Found, value: &Value) -> bool {
     let is_inside = |char: char| char.is_alphanumeric() || "-_".contains(char);
     let has_word = |text: &str| {
@@ -60,7 +60,7 @@ fn is_told(found: &Found, value: &Value) -> bool {
     has_word(&found.message) || has_word(&found.data)
 }
 
-/// Whether rules can name a variable without quotes.
+/// Whether a variable needs no quotes in a rule.
 fn is_name(variable: &str) -> bool {
     let is_derived = variable.starts_with("TX") || variable.starts_with("MATCHED_VAR");
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:[]@".contains(&byte);
@@ -113,7 +113,7 @@ mod tests {
             (found("restricted (/x-over/)", "", &last), &all[1..2]),
             (found("restricted", "found: x-over", &last), &all[1..2]),
             (found("restricted, no-te", "", &last), &all[..]),
-            // Without another link each value is a finding.
+            // Without another link, each value is a finding.
             (found("restricted (/x-over/)", "", &[]), &all[..]),
         ] {
             assert_eq!(variables(&found), expected, "{found:?}");

@@ -1,18 +1,18 @@
-//! Requests in which a rule was found in one variable, and their clients.
+//! Requests in which a rule matched one variable, and their clients.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::{IpAddr, SocketAddr};
 
-/// Most distinguished clients of one place.
+/// Maximum number of distinct clients that are counted per path.
 pub const CLIENTS_MAX: usize = 64;
 
-/// Clients, up to a limit.
+/// Distinct clients, up to a limit.
 #[derive(Debug, Default, Clone)]
 pub struct Clients(BTreeSet<u64>);
 
 impl Clients {
-    /// Takes one.
+    /// Adds a client.
     pub fn add(&mut self, client: &str) {
         if self.0.len() < CLIENTS_MAX {
             self.0.insert(number_of(client));
@@ -25,12 +25,12 @@ impl Clients {
         self.0.extend(new);
     }
 
-    /// How many.
+    /// The number of distinct clients.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Their number as text, also above the limit.
+    /// The number as text, with a mark above the limit.
     pub fn told(&self) -> String {
         match self.0.len() {
             1 => "1 client".into(),
@@ -40,7 +40,7 @@ impl Clients {
     }
 }
 
-/// A number for a client; of IPv6 for its network, in which it can choose its address.
+/// A hash of a client; for IPv6 of its /64 network, in which it can choose addresses.
 fn number_of(client: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     match client.parse::<SocketAddr>().map(|address| address.ip().to_canonical()) {
@@ -51,21 +51,21 @@ fn number_of(client: &str) -> u64 {
     hasher.finish()
 }
 
-/// Requests in which a rule was found in a variable.
+/// Requests in which a rule matched a variable.
 #[derive(Debug, Default, Clone)]
 pub struct Group {
     pub requests: u64,
     pub clients: Clients,
-    /// Requests among them with another attack in another place.
+    /// The number of these that contain another attack elsewhere.
     pub suspicious: u64,
-    /// The score of one of them.
+    /// The score of one match.
     pub score: i64,
     pub message: String,
     pub example: Option<String>,
 }
 
 impl Group {
-    /// Takes others in.
+    /// Adds the counts of another group.
     pub fn add_all(&mut self, other: &Self) {
         self.requests += other.requests;
         self.suspicious += other.suspicious;

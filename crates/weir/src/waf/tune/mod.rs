@@ -23,8 +23,8 @@ use crate::output;
 ///
 /// Reads WAF logs, written with `mode: detect` or `block`, and prints a rule file. Each of its rules excludes one
 /// argument, cookie or header of some paths from one rule. List the file before the other rules. The logs must not
-/// contain attacks, because the exclusions would let them pass. No exclusions are proposed for values that occur together
-/// with other attacks; still read the file before you use it.
+/// contain attacks, because the exclusions would let them pass. No exclusions are proposed for values that occur
+/// together with other attacks; still read the file before you use it.
 ///
 /// Exit status: 0 done; 2 wrong usage, or a log that cannot be read.
 #[derive(Debug, Args)]
@@ -78,11 +78,11 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Times that logs are read for exclusions.
+/// Maximum number of times that the logs are read.
 const ROUNDS_MAX: usize = 8;
 
-/// The rules, and the summary. Logs are read several times: the findings that an exclusion removes must not make other
-/// findings of the same request suspicious, and the effect of exclusions is known only when all of them are.
+/// The rules, and the summary. Logs are read several times: a finding that an exclusion removes must not make other
+/// findings of the same request suspicious, and the effect can be computed only from all exclusions.
 fn propose(arguments: &Arguments) -> Result<(String, String), String> {
     let wanted = Wanted { requests: arguments.min, clients: arguments.clients as usize };
     let mut exclusions = Exclusions::default();

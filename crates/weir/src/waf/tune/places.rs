@@ -1,18 +1,18 @@
-//! Paths of requests, as rules see them, and the folders above them.
+//! Paths of requests, as rules see them, and the folders that contain them.
 
 use weir_http::path::{PathForm, canonicalise};
 
-/// A path, or all below one.
+/// A path, or all paths below it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
-    /// Below a path that ends with a slash.
+    /// All paths below; the path then ends with a slash.
     pub is_prefix: bool,
     pub path: String,
 }
 
 impl Place {
-    /// The place of a target, as in `REQUEST_FILENAME`. If rules cannot name a part of it literally, the folder above that
-    /// part is used.
+    /// The path of a target, as in `REQUEST_FILENAME`. If a part of it cannot be written literally in a rule, the
+    /// folder above that part is used.
     pub fn of_target(target: &str) -> Self {
         let path = target.split('?').next().unwrap_or_default();
         let path = match path.split_once("://") {
@@ -36,19 +36,19 @@ impl Place {
         }
     }
 
-    /// Everything in the folder of this one; `None`: there is no folder above.
+    /// All paths in the folder of this one; `None`: there is no folder above.
     pub fn folder(&self) -> Option<Self> {
         let path = if self.is_prefix { &self.path[..self.path.len() - 1] } else { &self.path };
         let end = path.rfind('/')? + 1;
         Some(Self { is_prefix: true, path: path[..end].to_owned() })
     }
 
-    /// How deep it stands.
+    /// The depth of the path.
     pub fn depth(&self) -> usize {
         self.path.bytes().filter(|byte| *byte == b'/').count()
     }
 
-    /// Whether another stands in it.
+    /// Whether this contains the other path.
     pub fn has(&self, other: &Self) -> bool {
         if self.is_prefix {
             other.path.starts_with(&self.path)
@@ -57,14 +57,14 @@ impl Place {
         }
     }
 
-    /// The operator of a rule.
+    /// The operator of a rule for this path.
     pub fn operator(&self) -> String {
         let name = if self.is_prefix { "beginsWith" } else { "streq" };
         format!("@{name} {}", self.path)
     }
 }
 
-/// Characters that rules take as they are, and that paths have without an escape.
+/// Characters that need no escape in rules and in paths.
 fn is_plain(char: char) -> bool {
     char.is_ascii_alphanumeric() || "/._-~!$&()+,;=:@".contains(char)
 }

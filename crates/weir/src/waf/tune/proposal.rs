@@ -1,4 +1,4 @@
-//! Proposals: a path where a rule is found often enough, or a folder with several of them.
+//! Proposals: paths on which a rule matched often enough, or a folder with several of them.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,17 @@ use super::group::Group;
 use super::places::Place;
 use crate::waf::log::{Found, Line};
 
-/// Paths of one folder that are excluded one by one; where there are more, the folder is.
+/// Maximum number of paths in one folder that are excluded one by one; with more, the folder is excluded.
 const PATHS_MAX: usize = 4;
-/// All paths are excluded only where a rule was found in more than these.
+/// All paths are excluded only if a rule matched on more paths than this.
 const PATHS_OF_ALL_MAX: usize = 16;
 
-/// Variables that are the path, or have it: of these single paths are excluded, for scanners ask for many that are not there.
+/// Variables that are the path or contain it: only single paths are excluded for these, because scanners request many
+/// paths that do not exist.
 const PATHS: [&str; 5] =
     ["REQUEST_FILENAME", "REQUEST_BASENAME", "REQUEST_URI", "REQUEST_URI_RAW", "REQUEST_LINE"];
 
-/// The exclusions that logs give reason for.
+/// The exclusions that the logs justify.
 pub fn exclusions(evidence: &Evidence, wanted: Wanted) -> Exclusions {
     let (mut all, mut suspicious) = (Vec::new(), 0);
     for ((rule, variable), places) in &evidence.groups {
@@ -39,16 +40,16 @@ pub fn exclusions(evidence: &Evidence, wanted: Wanted) -> Exclusions {
     Exclusions::new(all, suspicious)
 }
 
-/// The contents of one folder: selected places, and those below the threshold.
+/// The contents of one folder: selected paths, and those below the threshold.
 #[derive(Debug, Default)]
 struct Folder {
     chosen: Vec<(Place, Group)>,
     rest: Group,
-    /// Paths of which the rest is.
+    /// The number of paths in `rest`.
     rest_paths: usize,
 }
 
-/// The places of one rule and variable that are excluded, from the deepest folder up.
+/// The excluded paths of one rule and variable, from the deepest folder upwards.
 fn chosen(
     places: BTreeMap<Place, Group>,
     wanted: Wanted,
@@ -96,17 +97,17 @@ fn chosen(
     all
 }
 
-/// The effect of exclusions, as far as scores show it.
+/// The effect of exclusions, computed from scores.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Effect {
-    /// Requests that rules block, or would block.
+    /// Requests that rules block or would block.
     pub blocked: u64,
-    /// Requests among them that would be passed on.
+    /// The number of these that would pass.
     pub pass: u64,
 }
 
 impl Effect {
-    /// Takes a line.
+    /// Counts a line.
     pub fn add(&mut self, line: &Line, exclusions: &Exclusions) {
         let is_blocked = matches!(line.outcome.as_str(), "blocked" | "detected");
         if !is_blocked || line.rule == 0 {

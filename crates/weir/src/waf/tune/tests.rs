@@ -9,7 +9,7 @@ use super::*;
 use crate::waf::judge::Judge;
 use crate::waf::request::{Asked, Trial};
 
-/// A line in which a rule is found in an argument.
+/// A log line in which a rule matched an argument.
 fn line(client: u64, target: &str, rule: u64, (variable, value): (&str, &str)) -> String {
     let found = json!({
         "id": rule, "message": "SQL", "severity": "CRITICAL", "tags": ["attack-sqli"],

@@ -1,4 +1,4 @@
-//! The file of exclusions, and the summary.
+//! The output: a file with exclusions, and the summary.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::exclusions::{Exclusion, Exclusions};
 use super::proposal::Effect;
 use crate::waf::log::Count;
 
-/// The findings, and the effect of the exclusions.
+/// Describes the findings and the effect of the exclusions.
 pub fn summary(
     exclusions: &Exclusions,
     evidence: &Evidence,
@@ -35,7 +35,7 @@ pub fn summary(
     text + "The logs must not contain attacks: exclusions would let them pass. Read each exclusion before you use it.\n"
 }
 
-/// The file.
+/// The rule file.
 pub fn rules(exclusions: &Exclusions, first_id: u64, summary: &str) -> String {
     let mut text = String::from(
         "# Exclusions that `weir waf tune` proposes. Name this file before the other rules.\n#\n",
@@ -50,7 +50,7 @@ pub fn rules(exclusions: &Exclusions, first_id: u64, summary: &str) -> String {
 }
 
 fn one(Exclusion { rule, variable, place, group }: &Exclusion, id: u64) -> String {
-    // No line ends with text of a client: a backslash at its end would continue the comment in the next line.
+    // Text from a client never ends a line: a final backslash would continue the comment on the next line.
     let message = match group.message.as_str() {
         "" => String::new(),
         message => format!(": {message}."),

@@ -1,4 +1,4 @@
-//! Envelopes: requests per second against goodput, one chart for each number of requests on a connection.
+//! Envelopes: requests per second against goodput, one chart for each number of requests per connection.
 
 use maud::{Markup, html};
 
@@ -23,7 +23,7 @@ pub fn cards(report: &Report, test: &TestReport) -> Markup {
     }
 }
 
-/// The size that a setting stands for, where it belongs into the chart of that number of requests.
+/// The object size of a setting, if the setting belongs to the chart of this number of requests.
 fn size_at(test: &TestReport, at: f64, number: Option<u64>) -> Option<f64> {
     let Some(Shape { bytes, requests_per_connection }) = catalogue::shape_of(test.test.name, at)
     else {

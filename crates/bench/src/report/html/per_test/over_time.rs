@@ -1,4 +1,4 @@
-//! Goodput over the time of a measurement: whether a product keeps its average.
+//! Goodput over the time of a measurement, which shows whether a product's rate is steady.
 
 use maud::{Markup, html};
 
@@ -9,7 +9,7 @@ use crate::report::model::{Report, TestReport};
 use crate::report::stats::Spread;
 use crate::report::text;
 
-/// The chart of a test: at each step the rounds' median, and their spread.
+/// The chart of a test: the median and the spread of the rounds in each interval.
 pub fn card(report: &Report, test: &TestReport) -> Markup {
     let series: Vec<Series> = drawn_order(report)
         .map(|index| Series {
@@ -64,7 +64,7 @@ fn over_rounds(report: &Report, test: &TestReport, product: &str) -> Vec<SeriesP
     (0..steps).filter_map(step).collect()
 }
 
-/// The middle of each step in seconds, and Gbit/s within it.
+/// The middle of each interval in seconds, and the Gbit/s within it.
 fn goodputs(point: &Point) -> Vec<(f64, f64)> {
     let load = &point.load;
     let bytes_each = load.bytes as f64 / (load.requests as f64).max(1.0);

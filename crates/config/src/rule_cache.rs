@@ -1,0 +1,205 @@
+//! Compiled rules of the web application firewall, kept from one check of the configuration to the next.
+//!
+//! Compiling OWASP CRS takes most of a second, and a change of a member's weight changes no rule. Rules are used again
+//! when all files that they were compiled from have the same content. The cache keeps no rules alive: only those of a
+//! configuration that is still in use are found.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
+use weir_waf::inspection::CommonTexts;
+use weir_waf::plan::{Files, RuleSet, Settings, View};
+use weir_waf::seclang::Problem;
+
+use crate::rule_files::Disk;
+
+/// Compiled rules.
+#[derive(Debug, Default)]
+pub(crate) struct RuleCache(Mutex<Vec<Known>>);
+
+/// Names and values of settings.
+type Variables = Vec<(String, String)>;
+
+/// Rules, and everything that was read for them.
+#[derive(Debug)]
+struct Known {
+    paths: Vec<String>,
+    seen: Vec<Seen>,
+    rules: Weak<RuleSet>,
+    /// The rules with settings.
+    views: Vec<(Variables, Weak<CommonTexts>)>,
+}
+
+/// An answer of the disk.
+#[derive(Debug, PartialEq, Eq)]
+enum Seen {
+    Find { beside: String, pattern: String, found: Vec<String> },
+    Read { path: String, content: Content },
+}
+
+/// The hash of a file's content; `None`: it could not be read.
+type Content = Option<[u8; SHA256_OUTPUT_LEN]>;
+
+impl RuleCache {
+    fn known(&self) -> MutexGuard<'_, Vec<Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The rules of these files, compiled unless they are known.
+    pub fn rules(&self, paths: &[String], disk: &mut Disk) -> Result<Arc<RuleSet>, Vec<Problem>> {
+        if let Some(rules) = self.find(paths, disk) {
+            return Ok(rules);
+        }
+        let mut recorder = Recorder { disk, seen: Vec::new() };
+        let rules = Arc::new(RuleSet::compile(paths, &mut recorder)?);
+        let (paths, seen) = (paths.to_vec(), recorder.seen);
+        let known = Known { paths, seen, rules: Arc::downgrade(&rules), views: Vec::new() };
+        self.known().push(known);
+        Ok(rules)
+    }
+
+    /// The known rules of these files, if the files have the same content.
+    fn find(&self, paths: &[String], disk: &mut Disk) -> Option<Arc<RuleSet>> {
+        let mut known = self.known();
+        known.retain(|known| known.rules.strong_count() > 0);
+        let same = |known: &&Known| known.paths == paths && known.is_unchanged(disk);
+        known.iter().find(same)?.rules.upgrade()
+    }
+
+    /// The rules with these settings, made unless they are known.
+    pub fn view(
+        &self,
+        rules: &Arc<RuleSet>,
+        settings: &Settings,
+    ) -> Result<Arc<CommonTexts>, Vec<Problem>> {
+        let make = || {
+            let view = View::new(Arc::clone(rules), settings)?;
+            Ok(Arc::new(CommonTexts::new(Arc::new(view))))
+        };
+        let variables = &settings.variables;
+        let mut known = self.known();
+        let of_rules = |known: &&mut Known| known.rules.as_ptr() == Arc::as_ptr(rules);
+        let Some(known) = known.iter_mut().find(of_rules) else { return make() };
+        known.views.retain(|(_, view)| view.strong_count() > 0);
+        let mut same = known.views.iter().filter(|(known, _)| known == variables);
+        if let Some(view) = same.find_map(|(_, view)| view.upgrade()) {
+            return Ok(view);
+        }
+        let view = make()?;
+        known.views.push((variables.clone(), Arc::downgrade(&view)));
+        Ok(view)
+    }
+}
+
+impl Known {
+    /// Whether the disk answers as it did.
+    fn is_unchanged(&self, disk: &mut Disk) -> bool {
+        self.seen.iter().all(|seen| match seen {
+            Seen::Find { beside, pattern, found } => disk.find(beside, pattern) == *found,
+            Seen::Read { path, content } => content_of(&disk.read(path)) == *content,
+        })
+    }
+}
+
+fn content_of(read: &Result<Vec<u8>, String>) -> Content {
+    let bytes = read.as_ref().ok()?;
+    digest(&SHA256, bytes).as_ref().first_chunk().copied()
+}
+
+/// Remembers the answers of the disk.
+struct Recorder<'a> {
+    disk: &'a mut Disk,
+    seen: Vec<Seen>,
+}
+
+impl Files for Recorder<'_> {
+    fn find(&mut self, beside: &str, pattern: &str) -> Vec<String> {
+        let found = self.disk.find(beside, pattern);
+        let (beside, pattern) = (beside.to_owned(), pattern.to_owned());
+        self.seen.push(Seen::Find { beside, pattern, found: found.clone() });
+        found
+    }
+
+    fn read(&mut self, path: &str) -> Result<Vec<u8>, String> {
+        let read = self.disk.read(path);
+        self.seen.push(Seen::Read { path: path.to_owned(), content: content_of(&read) });
+        read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder with a file of rules that includes others, and names one of words.
+    fn folder() -> (tempfile::TempDir, Vec<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let write =
+            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write("main.conf", "Include more-*.conf\n");
+        write("more-1.conf", "SecRule ARGS \"@pmFromFile words\" \"id:1,phase:2,deny\"\n");
+        write("words", "attack\n");
+        let main = folder.path().join("main.conf").display().to_string();
+        (folder, vec![main])
+    }
+
+    #[test]
+    fn rules_are_compiled_once_while_their_files_are_the_same() {
+        let (folder, paths) = folder();
+        let cache = RuleCache::default();
+        let rules = || cache.rules(&paths, &mut Disk::default()).unwrap();
+        let first = rules();
+        assert!(Arc::ptr_eq(&first, &rules()));
+        let changes = [
+            ("words", "attacks\n"),
+            ("more-1.conf", "SecRule ARGS \"@pmFromFile words\" \"id:2,phase:2,deny\"\n"),
+            // Another file that the pattern finds.
+            ("more-2.conf", "SecAction \"id:3,phase:1,pass\"\n"),
+            ("main.conf", "Include more-1.conf\n"),
+        ];
+        let mut before = first;
+        for (name, text) in changes {
+            std::fs::write(folder.path().join(name), text).unwrap();
+            let after = rules();
+            assert!(!Arc::ptr_eq(&before, &after), "{name}");
+            assert!(Arc::ptr_eq(&after, &rules()), "{name}");
+            before = after;
+        }
+        std::fs::remove_file(folder.path().join("words")).unwrap();
+        assert!(cache.rules(&paths, &mut Disk::default()).is_err());
+    }
+
+    #[test]
+    fn a_configuration_that_is_checked_again_has_the_same_rules() {
+        let (folder, paths) = folder();
+        let text = format!(
+            "virtual_servers: {{ a: {{ listen: '127.0.0.1:80', type: http, pool: a, \
+             waf: {{ mode: block, rules: [ {} ] }} }} }}\npools: {{ a: {{ members: [] }} }}\n",
+            paths[0]
+        );
+        let main = folder.path().join("weir.yaml");
+        std::fs::write(&main, text).unwrap();
+        let common = |files: &crate::Files| {
+            let config = files.check(&crate::overlay::Overlay::default()).config.unwrap();
+            let snapshot = config.snapshot(&crate::Resolutions::default());
+            Arc::clone(&snapshot.virtual_servers[0].waf.as_ref().unwrap().common)
+        };
+        let files = crate::Files::read(&main);
+        let first = common(&files);
+        assert!(Arc::ptr_eq(&first, &common(&files)));
+        assert!(Arc::ptr_eq(&first, &common(&files.read_again(&main))));
+        assert!(!Arc::ptr_eq(&first, &common(&crate::Files::read(&main))));
+    }
+
+    #[test]
+    fn rules_that_nobody_uses_are_not_kept() {
+        let (_folder, paths) = folder();
+        let cache = RuleCache::default();
+        let rules = cache.rules(&paths, &mut Disk::default()).unwrap();
+        let gone = Arc::downgrade(&rules);
+        drop(rules);
+        assert!(gone.upgrade().is_none());
+        cache.rules(&paths, &mut Disk::default()).unwrap();
+        assert_eq!(cache.known().len(), 1);
+    }
+}
