@@ -24,6 +24,10 @@ pub struct SandboxStatus {
 /// Decides it, by the setting and by a trial on a thread that ends. An error: it is required, and not possible.
 pub fn decide(setting: Sandbox) -> io::Result<SandboxStatus> {
     judge(setting, || {
+        if !confine::may_be_asked_for() {
+            let what = "a filter of system calls forbids it (systemd: add landlock_create_ruleset landlock_restrict_self to SystemCallFilter=)";
+            return Err(io::Error::other(what));
+        }
         let trial = std::thread::spawn(confine::without_files).join();
         trial.unwrap_or_else(|_| Err(io::Error::other("the trial panicked")))
     })

@@ -6,6 +6,8 @@
 
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 use std::ptr;
 
 /// Rights on files and folders by the version of the interface that brought them: the number of the last right.
@@ -34,6 +36,32 @@ pub fn version() -> io::Result<u32> {
 fn rights(version: u32) -> u64 {
     let known = RIGHTS.iter().filter(|(since, _)| *since <= version);
     known.map(|(_, last)| (1 << (last + 1)) - 1).max().unwrap_or(0)
+}
+
+/// Whether a filter of system calls lets this process ask for Landlock. Some filters, such as `SystemCallFilter=` of
+/// systemd, end a process for a call that they do not know: a child asks first.
+pub fn may_be_asked_for() -> bool {
+    const ASKED: i32 = libc::ECANCELED;
+    let mut command = Command::new("/");
+    // SAFETY: between fork and exec, the closure makes two system calls, which change nothing and touch no memory, and
+    // makes an error without an allocation.
+    unsafe {
+        command.pre_exec(|| {
+            // Whatever the answers are.
+            let _ = version();
+            let nothing = -1;
+            libc::syscall(libc::SYS_landlock_restrict_self, nothing, 0_u32);
+            Err(io::Error::from_raw_os_error(ASKED))
+        });
+    }
+    match command.spawn() {
+        Err(error) => error.raw_os_error() == Some(ASKED),
+        Ok(mut child) => {
+            // It was ended before it could report; nothing else is to be learnt from its status.
+            let _ = child.wait();
+            false
+        }
+    }
 }
 
 /// From here on the calling thread can open, make, remove and run no file, and gains no privileges by running programs.
@@ -71,6 +99,42 @@ mod tests {
         assert_eq!(rights(2), 0x3fff);
         assert_eq!([3, 4].map(rights), [0x7fff; 2]);
         assert_eq!([5, 7].map(rights), [0xffff; 2]);
+    }
+
+    /// Ends the process at calls of Landlock, from the calling thread on.
+    fn forbid_landlock() {
+        const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+        const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
+        const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+        let first = libc::SYS_landlock_create_ruleset as u32;
+        let last = libc::SYS_landlock_restrict_self as u32;
+        let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+        // The number of a system call is the first word of what a filter sees.
+        let mut steps = [
+            step(LOAD, 0, 0, 0),
+            step(AT_LEAST, 0, 2, first),
+            step(AT_LEAST, 1, 0, last + 1),
+            step(RETURN, 0, 0, libc::SECCOMP_RET_KILL_PROCESS),
+            step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+        ];
+        let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+        rustix::thread::set_no_new_privs(true).unwrap();
+        // SAFETY: the program and its steps live through the call, which copies them.
+        let result = unsafe {
+            let mode = libc::SECCOMP_SET_MODE_FILTER;
+            libc::syscall(libc::SYS_seccomp, mode, 0_u32, &raw const program)
+        };
+        assert_eq!(result, 0, "{}", io::Error::last_os_error());
+    }
+
+    #[test]
+    fn a_filter_that_ends_processes_is_noticed() {
+        assert!(may_be_asked_for());
+        let filtered = || {
+            forbid_landlock();
+            assert!(!may_be_asked_for());
+        };
+        std::thread::scope(|scope| scope.spawn(filtered).join().unwrap());
     }
 
     #[test]

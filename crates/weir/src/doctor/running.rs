@@ -63,7 +63,7 @@ pub fn check(running: &Running, answers: &Answers, file: Option<&Path>) -> Check
     if let Some(sandbox) = &status.sandbox {
         checked.fact(if sandbox.is_on { "sandbox on" } else { "sandbox off" });
         if let Some(why) = &sandbox.why {
-            let mend = "Linux 5.13 or newer, with `landlock` in the `lsm=` list of the kernel; `data_plane.sandbox: \"off\"` says that it is not wanted";
+            let mend = "a filter of system calls with landlock_create_ruleset and landlock_restrict_self, and Linux 5.13 or newer with `landlock` in the `lsm=` list of the kernel; `data_plane.sandbox: \"off\"` says that it is not wanted";
             checked.find(Finding::note(
                 format!("workers are not kept from files: {why}"),
                 "data_plane.sandbox",
