@@ -1,7 +1,7 @@
 //! Tells the program what it is built from, for `weir --version` and the record of a benchmark.
 //!
-//! A build for development does not look at the commit: each one would build the program anew, and what is not built with
-//! `--release` is not measured.
+//! A build for development does not look at the commit: each one would build the program anew, and what is not built
+//! with `--release` is not measured.
 
 use std::fs;
 use std::path::Path;

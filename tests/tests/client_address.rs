@@ -141,8 +141,7 @@ fn half_a_header_of_the_proxy_protocol_is_not_waited_for_for_ever() {
     for begun in [&b""[..], b"PROXY TCP4 198.51.100.7 ", b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0"] {
         let mut client = proxy.client();
         client.send(begun);
-        // The connection ends; anything received before does not matter to a client that sent half
-        // a PROXY header.
+        // The connection ends. Data received before does not matter after half a PROXY header.
         let _ = client.reader().rest();
     }
     assert_eq!(member.request_count(), 0);

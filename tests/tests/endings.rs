@@ -14,7 +14,7 @@ use weir_tests::{STEP_TIMEOUT, eventually, tls};
 /// Which side sees a reset first is a matter of microseconds.
 const ROUNDS: usize = 40;
 const UPLOAD_BYTES: usize = 300_000;
-/// More than a client's kernel takes while the client does not read, and less than both kernels do.
+/// More than a client's kernel buffers without reads, but less than the buffers of both kernels.
 const WHOLE_BYTES: usize = 500_000;
 
 /// Sends something, waits for the first byte of the upload, and breaks off.
@@ -37,10 +37,10 @@ fn plain_and_secure(member: &StreamMember) -> [(Setup, Option<Proxy>); 2] {
     [(plain, None), (secure, Some(relay))]
 }
 
-/// Sends as many bytes as are accepted at once.
+/// Sends as many bytes as the kernel accepts at once.
 fn upload(client: &mut Client) {
     client.stream().set_nonblocking(true).expect("a socket");
-    // A client that is reset meanwhile reads the rest.
+    // A client that is reset meanwhile still reads the rest.
     let _ = client.stream().write(&vec![b'x'; UPLOAD_BYTES]);
     client.stream().set_nonblocking(false).expect("a socket");
 }
@@ -227,8 +227,7 @@ fn who_reads_only_behind_a_long_upload_gets_its_early_answer() {
             }
             let response = client.response();
             assert_eq!((response.status, response.complete), (status, true), "{megabytes} MB");
-            // Kernels buffer some megabytes for a member that reads nothing: a short upload was
-            // read completely.
+            // Kernels buffer some megabytes for a member that reads nothing, so a short upload may be complete.
             if megabytes == 30 {
                 assert!(response.head.has_token("connection", "close"), "{:?}", response.head);
                 client.assert_closed();

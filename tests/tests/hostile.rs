@@ -30,7 +30,7 @@ fn refused_clients_that_stay_take_no_place_of_others() {
     for client in &mut admitted {
         client.get("/").assert_status(200);
     }
-    // Refused, but slow to close.
+    // These connections were refused, and the clients close them slowly.
     let refused: Vec<Client> = (0..20).map(|_| proxy.client()).collect();
     pause(300);
     drop(admitted);
@@ -142,7 +142,7 @@ fn more_failures_than_retries_do_not_panic_the_worker() {
     assert_eq!(panics, 0.0);
 }
 
-/// How many bytes of a response the proxy and the kernel buffer for a client that reads nothing.
+/// Number of response bytes that proxy and kernel buffer for a client that reads nothing.
 fn unread_bytes(proxy: &Proxy, member: &Member) -> u64 {
     let label = format!("\"{}\"", member.address());
     let received = || proxy.metric("weir_member_received_bytes_total", &[&label]) as u64;

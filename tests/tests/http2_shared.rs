@@ -109,8 +109,8 @@ fn slow_to_read() -> (SocketAddr, Sender<()>, Receiver<(usize, bool)>) {
     (address, go, got)
 }
 
-/// Sends as much as weir and the system buffer for a member that does not read, and the end;
-/// returns how much that was.
+/// Sends as much data as weir and the system buffer for a member that does not read, and then ends the stream. Returns
+/// the amount.
 fn fill(peer: &mut Peer, stream: u32) -> usize {
     let mut sent = 0;
     loop {

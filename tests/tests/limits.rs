@@ -118,8 +118,8 @@ fn heads_beyond_their_limits_are_refused() {
     assert!(!member.saw_anything());
 }
 
-/// A client that was served. The harness itself connected once to see whether the proxy listens;
-/// while that connection still counts, a client is refused.
+/// A client that was served. The harness has connected once to see whether the proxy listens; until that connection has
+/// ended, clients are refused.
 fn admitted(proxy: &Proxy) -> Client {
     let mut admitted = None;
     weir_tests::eventually("room for a client", Duration::from_secs(5), || {
@@ -158,7 +158,7 @@ fn a_refused_client_that_stays_does_not_count_against_the_limit() {
     let first = admitted(&proxy);
     let mut refused = proxy.client();
     refused.response().assert_status(503);
-    // The refused client has its answer and does not close: the proxy lingers on it.
+    // The refused client has its response and does not close, so the proxy waits for its close.
     assert_eq!(proxy.metric("weir_virtual_server_connections_open", &["\"main\""]), 1.0);
     drop(first);
     proxy.wait_for_open_connections("main", 0.0);

@@ -478,7 +478,7 @@ fn a_slow_upload_is_not_held_against_the_member() {
     thread::sleep(Duration::from_millis(600));
     slow.send("def");
     let uploaded_to = slow.response().assert_status(200).text();
-    // Both are equally slow, so of four at a time it gets some; with an assumed 600 ms, none.
+    // Both are equally slow, so it gets some of four requests at a time; with an assumed 600 ms, none.
     let address = proxy.address();
     let clients: Vec<_> = (0..4)
         .map(|_| {

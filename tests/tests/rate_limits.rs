@@ -82,7 +82,7 @@ fn each_client_has_its_own_limit() {
     }
 }
 
-/// Five at once, and then one every twelve seconds.
+/// Five requests at once, and then one every twelve seconds.
 #[test]
 fn a_limit_may_be_of_less_than_one_in_a_second() {
     let member = Member::named("one");

@@ -7,7 +7,7 @@ use weir_tests::http2::{Frame, Http2Member, Peer};
 use weir_tests::member::{Member, Then};
 use weir_tests::proxy::{Proxy, Setup};
 
-/// Longer than the timeouts that must not apply, with room for a busy machine.
+/// Longer than the timeouts that must not apply, with a margin for a busy machine.
 const SILENCE: Duration = Duration::from_millis(1_200);
 
 /// A member that is silent for a while in the middle of its response.

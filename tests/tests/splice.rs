@@ -266,7 +266,7 @@ fn a_member_that_breaks_in_mid_flow_resets_its_client_behind_what_it_had_sent() 
     let mut client = ask(&proxy, order);
     // Its client reads a little, so that much flows, and then nothing.
     let mut first = vec![0; 8 * MIB as usize];
-    // Bytes that the member could not send at once are dropped: fewer may arrive.
+    // weir drops bytes that the member could not send at once, so fewer bytes may arrive.
     client.stream().set_read_timeout(Some(Duration::from_millis(500))).expect("a timeout");
     let mut taken = 0;
     while taken < first.len() {

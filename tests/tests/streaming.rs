@@ -19,7 +19,7 @@ const BODY_MIB: u64 = 64;
 const GROWTH_BYTES_MAX: u64 = 8 * 1024 * 1024;
 const BLOCK_BYTES: usize = 256 * 1024;
 
-/// A slow side that never stalls: for this long it reads this much.
+/// A slow side that never stalls: for this time it reads in small steps.
 const DRIP: Duration = Duration::from_secs(6);
 const DRIP_BYTES_PER_SECOND: f64 = 150e3;
 
@@ -265,7 +265,7 @@ impl NotReading {
         weir_tests::eventually("all have asked", Duration::from_secs(10), || {
             member.request_count() == NOT_READING_CLIENTS
         });
-        // And all bytes that there is room for have arrived.
+        // All bytes for which there is space have arrived.
         std::thread::sleep(Duration::from_millis(300));
         Self { clients, proxy, member, _directory: directory }
     }
@@ -322,10 +322,10 @@ fn a_head_that_begins_while_the_response_before_it_is_queued_may_end_later() {
     for (_, client) in &mut slow.clients {
         client.send("GET /next HTTP/1.1\r\nHo");
     }
-    // The proxy has the beginning before the responses continue.
+    // The proxy has the beginning of these responses before they continue.
     std::thread::sleep(Duration::from_millis(100));
     slow.read();
-    // And these are complete before the heads continue.
+    // These requests are complete before the heads continue.
     std::thread::sleep(Duration::from_millis(100));
     for (_, client) in &mut slow.clients {
         client.send("st: test\r\n\r\n");

@@ -23,8 +23,8 @@ fn relay(members: &[SocketAddr]) -> Setup {
     Setup::new(members).virtual_server("type: tcp").access_log()
 }
 
-/// The connection that tested the listener has ended. It waits with others until the first probes
-/// of a start have finished.
+/// Waits until the connection that tested the listener has ended. It is queued with others until the first probes of a
+/// start have finished.
 #[track_caller]
 fn settled(proxy: &Proxy) {
     eventually("a connection is taken", STEP_TIMEOUT, || {

@@ -28,7 +28,7 @@ fn stream(encoder: &mut Encoder, body: &[u8], slice_bytes: usize, out: &mut Vec<
     longest_us
 }
 
-/// Best times of a case: of the whole, and of the longest call with slices of [`slice_bytes_max`].
+/// The shortest times of a case: for the whole body, and for the longest call with slices of [`slice_bytes_max`].
 struct Case {
     coding: Coding,
     level: Level,
@@ -65,7 +65,7 @@ impl Case {
 }
 
 fn main() {
-    // `cargo bench` says so; under `cargo test` one round shows that it works.
+    // `cargo bench` passes this argument. Under `cargo test`, one round only shows that it works.
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let (rounds, bytes) = if is_bench { (15, BODY_BYTES) } else { (1, 4096) };
     let mut cases: Vec<Case> = Vec::new();
@@ -82,7 +82,7 @@ fn main() {
         for case in &mut cases {
             (case.best_us, case.call_us) = (f64::INFINITY, f64::INFINITY);
         }
-        // All in turn, so that a noisy moment is nobody's alone.
+        // In turns, so that noise affects all encoders alike.
         for _ in 0..rounds {
             for case in &mut cases {
                 case.run(&mut pool, &body, &mut out);

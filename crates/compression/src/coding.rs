@@ -23,7 +23,7 @@ impl Coding {
         self as usize
     }
 
-    /// Its name in Content-Encoding.
+    /// The name in Content-Encoding.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -41,8 +41,7 @@ impl Coding {
     }
 }
 
-/// How hard an encoder tries: 1, the fast class, to 9. What a level means to each coding stands in
-/// [`crate::encoder`].
+/// The effort of an encoder: from 1, the fastest, to 9. [`crate::encoder`] describes the meaning for each coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level(u8);
 

@@ -52,8 +52,8 @@ pub fn edit_response(
 const OF_CONTENT: [&str; 4] =
     ["Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition"];
 
-/// Makes 304 of a 200 whose content the client has; see [`crate::entity_tags::is_unchanged`]. What it says of the
-/// content goes (RFC 9110 section 15.4.5).
+/// Turns a 200 whose content the client has into a 304; see [`crate::entity_tags::is_unchanged`]. Fields about the
+/// content are removed (RFC 9110 section 15.4.5).
 pub fn make_unchanged(head: &mut ResponseHead, input: &[u8]) {
     head.status = 304;
     head.reason = Span::default();

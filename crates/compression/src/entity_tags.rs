@@ -1,21 +1,21 @@
 //! Entity tags (RFC 9110 section 8.8.3), and how they keep their meaning when a response is compressed.
 //!
-//! A strong tag promises identical bytes, and compressed bytes differ; so the client of a compressed response gets `W/"x"`
-//! for the member's `"x"`. It comes back in conditional requests:
+//! A strong tag promises identical bytes, and compressed bytes differ; so the client of a compressed response gets
+//! `W/"x"` for the member's `"x"`. It comes back in conditional requests:
 //!
-//! - **If-None-Match** compares weakly (section 13.1.2): to a member that follows the standard `W/"x"` is
-//!   `"x"`, and it answers 304. The field goes to the member as the client sent it. Neither taking `W/` away
-//!   nor adding the strong tag would be better: many members compare the field as a text and send weak tags themselves,
-//!   and would answer 200 from then on. For a member that compares as a text and knows only the strong tag, `W/"x"` is
-//!   another version: it answers 200 with the whole content. Then [`is_unchanged`] shows that the client has this version,
-//!   and weir may answer 304 instead.
-//! - **If-Match** compares strongly (section 13.1.1): a weak tag never matches, and the client could not
-//!   change what it has read. [`restore_if_match`] puts the strong tags of the weak ones in front of the list. If the
-//!   member has the strong one, that is the version that the client saw. If its own tag is weak, the meaning of the field
-//!   does not change. In front, because Apache (2.4) stops reading at a weak tag of its own version: it answers 412 to
+//! - **If-None-Match** compares weakly (section 13.1.2): to a member that follows the standard `W/"x"` is `"x"`, and it
+//!   answers 304. The field goes to the member as the client sent it. Neither taking `W/` away nor adding the strong
+//!   tag would be better: many members compare the field as a text and send weak tags themselves, and would answer 200
+//!   from then on. For a member that compares as a text and knows only the strong tag, `W/"x"` is another version: it
+//!   answers 200 with the whole content. Then [`is_unchanged`] shows that the client has this version, and weir may
+//!   answer 304 instead.
+//! - **If-Match** compares strongly (section 13.1.1): a weak tag never matches, and the client could not change what it
+//!   has read. [`restore_if_match`] puts the strong tags of the weak ones in front of the list. If the member has the
+//!   strong one, that is the version that the client saw. If its own tag is weak, the meaning of the field does not
+//!   change. In front, because Apache (2.4) stops reading at a weak tag of its own version: it answers 412 to
 //!   `W/"x", "x"`.
-//! - **If-Range** compares strongly too: `W/"x"` never matches, so the member sends the whole content, and no range of the
-//!   plain content gets into a compressed one. The field stays unchanged.
+//! - **If-Range** compares strongly too: `W/"x"` never matches, so the member sends the whole content, and no range of
+//!   the plain content gets into a compressed one. The field stays unchanged.
 //! - **304** must have the tag that the client knows (RFC 9111 section 4.3.4): if the request named a weak tag, it is
 //!   weakened there as well; see [`crate::edit_response`].
 
@@ -26,7 +26,7 @@ use weir_http::message::{RequestHead, ResponseHead};
 /// One tag of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tag<'v> {
-    /// It is preceded by `W/`.
+    /// Whether it is preceded by `W/`.
     pub is_weak: bool,
     /// The opaque tag with its quotes.
     pub opaque: &'v [u8],
@@ -65,8 +65,8 @@ fn whole_tag(value: &[u8]) -> Option<Tag<'_>> {
     read_tag(value).and_then(|(tag, tail)| tail.is_empty().then_some(tag))
 }
 
-/// Appends the ETag of a compressed response: a strong tag becomes weak, and an invalid tag is removed, because a client
-/// might take it for a strong one.
+/// Appends the ETag of a compressed response: a strong tag becomes weak, and an invalid tag is removed, because a
+/// client might take it for a strong one.
 fn weaken(value: &[u8], out: &mut Vec<u8>) -> Change {
     match whole_tag(value) {
         Some(Tag { is_weak: true, .. }) => Change::None,

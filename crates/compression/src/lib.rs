@@ -12,8 +12,8 @@
 //! 5. The encoder goes back: [`Pool::give`].
 //!
 //! **Compression and secrets.** The length of compressed data reveals something about its contents. A TLS response with
-//! both a secret and text chosen by an attacker (BREACH) is safer uncompressed. Only the operator knows these responses,
-//! so policies can switch compression off.
+//! both a secret and text chosen by an attacker (BREACH) is safer uncompressed. Only the operator knows these
+//! responses, so policies can switch compression off.
 //!
 //! **Architecture invariant:** no I/O, no clock, no randomness; time is handed in. No unsafe code of our own; the
 //! interfaces of encoder libraries are safe.

@@ -66,8 +66,8 @@ impl Weights {
 /// The coding for a client, by the values of its Accept-Encoding fields and the offered codings, best first.
 ///
 /// Without a field the client gets the unencoded content: RFC 9110 would allow any coding, but such a client may not
-/// support any. An empty field asks for unencoded content. Among codings with the same weight, the first on offer wins. A
-/// coding is preferred to unencoded content, unless that has a greater weight, by name or by `*`.
+/// support any. An empty field asks for unencoded content. Among codings with the same weight, the first on offer wins.
+/// A coding is preferred to unencoded content, unless that has a greater weight, by name or by `*`.
 pub fn accept_encoding<'v>(values: impl Iterator<Item = &'v [u8]>, offered: &[Coding]) -> Choice {
     let mut weights = Weights::default();
     for item in values.flat_map(list) {

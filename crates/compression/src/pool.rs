@@ -1,7 +1,7 @@
 //! A pool of reusable encoders.
 //!
-//! A new encoder costs the pages of its memory; a used one costs a reset. Each worker has its own pool. Idle encoders, and
-//! those in use by responses, are bounded in bytes ([`memory_bytes_max`]); a response that finds no room is not
+//! A new encoder costs the pages of its memory; a used one costs a reset. Each worker has its own pool. Idle encoders,
+//! and those in use by responses, are bounded in bytes ([`memory_bytes_max`]); a response that finds no room is not
 //! compressed.
 //!
 //! | operation | cost |
@@ -28,7 +28,7 @@ pub const WHOLE_MEMORY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How much memory encoders may take, in terms of [`memory_bytes_max`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolLimits {
-    /// By unused encoders.
+    /// The memory of unused encoders.
     pub idle_bytes_max: usize,
     /// By encoders that responses use, and by bodies that are collected for one.
     pub taken_bytes_max: usize,
@@ -57,8 +57,8 @@ impl Pool {
         Self { limits, ..Self::default() }
     }
 
-    /// An encoder at the start of a content; `None` if those in use take all the memory that they may, or there is
-    /// none. Who takes it gives it back.
+    /// An encoder at the start of a content; `None`: used encoders have reached their memory limit, or no encoder can
+    /// be made. The caller must give it back.
     pub fn take(&mut self, coding: Coding, level: Level) -> Option<Encoder> {
         let bytes = memory_bytes_max(coding, level);
         if self.taken_bytes + bytes > self.limits.taken_bytes_max {
@@ -69,15 +69,15 @@ impl Pool {
         Some(encoder)
     }
 
-    /// Takes an encoder back, whatever state it is in.
+    /// Takes an encoder back, in any state.
     pub fn give(&mut self, encoder: Encoder) {
         let bytes = memory_bytes_max(encoder.coding(), encoder.level());
         self.taken_bytes = self.taken_bytes.saturating_sub(bytes);
         self.keep(encoder);
     }
 
-    /// Counts bytes of a body that is collected, to be encoded as a whole: they take the room of encoders. False: there is
-    /// none. Who holds them lets them go.
+    /// Counts the bytes of a body that is collected to be encoded as a whole: they use the memory limit of encoders.
+    /// False: the limit is reached. The caller must release them with [`Self::let_go`].
     pub fn hold(&mut self, bytes: usize) -> bool {
         let has_room = self.taken_bytes.saturating_add(bytes) <= self.limits.taken_bytes_max;
         if has_room {
@@ -86,7 +86,7 @@ impl Pool {
         has_room
     }
 
-    /// Those bytes are held no more.
+    /// Releases held bytes.
     pub fn let_go(&mut self, bytes: usize) {
         self.taken_bytes = self.taken_bytes.saturating_sub(bytes);
     }
@@ -120,7 +120,7 @@ impl Pool {
         self.idle_bytes
     }
 
-    /// Counts no encoder as in use: those that were are gone, for the worker dropped its responses.
+    /// After a panic: counts no encoder as used, because the worker has dropped all responses.
     pub fn forget_taken(&mut self) {
         self.taken_bytes = 0;
     }

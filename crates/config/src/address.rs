@@ -66,7 +66,7 @@ fn listen_address(text: &str) -> Result<Address, Invalid> {
 /// Where a virtual server listens: an address, with one port or a range of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListenRange {
-    /// With the lowest port.
+    /// The address with the lowest port.
     first: Address,
     /// The highest port; `None`: there is one at most.
     last_port: Option<u16>,
@@ -442,7 +442,7 @@ impl Decode for AdminName {
     }
 }
 
-/// A name, or an IP address as a `Host` field has it.
+/// A name, or an IP address in the form of a `Host` field.
 fn host(text: &str) -> Result<String, Invalid> {
     if text.parse::<std::net::Ipv4Addr>().is_ok() {
         return Ok(text.to_owned());

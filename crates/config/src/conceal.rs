@@ -37,7 +37,7 @@ impl<'a> Concealed<'a> {
     }
 }
 
-/// What stands in place of a value that is a secret.
+/// The text that replaces a secret value.
 const MASKED: &str = "********";
 
 /// A value without secrets. `keys`: those above it.
@@ -144,7 +144,7 @@ fn value_end(characters: &[char], start: usize) -> usize {
             });
             closing.map(|index| index + 2)
         }
-        // After `''`, a text in single quotes continues; the rest is masked, too.
+        // After `''`, a single-quoted text continues; the rest is masked too.
         Some('{' | '[' | '|' | '>') | None => None,
         Some(_) if characters[..start].contains(&'{') => {
             rest.iter().position(|it| matches!(it, ',' | '}' | ']'))

@@ -11,7 +11,7 @@ use crate::address::Endpoint;
 use crate::parts::{Change, Parts};
 use crate::snapshot::{Address, Member, Monitor, NOBODY, Snapshot, Source};
 
-/// The addresses of host names, from a resolver. A name without an entry has none.
+/// The resolved addresses of host names. A name without an entry has no address.
 pub type Resolutions = BTreeMap<String, Vec<IpAddr>>;
 
 /// A sound configuration whose members may still be names.
@@ -25,7 +25,7 @@ pub struct Config {
     pub(crate) parts: Parts,
 }
 
-/// A member as the file has it.
+/// A member as written in the file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ConfiguredMember {
     pub endpoint: Endpoint,
@@ -34,7 +34,7 @@ pub(crate) struct ConfiguredMember {
     pub rate: Option<Rate>,
     pub priority: u16,
     pub state: AdminState,
-    /// In place of the pool's.
+    /// Monitors that replace the pool's.
     pub monitors: Option<Arc<[Monitor]>>,
 }
 
@@ -68,9 +68,9 @@ impl Config {
 
     /// The snapshot with the current addresses of names.
     ///
-    /// Every found address becomes a member, in the place of its name, sorted. No address appears twice in a pool: one in
-    /// the file takes precedence over a found one, and the first of two names wins. A pool with `source` addresses gets
-    /// only members of their address families, since it could not reach the others.
+    /// Each resolved address becomes a member, sorted, at the place of its name. An address appears only once in a
+    /// pool: an address in the file has precedence over a resolved one, and the first of two names over the second. A
+    /// pool with `source` addresses gets only members of their address families, because it cannot reach others.
     pub fn snapshot(&self, resolutions: &Resolutions) -> Snapshot {
         let mut snapshot = self.template.clone();
         for (pool, members) in snapshot.pools.iter_mut().zip(&self.members) {

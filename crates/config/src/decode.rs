@@ -31,7 +31,7 @@ pub(crate) trait Decode: Sized {
     /// `None` after at least one error has been reported.
     fn decode(node: &Node, context: &mut Context) -> Option<Self>;
 
-    /// The words that a value may be, where there are no others.
+    /// The permitted words, if the type is a fixed list of words.
     fn words() -> &'static [&'static str] {
         &[]
     }
@@ -39,7 +39,7 @@ pub(crate) trait Decode: Sized {
 
 /// A value that can be a default: it is shown in the schema and the reference.
 pub(crate) trait Shown {
-    /// As it would stand in the file.
+    /// The value as it would be written in the file.
     fn shown(&self) -> Value;
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Spanned<T> {
     pub value: T,
     /// The place of the value, or of the section that lacks it if it is a default.
     pub span: Span,
-    /// Whether the file has it.
+    /// Whether the file contains the key.
     pub given: bool,
 }
 
@@ -71,7 +71,7 @@ impl<T> Deref for Spanned<T> {
 /// The findings of one file, and where in the tree the decoder is.
 #[derive(Default)]
 pub(crate) struct Context {
-    /// What places are called.
+    /// The names of places in messages.
     names: Arc<PlaceNames>,
     path: String,
     /// A word that may stand where a scalar is being decoded.
@@ -91,7 +91,8 @@ impl Context {
         Self { names, ..Self::default() }
     }
 
-    /// Another place, in words that fit behind "in": "line 3", "line 3 of pools.yaml". `here`: the place that is reported.
+    /// Another place, in words that fit behind "in": "line 3", "line 3 of pools.yaml". `here`: the place that is
+    /// reported.
     pub fn place(&self, place: Span, here: Span) -> String {
         self.names.in_words(place, here.source)
     }
@@ -400,7 +401,7 @@ impl<T: Decode> Decode for List<T> {
     }
 }
 
-/// How to write a list, if there is a single item or something else.
+/// The correct form of a list, if the value is a single item or something else.
 fn suggest_list<T: Decode>(node: &Node, text: &str) -> String {
     if T::decode(node, &mut Context::default()).is_some() {
         return format!("write [ {} ]", clip(text));
@@ -570,7 +571,7 @@ impl<'a> Fields<'a> {
         Some(Self { span: node.span, entries, misspelt })
     }
 
-    /// The entry of a key, or else the only one that was probably meant to be it: so all mistakes below a misspelt key are
+    /// The entry of a key; else of a misspelt key, if only one can be meant. So all errors below a misspelt key are
     /// reported at once.
     fn entry(&self, key: &str) -> Option<&'a Entry> {
         if let Some(entry) = self.entries.iter().find(|entry| entry.key == key) {
@@ -581,7 +582,7 @@ impl<'a> Fields<'a> {
         misspelt.next().is_none().then_some(*entry)
     }
 
-    /// Whether the section has the key, be it misspelt.
+    /// Whether the section has the key, even misspelt.
     fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|entry| entry.key == key)
             || self.misspelt.iter().any(|(meant, _)| *meant == key)
@@ -641,7 +642,7 @@ pub(crate) fn not_supported(context: &mut Context, span: Span, what: &str) {
 pub(crate) trait Section {
     /// Where it stands: `pools.NAME.reuse`.
     const PATH: &'static str;
-    /// In the order of declaration.
+    /// The keys in order of declaration.
     const KEYS: &'static [&'static str];
     /// Whether each of these keys is required.
     const REQUIRED: &'static [bool];
@@ -670,7 +671,7 @@ fn is_key_without_space<S: Section>(text: &str) -> bool {
     text.split_once(':').is_some_and(|(key, _)| S::KEYS.contains(&key))
 }
 
-/// The map that was probably meant by a text in the place of a section with one required key: `{ to: TEXT }`.
+/// The map that a text probably means at the place of a section with one required key: `{ to: TEXT }`.
 fn as_only_required_key<S: Section>(scalar: &Scalar) -> Option<String> {
     let mut required = S::KEYS.iter().zip(S::REQUIRED).filter(|(_, is_required)| **is_required);
     let (Some((key, _)), None) = (required.next(), required.next()) else { return None };

@@ -98,7 +98,7 @@ fn network(host: &str) -> Result<Network, Invalid> {
     Ok(network)
 }
 
-/// A network as `listen` has it.
+/// A network in the form for `listen`.
 fn bracketed(network: &str) -> String {
     match network.split_once('/') {
         Some((address, length)) if address.parse::<IpAddr>().is_ok_and(|it| it.is_ipv6()) => {

@@ -71,8 +71,8 @@ impl Diagnostic {
     }
 }
 
-/// The shown part of a source line, and the mark below it. Cut when the diagnostic is made, so that a thousand findings in
-/// one long line do not keep it a thousand times.
+/// The shown part of a source line, and the mark below it. Cut when the diagnostic is made, so that a thousand findings
+/// in one long line do not keep it a thousand times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
     text: String,
@@ -187,10 +187,11 @@ fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     text.write_fmt(arguments).expect("writing to a String cannot fail");
 }
 
-/// The form for programs: `{"diagnostics":[{"severity","message","file","line","column","suggestion"}]}`.
+/// The JSON form: `{"diagnostics":[{"severity","message","file","line","column","suggestion"}]}`.
 ///
-/// `line` and `column` are null if the message is about the whole file, `suggestion` is null if there is none. For a value
-/// of the overlay `file` is `overlay`, and `pointer` comes behind `column`; files have no `pointer`.
+/// `line` and `column` are null if the message concerns the whole file; `suggestion` is null if there is no suggestion.
+/// For a value in the overlay, `file` is `overlay`, and `pointer` follows `column`; diagnostics of files have no
+/// `pointer`.
 pub fn render_json(diagnostics: &[Diagnostic]) -> Value {
     let list: Vec<Value> = diagnostics
         .iter()

@@ -58,7 +58,7 @@ fn to_json(text: &str) -> Value {
     json(&root.expect("a document"))
 }
 
-/// The part of JSON Schema that ours uses; unknown keywords fail, so that none is left unchecked.
+/// The subset of JSON Schema that the schema uses. Unknown keywords fail, so no part stays unchecked.
 struct Validator {
     schema: Value,
     /// `Section.key` of every property used by a valid value.

@@ -26,15 +26,15 @@ const PIPE_PAUSE: Duration = Duration::from_millis(5);
 /// Why a file is not read.
 #[derive(Debug)]
 pub enum ReadError {
-    /// It cannot be opened.
+    /// The file cannot be opened.
     Open(io::Error),
-    /// It cannot be read.
+    /// The file cannot be read.
     Read(io::Error),
-    /// It is something else, named here.
+    /// The path names something other than a file.
     NotAFile(&'static str),
-    /// It has more bytes than are allowed.
+    /// The file exceeds the maximum size.
     TooLarge,
-    /// It gives nothing now, and has no end.
+    /// The file provides no data now, and has no end.
     Endless,
     /// It was not read to its end in [`READ_TIME_MAX`].
     Late,
@@ -64,8 +64,8 @@ impl std::error::Error for ReadError {}
 pub(crate) enum Accepted {
     /// Regular files alone.
     Regular,
-    /// Regular files, and pipes that a shell made (`<(…)`, `/dev/stdin`): they have no path of their own, and already have
-    /// a writer.
+    /// Regular files, and pipes that a shell made (`<(…)`, `/dev/stdin`): they have no path of their own, and already
+    /// have a writer.
     RegularOrPipe,
 }
 
@@ -74,7 +74,7 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
     read_within(path, bytes_max, Accepted::Regular, READ_TIME_MAX)
 }
 
-/// The same; the file may also be a pipe.
+/// As [`read`], also for a pipe.
 pub fn read_file_or_pipe(path: &Path, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
     read_within(path, bytes_max, Accepted::RegularOrPipe, READ_TIME_MAX)
 }

@@ -1,7 +1,7 @@
 //! Suggestions for unknown words: similar words, and the words of other products for the same thing.
 
-/// Words of other load balancers and of everyday speech, and their equivalents here. A word may have several: the one that
-/// is known at its place counts.
+/// Words of other load balancers and of general language, with their equivalents here. A word may have several
+/// equivalents; the one that is valid at its place is used.
 const MEANINGS: &[(&str, &str)] = &[
     // Parts of the file.
     ("backend", "pool"),
@@ -178,7 +178,7 @@ pub(crate) fn place_of(key: &str) -> Option<&'static str> {
     PLACES.iter().find(|(known, _)| *known == key).map(|(_, place)| *place)
 }
 
-/// The probable meaning of a word, among those that are known at its place.
+/// The probable meaning of a word, among the words that are valid at its place.
 pub(crate) fn meant<'a>(
     word: &str,
     known: impl IntoIterator<Item = &'a str, IntoIter: Clone>,
@@ -211,7 +211,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
             (strsim::damerau_levenshtein(&word, &comparable), candidate)
         })
         .filter(|(distance, candidate)| {
-            // One letter for another is no likeness when there are only one or two letters.
+            // In a word of one or two letters, one different letter is no similarity.
             *distance <= distance_max && *distance < candidate.chars().count().min(length.max(1))
         })
         .min_by_key(|(distance, _)| *distance)

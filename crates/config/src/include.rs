@@ -297,7 +297,7 @@ impl<'a> Joiner<'a> {
             all.push(entry);
             return;
         };
-        // It is put back: so both can be borrowed.
+        // The section is put back afterwards; meanwhile both can be borrowed.
         let empty = Node { span: all[at].value.span, value: NodeValue::Null };
         let mut first = std::mem::replace(&mut all[at].value, empty);
         let (name, first_span) = (entry.key.clone(), all[at].key_span);
@@ -306,7 +306,7 @@ impl<'a> Joiner<'a> {
         all[at].value = first;
     }
 
-    /// Joins a section, or one kind of profiles, with the one of the same name.
+    /// Merges a section, or one kind of profiles, into the one with the same name.
     fn join(&mut self, path: &str, (first, place): (&mut Node, Span), entry: Entry, depth: usize) {
         if depth == 0 {
             return self.twice(path, place, entry.key_span);
@@ -316,7 +316,7 @@ impl<'a> Joiner<'a> {
             let help = "give it entries, or remove the key".to_owned();
             return self.error(entry.value.span, message, help);
         };
-        // One that is no map is reported when it is decoded.
+        // A value that is not a map is reported by the decoder.
         let NodeValue::Map(entries) = &mut first.value else { return };
         for other in others {
             let key = (path.to_owned(), other.key.clone());

@@ -4,9 +4,9 @@
 //! [`Config::host_names`] lists them, and [`Config::snapshot`] makes the immutable snapshot with the addresses that a
 //! resolver found.
 //!
-//! **Architecture invariant:** nothing here uses the network or resolves a name. Only the configuration's files are opened,
-//! and files that they name or that rules include, each within bounds of size and time ([`file`]), so
-//! checking a configuration is safe anywhere.
+//! **Architecture invariant:** nothing here uses the network or resolves a name. Only the configuration's files are
+//! opened, and files that they name or that rules include, each within bounds of size and time ([`file`]), so checking
+//! a configuration is safe anywhere.
 #![forbid(unsafe_code)]
 
 #[macro_use]
@@ -59,7 +59,7 @@ pub use tree::{NODE_DEPTH_MAX, NODES_MAX};
 
 use overlay::Overlay;
 
-/// Reads and checks a file, and those that it includes. Relative paths in them start at its directory.
+/// Reads and checks a file and the files that it includes. Relative paths in them start at its directory.
 pub fn load(path: &Path) -> Loaded {
     Files::read(path).check(&Overlay::default())
 }
@@ -70,12 +70,13 @@ pub fn parse(name: &str, text: &str) -> Loaded {
     Files::of_text(name, text).check(&Overlay::default())
 }
 
-/// Checks what was read from elsewhere than a file, for example from standard input. The rest is as of [`parse`].
+/// Checks a text from another source, for example from standard input. Otherwise as [`parse`].
 pub fn parse_bytes(name: &str, bytes: Vec<u8>) -> Loaded {
     Files::of_bytes(name, bytes).check(&Overlay::default())
 }
 
-/// The value of a document that is no configuration, in YAML or JSON: words, numbers and `off` mean the same as in one.
+/// The value of a document that is not a configuration, in YAML or JSON. Words, numbers and `off` have the same meaning
+/// as in a configuration.
 pub fn document(name: &str, bytes: Vec<u8>) -> Result<serde_json::Value, Vec<Diagnostic>> {
     files::document(name, bytes)
 }

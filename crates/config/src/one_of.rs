@@ -9,11 +9,11 @@ use crate::tree::{Entry, Node, NodeValue};
 pub(crate) enum TheOne<'a, T> {
     /// A word alone.
     Word(T),
-    /// The one entry of a map, and the known key that it has or was probably meant to have.
+    /// The only entry of a map, and the known key that it has or probably means.
     Entry(&'static str, &'a Entry),
 }
 
-/// The one known key of a map that must have exactly one, or a word in its place; the frame of `one_of!`.
+/// The known key of a map that must have exactly one, or a word instead of the map; used by `one_of!`.
 pub(crate) fn the_one<'a, T: Decode + Clone>(
     node: &'a Node,
     keys: &[&'static str],

@@ -22,23 +22,23 @@ pub struct Parts(BTreeMap<String, u64>);
 pub struct Change {
     /// The kind of change.
     pub kind: ChangeKind,
-    /// Its name.
+    /// The name of the part.
     pub part: String,
 }
 
 /// The kind of change of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It was not there.
+    /// The part was added.
     Added,
-    /// It says something else.
+    /// The part was changed.
     Changed,
-    /// It is no longer there.
+    /// The part was removed.
     Removed,
 }
 
 impl ChangeKind {
-    /// Its word.
+    /// The word for output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",

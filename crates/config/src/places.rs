@@ -10,7 +10,7 @@ pub(crate) const OVERLAY: &str = "overlay";
 /// The names of a configuration's files, and the pointers of its overlay.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PlaceNames {
-    /// The one that was given comes first.
+    /// The file names; the main file first.
     pub files: Vec<String>,
     pub pointers: Pointers,
 }
@@ -29,7 +29,7 @@ impl PlaceNames {
         (span.source == Source::OVERLAY).then(|| self.pointers.text(span.line))
     }
 
-    /// "line 3", or "line 3 of pools.yaml" for somebody who reads another file than `here`.
+    /// The line in words: "line 3", or "line 3 of pools.yaml" if the reader's file, `here`, is another one.
     pub fn in_words(&self, place: Span, here: Source) -> String {
         match self.pointer(place) {
             Some(pointer) => format!("`{pointer}` of the {OVERLAY}"),
@@ -39,7 +39,7 @@ impl PlaceNames {
     }
 }
 
-/// JSON pointers (RFC 6901) by number: each is the one above it, and one segment more.
+/// JSON pointers (RFC 6901) by number. Each is stored as its parent's number and its last segment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pointers {
     /// The number of the pointer above, and the segment as it is written.
@@ -51,7 +51,7 @@ impl Pointers {
     /// The number of the pointer to the whole.
     pub const ROOT: usize = 0;
 
-    /// The number of a pointer by the one above it and its last segment.
+    /// The number of a pointer, from its parent's number and its last segment.
     pub fn below(&mut self, above: usize, segment: &str) -> usize {
         let key = (above, escaped(segment).into_boxed_str());
         if let Some(known) = self.known.get(&key) {
@@ -74,7 +74,7 @@ impl Pointers {
     }
 }
 
-/// A segment as a pointer has it.
+/// A segment with JSON pointer escapes.
 pub(crate) fn escaped(segment: &str) -> String {
     segment.replace('~', "~0").replace('/', "~1")
 }

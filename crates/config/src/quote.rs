@@ -3,8 +3,8 @@
 /// Longest text from the file that a message repeats.
 const QUOTED_CHARS_MAX: usize = 60;
 
-/// The text on one line, cut to a limit. Invisible characters, and those that change how others look, are written as
-/// escapes: they may be the mistake.
+/// The text in one line, shortened. Invisible characters, and characters that change the look of others, are escaped,
+/// because they may be the error.
 pub(crate) fn clip(text: &str) -> String {
     let mut characters = text.chars();
     let mut start = String::new();
@@ -21,8 +21,7 @@ pub(crate) fn clip(text: &str) -> String {
     start
 }
 
-/// Control characters, those of no width, and those that set the direction of text (Unicode Standard
-/// Annex 9).
+/// Whether a character is a control character, has no width, or sets the direction of text (Unicode Standard Annex 9).
 pub(crate) fn is_unseen(character: char) -> bool {
     character.is_control()
         || matches!(

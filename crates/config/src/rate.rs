@@ -12,7 +12,7 @@ pub(crate) const RATE_MAX: u64 = 4_000_000;
 /// Longest time that a rate is counted in.
 const PERIOD_MAX: u64 = 24 * HOUR;
 
-/// So many per second (`20`), or in another time (`5/m`, `10/5m`).
+/// A rate per second (`20`) or per another time (`5/m`, `10/5m`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
     pub count: u32,

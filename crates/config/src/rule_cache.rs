@@ -1,8 +1,8 @@
 //! Compiled rules of the web application firewall, kept from one check of the configuration to the next.
 //!
-//! Compiling OWASP CRS takes most of a second, and a change of a member's weight changes no rule. Rules are used again
-//! when all files that they were compiled from have the same content. The cache keeps no rules alive: only those of a
-//! configuration that is still in use are found.
+//! Compiling OWASP CRS takes most of a second, and most changes, such as a member's weight, do not concern rules.
+//! Compiled rules are reused if all their source files have the same content. The cache holds weak references: it finds
+//! only rules of configurations that are still in use.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 

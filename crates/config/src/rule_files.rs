@@ -113,7 +113,7 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Reads files of this host within bounds of size and time, and those that come with the program.
+/// Reads rule files of this host within limits on size and time, and the built-in rule files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Disk {
     /// A file was not read in time. Further ones are not tried.
@@ -134,7 +134,8 @@ impl Files for Disk {
             let is_there = path.is_file() || pattern.contains('*');
             return if is_there { vec![text(&path)] } else { Vec::new() };
         };
-        // Only one `*` in the name is supported; any other pattern is read as a file name, which gives "no such file".
+        // Only one `*` in the name is supported. Other patterns are taken for file names, so the error is "no such
+        // file".
         let is_other = pattern.contains(['?', '[']) || pattern.matches('*').count() > 1;
         if is_other {
             return vec![text(&path)];

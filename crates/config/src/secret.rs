@@ -13,7 +13,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text, for those that have to send it.
+    /// The secret text, for sending it.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -77,17 +77,17 @@ pub struct Snapshot {
     pub first_probes: FirstProbesSettings,
     /// Access log.
     pub log: LogSettings,
-    /// In the file's order; names are unique.
+    /// Virtual servers in the file's order; names are unique.
     pub virtual_servers: Vec<VirtualServer>,
     /// Disabled virtual servers.
     pub disabled: Vec<Disabled>,
-    /// The packet path; `None`: there is none.
+    /// The packet path; `None`: not configured.
     pub packets: Option<packet::Packets>,
-    /// In the file's order; names are unique.
+    /// Pools in the file's order; names are unique.
     pub pools: Vec<Arc<Pool>>,
     /// Pools that no member is configured for: requests do not wait for one.
     pub pools_to_be_filled: Vec<Arc<str>>,
-    /// In the file's order, then those that virtual servers have inline.
+    /// Persistences in the file's order, followed by those defined inline in virtual servers.
     pub persistence: Vec<Arc<Persistence>>,
     /// Limits per key, of virtual servers and of rules.
     pub key_limits: Vec<Arc<KeyLimit>>,
@@ -105,14 +105,14 @@ pub struct Snapshot {
     pub time_zone: Arc<TimeZone>,
     /// The folder for data that must survive a restart.
     pub state_dir: PathBuf,
-    /// The key of inserted cookies whose persistence names none; the control plane keeps it in `state_dir`.
+    /// The key of inserted cookies whose persistence names no key; the control plane stores it in `state_dir`.
     pub own_keys: Option<Arc<Keys>>,
 }
 
 /// How often a request may be handed from one virtual server to another.
 pub const HAND_OVERS_MAX: usize = 8;
 
-/// The name of the pool of virtual servers that lead to none: no name of a file is empty.
+/// The name of the pool for virtual servers without a pool. No name in a file is empty.
 pub const NOBODY: &str = "";
 
 /// `data_plane:` of the file.
@@ -160,9 +160,9 @@ pub struct FirstProbesSettings {
 /// The treatment of members that have not answered a probe in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterFirstProbes {
-    /// They get traffic until their probes fail.
+    /// Members get traffic until their probes fail.
     Serve,
-    /// They get none.
+    /// Members get no traffic.
     Refuse,
 }
 
@@ -206,7 +206,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// IP address and port, whatever comes there.
+    /// The IP address and port, for any protocol.
     pub fn socket(&self) -> Option<SocketAddr> {
         match self {
             Self::Socket(address) | Self::Udp(address) => Some(*address),
@@ -218,7 +218,7 @@ impl Address {
 /// An address that clients connect to.
 #[derive(Debug, Clone)]
 pub struct VirtualServer {
-    /// Its key in the file.
+    /// The key in the file.
     pub name: Arc<str>,
     /// Each is used only once in a snapshot. Empty: other virtual servers hand requests to it.
     pub listen: Vec<ListenPoint>,
@@ -228,17 +228,17 @@ pub struct VirtualServer {
     pub pool: usize,
     /// HTTP limits and timeouts.
     pub http: HttpSettings,
-    /// Its treatment of connections.
+    /// The kind of service.
     pub service: Service,
     /// How clients are served over TLS; `None`: without.
     pub tls: Option<Arc<ServerTls>>,
-    /// Which responses are compressed; `None`: none.
+    /// The responses that are compressed; `None`: no response.
     pub compression: Option<Arc<Rules>>,
     /// How requests are inspected; `None`: they are not.
     pub waf: Option<Arc<Waf>>,
     /// How much is served.
     pub limits: Limits,
-    /// In the order in which they are followed.
+    /// Policies in the order in which they run.
     pub policies: Vec<Arc<Policy>>,
     /// Connection policies.
     pub connection_policies: ConnectionPolicies,
@@ -257,9 +257,9 @@ pub struct VirtualServer {
 /// A virtual server that does not serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disabled {
-    /// Its name in the file.
+    /// The name in the file.
     pub name: Arc<str>,
-    /// Its type, as the file has it.
+    /// The type in the file.
     pub kind: &'static str,
     /// Where it would listen.
     pub listen: Vec<String>,
@@ -270,7 +270,7 @@ pub struct Disabled {
 pub struct ConnectionPolicies {
     /// When a connection has been accepted.
     pub accepted: Vec<Arc<Policy>>,
-    /// When its client has said which name it wants.
+    /// Policies that run when the client has sent the server name.
     pub named: Vec<Arc<Policy>>,
 }
 
@@ -304,7 +304,7 @@ impl VirtualServer {
         found
     }
 
-    /// The pools that it leads to by itself: without those of policies, and without fallbacks.
+    /// The pools of its own settings, without those of policies and without fallbacks.
     pub fn pools(&self) -> impl Iterator<Item = usize> {
         let names = self.service.relay().and_then(|relay| relay.names.as_ref()).into_iter();
         std::iter::once(self.pool).chain(names.flat_map(|names| names.pools.values().copied()))
@@ -314,19 +314,20 @@ impl VirtualServer {
 /// `tls:` of a virtual server.
 #[derive(Debug, Clone)]
 pub struct ServerTls {
-    /// For all clients but those of [`names`](Self::names). Sessions are not remembered yet.
+    /// For all clients except those of [`names`](Self::names). Storage of sessions is added later.
     pub default: Offer,
-    /// For clients that ask for some names.
+    /// For clients that request certain names.
     pub names: Vec<NameTls>,
     /// How a client that comes again is spared the full handshake.
     pub sessions: SessionsOf,
-    /// A digest of the accepted client certificates, including those for names: sessions end when it changes.
+    /// A digest of the settings for accepted client certificates, including those of names: sessions end when it
+    /// changes.
     pub lets_in: Vec<u8>,
-    /// All certificates, those of the virtual server first.
+    /// All certificates; those of the virtual server first.
     pub identities: Vec<Arc<Identity>>,
-    /// For the handshake.
+    /// The timeout of the handshake.
     pub handshake_timeout_ms: u64,
-    /// At a time, over all workers.
+    /// Maximum number of concurrent handshakes on all workers.
     pub handshakes_max: Option<u32>,
 }
 
@@ -342,14 +343,14 @@ pub struct NameTls {
 /// How a client that comes again is spared the full handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionsOf {
-    /// It is not.
+    /// No resumption.
     Off,
-    /// By tickets.
+    /// Resumption by tickets.
     Tickets {
         /// Shared with others; `None`: own ones.
         keys: Option<Arc<Keys>>,
     },
-    /// By stored sessions.
+    /// Resumption by stored sessions.
     Stateful {
         /// The size of the cache.
         bytes_max: u64,
@@ -361,9 +362,9 @@ pub enum SessionsOf {
 /// The name of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RuleName {
-    /// Its policy.
+    /// The name of the policy.
     pub policy: Arc<str>,
-    /// Its name, or its number in the policy.
+    /// The name of the rule, or its number in the policy.
     pub rule: Arc<str>,
 }
 
@@ -374,7 +375,7 @@ pub struct RulePlace {
     pub file: Arc<str>,
     /// Line and column in the file; `None` in the overlay.
     pub position: Option<Position>,
-    /// Its condition, as it is written; `None`: it has none.
+    /// The condition as written; `None`: the rule has no condition.
     pub when: Option<Arc<str>>,
 }
 
@@ -412,25 +413,25 @@ pub enum Forwarding {
     Append,
     /// The client alone is in it.
     Replace,
-    /// It goes as it came.
+    /// The field is forwarded unchanged.
     Off,
 }
 
 /// A page for clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Its media type.
+    /// The media type.
     pub content_type: Arc<str>,
-    /// Its bytes.
+    /// The content.
     pub body: Arc<[u8]>,
 }
 
 /// Pages by status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ErrorPages {
-    /// By code.
+    /// Pages by status.
     pub codes: Vec<(u16, Page)>,
-    /// By the first digit of the code.
+    /// Pages by the first digit of the status.
     pub classes: Vec<(u16, Page)>,
 }
 
@@ -480,14 +481,14 @@ pub struct HttpSettings {
 pub enum RequestTrailers {
     /// Members do not get them.
     Drop,
-    /// Members get those that may travel.
+    /// Members receive the trailers that may be forwarded.
     Forward,
 }
 
 /// Members that serve alike.
 #[derive(Debug, Clone)]
 pub struct Pool {
-    /// Its key in the file.
+    /// The key in the file.
     pub name: Arc<str>,
     /// How a member is picked.
     pub balance: Balance,
@@ -523,7 +524,7 @@ pub struct Pool {
     pub proxy_protocol: Option<ProxyVersion>,
     /// How members are spoken to over TLS; `None`: without.
     pub tls: Option<Arc<PoolTls>>,
-    /// Tolerated flaws of responses, including those that are always tolerated.
+    /// Tolerated flaws of responses, including those that are tolerated in all pools.
     pub lenient: Flaws,
 }
 
@@ -568,7 +569,7 @@ pub enum Maintenance {
 pub struct Retries {
     /// Further members that one request may try.
     pub max: u8,
-    /// In proportion to requests.
+    /// A limit on retries in proportion to requests.
     pub budget: Option<BudgetSettings>,
     /// Statuses of responses by which a member has failed a request.
     pub on: Box<[u16]>,
@@ -600,7 +601,7 @@ impl PartialEq for PoolTls {
 pub struct PassiveMarking {
     /// The conditions of an ejection.
     pub counting: PassiveSettings,
-    /// Longest ejection; each in a row is twice as long as the one before.
+    /// Maximum length of an ejection; each successive one is twice as long.
     pub eject_max_ms: u32,
     /// Members that may be ejected at a time.
     pub ejected_share_max_percent: u8,
@@ -609,7 +610,7 @@ pub struct PassiveMarking {
 /// How a pool picks the member of a request.
 #[derive(Debug, Clone)]
 pub enum Balance {
-    /// By open requests, or in turn.
+    /// By open requests, or by turns.
     Method(Method),
     /// By a value of the request.
     Hash(Template),
@@ -667,7 +668,7 @@ pub struct Member {
     pub priority: u16,
     /// The state in the file.
     pub state: AdminState,
-    /// In place of the pool's; none: it is up.
+    /// Monitors that replace the pool's; an empty list: the member counts as up.
     pub monitors: Option<Arc<[Monitor]>>,
 }
 
@@ -684,7 +685,7 @@ impl Address {
         self.socket().is_some_and(|address| address.port() == 0)
     }
 
-    /// A member's address as text for logs and metrics, without a port if the member has none.
+    /// A member's address as text for logs and metrics; without a port if the member has no port of its own.
     pub fn label(&self) -> String {
         match self {
             Self::Socket(address) if address.port() == 0 => address.ip().to_string(),

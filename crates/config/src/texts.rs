@@ -16,11 +16,11 @@ pub const FILE_BYTES_MAX: u64 = 16 << 20;
 pub(crate) struct Texts {
     /// Relative paths start here.
     pub directory: PathBuf,
-    /// The one that was given comes first.
+    /// The main file first.
     pub files: Vec<FileText>,
     /// Found when they were read.
     pub findings: Vec<(Severity, Finding)>,
-    /// Something could not be read: what is missing may be there.
+    /// Some file could not be read, so names may be defined there.
     pub is_incomplete: bool,
     /// How many values they have.
     nodes: usize,
@@ -33,7 +33,7 @@ pub(crate) struct FileText {
     pub text: String,
 }
 
-/// A text, or what of it can be shown and why it is not one.
+/// The text; or its readable part and the finding about its encoding.
 pub(crate) type Read = Result<String, (String, Finding)>;
 
 impl Texts {
@@ -68,7 +68,7 @@ impl Texts {
         root
     }
 
-    /// What the files are called; there is no pointer yet.
+    /// The names of the files, without pointers.
     pub fn names(&self) -> PlaceNames {
         let files = self.files.iter().map(|file| file.name.clone()).collect();
         PlaceNames { files, ..PlaceNames::default() }

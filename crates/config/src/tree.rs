@@ -32,7 +32,7 @@ impl Source {
     /// The overlay.
     pub const OVERLAY: Self = Self(u16::MAX);
 
-    /// The file of this number, the first being the one that was given.
+    /// The file with this index; 0: the main file.
     pub fn file(index: usize) -> Self {
         // There are far fewer files (`FILES_MAX`).
         Self(u16::try_from(index).unwrap_or(u16::MAX - 1))
@@ -51,7 +51,7 @@ pub(crate) struct Span {
     /// The first is 1. 0: the file as a whole. In the overlay: the number of a pointer.
     pub line: usize,
     pub column: usize,
-    /// In characters; at least 1.
+    /// The length in characters; at least 1.
     pub length: usize,
 }
 
@@ -72,7 +72,7 @@ impl Span {
         Self { source: Source::OVERLAY, line: pointer, column: 1, length: usize::MAX }
     }
 
-    /// The same in this file.
+    /// The same place in this file.
     pub fn of(self, source: Source) -> Self {
         Self { source, ..self }
     }
@@ -131,7 +131,7 @@ pub(crate) enum NodeValue {
     /// One text, as yet without a type.
     Scalar(Scalar),
     List(Vec<Node>),
-    /// In the file's order; keys are unique.
+    /// Entries in the file's order; keys are unique.
     Map(Vec<Entry>),
 }
 
@@ -145,7 +145,7 @@ pub(crate) struct Scalar {
 /// How a scalar is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// Without quotes: the one that can be a number.
+    /// Without quotes: only these can be numbers.
     Plain,
     /// In single or double quotes.
     Quoted,
@@ -175,20 +175,20 @@ impl Finding {
         Self { span, message: message.into(), suggestion: None }
     }
 
-    /// The same, with advice.
+    /// Adds a suggestion.
     pub fn help(mut self, suggestion: impl Into<String>) -> Self {
         self.suggestion = Some(suggestion.into());
         self
     }
 }
 
-/// Reads a document that is no part of a configuration.
+/// Parses a document that is not part of a configuration.
 pub(crate) fn parse(lines: &Lines<'_>) -> (Option<Node>, Vec<Finding>) {
     parse_file(lines, Source::MAIN, &mut 0)
 }
 
-/// Reads one file. `nodes`: how many values the files have. Findings do not always mean that there is no tree: a repeated key is reported
-/// and the first one kept, so that the rest of the file is checked in the same run.
+/// Parses one file. `nodes`: the number of values in all files so far. A tree may be returned with findings: after a
+/// repeated key, the first value is kept, so that the rest of the file is checked in the same run.
 pub(crate) fn parse_file(
     lines: &Lines<'_>,
     source: Source,
@@ -213,7 +213,7 @@ pub(crate) fn parse_file(
 /// A text by lines as YAML counts them: ended by `\n`, `\r\n` or `\r`.
 pub(crate) struct Lines<'a> {
     text: &'a str,
-    /// Where each line begins, in bytes; four bytes a line, since a file may be nothing but breaks.
+    /// The byte offset of each line. Four bytes per line, because a file may consist of line breaks only.
     starts: Vec<u32>,
 }
 
@@ -247,8 +247,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The first character outside YAML's `c-printable` set. The parser would take a NUL for the end of the file and silently
-/// omit the rest.
+/// The first character outside YAML's `c-printable` set. The parser would take a NUL for the end of the file and
+/// silently omit the rest.
 fn forbidden_character(lines: &Lines<'_>) -> Option<Finding> {
     let allowed = |character: char| {
         matches!(character, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..)

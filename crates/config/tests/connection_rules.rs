@@ -1,4 +1,4 @@
-//! Policies for connections: what rules may read and do there, and the findings for others.
+//! Policies for connections: permitted conditions and actions, and findings for others.
 
 use weir_config::snapshot::{Counted, KeyMeasure, Snapshot};
 use weir_config::{Resolutions, Severity, parse};
@@ -25,7 +25,7 @@ fn snapshot(text: &str) -> Snapshot {
     loaded.config.expect("a configuration").snapshot(&Resolutions::new())
 }
 
-/// These errors, as `LINE MESSAGE -> HELP`.
+/// Asserts these errors, as `LINE MESSAGE -> HELP`.
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
     let loaded = parse("weir.yaml", text);

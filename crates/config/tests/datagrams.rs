@@ -1,8 +1,8 @@
-//! Values of datagrams: refused where there is no datagram.
+//! Values of datagrams are refused where there are no datagrams.
 
 use weir_config::{Severity, parse};
 
-/// These errors, as `LINE MESSAGE -> HELP`.
+/// Asserts these errors, as `LINE MESSAGE -> HELP`.
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
     let loaded = parse("weir.yaml", text);

@@ -180,7 +180,7 @@ fn circles_are_refused() {
             "error 7 requests would be handed round for ever: `a` -> `b` -> `c` -> `a` -> {help}"
         )],
     );
-    // Two paths to one virtual server are no circle.
+    // Two paths to one virtual server are not a cycle.
     let both = file(
         "  in: { listen: 127.0.0.1:80, policies: [ to-a, to-b ] }\n  a: { policies: [ to-c ] }\n  b: { policies: [ to-c ] }\n  c: { pool: p }\n",
         &(to("b")
@@ -416,7 +416,7 @@ fn rules_behind_one_that_hands_over_are_never_followed() {
             "warning 2 the policy `late` is never followed here: `to-b` before it ends every request -> move it before, or remove it",
         ],
     );
-    // Its response edits apply to responses of the other, too.
+    // Its edits of responses also apply to responses of the other virtual server.
     check(&text.replace("set_header", "set_response_header"), &[]);
     let within = pair("", "").replace("rules: [ {", "strategy: all_match, rules: [ {").replace(
         "{ virtual_server: b } ] }",

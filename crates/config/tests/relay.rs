@@ -19,7 +19,7 @@ fn snapshot(text: &str) -> Snapshot {
     loaded.config.expect("a configuration").snapshot(&Resolutions::new())
 }
 
-/// These errors, as `LINE MESSAGE -> HELP`.
+/// Asserts these errors, as `LINE MESSAGE -> HELP`.
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
     let loaded = parse("weir.yaml", text);

@@ -216,7 +216,7 @@ const SCHEDULE: Schedule = Schedule {
     up_delay_ms: 0,
 };
 
-/// The same.
+/// The HTTP probe with the default settings.
 fn http_probe() -> HttpProbe {
     HttpProbe {
         method: ProbeMethod::Get,

@@ -92,8 +92,8 @@ fn files() {
     );
 }
 
-/// Certificates of the examples: `.crt` with `.key`, one with `.ocsp`; not those of authorities,
-/// which have no key.
+/// The certificates of the examples: `.crt` with `.key`, one of them with `.ocsp`; without those of authorities, which
+/// have no key.
 #[test]
 fn a_folder_of_certificates() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -85,8 +85,8 @@ fn a_thousand_virtual_servers_share_everything() {
     for index in 4..1_000 {
         assert!(Arc::ptr_eq(waf(index), waf(index % 4)), "{index}");
     }
-    // Virtual servers with different modes share the rules with their settings; those with
-    // different settings share the rules.
+    // Virtual servers that differ only in their modes share rules and settings; with different settings, they share the
+    // rules.
     assert!(
         !Arc::ptr_eq(waf(0), waf(1)) && Arc::ptr_eq(waf(0).common.view(), waf(1).common.view())
     );

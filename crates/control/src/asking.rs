@@ -1,4 +1,4 @@
-//! One request of weir's own by HTTP/1, on a connection of its own.
+//! One of weir's own HTTP/1 requests, on its own connection.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -11,21 +11,21 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::random::random;
 
-/// Bytes of the head of an answer.
+/// Maximum size of the head of an answer.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub enum AskError {
-    /// It is no HTTP, or the connection broke.
+    /// Invalid HTTP, or the connection failed.
     Http(hyper::Error),
-    /// Another status than 200.
+    /// A status other than 200.
     Status(u16),
-    /// The body is longer than it may be.
+    /// The body exceeds its limit.
     TooLong,
 }
 
-/// Sends a request; the body of its answer, whose status is 200.
+/// Sends a request. Returns the body of an answer with status 200.
 pub async fn ask<B>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     request: Request<B>,
@@ -51,7 +51,7 @@ where
             error.downcast().map_or(AskError::TooLong, |error| AskError::Http(*error))
         })
     };
-    // The connection has to be driven while the exchange waits, and may end first.
+    // The connection must be polled while the exchange waits, and may end first.
     tokio::pin!(exchange, connection);
     tokio::select! {
         biased;
@@ -60,7 +60,8 @@ where
     }
 }
 
-/// The pause after this many failures in a row, within these bounds: longer with each, and spread by up to a quarter.
+/// The pause after this many failures in a row, within these bounds: longer with each failure, and varied by up to a
+/// quarter.
 pub fn until_retry(failures: u32, bounds: RangeInclusive<Duration>) -> Duration {
     let factor = 1 << failures.saturating_sub(1).min(16);
     let pause = bounds.start().saturating_mul(factor).min(*bounds.end());

@@ -2,9 +2,10 @@
 //!
 //! `2026-11-21T09:30:00.123Z warning member web/127.0.0.1:9001 is down: connection refused (3 of 3)`
 //!
-//! Subject and predicate make a sentence. There are few events, one destination and no filter to configure, so a bounded
-//! channel to a writing thread does everything that a logging framework would do here. When standard error is a full pipe,
-//! lines are dropped and counted instead of stopping the monitors; the count is reported as soon as possible.
+//! Subject and predicate make a sentence. There are few events, one destination and no filter to configure, so a
+//! bounded channel to a writing thread does everything that a logging framework would do here. When standard error is a
+//! full pipe, lines are dropped and counted instead of stopping the monitors; the count is reported as soon as
+//! possible.
 
 use std::fmt;
 use std::io::Write;
@@ -16,20 +17,20 @@ use std::time::Duration;
 
 use crate::time;
 
-/// Lines that may wait to be written.
+/// Maximum number of lines that wait to be written.
 const LINES_WAITING_MAX: usize = 1_024;
 
-/// Characters of one line; a longer one is cut.
+/// Maximum number of characters of a line; a longer line is truncated.
 const LINE_LENGTH_MAX: usize = 2_048;
 
-/// How much an event matters.
+/// The severity of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// As it should be.
+    /// A normal event.
     Info,
-    /// Traffic is served; someone should look.
+    /// Traffic is served, but the operator should check something.
     Warning,
-    /// A requested action was not done.
+    /// A requested action failed.
     Error,
 }
 
@@ -54,7 +55,7 @@ pub struct Events {
 #[derive(Debug)]
 enum Line {
     Text(String),
-    /// All lines before it are written: answer.
+    /// All lines before this are written; answer then.
     Flush(SyncSender<()>),
 }
 
@@ -64,7 +65,7 @@ impl Events {
         Self::to_writer(std::io::stderr())
     }
 
-    /// Events to any writer, by a thread of its own that ends with the last clone.
+    /// Writes events to any writer, in a separate thread that ends with the last clone.
     pub fn to_writer(output: impl Write + Send + 'static) -> std::io::Result<Self> {
         let (lines, waiting) = sync_channel(LINES_WAITING_MAX);
         let dropped = Arc::new(AtomicU64::new(0));
@@ -75,22 +76,22 @@ impl Events {
         Ok(Self { lines, dropped })
     }
 
-    /// Tells that all is well.
+    /// Reports a normal event.
     pub fn info(&self, subject: impl fmt::Display, what: impl fmt::Display) {
         self.tell(Level::Info, &subject, &what);
     }
 
-    /// An event that someone should look at.
+    /// Reports an event that the operator should check.
     pub fn warning(&self, subject: impl fmt::Display, what: impl fmt::Display) {
         self.tell(Level::Warning, &subject, &what);
     }
 
-    /// An event about something that was not done.
+    /// Reports that an action failed.
     pub fn error(&self, subject: impl fmt::Display, what: impl fmt::Display) {
         self.tell(Level::Error, &subject, &what);
     }
 
-    /// Tells one event. Never waits.
+    /// Reports an event. Never waits.
     pub fn tell(&self, level: Level, subject: &dyn fmt::Display, what: &dyn fmt::Display) {
         let line = line_of(level, subject, what);
         if self.lines.try_send(Line::Text(line)).is_err() {
@@ -98,20 +99,20 @@ impl Events {
         }
     }
 
-    /// Waits until the events so far are written, at most for `timeout`. Returns whether they are.
+    /// Waits until the events so far are written, at most for `timeout`. Returns whether all were written.
     pub fn flush(&self, timeout: Duration) -> bool {
         let (done, wait) = sync_channel(1);
         self.lines.try_send(Line::Flush(done)).is_ok() && wait.recv_timeout(timeout).is_ok()
     }
 
-    /// Lines that were dropped since the last written one.
+    /// The number of lines dropped since the last written line.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Relaxed)
     }
 }
 
-/// One line, ended by a line feed. Control characters, which an error text from outside may hold,
-/// cannot start a line of their own or drive a terminal.
+/// A line with its line feed. Control characters, which an external error text may contain, are replaced, so that they
+/// cannot begin a new line or control a terminal.
 fn line_of(level: Level, subject: &dyn fmt::Display, what: &dyn fmt::Display) -> String {
     let now = time::rfc3339(time::unix_ms());
     let text = format!("{now} {} {subject} {what}", level.as_str());
@@ -223,7 +224,7 @@ mod tests {
         for number in 0..LINES_WAITING_MAX + 100 {
             events.info("test", number);
         }
-        // The writer may hold one line.
+        // The writing thread may hold one line.
         let dropped = events.dropped();
         assert!((99..=100).contains(&dropped), "{dropped}");
         assert!(!events.flush(Duration::from_millis(10)));

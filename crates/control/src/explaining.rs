@@ -1,4 +1,4 @@
-//! Explanations of requests: by the state of this process, or by a configuration alone.
+//! Explanations of requests: with the state of this process, or with a configuration alone.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,19 +13,19 @@ use weir_exchange::outside::Outside;
 use weir_exchange::shared::live::LiveTable;
 use weir_explain::{Asked, Explanation, Moment, Unexplained};
 
-/// Addresses that stand for host names begin here: they are for benchmarks (RFC 2544), and no real members.
+/// The first of the addresses that replace host names; they are reserved for benchmarks (RFC 2544).
 const STAND_IN_FIRST: u32 = Ipv4Addr::new(198, 18, 0, 1).to_bits();
 
-/// This moment.
+/// The current time.
 pub fn now() -> Moment {
     let sources = Sources { unix_s: wall_clock::unix_s, fill_randomly: random::fill };
     Moment { clock: clock::now(), sources, cpu_us: clock::thread_cpu_us }
 }
 
-/// Explains a request by a configuration, as if all members were up. Nothing is resolved.
+/// Explains a request with a configuration, as if all members were up. Names are not resolved.
 ///
 /// # Errors
-/// It is not clear which request is meant, or none is.
+/// The request is ambiguous or invalid.
 pub fn by_configuration(config: &Config, asked: &Asked) -> Result<Explanation, Unexplained> {
     let stand_ins = stand_ins(config);
     let moment = now();
@@ -61,7 +61,7 @@ fn stand_in_told(name: &str, addresses: &[IpAddr]) -> String {
     format!("{stand_in} stands for {name}, which is not resolved: a key may lead elsewhere")
 }
 
-/// Whether a member of this name is among the candidates.
+/// Whether a candidate has this name.
 fn reaches(explanation: &Explanation, name: &str) -> bool {
     let mut candidates = explanation.balancing.iter().flat_map(|it| &it.candidates);
     candidates.any(|it| it.name.as_deref() == Some(name))

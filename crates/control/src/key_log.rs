@@ -17,12 +17,12 @@ use weir_dataplane::error_text::io_error_text;
 
 use crate::events::Events;
 
-/// Lines that may wait to be written.
+/// Maximum number of lines that wait to be written.
 const LINES_WAITING_MAX: usize = 4_096;
-/// Nobody but the owner.
+/// Only the owner may read the file.
 const MODE: u32 = 0o600;
 
-/// Takes the secrets of all sessions.
+/// Receives the secrets of all sessions.
 #[derive(Debug, Clone)]
 pub struct KeyLog(Arc<Lines>);
 
@@ -30,10 +30,10 @@ pub struct KeyLog(Arc<Lines>);
 struct Lines(SyncSender<String>);
 
 impl KeyLog {
-    /// Opens the file, whose end is written to, and starts the thread.
+    /// Opens the file for appending, and starts the thread.
     pub fn start(path: &Path, events: &Events) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).mode(MODE).open(path)?;
-        // The file may have existed before; a pipe or device has no mode to set.
+        // The file may have existed before with another mode; a pipe or device has none.
         if file.metadata()?.is_file() {
             file.set_permissions(Permissions::from_mode(MODE))?;
         }
@@ -45,7 +45,7 @@ impl KeyLog {
         Ok(Self(Arc::new(Lines(sender))))
     }
 
-    /// Has the sessions of all virtual servers and pools in it from now on.
+    /// Registers for the session secrets of all virtual servers and pools in the snapshot.
     pub fn listen_to(&self, snapshot: &mut Snapshot) {
         for tls in snapshot.virtual_servers.iter_mut().filter_map(|server| server.tls.as_mut()) {
             let tls = Arc::make_mut(tls);

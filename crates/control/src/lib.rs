@@ -1,13 +1,13 @@
 //! The control plane: all work that requests do not wait for.
 //!
-//! One thread with a single-threaded tokio runtime ([`supervisor`]) probes the members
-//! ([`monitors`]), keeps the addresses of host names fresh ([`names`]) and OCSP responses ([`ocsp`]) and
-//! keys of tokens ([`token_keys`]), answers on the admin listener
-//! ([`admin`]), and activates new configurations: files that are read again, and versions of the [`overlay`]. Separate threads write the request logs
-//! ([`logs`]) and weir's own events ([`events`]), because a write to a full pipe blocks.
+//! One thread with a single-threaded tokio runtime ([`supervisor`]) probes the members ([`monitors`]), refreshes the
+//! addresses of host names ([`names`]), OCSP responses ([`ocsp`]) and keys of tokens ([`token_keys`]), answers on the
+//! admin listener ([`admin`]), and activates new configurations: files that are read again, and versions of the
+//! [`overlay`]. Separate threads write the request logs ([`logs`]) and weir's own events ([`events`]), because a write
+//! to a full pipe blocks.
 //!
-//! **Architecture invariant:** the data path never waits for anything here. The control plane reaches
-//! it only through its handle and its live table; workers report over bounded channels, and drop reports when these are full.
+//! **Architecture invariant:** the data path never waits for anything here. The control plane reaches it only through
+//! its handle and its live table; workers report over bounded channels, and drop reports when these are full.
 #![forbid(unsafe_code)]
 
 pub mod admin;

@@ -25,16 +25,16 @@ use crate::events::Events;
 use syslog::Sender;
 use weir_dataplane::error_text::io_error_text;
 
-/// Batches that may wait to be written, of all workers together.
+/// Maximum number of batches that wait to be written, of all workers together.
 pub const BATCHES_WAITING_MAX: usize = 256;
 
-/// Events about failed writes come at most this often.
+/// Minimum interval of events about failed writes.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A descriptor that was handed to us non-blocking is tried again after this time.
+/// The pause before another write to a non-blocking descriptor that was passed to this process.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Results for the lines of one log.
+/// Counters for the lines of one log.
 #[derive(Debug, Default)]
 pub struct LogCounters {
     /// Lines written.
@@ -43,10 +43,10 @@ pub struct LogCounters {
     pub lines_lost: AtomicU64,
 }
 
-/// Results for the lines of all logs.
+/// Counters for the lines of all logs.
 #[derive(Debug, Default)]
 pub struct AllLogCounters {
-    /// The access log's.
+    /// Counters of the access log.
     pub access: LogCounters,
     /// Counters of the web application firewall's log.
     pub waf: LogCounters,
@@ -64,12 +64,12 @@ impl AllLogCounters {
     }
 }
 
-/// Where the lines of a log go.
+/// The destination of a log's lines.
 #[derive(Debug, Clone)]
 pub enum Way {
-    /// This writer writes them there.
+    /// This writer has opened the target.
     To(LogTarget),
-    /// Another writer, which has the target open, gets them.
+    /// Another writer has opened the target and receives the lines.
     Through(SyncSender<LogBatch>),
     /// Each line becomes an event.
     Events,
@@ -145,7 +145,7 @@ impl LogWriter {
         Ok(Self { batches, orders, counters, thread: Some(thread) })
     }
 
-    /// Where workers send their batches.
+    /// The channel for batches of the workers.
     pub fn sender(&self) -> SyncSender<LogBatch> {
         self.batches.clone()
     }
@@ -155,21 +155,21 @@ impl LogWriter {
         Arc::clone(&self.counters)
     }
 
-    /// Checks that the target can be opened now, so that a reload can refuse a bad one.
+    /// Checks that the target can be opened now, so that a reload can refuse an invalid target.
     pub fn check(target: &LogTarget) -> Result<(), OpenError> {
         Output::open(&Way::To(target.clone())).map(drop)
     }
 
-    /// From the next batch on, lines go this way; a target is opened anew: a file that was moved away is let go.
+    /// Sends the lines of later batches to this target. Opens the target again, so a renamed file is closed.
     pub fn reopen(&self, way: Way) {
         *self.orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(way);
-        // An empty batch wakes the writer. A full channel is awake already.
+        // An empty batch wakes the writer. If the channel is full, the writer is awake.
         let wake = LogBatch { log: Log::Access, bytes: Vec::new(), lines: 0 };
         let _ = self.batches.try_send(wake);
     }
 
-    /// Writes the waiting lines and ends, if that takes no longer than `timeout`; call it when the workers have ended.
-    /// Returns whether everything was written.
+    /// Writes the waiting lines and ends, at most within `timeout`. Call it after the workers have ended. Returns
+    /// whether everything was written.
     pub fn finish(mut self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         let (closed, _) = sync_channel(1);
@@ -197,8 +197,8 @@ fn open(target: &LogTarget) -> Result<Output, OpenError> {
     opened.map_err(|error| OpenError { target: target.clone(), error })
 }
 
-/// A named pipe is opened without waiting for its reader: a reload would stand still, and with it the
-/// monitors and the admin listener.
+/// Opens a named pipe without waiting for its reader: otherwise a reload would block, and with it the monitors and the
+/// admin listener.
 fn open_file(path: &Path) -> io::Result<File> {
     let opened = OpenOptions::new()
         .append(true)
@@ -240,7 +240,7 @@ struct Writer {
     orders: Arc<Mutex<Option<Way>>>,
     counters: Arc<AllLogCounters>,
     events: Events,
-    /// A write ended inside a line.
+    /// Whether the last write ended within a line.
     torn: bool,
     reported: Option<Instant>,
     lost_unreported: u64,
@@ -254,7 +254,7 @@ impl Writer {
                 continue;
             }
             match &mut self.output {
-                // Only this thread waits for the other writer. One that has ended takes nothing.
+                // Only this thread waits for the other writer. If that has ended, the lines are lost.
                 Output::Writer(writer) => {
                     if let Err(SendError(batch)) = writer.send(batch) {
                         self.lose(batch.log, batch.lines, &ErrorKind::BrokenPipe.into());
@@ -286,7 +286,7 @@ impl Writer {
         }
     }
 
-    /// Opens a new target if one was ordered; on failure stays with the one it has.
+    /// Opens the requested target; on failure, keeps the current one.
     fn obey(&mut self) {
         let order = self.orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
         let Some(way) = order else { return };
@@ -314,7 +314,7 @@ impl Writer {
     }
 }
 
-/// Writes whole lines; `torn`: a write ended inside a line.
+/// Writes whole lines. `torn`: the last write ended within a line.
 fn write(file: &mut File, torn: &mut bool, mut bytes: &[u8]) -> io::Result<()> {
     if *torn {
         write_all(file, &mut &b"\n"[..])?;
@@ -333,7 +333,7 @@ fn write_all(file: &mut File, bytes: &mut &[u8]) -> io::Result<()> {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(written) => *bytes = &bytes[written..],
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // A pipe, or weir was started with a non-blocking output: waiting is this thread's job.
+            // A pipe, or a non-blocking output that was passed to weir: this thread may wait.
             Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(RETRY_INTERVAL),
             Err(error) => return Err(error),
         }

@@ -1,8 +1,7 @@
-//! The logs of requests: the access log, that of the web application firewall, and the audit log of admin requests.
+//! The logs of requests: the access log, the log of the web application firewall, and the audit log of admin requests.
 //!
-//! Each has a writer of its own, so that one which is not read does not hold up the other. Where several go to the
-//! same target, the first one's writer has it open alone, and gets the lines of the others: whole batches, never parts of
-//! them.
+//! Each log has its own writer, so a slow target does not delay other logs. If several logs have the same target, the
+//! first one's writer opens it, and receives the lines of the others in whole batches.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,9 +16,9 @@ use crate::log_writer::{AllLogCounters, LogWriter, OpenError, Way};
 
 /// The access log's name in events.
 const ACCESS: &str = "access log";
-/// And that of the web application firewall.
+/// The subject of events about the log of the web application firewall.
 const WAF: &str = "WAF log";
-/// And that of the audit log.
+/// The subject of events about the audit log.
 const AUDIT: &str = "audit log";
 
 /// The writers of all logs.
@@ -36,7 +35,7 @@ pub struct Logs {
 pub struct LogsView {
     /// Counters of written and lost lines.
     pub counters: Arc<AllLogCounters>,
-    /// Where lines of the audit log are handed over; `None`: nobody writes them.
+    /// The channel for lines of the audit log; `None`: there is no audit log.
     pub audit: Option<SyncSender<LogBatch>>,
 }
 
@@ -69,12 +68,12 @@ impl Logs {
         Ok(Self { access, waf, audit, events })
     }
 
-    /// Where workers send the lines of the access log.
+    /// The channel for lines of the access log.
     pub fn access_sender(&self) -> SyncSender<LogBatch> {
         self.access.sender()
     }
 
-    /// Where they send those of the web application firewall's log, wherever that goes.
+    /// The channel for lines of the web application firewall's log, for any target.
     pub fn waf_sender(&self) -> SyncSender<LogBatch> {
         self.waf.sender()
     }
@@ -84,7 +83,7 @@ impl Logs {
         LogsView { counters: self.access.counters(), audit: Some(self.audit.sender()) }
     }
 
-    /// Checks that targets other than those of `before` can be opened now, so that a reload can refuse bad ones.
+    /// Checks that targets which are not in `before` can be opened, so that a reload can refuse invalid ones.
     pub fn check(settings: &LogSettings, before: &LogSettings) -> Result<(), LogError> {
         let open_before = [Some(&before.access_to), Some(&before.waf_to), before.audit_to.as_ref()];
         let check = |name, target: &LogTarget| match open_before.contains(&Some(target)) {
@@ -96,17 +95,17 @@ impl Logs {
         settings.audit_to.as_ref().map_or(Ok(()), |target| check(AUDIT, target))
     }
 
-    /// From now on, lines go where the settings say; files are opened anew.
+    /// Applies new settings; files are opened again.
     pub fn reopen(&self, settings: &LogSettings) {
         self.access.reopen(Way::To(settings.access_to.clone()));
         self.waf.reopen(way_of_waf(settings, &self.access));
         self.audit.reopen(way_of_audit(settings, &self.access, &self.waf));
     }
 
-    /// Writes the waiting lines and ends, if that takes no longer than `timeout`; call it when the workers have ended.
+    /// Writes the waiting lines and ends, at most within `timeout`. Call it after the workers have ended.
     pub fn finish(self, timeout: Duration) {
         let deadline = Instant::now() + timeout;
-        // Each may yet hand lines to those after it.
+        // Each writer may still send lines to the writers after it.
         for (name, writer) in [(AUDIT, self.audit), (WAF, self.waf), (ACCESS, self.access)] {
             if !writer.finish(deadline.saturating_duration_since(Instant::now())) {
                 self.events.warning(name, "is not written to its end: its reader is too slow");

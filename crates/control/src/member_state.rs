@@ -1,4 +1,4 @@
-//! Words for a member's state: by its monitors and its traffic, and by the operator.
+//! Words for the state of a member: by its monitors and its traffic, and by the operator.
 
 use weir_config::snapshot::Member;
 use weir_core::admin_state::AdminState;
@@ -10,23 +10,23 @@ use crate::time::monotonic_ms;
 /// A member's state by its monitors and its traffic; [`is_in_service`] adds the administrative state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberState {
-    /// Its monitors have not spoken yet.
+    /// No monitor has a result yet.
     Pending,
-    /// It can take traffic.
+    /// The member can serve.
     Up,
-    /// A monitor says that it is down.
+    /// The monitors report the member as down.
     Down,
-    /// It asks by its answers to monitors for nothing new.
+    /// The member's answers to monitors request a drain.
     Draining,
-    /// Its monitors say up, but its traffic failed.
+    /// The monitors succeed, but the member was ejected because requests to it failed.
     Ejected,
 }
 
 impl MemberState {
-    /// All of them, in the order of metrics.
+    /// All states, in the order of metrics.
     pub const ALL: [Self; 5] = [Self::Up, Self::Pending, Self::Down, Self::Draining, Self::Ejected];
 
-    /// The state now.
+    /// The current state.
     pub fn of(member: &LiveMember) -> Self {
         match member.health() {
             Health::Pending => Self::Pending,
@@ -37,7 +37,7 @@ impl MemberState {
         }
     }
 
-    /// The word for metrics and people.
+    /// The word in metrics and status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -54,7 +54,7 @@ pub fn administrative_state(configured: &Member, live: &LiveMember) -> AdminStat
     live.state(configured.state)
 }
 
-/// Whether a member takes new requests: it is up and has a share of them, and the operator wants it to.
+/// Whether a member takes new requests: it is up, has a weight above 0, and is enabled.
 pub fn is_in_service(configured: &Member, live: &LiveMember) -> bool {
     MemberState::of(live) == MemberState::Up
         && configured.weight > 0

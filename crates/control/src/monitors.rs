@@ -1,10 +1,10 @@
 //! The monitors: one task per (pool, member, monitor), each with its own state.
 //!
-//! The next configuration is probed before it becomes active ([`Monitors::prepare`]), so that the state of its members is
-//! known when they get their first request; `first_probes` decides how long weir waits. A monitor with unchanged probe and
-//! schedule keeps its task and its state; a removed one stops. A new monitor of a member that already has traffic begins
-//! with the state "up", so that a reload never takes a healthy member out of service. Counts of probes belong to the place
-//! and type of the monitor, which are its labels in the metrics, so that a counter only grows.
+//! The next configuration is probed before it becomes active ([`Monitors::prepare`]), so that the state of its members
+//! is known when they get their first request; `first_probes` decides how long weir waits. A monitor with unchanged
+//! probe and schedule keeps its task and its state; a removed one stops. A new monitor of a member that already has
+//! traffic begins with the state "up", so that a reload never takes a healthy member out of service. Counts of probes
+//! belong to the place and type of the monitor, which are its labels in the metrics, so that a counter only grows.
 
 mod first_probes;
 mod verdicts;
@@ -28,7 +28,7 @@ use crate::probe::{Failure, Probe, Subject, TlsClients};
 use crate::random::random;
 use crate::time::monotonic_ms;
 
-/// Events that this host cannot probe come at most this often.
+/// Minimum interval of the event that this host cannot probe.
 const LOCAL_TROUBLE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// All monitors of the active configuration, and of the next one.
@@ -43,41 +43,42 @@ pub struct Monitors {
 #[derive(Debug, Clone, Default)]
 pub struct Board(Arc<Mutex<VerdictsByMember>>);
 
-/// By pool and member label.
+/// Verdicts by pool and by the member's address.
 type VerdictsByMember = HashMap<(Arc<str>, Arc<str>), Arc<Mutex<Verdicts>>>;
 
 /// The result of one monitor of one member.
 #[derive(Debug, Clone)]
 pub struct MonitorReport {
-    /// Its type in the file.
+    /// The type in the file.
     pub kind: &'static str,
-    /// Its own verdict; the member is up when enough of them are.
+    /// The monitor's result; the member is up if enough of its monitors are up.
     pub health: Health,
     /// Probes that passed.
     pub passes: u64,
     /// Probes that failed.
     pub failures: u64,
-    /// When the last probe ended, in milliseconds since 1970; `None` before the first.
+    /// When the last probe ended, in milliseconds since 1970; `None`: no probe has ended.
     pub probed_unix_ms: Option<u64>,
-    /// Why the last probe failed, if it did.
+    /// The reason of the last probe's failure, if it failed.
     pub last_failure: Option<String>,
-    /// It is down, passes, and a delay holds it up until then, by the monotonic clock; `None`: none does.
+    /// The time until which `up_delay` keeps the member down although its probes pass, by the monotonic clock; `None`:
+    /// no delay.
     pub held_up_until_ms: Option<u64>,
 }
 
-/// A pool with members whose first probes have not answered.
+/// A pool with members whose first probes have no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownMembers {
-    /// Its name.
+    /// The name of the pool.
     pub pool: Arc<str>,
-    /// All members that it has; none, if its names have no address.
+    /// The number of the pool's members; 0 if its names have no addresses.
     pub of: usize,
-    /// Those, as logs and metrics call them.
+    /// The affected members, by the names in logs and metrics.
     pub members: Vec<Arc<str>>,
 }
 
 impl Board {
-    /// The reports of one active member, in the order of its monitors; empty if it has none.
+    /// The reports about an active member, in the order of its monitors; empty if it has none.
     pub fn of(&self, pool: &Arc<str>, member: &Arc<str>) -> Vec<MonitorReport> {
         self.look(pool, member, Verdicts::reports).unwrap_or_default()
     }
@@ -147,7 +148,7 @@ struct Watched {
     tasks: Vec<ProbeTask>,
 }
 
-/// A running task; it ends when this is dropped.
+/// A running task; dropping this ends it.
 #[derive(Debug)]
 struct ProbeTask {
     probe: Probe,
@@ -162,7 +163,7 @@ impl Drop for ProbeTask {
 }
 
 impl Monitors {
-    /// No monitor yet.
+    /// An instance without monitors.
     pub fn new(events: Events) -> Self {
         let shared = Shared {
             tls: TlsClients::new(),
@@ -178,9 +179,9 @@ impl Monitors {
         self.board.clone()
     }
 
-    /// Also watches the members of `snapshot`, the next configuration, and waits for the first probes of each of its pools
-    /// until the time of `until`. Earlier prepared monitors that are no longer wanted end. Must be called within a tokio
-    /// runtime.
+    /// Also probes the members of `snapshot`, the next configuration, and waits for the first probes of each of its
+    /// pools until the time of `until`. Ends earlier prepared monitors that are no longer needed. Must be called within
+    /// a tokio runtime.
     pub fn prepare(&mut self, snapshot: &Snapshot, until: impl Fn(&Pool) -> Instant) {
         let mut wanted = HashSet::new();
         let mut waited: HashMap<Arc<str>, WaitedPool> = HashMap::new();
@@ -207,8 +208,8 @@ impl Monitors {
         self.show();
     }
 
-    /// Watches the members of `table`, which becomes active now, and of the prepared monitors those of `next`; no others.
-    /// Must be called within a tokio runtime.
+    /// Monitors the members of `table`, which becomes active now, and the prepared members of `next`; stops all other
+    /// monitors. Must be called within a tokio runtime.
     pub fn apply(&mut self, table: &LiveTable, next: Option<&Snapshot>) {
         let mut previous = std::mem::take(&mut self.members);
         for (pool, live_pool) in table.snapshot.pools.iter().zip(&table.pools) {
@@ -234,7 +235,7 @@ impl Monitors {
         self.shared.first_probes.awaited()
     }
 
-    /// The rest of the wait, at most.
+    /// The maximum remaining wait.
     pub fn left(&self) -> Duration {
         let end = self.shared.first_probes.end();
         end.map_or(Duration::ZERO, |end| end.saturating_duration_since(Instant::now()))
@@ -245,9 +246,8 @@ impl Monitors {
         self.shared.first_probes.fewer_than(count).await;
     }
 
-    /// Waits for first probes no longer, but for those of the pools of `awaited`. Returns of which members it is not
-    /// known how they are, in pools of `table` none of whose members could take a request: they get traffic if `then`
-    /// says so.
+    /// Stops waiting for first probes, except for those of the pools in `awaited`. Returns the members with unknown
+    /// health in pools of `table` without a usable member: they get traffic if `then` permits it.
     pub fn stop_waiting(
         &mut self,
         table: &LiveTable,
@@ -275,7 +275,7 @@ impl Monitors {
         stopped
     }
 
-    /// Probe tasks that run.
+    /// The number of running probe tasks.
     pub fn running(&self) -> usize {
         self.members.values().map(|watched| watched.tasks.len()).sum()
     }
@@ -320,8 +320,8 @@ impl Watched {
         lock(&self.verdicts).is_in_force()
     }
 
-    /// Starts the tasks that are missing, without a word on the member's health yet. Stops those that were
-    /// prepared before and are not wanted. Returns the monitors that are.
+    /// Starts missing monitors, which do not affect the member's health yet. Stops monitors that were prepared before
+    /// and are no longer needed. Returns the needed ones.
     fn prepare(&mut self, wanted: &[Probe], pool: &Pool, shared: &Arc<Shared>) -> Vec<u64> {
         let mut verdicts = lock(&self.verdicts);
         verdicts.prepare(pool.monitors_min.into());
@@ -361,7 +361,7 @@ impl Watched {
         verdicts.wait_for(&[]);
     }
 
-    /// Keeps the tasks of these probes, which all run, stops the others, and lets the member have its health.
+    /// Keeps the tasks of these probes, which must all run; stops the others; and sets the member's health by them.
     fn enter_into_force(
         &mut self,
         live: &Arc<LiveMember>,
@@ -387,14 +387,14 @@ struct Monitor {
 }
 
 impl Monitor {
-    /// Probes for ever: by the schedule, and sooner where a probe is to be repeated.
+    /// Probes forever: by the schedule, and earlier if a probe must be repeated.
     async fn watch(self, probe: Probe, shared: Arc<Shared>) {
         let schedule = probe.monitor.schedule;
         let mut scheduled_ms = schedule.first_probe_at(monotonic_ms(), random());
         let mut at_ms = scheduled_ms;
         loop {
             let left = Duration::from_millis(at_ms.saturating_sub(monotonic_ms()));
-            // At its time, or on demand: it probes.
+            // Waits until the scheduled time, or until a probe is requested.
             let _ = timeout(left, self.probe_now.notified()).await;
             let started_ms = monotonic_ms();
             let is_scheduled = started_ms >= scheduled_ms;

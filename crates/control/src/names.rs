@@ -1,11 +1,10 @@
-//! Host names of members: resolved, kept fresh by their TTL, never forgotten because a name server
-//! fails.
+//! Host names of members: resolved, refreshed by their TTL, and kept when a name server fails.
 //!
-//! One task per name queries A and AAAA records (`/etc/hosts` first, as the system does) and repeats the queries when the
-//! shorter of the two answers expires. When one query fails, the last addresses of that family stay in use;
-//! when neither finds an address, the last addresses of both. Queries are then repeated after growing pauses, or when the
-//! found addresses expire: a failing name server must not take members out of service, and one family must not delay the
-//! other.
+//! One task per name queries A and AAAA records (`/etc/hosts` first, as the system does) and repeats the queries when
+//! the shorter of the two answers expires. When one query fails, the last addresses of that family stay in use; when
+//! neither finds an address, the last addresses of both. Queries are then repeated after growing pauses, or when the
+//! found addresses expire: a failing name server must not take members out of service, and one family must not delay
+//! the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -25,10 +24,10 @@ use weir_config::Resolutions;
 use crate::events::Events;
 use crate::random::random;
 
-/// An answer is used at least this long, whatever its TTL says.
+/// Minimum lifetime of an answer, even with a shorter TTL.
 pub const TTL_MIN: Duration = Duration::from_secs(1);
 
-/// An answer is used at most this long, whatever its TTL says.
+/// Maximum lifetime of an answer, even with a longer TTL.
 pub const TTL_MAX: Duration = Duration::from_secs(3_600);
 
 /// Pause after the first failure; it doubles with each further one.
@@ -43,22 +42,22 @@ const HURRIED_PAUSE: Duration = Duration::from_millis(500);
 /// The wait for one answer of a name server before the query is repeated, or another server is used.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Times that a query is sent.
+/// Number of times that a query is sent.
 const QUERY_ATTEMPTS: usize = 2;
 
-/// A start or reload waits at most this long for names that it has never heard of.
+/// Maximum wait of a start or reload for the first answers to new names.
 pub const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Addresses of one name that are used; further ones are left out, lowest first.
+/// Maximum number of addresses used per name; the lowest ones are used.
 pub const ADDRESSES_PER_NAME_MAX: usize = 256;
 
-/// Where names are looked up.
+/// The source of addresses.
 #[derive(Debug, Clone, Default)]
 pub enum NameServers {
-    /// As `/etc/resolv.conf` and `/etc/hosts` say, read at the start and again at each reload.
+    /// `/etc/resolv.conf` and `/etc/hosts`, read at the start and at each reload.
     #[default]
     System,
-    /// One server by UDP, no hosts file.
+    /// One server by UDP, without a hosts file.
     Udp(SocketAddr),
 }
 
@@ -74,11 +73,11 @@ pub struct Names {
 struct Shared {
     events: Events,
     answers: Mutex<BTreeMap<String, Answer>>,
-    /// Addresses of a name are others than before.
+    /// The addresses of a name have changed.
     changed: Notify,
-    /// A name got its first answer, good or bad.
+    /// A name has its first result: addresses or an error.
     answered: Notify,
-    /// Names without an address are awaited.
+    /// Whether names without an address are awaited.
     is_hurried: AtomicBool,
 }
 
@@ -89,16 +88,16 @@ pub struct Answer {
     v6: BTreeSet<IpAddr>,
     /// Whether a query has ended.
     asked: bool,
-    /// The error of the last query, if there was one.
+    /// The error of the last query, if it failed.
     pub failure: Option<Failure>,
 }
 
 /// The error of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// Neither query found an address: why.
+    /// Neither query found an address, for this reason.
     Whole(String),
-    /// The query for this type failed, while the other one found addresses: why.
+    /// The query for this type failed for this reason, while the other one found addresses.
     Part(RecordType, String),
 }
 
@@ -109,7 +108,7 @@ impl Answer {
     }
 }
 
-/// A running task; it ends when this is dropped.
+/// A running task; dropping this ends it.
 #[derive(Debug)]
 struct Task {
     name: String,
@@ -123,7 +122,7 @@ impl Drop for Task {
 }
 
 impl Names {
-    /// No names yet.
+    /// An instance without names.
     pub fn new(servers: NameServers, events: Events) -> Self {
         let shared = Shared {
             events,
@@ -135,13 +134,13 @@ impl Names {
         Self { servers, shared: Arc::new(shared), tasks: Vec::new() }
     }
 
-    /// Follows these names from now on, asking for each at once, and waits until those that are new
-    /// have an answer, but not longer than [`FIRST_ANSWER_TIMEOUT`].
+    /// Begins to follow these names, queries each at once, and waits for the first answers to new names, at most
+    /// [`FIRST_ANSWER_TIMEOUT`].
     pub async fn follow<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
         self.begin(names.map(str::to_owned).collect()).await;
     }
 
-    /// As [`Self::follow`], but only the returned future waits.
+    /// As [`Self::follow`], but the wait is in the returned future.
     pub fn begin(&mut self, names: BTreeSet<String>) -> impl Future<Output = ()> + use<> {
         let are_asked_for = self.start(names);
         let shared = Arc::clone(&self.shared);
@@ -176,7 +175,7 @@ impl Names {
         true
     }
 
-    /// Forgets all names but these.
+    /// Stops following all other names.
     pub fn retain<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
         let names: BTreeSet<&str> = names.collect();
         self.tasks.retain(|task| names.contains(&*task.name));
@@ -188,13 +187,13 @@ impl Names {
         self.shared.is_hurried.store(is_hurried, Relaxed);
     }
 
-    /// The addresses known now.
+    /// The known addresses.
     pub fn resolutions(&self) -> Resolutions {
         let answers = lock(&self.shared.answers);
         answers.iter().map(|(name, answer)| (name.clone(), answer.addresses())).collect()
     }
 
-    /// Everything known now.
+    /// The known results.
     pub fn answers(&self) -> BTreeMap<String, Answer> {
         lock(&self.shared.answers).clone()
     }
@@ -221,7 +220,7 @@ impl Names {
         let options = builder.options_mut();
         options.timeout = QUERY_TIMEOUT;
         options.attempts = QUERY_ATTEMPTS;
-        // The TTL is followed here; a cache in between could only add to it.
+        // The TTL is handled here; a cache in between could only prolong it.
         options.cache_size = 0;
         options.use_hosts_file = match &self.servers {
             NameServers::System => ResolveHosts::Always,
@@ -244,7 +243,7 @@ fn single_server(address: SocketAddr) -> ResolverConfig {
     ResolverConfig::from_name_servers(vec![server])
 }
 
-/// One name, for ever.
+/// Follows one name forever.
 async fn follow(name: String, resolver: Arc<TokioResolver>, shared: Arc<Shared>) {
     let mut failures_in_a_row = 0;
     loop {
@@ -256,7 +255,7 @@ async fn follow(name: String, resolver: Arc<TokioResolver>, shared: Arc<Shared>)
         failures_in_a_row = if outcome.failed { failures_in_a_row + 1 } else { 0 };
         let pause = match outcome.has_none && shared.is_hurried.load(Relaxed) {
             true => {
-                // Tries so close to each other make no pause after them longer.
+                // Queries at short intervals do not prolong the pauses after them.
                 failures_in_a_row = 0;
                 HURRIED_PAUSE
             }
@@ -276,14 +275,14 @@ fn pause(ttl: Option<Duration>, failures_in_a_row: u32, random: u64) -> Duration
     }
 }
 
-/// Doubles from [`RETRY_MIN`] to [`RETRY_MAX`], up to a quarter shorter so that names spread.
+/// Doubles from [`RETRY_MIN`] to [`RETRY_MAX`], shortened at random by up to a quarter, so that names spread.
 fn retry_pause(failures_in_a_row: u32, random: u64) -> Duration {
     let doublings = failures_in_a_row.saturating_sub(1).min(16);
     let pause = RETRY_MIN.saturating_mul(1 << doublings).min(RETRY_MAX);
     pause - pause / 4 * (random % 256) as u32 / 256
 }
 
-/// The result of one query: addresses and their lifetime, or none.
+/// The result of one query: addresses and their lifetime, or an error.
 enum Found {
     Addresses(BTreeSet<IpAddr>, Duration),
     Nothing,
@@ -326,7 +325,7 @@ impl Failure {
         }
     }
 
-    /// Whether the same is lacking, for whatever reason.
+    /// Whether both results lack addresses in the same way, for any reason.
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Whole(_), Self::Whole(_)) => true,
@@ -335,7 +334,7 @@ impl Failure {
         }
     }
 
-    /// The event about a name with this answer.
+    /// The event about a name with this result.
     fn text(&self, answer: &Answer) -> String {
         match self {
             Self::Whole(reason) => {
@@ -429,7 +428,7 @@ impl Shared {
         Outcome { ttl, failed, has_none: answer.addresses().is_empty() }
     }
 
-    /// Tells a change of the addresses, the first of several failures and the end of them.
+    /// Reports changed addresses, the first of several failures, and their end.
     fn tell(
         &self,
         name: &str,

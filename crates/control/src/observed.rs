@@ -1,7 +1,7 @@
 //! State of the running process for metrics and status: read-only views.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use weir_config::Files;
 use weir_config::snapshot::Snapshot;
@@ -19,7 +19,7 @@ use crate::sandbox::SandboxStatus;
 use crate::time::unix_ms;
 use crate::upgrade::reports::Upgrades;
 
-/// Everything that the admin listener shows. Reading it costs the data path nothing.
+/// Everything that the admin listener shows. Reading it does not slow down the data path.
 #[derive(Debug)]
 pub struct Observed {
     table: RwLock<Arc<LiveTable>>,
@@ -32,14 +32,12 @@ pub struct Observed {
     pub monitors: Board,
     /// State of the packet path.
     pub packets: crate::packets::Board,
-    /// Access to its flows; `None`: there are none.
+    /// Access to flows; `None`: there is no packet path.
     flows: RwLock<Option<crate::packets::Flows>>,
     /// Results of OCSP requests.
     pub ocsp: Arc<crate::ocsp::Counters>,
     /// Results of fetching token keys.
     pub token_keys: Arc<crate::token_keys::Counters>,
-    /// Whether workers are kept from files; empty before they start.
-    pub sandbox: OnceLock<SandboxStatus>,
     /// Requested reloads.
     pub reloads: Reloads,
     /// Transactions, and the versions of the overlay.
@@ -48,9 +46,9 @@ pub struct Observed {
     pub upgrades: Upgrades,
     /// Counters of the last seconds.
     pub rates: Rates,
-    /// When the process started, in milliseconds since 1970.
+    /// The time at which the process started, in milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// Whether no configuration has been active yet: clients wait.
+    /// Whether no configuration has been active yet; clients wait.
     pub starting: AtomicBool,
     /// Whether the process is ending.
     pub draining: AtomicBool,
@@ -58,16 +56,25 @@ pub struct Observed {
     waiting: RwLock<Option<Waiting>>,
     /// Workers that ended unexpectedly.
     pub workers_ended: AtomicU64,
-    /// The last panic of a worker.
-    last_panic: RwLock<Option<WorkerPanic>>,
+    /// Rare facts about the workers.
+    of_workers: OfWorkers,
     /// State of the admin listeners.
     pub admin: Shared,
+}
+
+/// Rare facts about the workers.
+#[derive(Debug, Default)]
+struct OfWorkers {
+    /// The last panic.
+    last_panic: RwLock<Option<WorkerPanic>>,
+    /// Whether they are kept from files.
+    sandbox: RwLock<Option<SandboxStatus>>,
 }
 
 /// A configuration that waits for the first probes of its members.
 #[derive(Debug, Clone)]
 pub struct Waiting {
-    /// It.
+    /// The snapshot.
     pub snapshot: Arc<Snapshot>,
     /// The time when it becomes active in any case, by the monotonic clock.
     pub until_ms: u64,
@@ -76,11 +83,11 @@ pub struct Waiting {
 /// A panic of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerPanic {
-    /// The worker's number.
+    /// The number of the worker.
     pub worker: usize,
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub unix_ms: u64,
-    /// Its message and place.
+    /// The message, with the place in the source.
     pub message: String,
 }
 
@@ -109,7 +116,6 @@ impl Observed {
             flows: RwLock::new(None),
             ocsp,
             token_keys,
-            sandbox: OnceLock::new(),
             reloads,
             changes,
             upgrades: Upgrades::default(),
@@ -119,7 +125,7 @@ impl Observed {
             draining: AtomicBool::new(false),
             waiting: RwLock::new(None),
             workers_ended: AtomicU64::new(0),
-            last_panic: RwLock::new(None),
+            of_workers: OfWorkers::default(),
             admin: Shared::new(logs.audit),
         }
     }
@@ -129,17 +135,17 @@ impl Observed {
         read(&self.table)
     }
 
-    /// The files of the active configuration, as they were read.
+    /// The contents of the files of the active configuration.
     pub fn files(&self) -> Arc<Files> {
         read(&self.files)
     }
 
-    /// Shows other files from now on.
+    /// Stores the files of a new active configuration.
     pub fn set_files(&self, files: Arc<Files>) {
         write(&self.files, files);
     }
 
-    /// Shows another table from now on.
+    /// Stores a new active table.
     pub fn set_table(&self, table: Arc<LiveTable>) {
         write(&self.table, table);
     }
@@ -166,12 +172,22 @@ impl Observed {
 
     /// The last panic of a worker.
     pub fn last_panic(&self) -> Option<WorkerPanic> {
-        read(&self.last_panic)
+        read(&self.of_workers.last_panic)
     }
 
-    /// Notes a panic of a worker.
+    /// Records a panic of a worker.
     pub fn set_last_panic(&self, panic: WorkerPanic) {
-        write(&self.last_panic, Some(panic));
+        write(&self.of_workers.last_panic, Some(panic));
+    }
+
+    /// Whether workers are kept from files; `None` before they start.
+    pub fn sandbox(&self) -> Option<SandboxStatus> {
+        read(&self.of_workers.sandbox)
+    }
+
+    /// Shows this from now on.
+    pub fn set_sandbox(&self, sandbox: SandboxStatus) {
+        write(&self.of_workers.sandbox, Some(sandbox));
     }
 }
 
@@ -183,8 +199,8 @@ fn write<T>(lock: &RwLock<T>, value: T) {
     *lock.write().unwrap_or_else(PoisonError::into_inner) = value;
 }
 
-/// A gauge for display. Workers keep gauges as increments and decrements; a sum read while both change can be below zero
-/// for a moment.
+/// A gauge for display. Workers keep gauges as increments and decrements; a sum read while both change can be below
+/// zero for a moment.
 pub fn shown_gauge(total: u64) -> u64 {
     if i64::try_from(total).is_ok() { total } else { 0 }
 }

@@ -1,8 +1,8 @@
 //! OCSP responses for certificates with `ocsp: fetch`, requested from their authorities.
 //!
-//! One task per certificate: it requests a response, verifies it, hands it to the certificate (`Staple`), and asks again
-//! after half of its lifetime. Failures are retried after growing pauses. A response survives reloads as long as its
-//! certificate is in use; an expired one is never sent.
+//! One task per certificate: it requests a response, verifies it, hands it to the certificate (`Staple`), and asks
+//! again after half of its lifetime. Failures are retried after growing pauses. A response survives reloads as long as
+//! its certificate is in use; an expired one is never sent.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,16 +28,16 @@ use crate::asking::{self, AskError, until_retry};
 use crate::events::Events;
 use crate::time::unix_ms;
 
-/// The time for a whole request to a responder.
+/// The timeout of a whole request to a responder.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause after the first failure; it doubles with each further one.
 const RETRY_MIN: Duration = Duration::from_secs(10);
 /// Longest pause between two tries.
 const RETRY_MAX: Duration = Duration::from_secs(60 * 60);
 const RETRIES: RangeInclusive<Duration> = RETRY_MIN..=RETRY_MAX;
-/// Shortest time between two responses that are good.
+/// Minimum time until the next request after a valid response.
 const REFRESH_MIN: Duration = Duration::from_secs(60);
-/// The longest time between two requests: a revocation must become known.
+/// Maximum time between two requests: a revocation must become known.
 const REFRESH_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The certificates whose responses are fetched.
@@ -45,20 +45,20 @@ const REFRESH_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct Ocsp {
     events: Events,
     counters: Arc<Counters>,
-    /// By the certificate, in DER.
+    /// By certificate (DER).
     tasks: BTreeMap<Vec<u8>, Task>,
 }
 
 /// Results of OCSP requests.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Good responses.
+    /// Valid responses.
     pub succeeded: AtomicU64,
-    /// Whatever else came, or did not.
+    /// Fetches without a usable response.
     pub failed: AtomicU64,
 }
 
-/// A running task; it ends when this is dropped.
+/// A running task; dropping this ends it.
 #[derive(Debug)]
 struct Task {
     shared: Arc<Mutex<Shared>>,
@@ -79,7 +79,7 @@ struct Shared {
 }
 
 impl Ocsp {
-    /// Nothing to fetch yet.
+    /// An instance without certificates.
     pub fn new(events: Events) -> Self {
         Self { events, counters: Arc::default(), tasks: BTreeMap::new() }
     }
@@ -89,7 +89,7 @@ impl Ocsp {
         Arc::clone(&self.counters)
     }
 
-    /// Fetches for the certificates of this snapshot from now on. What is known is put beside them at once.
+    /// Begins to fetch responses for the certificates of this snapshot. Attaches known responses at once.
     pub fn apply(&mut self, snapshot: &Snapshot) {
         let mut wanted: BTreeMap<Vec<u8>, Vec<&Arc<Identity>>> = BTreeMap::new();
         let identities = snapshot.virtual_servers.iter().filter_map(|server| server.tls.as_ref());
@@ -189,7 +189,7 @@ impl Fetching {
     }
 }
 
-/// Half-way to the end.
+/// Half of the remaining validity.
 fn until_refresh(validity: Validity, now_unix_s: i64) -> Duration {
     let left_s = u64::try_from(validity.until_unix_s.saturating_sub(now_unix_s)).unwrap_or(0);
     Duration::from_secs(left_s / 2).clamp(REFRESH_MIN, REFRESH_MAX)
@@ -199,7 +199,7 @@ fn now_unix_s() -> i64 {
     i64::try_from(unix_ms() / 1_000).unwrap_or(i64::MAX)
 }
 
-/// Why there is no response.
+/// The reason why there is no response.
 #[derive(Debug)]
 enum FetchError {
     NotAsked(&'static str),
@@ -239,12 +239,12 @@ impl fmt::Display for FetchError {
     }
 }
 
-/// Where to ask.
+/// The address of a responder.
 #[derive(Debug, PartialEq, Eq)]
 struct Responder {
-    /// As Host says it.
+    /// The value of the Host field.
     authority: String,
-    /// With the port, always.
+    /// The address, always with a port.
     address: String,
     path: String,
 }
@@ -264,7 +264,7 @@ impl Responder {
     }
 }
 
-/// Sends a question by POST (RFC 6960 appendix A); the answer.
+/// Sends a request by POST (RFC 6960 appendix A). Returns the response.
 async fn post(responder: &Responder, question: Vec<u8>) -> Result<Vec<u8>, FetchError> {
     let connected = TcpStream::connect(&responder.address).await;
     let failed = |error| FetchError::Connect(responder.address.clone(), error);

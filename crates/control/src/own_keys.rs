@@ -1,5 +1,5 @@
-//! The key of inserted and of sealed cookies that name no key file: made once, kept in `state_dir`, so
-//! that clients stay where they are, and are believed, when weir starts again.
+//! The key for inserted and sealed cookies without a key file. It is created once and stored in `state_dir`, so that
+//! cookies remain valid after a restart.
 
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -13,17 +13,17 @@ use weir_config::snapshot::{PersistenceKind, Snapshot};
 use weir_core::persistence::keys::{KEY_BYTES, Key, KeyFileError, Keys};
 use weir_dataplane::error_text::io_error_text;
 
-/// The file in `state_dir`.
+/// The name of the file in `state_dir`.
 const FILE_NAME: &str = "persistence.keys";
-/// A larger file is no file of keys.
+/// Maximum size of a key file.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// Why there is no key.
+/// The reason why there is no key.
 #[derive(Debug)]
 pub enum OwnKeysError {
-    /// The file cannot be read or made.
+    /// The file cannot be read or created.
     File(PathBuf, io::Error),
-    /// The file has something else in it.
+    /// The content of the file is not a key.
     Malformed(PathBuf, KeyFileError),
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for OwnKeysError {
 
 impl std::error::Error for OwnKeysError {}
 
-/// Gives the snapshot the key that it needs, if it needs one.
+/// Gives the snapshot this key, if it needs one.
 pub fn provide(snapshot: &mut Snapshot) -> Result<(), OwnKeysError> {
     let needs_one = |kind: &PersistenceKind| match kind {
         PersistenceKind::Insert(cookie) => cookie.keys.is_none(),
@@ -70,7 +70,7 @@ fn load_or_make(state_dir: &Path) -> Result<Keys, OwnKeysError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let keys = Keys::single(Key::new(random().map_err(failed)?));
             match write(state_dir, &path, &keys) {
-                // Another weir was quicker: its key is everybody's.
+                // Another process was faster: both use its key.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     let text = read(&path).map_err(failed)?;
                     Keys::parse(&text).map_err(|error| OwnKeysError::Malformed(path, error))
@@ -90,16 +90,16 @@ fn read(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not text"))
 }
 
-/// Writes the file whole or not at all, for the owner's eyes only.
+/// Writes the file atomically, readable only by its owner.
 fn write(state_dir: &Path, path: &Path, keys: &Keys) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(state_dir)?;
     let temporary = state_dir.join(format!("{FILE_NAME}.{}", std::process::id()));
-    // One that a process of the same number left behind.
+    // A file left by an earlier process with the same number.
     let _ = std::fs::remove_file(&temporary);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     file.write_all(keys.to_file().as_bytes())?;
     file.sync_all()?;
-    // A link does not replace an existing file, as renaming would.
+    // Unlike renaming, a hard link does not replace an existing file.
     let linked = std::fs::hard_link(&temporary, path);
     std::fs::remove_file(&temporary)?;
     linked

@@ -12,7 +12,7 @@ use crate::time::{monotonic_ms, rfc3339};
 use crate::upgrade::reports::State;
 use crate::wording::{Pools, Seconds};
 
-/// All current problems, the most important first.
+/// All current problems, most important first.
 pub fn problems(observed: &Observed) -> Vec<String> {
     let totals = observed.workers.totals();
     let mut problems = Vec::new();

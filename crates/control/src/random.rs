@@ -1,10 +1,10 @@
-//! Randomness that only has to spread things out.
+//! Random numbers for spreading, not for secrets.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// 64 bits that differ from call to call and from process to process. Not for secrets.
+/// 64 bits that differ between calls and between processes.
 pub fn random() -> u64 {
-    // Each `RandomState` has other keys than the one before, from the operating system's seed.
+    // Each `RandomState` has different keys, from a seed of the operating system.
     RandomState::new().hash_one(0_u8)
 }
 

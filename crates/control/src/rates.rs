@@ -1,7 +1,7 @@
-//! Rates of virtual servers, per second: their counters now, beside those of a few seconds ago.
+//! Rates of virtual servers per second: the difference between their counters now and a few seconds ago.
 //!
-//! Each admin listener samples the counters once a second; without one nothing does. The data path knows nothing of this: it only
-//! adds to its counters.
+//! Each admin listener samples the counters once per second. Without one there are no samples. The data path only
+//! increments its counters.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,21 +18,21 @@ use crate::time::monotonic_ms;
 /// Rates are means over about this time.
 const WINDOW_MS: u64 = 10_000;
 
-/// Several listeners do not sample more often than this.
+/// Minimum interval between samples, also with several listeners.
 const SAMPLE_INTERVAL_MS_MIN: u64 = 900;
 
-/// A rate over less time would be a guess.
+/// Minimum time for a rate.
 const SPAN_MS_MIN: u64 = 1_000;
 
-/// Samples that are kept: enough for the window at the shortest interval.
+/// Maximum number of samples: enough for the window at the shortest interval.
 const SAMPLES_MAX: usize = (WINDOW_MS / SAMPLE_INTERVAL_MS_MIN) as usize + 1;
 
-/// How virtual servers are served: one of type fast_l4 that fell to sockets has counters of both kinds.
+/// The kind of a virtual server's counters. A virtual server of type fast_l4 that fell back to sockets has both kinds.
 #[derive(Debug, Clone, Copy)]
 pub enum Way {
-    /// By sockets, in `virtual_servers`.
+    /// Of sockets; in `virtual_servers`.
     Sockets,
-    /// By packets, in `packet_path`.
+    /// Of packets; in `packet_path`.
     Packets,
 }
 
@@ -41,7 +41,7 @@ pub enum Way {
 pub struct Counts {
     connections: u64,
     requests: u64,
-    /// Datagrams of type udp, packets of fast_l4, both ways.
+    /// Datagrams of type udp, packets of fast_l4, in both directions.
     packets: u64,
     bytes_received: u64,
     bytes_sent: u64,
@@ -61,7 +61,7 @@ pub struct Rate {
     bytes_sent_per_second: f64,
 }
 
-/// The counters of the last seconds.
+/// Samples of the counters of the last seconds.
 #[derive(Debug, Default)]
 pub struct Rates(Mutex<VecDeque<Sample>>);
 
@@ -73,7 +73,7 @@ struct Sample {
 }
 
 impl Counts {
-    /// The counters of a virtual server with sockets.
+    /// The counters of a virtual server that uses sockets.
     pub fn of_sockets(totals: &VirtualServerTotals) -> Self {
         Self {
             connections: totals.connections_accepted,
@@ -100,7 +100,7 @@ impl Counts {
         counts
     }
 
-    /// The counters of a virtual server of packets.
+    /// The counters of a virtual server that uses packets.
     pub fn of_packets(totals: &Totals) -> Self {
         Self {
             connections: totals.flows,
@@ -111,7 +111,7 @@ impl Counts {
         }
     }
 
-    /// The difference since then; `None`: the counters were reset.
+    /// The difference to an older sample; `None`: the counters were reset.
     fn since(&self, earlier: &Self) -> Option<Self> {
         Some(Self {
             connections: self.connections.checked_sub(earlier.connections)?,
@@ -170,7 +170,8 @@ impl Rates {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = None;
         let mut newer = counts;
-        // From the newest one back, as far as it is the same virtual server that counts on.
+        // From the newest to the oldest sample, as long as the counters belong to the same virtual server and were not
+        // reset.
         for sample in samples.iter().rev() {
             let span_ms = now_ms.saturating_sub(sample.at_ms);
             let Some(older) = sample.counts(way, name) else { break };
@@ -200,7 +201,7 @@ impl Rates {
         samples.push_back(sample);
     }
 
-    /// Whether the last sample is old enough for another.
+    /// Whether the last sample is old enough for another one.
     fn is_due(&self, now_ms: u64) -> bool {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         samples
@@ -222,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Samples of a virtual server by second; its counter, or its absence.
+    /// Samples of a virtual server by second: its counter, or `None` if it did not exist.
     fn rates(samples: &[(u64, Option<u64>)]) -> Rates {
         let rates = Rates::default();
         for (at_ms, requests) in samples {
@@ -247,7 +248,7 @@ mod tests {
         check(&[(1_000, Some(0))], (1_999, 70), None);
         check(&[(1_000, Some(0))], (2_000, 70), Some((1.0, 70.0)));
         check(&[(1_000, Some(0)), (2_000, Some(50))], (5_000, 70), Some((4.0, 17.5)));
-        // It did not exist before, or was reset: earlier samples do not count.
+        // Samples from before it existed, or from before a reset, do not count.
         check(&[(1_000, None), (2_000, Some(50))], (5_000, 80), Some((3.0, 10.0)));
         check(
             &[(1_000, Some(0)), (2_000, None), (3_000, Some(50))],
@@ -256,7 +257,7 @@ mod tests {
         );
         check(&[(1_000, Some(90)), (2_000, Some(50))], (5_000, 80), Some((3.0, 10.0)));
         check(&[(1_000, Some(90))], (5_000, 80), None);
-        // Too long ago: there are no samples since.
+        // The last sample is too old.
         check(&[(1_000, Some(0))], (20_000, 80), None);
         let hour: Vec<(u64, Option<u64>)> =
             (0..3_600).map(|second| (second * 1_000, Some(second * 7))).collect();

@@ -11,10 +11,10 @@ use weir_config::parts::Change;
 
 use crate::time::{rfc3339, unix_ms};
 
-/// Reports of the last reloads that are kept.
+/// Maximum number of kept reports.
 const REPORTS_MAX: usize = 32;
 
-/// Most changes in a report.
+/// Maximum number of changes in a report.
 const CHANGES_MAX: usize = 1_000;
 
 /// Results of reload requests.
@@ -22,67 +22,67 @@ const CHANGES_MAX: usize = 1_000;
 pub struct Reloads {
     /// Activated configurations.
     pub succeeded: AtomicU64,
-    /// Refused; the configuration before stayed.
+    /// Refused configurations; the previous one stayed active.
     pub failed: AtomicU64,
     /// The time when the active configuration was read, in milliseconds since 1970.
     pub last_success_unix_ms: AtomicU64,
-    /// Whether the last one became active.
+    /// Whether the last configuration became active.
     pub last_succeeded: AtomicBool,
-    /// Wakes when a reload is requested.
+    /// Notified when a reload is requested.
     asked: Notify,
     reports: Mutex<Reports>,
 }
 
 #[derive(Debug, Default)]
 struct Reports {
-    /// Times that the file was read, the first of them not counted.
+    /// The number of reads of the file, without the first one.
     begun: u64,
     kept: VecDeque<Report>,
     last_failure: Option<Failure>,
 }
 
-/// The result of one.
+/// The result of a reload.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "Reload")]
 pub struct Report {
-    /// Which it is.
+    /// The number of the reload.
     pub number: u64,
-    /// How far it is.
+    /// The state of the reload.
     pub state: State,
-    /// Why it was refused.
+    /// The reason for a refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Mistakes in the file, in the words of `weir check`.
+    /// Errors in the file, as `weir check` shows them.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub diagnostics: String,
-    /// Its changes: `changed pools.web`.
+    /// The changes: `changed pools.web`.
     pub changes: Vec<String>,
-    /// Further changes that are not listed.
+    /// The number of further changes that are not listed.
     pub changes_untold: usize,
 }
 
-/// How far a reload is.
+/// The state of a reload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "ReloadState")]
 pub enum State {
-    /// It has not begun, or the file is being read and its names resolved.
+    /// The reload has not begun, or the file is being read and its names are being resolved.
     Reading,
-    /// It waits for the first probes of its members.
+    /// The configuration waits for the first probes of its members.
     Waiting,
-    /// It is active.
+    /// The new configuration is active.
     InForce,
-    /// It is not, and the one before stays.
+    /// The configuration was refused; the previous one stays active.
     Refused,
 }
 
-/// A reload that was refused.
+/// A refused reload.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "ReloadFailure")]
 pub struct Failure {
-    /// When.
+    /// The time.
     pub time: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -91,19 +91,19 @@ impl Reloads {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for one. Its number: the file is read after this.
+    /// Requests a reload. Returns its number: the file is read after this call.
     pub fn ask(&self) -> u64 {
         let number = self.reports().begun + 1;
         self.asked.notify_one();
         number
     }
 
-    /// Returns when a reload was requested.
+    /// Returns after a reload was requested.
     pub async fn asked(&self) {
         self.asked.notified().await;
     }
 
-    /// The file is read from now on.
+    /// Records that a read of the file begins.
     pub fn begin(&self) {
         let mut reports = self.reports();
         reports.begun += 1;
@@ -121,7 +121,7 @@ impl Reloads {
         }
     }
 
-    /// The new configuration waits for the first probes of its members. One that has waited until now is dropped.
+    /// Records that the new configuration waits for first probes. A configuration that was waiting is dropped.
     pub fn prepared(&self) {
         let mut reports = self.reports();
         for report in reports.kept.iter_mut().filter(|report| report.state == State::Waiting) {
@@ -142,7 +142,7 @@ impl Reloads {
         }
     }
 
-    /// Counts one that was refused.
+    /// Counts a refused reload.
     pub fn fail(&self, reason: &str, diagnostics: String) {
         self.failed.fetch_add(1, Relaxed);
         self.last_succeeded.store(false, Relaxed);
@@ -154,7 +154,7 @@ impl Reloads {
         }
     }
 
-    /// Open reloads fail: weir ends.
+    /// Records that open reloads fail because weir ends.
     pub fn abandon(&self) {
         for report in &mut self.reports().kept {
             if matches!(report.state, State::Reading | State::Waiting) {
@@ -164,16 +164,16 @@ impl Reloads {
         }
     }
 
-    /// The reports that are kept, the newest last.
+    /// The kept reports, newest last.
     pub fn reports_kept(&self) -> Vec<Report> {
         self.reports().kept.iter().cloned().collect()
     }
 
-    /// The result of a reload; `None`: it was never requested, or too long ago.
+    /// The result of a reload; `None`: it was never requested, or is too old.
     pub fn report(&self, number: u64) -> Option<Report> {
         let reports = self.reports();
         let kept = reports.kept.iter().find(|report| report.number == number).cloned();
-        // It is requested, and about to begin.
+        // The reload is requested and about to begin.
         let is_next = number == reports.begun + 1;
         kept.or_else(|| {
             is_next.then(|| Report {
@@ -187,14 +187,14 @@ impl Reloads {
         })
     }
 
-    /// The last one that was refused.
+    /// The last refused reload.
     pub fn last_failure(&self) -> Option<Failure> {
         self.reports().last_failure.clone()
     }
 }
 
 impl Reports {
-    /// The last report in a state is in another from now on.
+    /// Moves the latest report in state `from` to state `to`.
     fn advance(&mut self, from: State, to: State) -> Option<&mut Report> {
         let report = self.kept.iter_mut().rev().find(|report| report.state == from)?;
         report.state = to;

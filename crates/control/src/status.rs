@@ -1,7 +1,7 @@
 //! `/v1/status`: the current state of the process, as JSON for people and scripts.
 //!
-//! The numbers are those of `/metrics`, arranged by object, with the reason why a member is down, and with latency
-//! quantiles instead of buckets. Its parts are resources of their own.
+//! The numbers equal those of `/metrics`, arranged by object, with the reasons why members are down, and with latency
+//! quantiles instead of buckets. The parts are separate resources too.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -61,7 +61,7 @@ pub(crate) struct ProcessStatus {
     /// Whether worker threads are kept from files; `null` before they start.
     sandbox: Option<SandboxStatus>,
     configuration: ConfigurationStatus,
-    /// The last upgrade: one that failed here, or the one by which this process came; `null` without one.
+    /// The last upgrade: a failed one, or the one that started this process; `null`: no upgrade.
     upgrade: Option<Report>,
     /// The process id of the process that this one has replaced, while that drains.
     draining_process: Option<u32>,
@@ -105,7 +105,7 @@ struct WaitingStatus {
 #[derive(Debug, Serialize, JsonSchema)]
 struct WaitingPool {
     name: String,
-    /// Those whose first probes have not answered.
+    /// Members without a result of their first probes.
     members: Vec<String>,
 }
 
@@ -274,7 +274,7 @@ struct Datagrams {
     sent: u64,
     /// From clients without a session: above a limit, or no member.
     refused: u64,
-    /// At `amplification_max`.
+    /// Answers dropped because of `amplification_max`.
     answers_dropped: u64,
 }
 
@@ -363,7 +363,7 @@ pub(crate) fn process(observed: &Observed) -> ProcessStatus {
         starting: observed.starting.load(Relaxed),
         draining: observed.draining.load(Relaxed),
         workers: table.workers(),
-        sandbox: observed.sandbox.get().cloned(),
+        sandbox: observed.sandbox(),
         configuration: ConfigurationStatus {
             generation: table.generation,
             version: history.version(),
@@ -504,8 +504,8 @@ pub(crate) fn virtual_server(
     }
 }
 
-/// The pools that requests of a virtual server can come to, also by others that it hands them to. The first is the one that has its own
-/// key; the order of the others is that of the file.
+/// The pools that requests of a virtual server can reach, including those of virtual servers that get its requests. The
+/// first is the pool with a key of its own in the answer; the others are in the order of the file.
 fn pools_in_order(snapshot: &Snapshot, index: usize) -> Vec<usize> {
     let mut servers = vec![index];
     let mut pools = Vec::new();

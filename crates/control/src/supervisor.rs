@@ -22,6 +22,7 @@ use weir_config::snapshot::{Address, Member, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Files, Severity, render_text};
 use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
+use weir_dataplane::inherited::Inherited;
 use weir_dataplane::outside;
 use weir_dataplane::reports::Event;
 use weir_exchange::shared::live::LiveTable;
@@ -51,19 +52,19 @@ mod service;
 mod upgrading;
 mod worker_events;
 
-/// Events of workers that may wait to be reported.
+/// Capacity of the channel for events of workers.
 const WORKER_EVENTS_WAITING_MAX: usize = 256;
 
 /// Changes of several names within this time become active together.
 const NAMES_SETTLE: Duration = Duration::from_millis(100);
 
-/// How often a process that drains looks whether its workers have ended.
+/// How often a draining process checks whether its workers have ended.
 const DRAIN_POLL: Duration = Duration::from_millis(20);
 
-/// How often a process that serves looks whether its workers still do.
+/// How often a serving process checks whether its workers are alive.
 const ALIVE_POLL: Duration = Duration::from_secs(1);
 
-/// The time for workers that were told to end at once.
+/// Maximum time for workers to end at once.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The time for waiting log lines at the end.
@@ -72,19 +73,19 @@ const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 /// The event of a process that a signal ended before it served.
 const STOPPED_DURING_STARTUP: &str = "stopped during startup";
 
-/// Why nothing is served.
+/// The reason why the process does not serve.
 #[derive(Debug)]
 pub enum Error {
-    /// The file cannot be used.
+    /// The configuration file has errors.
     Configuration {
         /// The file.
         file: PathBuf,
-        /// Its mistakes.
+        /// The errors in the file.
         diagnostics: Vec<Diagnostic>,
     },
     /// The overlay cannot be read.
     Overlay(JournalError),
-    /// The key of persistence cookies cannot be had.
+    /// The key of persistence cookies cannot be read or created.
     OwnKeys(OwnKeysError),
     /// A log cannot be opened.
     Log(LogError),
@@ -94,15 +95,15 @@ pub enum Error {
     Admin(Address, io::Error),
     /// The data path cannot start.
     DataPlane(weir_dataplane::handle::StartError),
-    /// Threads, signals or the runtime are not to be had.
+    /// Threads, signals or the runtime cannot be set up.
     System(io::Error),
     /// The workers ended unexpectedly.
     WorkersEnded,
     /// The configuration requires a sandbox that the kernel does not have.
     Sandbox(io::Error),
-    /// The process that this one was started to replace hands nothing over.
+    /// The process that this one was started to replace did not hand over.
     Handover(io::Error),
-    /// It did not say whether this one may serve.
+    /// The predecessor did not answer the request to serve.
     NoWord,
 }
 
@@ -171,7 +172,7 @@ fn run_with(
         .build()
         .map_err(Error::System)?;
     let result = runtime.block_on(async {
-        // First of all: a signal during the start must not kill the process half-way.
+        // First of all, because a signal during the start must not kill the process halfway.
         let mut signals = Signals::new().map_err(Error::System)?;
         let key_log = key_log.map(|path| open_key_log(path, events)).transpose()?;
         let start =
@@ -185,12 +186,12 @@ fn run_with(
         };
         supervisor.serve(signals).await
     });
-    // weir does not wait for a thread that still answers an admin client.
+    // weir does not wait for a thread that still serves an admin client.
     runtime.shutdown_background();
     result
 }
 
-/// Opens the file for the secrets of TLS sessions, and says so as loud as can be.
+/// Opens the file for the secrets of TLS sessions, and reports a prominent warning.
 fn open_key_log(path: &Path, events: &Events) -> Result<KeyLog, Error> {
     let log = KeyLog::start(path, events).map_err(|error| Error::KeyLog(path.to_owned(), error))?;
     let path = path.display();
@@ -201,7 +202,7 @@ fn open_key_log(path: &Path, events: &Events) -> Result<KeyLog, Error> {
     Ok(log)
 }
 
-/// The signals that are listened to.
+/// The signals that the process handles.
 struct Signals {
     reload: Signal,
     upgrade: Signal,
@@ -219,7 +220,7 @@ impl Signals {
         })
     }
 
-    /// Returns when one of the two signals that end the process has come.
+    /// Returns after one of the two signals that end the process.
     async fn end(terminate: &mut Signal, interrupt: &mut Signal) {
         tokio::select! {
             _ = terminate.recv() => {}
@@ -232,7 +233,7 @@ impl Signals {
 pub struct Supervisor {
     file: PathBuf,
     events: Events,
-    /// In force.
+    /// The active configuration.
     configuration: Arc<Configuration>,
     table: Arc<LiveTable>,
     data_plane: DataPlane,
@@ -246,17 +247,17 @@ pub struct Supervisor {
     key_log: Option<KeyLog>,
     manager: ServiceManager,
     upgrading: Upgrading,
-    /// By the address in the file: port 0 stays port 0 there.
+    /// By the address in the file, in which port 0 stays port 0.
     admins: Vec<(Address, Admin)>,
-    /// The configuration that becomes active after its first probes.
+    /// The configuration that becomes active after its first probes, if there is one.
     next: Option<Next>,
-    /// The file that is read again.
+    /// The preparation of a configuration, if one is in progress.
     reading: Option<Reading>,
 }
 
 impl Supervisor {
-    /// Reads the file, starts everything, and serves when the first probes of its members are in. On error
-    /// nothing runs.
+    /// Reads the file, starts everything, and serves after the first probes of the members. After an error nothing
+    /// runs.
     pub async fn start(
         file: &Path,
         name_servers: NameServers,
@@ -268,8 +269,8 @@ impl Supervisor {
         Ok(supervisor)
     }
 
-    /// Reads the file and starts everything; connections wait until [`Self::serve_until`] or [`Self::wait`] has
-    /// the first probes. On error nothing runs.
+    /// Reads the file and starts everything. Connections wait until [`Self::serve_until`] or [`Self::wait`] has the
+    /// results of the first probes. After an error nothing runs.
     async fn prepare(
         file: &Path,
         name_servers: NameServers,
@@ -289,22 +290,9 @@ impl Supervisor {
         let workers = workers_of(&snapshot);
         let logs = Logs::start(&snapshot.log, events.clone()).map_err(Error::Log)?;
         let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, workers, &outside()));
-        let (to_events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
-        let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
-        let (log, waf_log) = (logs.access_sender(), logs.waf_sender());
-        let inherited = heritage.give_to(&table);
         let sandbox = sandbox::decide(table.snapshot.data_plane.sandbox).map_err(Error::Sandbox)?;
-        let options = Options {
-            workers,
-            log,
-            waf_log,
-            events: to_events,
-            inherited,
-            policy_lines,
-            is_confined: sandbox.is_on,
-        };
-        let mut data_plane =
-            DataPlane::start(Arc::clone(&table), options).map_err(Error::DataPlane)?;
+        let inherited = heritage.give_to(&table);
+        let (mut data_plane, of_workers) = start_workers(&table, &logs, inherited, sandbox.is_on)?;
         let mut monitors = Monitors::new(events.clone());
         monitors.apply(&table, None);
         let next = Next::new(Arc::clone(&table.snapshot), None, false, None);
@@ -322,9 +310,8 @@ impl Supervisor {
             packets.board(),
             (Arc::clone(&configuration.files), changes),
         ));
-        // Nobody else has set it.
-        let _ = observed.sandbox.set(sandbox);
-        let outlets = open_outlets([worker_events, lines], &observed, &events, &heritage).await;
+        observed.set_sandbox(sandbox);
+        let outlets = open_outlets(of_workers, &observed, &events, &heritage).await;
         let admins = outlets.inspect_err(|_| data_plane.stop())?;
         let upgrading = Upgrading::new(heritage, &observed);
         let manager = upgrading.service_manager(&events);
@@ -362,7 +349,7 @@ impl Supervisor {
         &self.observed
     }
 
-    /// Where the first admin listener is, with its real port.
+    /// The address of the first admin listener, with its real port.
     pub fn admin_address(&self) -> Option<&Address> {
         self.admins.first().map(|(_, admin)| admin.address())
     }
@@ -388,7 +375,7 @@ impl Supervisor {
                 _ = alive.tick() => self.manager.extend(),
                 () = self.manager.due() => service::look_for_stuck(&mut self),
                 _ = signals.reload.recv() => {
-                    // The log may have been rotated; the configuration does not matter any more.
+                    // The log may have been rotated; the other settings of the configuration no longer matter.
                     self.logs.reopen(&self.table.snapshot.log);
                     self.events.warning("configuration", "is not reloaded: weir drains");
                 }
@@ -403,7 +390,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Serves until `end`; reads the file again at each `reload`. What follows is [`Self::drain`].
+    /// Serves until `end`; reads the file again at each `reload`. [`Self::drain`] follows.
     pub async fn serve_until(
         &mut self,
         reload: &mut Signal,
@@ -414,7 +401,7 @@ impl Supervisor {
         tokio::pin!(end);
         loop {
             tokio::select! {
-                // One that comes while the file is read has it read once more.
+                // A signal that arrives while the file is read causes another read.
                 _ = reload.recv(), if upgrading::may_read(self) => self.begin_reading(),
                 () = observed.reloads.asked(), if upgrading::may_read(self) => self.begin_reading(),
                 () = observed.changes.wanted(), if upgrading::may_read(self) => self.begin_transactions(),
@@ -460,13 +447,13 @@ impl Supervisor {
         }
         snapshot.own_keys = newest.own_keys.clone();
         if let Err(error) = self.prepare_next(snapshot, None) {
-            // Cannot happen: no listener is new.
+            // Impossible: there are no new listeners.
             self.events.error("names", format_args!("changed, but: {error}"));
         }
         true
     }
 
-    /// Stops accepting, and lets the workers end.
+    /// Stops accepting; the workers end after their last transactions.
     pub fn drain(&mut self) {
         self.reading = None;
         self.abandon_next();
@@ -484,7 +471,7 @@ impl Supervisor {
         self.packets.drain(limit);
     }
 
-    /// Returns when all workers have ended, and the last flow of the packet path.
+    /// Returns after all workers, and the last flow of the packet path, have ended.
     pub async fn drained(&self) {
         while !(self.data_plane.is_finished() && self.packets.is_finished()) {
             tokio::time::sleep(DRAIN_POLL).await;
@@ -522,7 +509,7 @@ impl Supervisor {
         false
     }
 
-    /// Follows the names of the active configuration, of the next one and of the one being read; no others.
+    /// Follows the names of the active, the next and the currently read configuration, and stops following others.
     fn retain_names(&mut self) {
         let read = self.reading.as_ref().and_then(Reading::config);
         let waiting = self.next.as_ref().and_then(|next| next.configuration.as_ref());
@@ -543,8 +530,8 @@ impl Supervisor {
         if self.data_plane.is_finished() { Err(Error::WorkersEnded) } else { Ok(()) }
     }
 
-    /// Moves the admin listeners to the addresses of the active configuration. If one cannot be bound, none is removed: a
-    /// remaining one may be the only one that its users know.
+    /// Moves the admin listeners to the addresses of the active configuration. If one cannot be bound, none is removed,
+    /// because users may know only the old addresses.
     async fn move_admins(&mut self) {
         let wanted = self.table.snapshot.admin.listen.clone();
         let mut are_all_there = true;
@@ -570,18 +557,40 @@ impl Supervisor {
         }
     }
 
-    /// The newest configuration: the one that waits for first probes, or the one in force.
+    /// The newest configuration: the one that waits for first probes, or the active one.
     fn newest(&self) -> &Arc<Configuration> {
         let waiting = self.next.as_ref().and_then(|next| next.configuration.as_ref());
         waiting.unwrap_or(&self.configuration)
     }
 }
 
-/// Tells of settings that a reload does not change.
+/// Starts the data path. The receivers get its events and the lines of policies.
+fn start_workers(
+    table: &Arc<LiveTable>,
+    logs: &Logs,
+    inherited: Inherited,
+    is_confined: bool,
+) -> Result<(DataPlane, [Receiver<Event>; 2]), Error> {
+    let (events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
+    let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
+    let options = Options {
+        workers: table.workers(),
+        log: logs.access_sender(),
+        waf_log: logs.waf_sender(),
+        events,
+        inherited,
+        policy_lines,
+        is_confined,
+    };
+    let data_plane = DataPlane::start(Arc::clone(table), options).map_err(Error::DataPlane)?;
+    Ok((data_plane, [worker_events, lines]))
+}
+
+/// Reports changed settings that a reload does not apply.
 fn tell_restart_needed(events: &Events, table: &LiveTable, observed: &Observed) {
     let changes = &observed.changes;
     let wanted = table.snapshot.data_plane.sandbox.as_str();
-    if let Some(running) = observed.sandbox.get().filter(|running| running.setting != wanted) {
+    if let Some(running) = observed.sandbox().filter(|running| running.setting != wanted) {
         let what = format_args!("needs a restart to change from {} to {wanted}", running.setting);
         events.warning("data_plane.sandbox", what);
     }
@@ -621,14 +630,15 @@ async fn open_outlets(
     Ok(admins)
 }
 
-/// Reads the files and the overlay; reports warnings. In a separate thread: with many certificates, or a slow disk, it takes
-/// seconds, and monitors and the admin listener must continue.
+/// Reads the files and the overlay; reports warnings. It runs in a separate thread: with many certificates or a slow
+/// disk it takes seconds, and monitors and the admin listener must continue.
 async fn first(
     file: &Path,
     events: &Events,
     heritage: &Heritage,
 ) -> Result<(Arc<Configuration>, Arc<Changes>), Error> {
-    // A process that replaces another one writes when it serves: until then the overlay belongs to the other one.
+    // A process that replaces another one writes only when it serves: until then the overlay belongs to the other
+    // process.
     let may_write = !heritage.has_predecessor();
     let path = file.to_owned();
     let read = tokio::task::spawn_blocking(move || {
@@ -659,7 +669,7 @@ async fn first_names(
     names
 }
 
-/// weir could not read the files.
+/// The diagnostic for an internal error while the files were read.
 fn defect(file: &Path, error: &tokio::task::JoinError) -> Vec<Diagnostic> {
     let message = format!("weir failed to read the file, which is a defect of weir: {error}");
     vec![Diagnostic::of_file(Severity::Error, message, &file.display().to_string())]
@@ -691,7 +701,7 @@ impl fmt::Display for Summary<'_> {
 }
 
 impl Events {
-    /// Reports the mistakes of a configuration, each in the lines of `weir check`.
+    /// Reports the diagnostics of a configuration in the format of `weir check`.
     fn report(&self, diagnostics: &[Diagnostic]) {
         for diagnostic in diagnostics {
             let text = weir_config::render_text(std::slice::from_ref(diagnostic), Colour::Never);

@@ -24,7 +24,7 @@ pub fn snapshot(pools: Vec<Pool>) -> Arc<Snapshot> {
     Arc::new(snapshot)
 }
 
-/// A pool of these members.
+/// A pool with these members.
 pub fn pool(name: &str, members: &[Address], monitors: &[Monitor]) -> Pool {
     let pool = Pool::clone(&minimal().pools[0]);
     let model = pool.members[0].clone();
@@ -50,12 +50,12 @@ fn minimal() -> Snapshot {
     config.snapshot(&weir_config::Resolutions::default())
 }
 
-/// A view of a process with one pool `web` of these members, without monitors.
+/// A view of a process with a pool `web` of these members, without monitors.
 pub fn observed_with(members: &[Address], workers: usize) -> Observed {
     observed_of(snapshot(vec![pool("web", members, &[])]), workers)
 }
 
-/// The same, with a web application firewall of these rules in mode block.
+/// As [`observed_with`], with a web application firewall with these rules in mode block.
 pub fn observed_with_waf(rules: &'static str) -> Observed {
     let rules = RuleSet::compile(&["rules.conf".into()], &mut Rules(rules)).expect("good rules");
     let view = View::new(Arc::new(rules), &Settings::default()).expect("a good view");
@@ -77,7 +77,7 @@ pub fn observed_with_waf(rules: &'static str) -> Observed {
     observed_of(Arc::new(snapshot), 1)
 }
 
-/// One file of rules.
+/// A file with rules.
 struct Rules(&'static str);
 
 impl Files for Rules {
@@ -94,7 +94,7 @@ fn observed_of(snapshot: Arc<Snapshot>, workers: usize) -> Observed {
     observed_with_logs(snapshot, workers, LogsView::default())
 }
 
-/// A view of a process with this configuration, whose audit log goes there.
+/// A view of a process with this configuration and this channel for its audit log.
 pub fn observed_with_logs(snapshot: Arc<Snapshot>, workers: usize, logs: LogsView) -> Observed {
     let table = LiveTable::build(snapshot, None, workers, &outside());
     let counters = Arc::new(PerWorker::new(workers));

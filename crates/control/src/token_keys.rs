@@ -1,8 +1,8 @@
 //! Public keys of token issuers, fetched from the URLs in authentications.
 //!
 //! One task per URL: it fetches the keys, hands them to all verifiers, and fetches again after `refresh`. A failure is
-//! reported, leaves the previous keys in use, and is retried after growing pauses. Keys survive reloads as long as their
-//! URL is in use.
+//! reported, leaves the previous keys in use, and is retried after growing pauses. Keys survive reloads as long as
+//! their URL is in use.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +25,7 @@ use crate::asking::{self, AskError, until_retry};
 use crate::events::Events;
 use crate::probe::{Failure, TlsClients};
 
-/// The time for a whole fetch.
+/// The timeout of a whole fetch.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause after the first failure; it doubles with each further one.
 const RETRY_MIN: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ const RETRY_MIN: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(60);
 const RETRIES: RangeInclusive<Duration> = RETRY_MIN..=RETRY_MAX;
 
-/// The keys that are fetched.
+/// The URLs whose keys are fetched.
 pub struct TokenKeys {
     events: Events,
     counters: Arc<Counters>,
@@ -44,13 +44,13 @@ pub struct TokenKeys {
 /// Results of fetches.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Keys came.
+    /// Fetches with usable keys.
     pub succeeded: AtomicU64,
-    /// Whatever else came, or did not.
+    /// Fetches without usable keys.
     pub failed: AtomicU64,
 }
 
-/// A running task; it ends when this is dropped.
+/// A running task; dropping this ends it.
 struct Task {
     shared: Arc<Mutex<Shared>>,
     handle: JoinHandle<()>,
@@ -83,7 +83,7 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 impl TokenKeys {
-    /// Nothing to fetch yet.
+    /// An instance without URLs.
     pub fn new(events: Events) -> Self {
         let tls = Arc::new(TlsClients::new());
         Self { events, counters: Arc::default(), tls, tasks: BTreeMap::new() }
@@ -94,7 +94,7 @@ impl TokenKeys {
         Arc::clone(&self.counters)
     }
 
-    /// Fetches for this snapshot from now on. Keys that are known are handed out at once.
+    /// Begins to fetch keys for this snapshot. Gives known keys to its verifiers at once.
     pub fn apply(&mut self, snapshot: &Snapshot) {
         let mut wanted: BTreeMap<&KeysUrl, Vec<&FetchedKeys>> = BTreeMap::new();
         for fetched in &snapshot.fetched_keys {
@@ -177,7 +177,7 @@ impl Fetching {
     async fn fetch(&self) -> Result<(), FetchError> {
         let text = get(&self.url, &self.tls).await?;
         let mut shared = lock(&self.shared);
-        // The same response again: cached signature checks stay valid.
+        // The response is unchanged: cached signature checks stay valid.
         if shared.last.as_ref().is_none_or(|(before, _)| *before != text) {
             let keys = Keys::parse_published(&text).map_err(FetchError::Keys)?;
             shared.last = Some((text, Arc::new(keys)));
@@ -187,7 +187,7 @@ impl Fetching {
     }
 }
 
-/// Why there are no keys.
+/// The reason why there are no keys.
 #[derive(Debug)]
 enum FetchError {
     Connect(io::Error),

@@ -1,4 +1,4 @@
-//! Lists and times in sentences for people.
+//! Lists and times for messages.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::monitors::UnknownMembers;
 /// `pool images (2 of 3 members), pool web (1 of 1 member)`.
 pub(crate) struct Pools(pub(crate) Vec<UnknownMembers>);
 
-/// Most names in a list; of more, the number is shown.
+/// Maximum number of names in a list; for the others, only their number is shown.
 const LISTED_MAX: usize = 5;
 
 impl fmt::Display for Pools {
@@ -57,7 +57,7 @@ impl fmt::Display for Seconds {
     }
 }
 
-/// Changes that an event names.
+/// Maximum number of changes in an event.
 const CHANGES_TOLD_MAX: usize = 5;
 
 /// The changes of a reload: `; changed pools.web, added pools.spare and 3 more`. Empty without changes.

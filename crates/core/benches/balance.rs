@@ -1,4 +1,4 @@
-//! Time per pick by key, and to build its table. `cargo bench -p weir-core`; with the tests it runs small.
+//! Time of a pick by key, and of building its table. Run `cargo bench -p weir-core`; with the tests it runs briefly.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use weir_core::balance::{Balancer, MaglevTable, Method, Named, View};
 use weir_core::keyed_hash::KeyedHash;
 
-/// Everyone is idle and admitted.
+/// All members are idle and available.
 struct Idle;
 
 impl View for Idle {
@@ -33,7 +33,7 @@ fn time_ns(rounds: usize, count: u64, mut work: impl FnMut(u64)) -> f64 {
 }
 
 fn main() {
-    // `cargo bench` says so; under `cargo test` one round shows that it works.
+    // `cargo bench` passes this argument. Under `cargo test`, one round only shows that it works.
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let (rounds, count) = if is_bench { (9, 1_000_000) } else { (1, 1) };
     let address = [192, 0, 2, 1];

@@ -1,6 +1,6 @@
-//! Time per request of conditions, templates and rules. `cargo bench -p weir-core`; with the tests it
-//! runs once per case. `cargo bench -p weir-core -- CASE COUNT` runs one case so many times, for
-//! callgrind (the difference of two counts leaves out what is compiled before).
+//! Time per request of conditions, templates and rules: `cargo bench -p weir-core`; with the tests, each case runs
+//! once. `cargo bench -p weir-core -- CASE COUNT` runs one case COUNT times, for callgrind (the difference of two
+//! counts excludes the compilation of rules).
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -19,7 +19,7 @@ const REQUEST: &[u8] = b"GET /p3/photo.png?size=large HTTP/1.1\r\nHost: www.exam
     User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\n\
     Accept: */*\r\nCookie: session=0123456789abcdef; theme=dark\r\n\r\n";
 
-/// Case, and what it does per request.
+/// The cases and their work per request.
 const CASES: [(&str, Case); 7] = [
     ("nothing", Case::Conditions(&[])),
     ("path", Case::Conditions(&["request.path.endsWith('.gif')"])),
@@ -41,15 +41,15 @@ const CASES: [(&str, Case); 7] = [
 
 #[derive(Clone, Copy)]
 enum Case {
-    /// Evaluates them all.
+    /// Evaluates these conditions.
     Conditions(&'static [&'static str]),
-    /// Renders it as a header.
+    /// Renders this template for a header.
     Template(&'static str),
-    /// Asks an index over so many rules on hosts and path prefixes, and evaluates what it finds.
+    /// Queries an index over this many rules on hosts and path prefixes, and evaluates the candidates.
     Rules(usize),
 }
 
-/// What a case needs, compiled.
+/// The compiled input of a case.
 struct Compiled {
     conditions: Vec<Condition>,
     template: Option<Template>,
@@ -89,7 +89,7 @@ impl Compiled {
     }
 }
 
-/// One of the first ten holds for the request, none of the others.
+/// A rule. One of the first ten matches the request; no other does.
 fn rule(number: usize) -> String {
     if number.is_multiple_of(2) {
         format!("request.host == 'h{number}.example.com'")
@@ -98,7 +98,7 @@ fn rule(number: usize) -> String {
     }
 }
 
-/// Runs a case `count` times. The conditions that held, and the nanoseconds per request.
+/// Runs a case `count` times. Returns the number of matching conditions, and the nanoseconds per request.
 fn run(case: Case, count: u64) -> (u64, f64) {
     let mut head = RequestHead::new();
     let limits = HeadLimits { head_size_max: 4096, headers_max: 16 };
@@ -155,7 +155,7 @@ fn main() {
         run(*case, count.parse().expect("COUNT is a number"));
         return;
     }
-    // `cargo bench` says so; under `cargo test` one round shows that it works.
+    // `cargo bench` passes this argument. Under `cargo test`, one round only shows that it works.
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let (rounds, count) = if is_bench { (9, 200_000) } else { (1, 1) };
     for (name, case) in CASES {

@@ -5,11 +5,11 @@ use crate::monitor::Health;
 /// The administrative state of a member: `state` in the configuration, or a command at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AdminState {
-    /// It takes traffic.
+    /// Takes traffic.
     #[default]
     Enabled,
-    /// No new clients: the member finishes open requests and keeps clients that persistence sends to it. The first step of
-    /// a maintenance.
+    /// No new clients: the member finishes open requests and keeps clients that persistence sends to it. The first step
+    /// of a maintenance.
     Drain,
     /// The member finishes only open requests; its persistent clients go elsewhere.
     Disabled,
@@ -36,8 +36,8 @@ impl AdminState {
         }
     }
 
-    /// The requests that a member with this `health` takes: a member that is down takes none in any state, and a monitor's
-    /// answer can drain it as the operator can.
+    /// The requests that a member in this state and with this `health` takes: down in any state means no requests, and
+    /// a monitor can drain a member as an operator can.
     pub fn admission(self, health: Health) -> Admission {
         match (self, health) {
             (Self::Disabled, _) | (_, Health::Down | Health::Pending) => Admission::Nothing,

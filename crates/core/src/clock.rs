@@ -7,7 +7,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// So many microseconds after some point before the process.
+    /// A time in microseconds since an origin before the process.
     #[inline]
     pub fn at_us(now_us: u64) -> Self {
         Self { now_us }

@@ -1,9 +1,9 @@
 //! A keyed 64-bit hash for client data: SipHash-1-3 (Aumasson, Bernstein: "SipHash: a fast
 //! short-input PRF", 2012).
 //!
-//! Clients must not be able to choose their place in tables and rings that are indexed by client data: with a secret hash
-//! key they can neither make two values collide nor crowd one bucket. Rust's and Python's own hash tables also use one
-//! round per block and three at the end.
+//! Clients must not be able to choose their place in tables and rings that are indexed by client data: with a secret
+//! hash key they can neither make two values collide nor crowd one bucket. Rust's and Python's own hash tables also use
+//! one round per block and three at the end.
 
 use std::net::IpAddr;
 
@@ -23,7 +23,7 @@ impl std::fmt::Debug for KeyedHash {
 /// How much of an address makes one client. Lengths in bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrefixLengths {
-    /// For IPv4 addresses, up to 32.
+    /// For IPv4 addresses; at most 32.
     pub v4: u8,
     /// For IPv6 addresses, up to 128. A site usually has a /64 or more.
     pub v6: u8,

@@ -1,8 +1,8 @@
 //! The decisions of the data path: rules, members, health, queues, retries.
 //!
 //! **Architecture invariant:** nothing in this crate opens a socket, reads a clock, draws a random
-//! number or holds global state. Time, randomness and the state of other cores are parameters, so every state machine here
-//! runs in a test with a seed and a fake clock.
+//! number or holds global state. Time, randomness and the state of other cores are parameters, so every state machine
+//! here runs in a test with a seed and a fake clock.
 #![forbid(unsafe_code)]
 
 pub mod admin_state;

@@ -72,7 +72,7 @@ impl fmt::Display for RateError {
 impl std::error::Error for RateError {}
 
 impl Rate {
-    /// `requests` per `period_ms`, of which `burst` may come at once. What comes too soon is refused.
+    /// A rate of `requests` per `period_ms`, with a burst of `burst` requests. Requests above the rate are refused.
     pub fn new(requests: u32, period_ms: u32, burst: u32) -> Result<Self, RateError> {
         if period_ms == 0 || period_ms > PERIOD_MS_MAX {
             return Err(RateError::Period);
@@ -104,7 +104,7 @@ impl Rate {
         Ok(Self { delay_max_ticks: delay_max_us * TICKS_PER_US, ..self })
     }
 
-    /// Requests that pass at one instant when none came for long.
+    /// The number of requests that pass at once after a long pause.
     pub fn burst(&self) -> u64 {
         1 + self.tolerance_ticks / self.interval_ticks
     }
@@ -125,7 +125,7 @@ pub enum Admission {
         /// The time when it continues.
         until_us: u64,
     },
-    /// It is refused; the word stays.
+    /// The request is refused; the word stays the same.
     Refuse {
         /// A request would pass after this time, should no other come.
         retry_after_us: u64,

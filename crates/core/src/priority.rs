@@ -4,8 +4,8 @@
 //! group. If fewer than `active_members_min` of its members are active, the next group's members take
 //! traffic *too*, and so on until enough are active together: the priority group activation of BIG-IP.
 //!
-//! A member is active if it takes new traffic in principle: enabled, up, not ejected. **A member that is full
-//! is active**: lower groups replace members that fail, and are not for load (a pool's queue and `connections_max` are for
+//! A member is active if it takes new traffic in principle: enabled, up, not ejected. **A member that is full is
+//! active**: lower groups replace members that fail, and are not for load (a pool's queue and `connections_max` are for
 //! load); and a group that came and went with every request at the limit would be no reserve.
 
 /// Facts that decide whether a member takes part.

@@ -45,8 +45,8 @@ impl Ramp {
 ///
 /// While no member is in a slow start, they are the configured ones. Otherwise all are first multiplied by the same
 /// number, so that a tenth of a weight of 1 can be expressed: the heaviest comes near [`WEIGHT_MAX`]. Results below
-/// [`WEIGHT_MIN`] become [`WEIGHT_MIN`]: in a pool whose weights differ more than 25-fold, the lightest members start with
-/// more than [`FLOOR_PERCENT`] of their small share.
+/// [`WEIGHT_MIN`] become [`WEIGHT_MIN`]: in a pool whose weights differ more than 25-fold, the lightest members start
+/// with more than [`FLOOR_PERCENT`] of their small share.
 pub fn weights(members: impl Iterator<Item = (u16, u16)> + Clone) -> Vec<u16> {
     let clamp = |weight: u16| weight.clamp(WEIGHT_MIN, WEIGHT_MAX);
     let heaviest = members.clone().map(|(weight, _)| clamp(weight)).max().unwrap_or(WEIGHT_MAX);

@@ -1,7 +1,7 @@
-//! Time zones: how far a clock is from UTC, and when that changes.
+//! Time zones: offsets from UTC and their changes.
 //!
-//! A zone is read from a file of the tz database (TZif, RFC 9636): the changes that it lists, and those of its rule for the time
-//! behind them, which is worked out ahead up to [`LAST_YEAR`]. So looking a time up is a search in a sorted list.
+//! A zone is read from a file of the tz database (TZif, RFC 9636): the listed changes, and changes computed from its
+//! rule for later times, up to [`LAST_YEAR`]. So a lookup is a search in a sorted list.
 
 use std::fmt;
 
@@ -26,10 +26,10 @@ pub struct TimeZone {
     changes: Box<[(i64, i32)]>,
 }
 
-/// Why a file is no time zone.
+/// The reason why a file is not a time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZoneError {
-    /// It does not begin as one.
+    /// It has no TZif header.
     NoZone,
     /// It is of the first version, which has no rule for later times.
     Old,
@@ -187,7 +187,8 @@ fn rule_of(footer: &[u8]) -> Result<&str, ZoneError> {
     std::str::from_utf8(rule.ok_or(ZoneError::Malformed)?).map_err(|_| ZoneError::Rule)
 }
 
-/// The rule for times to come: `CET-1CEST,M3.5.0,M10.5.0/3` (POSIX, 8.3, with hours as RFC 9636 section 3.3.1 has them).
+/// The rule for times to come: `CET-1CEST,M3.5.0,M10.5.0/3` (POSIX, 8.3, with hours as RFC 9636 section 3.3.1 has
+/// them).
 struct Rule {
     offset_s: i32,
     summer: Option<Summer>,

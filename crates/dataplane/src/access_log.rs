@@ -23,58 +23,58 @@ use crate::json::{SHOWN_BYTES_MAX, put, put_json_string, put_number, put_text_ke
 use crate::log_batch::Batcher;
 use crate::reports::{Log, LogBatch};
 
-/// Contents of a line besides the request itself.
+/// The fields of a line that are not from the request head.
 pub struct Entry<'a> {
-    /// The format that was active when the request came; `request` has it already.
+    /// The format when the request arrived; `request` is in this format already.
     pub format: AccessFormat,
     /// The id of the request.
     pub request_id: RequestId<'a>,
-    /// The output of [`AccessLog::request_part`] for the request head; empty if there was none.
+    /// The output of [`AccessLog::request_part`] for the request head; empty without a valid head.
     pub request: &'a [u8],
-    /// The client by its connection; `request` may name another.
+    /// The client's address by its connection; `request` may name another (from a trusted proxy).
     pub client: Option<SocketAddr>,
-    /// The other end of the connection.
+    /// The address of the connection's peer.
     pub peer: Option<SocketAddr>,
-    /// The results of its TLS handshake.
+    /// The results of the TLS handshake.
     pub tls: Option<TlsFacts<'a>>,
     /// Virtual server.
     pub server: &'a str,
     /// Pool and member that answered.
     pub pool: Option<&'a str>,
-    /// Its label.
+    /// The member's address.
     pub member: Option<&'a str>,
-    /// Status sent; 0: none.
+    /// The status that was sent; 0: no response.
     pub status: u16,
     /// Body bytes of the request.
     pub bytes_received: u64,
-    /// Bytes of the response, head included.
+    /// Bytes of the response, including its heads.
     pub bytes_sent: u64,
-    /// Bytes of its heads.
+    /// Bytes of the response's heads.
     pub head_bytes_sent: u64,
-    /// Further members tried.
+    /// The number of further members that were tried.
     pub retries: u32,
-    /// From the complete request head to the first try of a member.
+    /// µs from the complete request head to the first try of a member.
     pub queue_us: u64,
-    /// From there to an open connection; 0: an idle one was used.
+    /// µs from the first try to an open connection; 0: a kept connection was used.
     pub connect_us: u64,
-    /// From there to the response head.
+    /// µs from the open connection to the response head.
     pub first_byte_us: u64,
-    /// From the complete request head to the end.
+    /// µs from the complete request head to the end.
     pub total_us: u64,
     /// The decisions of policies and persistence.
     pub decided: Decided<'a>,
-    /// How it ended.
+    /// The reason for the end.
     pub termination: Termination,
 }
 
 /// The id of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum RequestId<'a> {
-    /// The log gives it a number.
+    /// The log assigns a number.
     OfLog,
-    /// It was made here.
+    /// A number that this process has assigned.
     Made(u128),
-    /// A trusted proxy has named it.
+    /// An id from a trusted proxy.
     Taken(&'a [u8]),
 }
 
@@ -83,15 +83,15 @@ pub enum RequestId<'a> {
 pub struct Decided<'a> {
     /// Marks that policies added.
     pub marks: Option<&'a Lines>,
-    /// Rules that were followed, by their numbers.
+    /// The numbers of the rules that were applied.
     pub rules: &'a [u32],
     /// The names of rules.
     pub rule_names: &'a [RuleName],
     /// The result of persistence.
     pub persistence: Option<Kept>,
-    /// The authenticated user; empty: none.
+    /// The authenticated user; empty: not authenticated.
     pub user: &'a [u8],
-    /// The virtual server that it entered, if that has handed it over.
+    /// The virtual server that received the request, if it passed the request to another one.
     pub entered_at: Option<&'a str>,
 }
 
@@ -101,7 +101,7 @@ impl Decided<'_> {
         self.marks.filter(|marks| !marks.is_empty())
     }
 
-    /// Whether a rule was followed.
+    /// Whether a rule was applied.
     fn has_rules(&self) -> bool {
         self.followed().next().is_some()
     }
@@ -114,7 +114,7 @@ impl Decided<'_> {
 /// The access log of one worker.
 pub struct AccessLog {
     format: AccessFormat,
-    /// The newest form that the file has given.
+    /// The latest custom format of the configuration.
     given: Option<Given>,
     batch: Batcher,
     request_id: u128,
@@ -133,7 +133,7 @@ impl AccessLog {
         }
     }
 
-    /// Sets the form of further lines; `given`: if the file gives one.
+    /// Sets the format of further lines. `given`: the custom format, if the configuration has one.
     pub fn set_format(&mut self, format: AccessFormat, given: &GivenFormat) {
         self.format = format;
         if let Some(format) = given
@@ -144,13 +144,13 @@ impl AccessLog {
         }
     }
 
-    /// The form of the line of a request that comes now.
+    /// The format of the lines of new requests.
     #[inline]
     pub fn format(&self) -> AccessFormat {
         self.format
     }
 
-    /// Whether lines list the rules that were followed.
+    /// Whether lines list the applied rules.
     pub fn notes_rules(&self) -> bool {
         match (self.format, &self.given) {
             (AccessFormat::Json, _) => true,
@@ -159,8 +159,8 @@ impl AccessLog {
         }
     }
 
-    /// Formats the request's part of a line while its bytes are available. `client` is the client's address, if it is not
-    /// the connection's peer.
+    /// Formats the request's part of a line while its bytes are available. `client` is the client's address, if it is
+    /// not the connection's peer.
     pub fn request_part(
         &self,
         client: Option<SocketAddr>,
@@ -237,7 +237,7 @@ impl AccessLog {
         }
     }
 
-    /// Formats the part of a line for a session of datagrams: how many came from the client, and were sent to it.
+    /// Formats the part of a line for a UDP session: the numbers of datagrams from the client and to the client.
     pub fn session_part(&self, (received, sent): (u64, u64), out: &mut Vec<u8>) {
         if let Some(given) = self.given_now() {
             given.keep_datagrams((received, sent), out);
@@ -249,7 +249,7 @@ impl AccessLog {
         }
     }
 
-    /// The form that the file gives, if that is the one of lines of requests that come now.
+    /// The custom format of the configuration, if new requests use one.
     fn given_now(&self) -> Option<&Given> {
         self.given.as_ref().filter(|_| self.format == AccessFormat::Given)
     }
@@ -362,7 +362,7 @@ fn put_json(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date, millisecond: u64,
     out.extend_from_slice(b"\"}\n");
 }
 
-/// The marks of rules; there is at least one.
+/// Writes the marks of rules; there must be at least one.
 fn put_marks(out: &mut Vec<u8>, marks: &Lines) {
     for (index, mark) in marks.iter().enumerate() {
         out.push(if index == 0 { b'[' } else { b',' });
@@ -371,7 +371,7 @@ fn put_marks(out: &mut Vec<u8>, marks: &Lines) {
     out.push(b']');
 }
 
-/// The rules that were followed, of which there is one at least: `["shop/no-admin"]`.
+/// Writes the applied rules; there must be at least one: `["shop/no-admin"]`.
 fn put_rules(out: &mut Vec<u8>, decided: &Decided<'_>) {
     for (index, name) in decided.followed().enumerate() {
         out.push(if index == 0 { b'[' } else { b',' });
@@ -380,7 +380,7 @@ fn put_rules(out: &mut Vec<u8>, decided: &Decided<'_>) {
     out.push(b']');
 }
 
-/// The version of HTTP that a request came by.
+/// The HTTP version of a request.
 fn version_of(head: &RequestHead) -> &'static str {
     match head.version {
         Version::Http10 => "HTTP/1.0",
@@ -413,10 +413,10 @@ fn put_combined(out: &mut Vec<u8>, entry: &Entry<'_>, date: &Date) {
     out.push(b'\n');
 }
 
-/// The text before the client.
+/// The text before the client's address.
 const CLIENT_KEY: &[u8] = b",\"client\":";
 
-/// An address, without a port if the port is unknown.
+/// Writes an address; without its port if the port is unknown.
 fn put_address(out: &mut Vec<u8>, key: &[u8], address: SocketAddr) {
     out.extend_from_slice(key);
     out.push(b'"');
@@ -431,7 +431,7 @@ fn put_address_text(out: &mut Vec<u8>, address: SocketAddr) {
     }
 }
 
-/// A name without characters that would end it.
+/// Writes a user name, without characters that would end the field.
 fn put_user(out: &mut Vec<u8>, user: &[u8]) {
     if user.is_empty() {
         out.push(b'-');
@@ -446,7 +446,7 @@ fn put_user(out: &mut Vec<u8>, user: &[u8]) {
     }
 }
 
-/// The escapes of nginx and Apache: `\xhh`.
+/// Writes a value with the escapes of nginx and Apache: `\xhh`.
 fn put_quoted(out: &mut Vec<u8>, value: &[u8]) {
     for &byte in &value[..value.len().min(SHOWN_BYTES_MAX)] {
         if matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\' {

@@ -1,4 +1,5 @@
-//! Resources of this host that a snapshot needs before it becomes active: addresses to listen on and to connect from.
+//! Resources of this host that a snapshot needs before it becomes active: the addresses of listeners, and the source
+//! addresses of connections to members.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -17,13 +18,13 @@ use crate::error_text::io_error_text;
 /// Ports that only privileged processes may use, by the kernel's default.
 const PRIVILEGED_BELOW: u16 = 1024;
 
-/// Where the kernel says which ports it picks from.
+/// The file with the kernel's range of ephemeral ports.
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
-/// This host cannot provide what a snapshot needs.
+/// This host lacks something that a snapshot needs.
 #[derive(Debug)]
 pub enum BindError {
-    /// A virtual server's address cannot be listened on.
+    /// Binding a virtual server's address failed.
     Listen {
         /// The virtual server.
         virtual_server: Arc<str>,
@@ -32,7 +33,7 @@ pub enum BindError {
         /// Why.
         error: io::Error,
     },
-    /// Connections cannot come from where a pool says.
+    /// A pool's source addresses cannot be used.
     Source {
         /// The pool.
         pool: Arc<str>,
@@ -76,7 +77,7 @@ pub fn addresses(snapshot: &Snapshot) -> impl Iterator<Item = (&VirtualServer, &
     servers.flat_map(|server| server.listen.iter().map(move |point| (server, point)))
 }
 
-/// Whether the interface of a listener, if it has one, is still that which its sockets are bound to.
+/// Whether the sockets of a listener are still bound to its current network interface. True if it has no interface.
 pub fn are_on_interface<'s>(
     mut sockets: impl Iterator<Item = &'s OwnedFd>,
     point: &ListenPoint,
@@ -85,7 +86,8 @@ pub fn are_on_interface<'s>(
     point.interface.as_deref().is_none_or(is_there)
 }
 
-/// The virtual servers that listen on network interfaces which this host does not have now, with those.
+/// Virtual servers that listen on network interfaces that this host does not have now, with the names of the
+/// interfaces.
 pub fn missing_interfaces(snapshot: &Snapshot) -> Vec<(Arc<str>, Arc<str>)> {
     let mut missing: Vec<(Arc<str>, Arc<str>)> = Vec::new();
     for (server, point) in addresses(snapshot) {
@@ -98,7 +100,7 @@ pub fn missing_interfaces(snapshot: &Snapshot) -> Vec<(Arc<str>, Arc<str>)> {
     missing
 }
 
-/// How the listeners of a virtual server are made.
+/// The socket options for listeners of a virtual server.
 pub fn options<'p>(server: &VirtualServer, point: &'p ListenPoint) -> ListenOptions<'p> {
     ListenOptions {
         free_bind: server.listening.free_bind,
@@ -107,7 +109,7 @@ pub fn options<'p>(server: &VirtualServer, point: &'p ListenPoint) -> ListenOpti
     }
 }
 
-/// Binds the addresses that are not bound yet, if connections can come from where the pools say.
+/// Binds the addresses that are not bound yet, if this host can use the source addresses of all pools.
 pub fn bind(
     snapshot: &Snapshot,
     is_bound: impl Fn(&ListenPoint) -> bool,
@@ -125,7 +127,7 @@ pub fn bind(
         }
         let options = options(virtual_server, address);
         let at = endpoint(&address.address);
-        // Our own listener on the port, perhaps for all addresses, must not count as another's.
+        // Our own listener on the port, possibly for all addresses, must not count as a listener of another process.
         let is_ours = port(address).is_some_and(|port| own_ports.contains(&port));
         let sockets = if !is_ours && sockets::is_taken(at, options) {
             Err(io::ErrorKind::AddrInUse.into())
@@ -163,13 +165,14 @@ pub fn adjust(
         let is_new = former.get(address).is_none_or(|former| *former != seconds);
         let kept = kept.get(address).filter(|_| is_new).into_iter().flatten().flatten();
         for socket in kept.chain(added.get(address).into_iter().flatten()) {
-            // Every TCP socket of Linux has the option; without it connections come before their data.
+            // Every TCP socket of Linux supports the option; without it, connections are accepted before their data
+            // arrives.
             let _ = sockets::defer_accept(socket, seconds);
         }
     }
 }
 
-/// Whether this process may connect from where a pool says; else why not, and how to mend it.
+/// Checks that this process can use a pool's source addresses. The error contains the reason and the remedy.
 fn look_at_source(pool: &Pool) -> Result<(), String> {
     match &pool.source {
         Source::System => Ok(()),

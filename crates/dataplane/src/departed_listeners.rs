@@ -15,21 +15,21 @@ use weir_exchange::shared::live::LiveVirtualServer;
 
 use crate::binding::are_on_interface;
 
-/// So long they are kept at least: by then every worker has heard that nothing begins there any more.
+/// Listeners are kept at least this long: after it, every worker has received the command that removed them.
 const KEPT_MS_MIN: u64 = 1_000;
 
 #[derive(Debug)]
 struct Departed {
-    /// In the workers' order; `None`: the worker has ended.
+    /// One per worker, in the order of the workers; `None`: the worker has ended.
     sockets: Vec<Option<OwnedFd>>,
     /// The virtual server of the sessions.
     server: Arc<LiveVirtualServer>,
     since_ms: u64,
-    /// Then workers have ended those that are left.
+    /// The time by which workers end the remaining sessions.
     until_ms: u64,
 }
 
-/// All of them.
+/// All removed listeners that still have sessions, by address.
 #[derive(Debug, Default)]
 pub struct DepartedListeners(HashMap<ListenPoint, Departed>);
 
@@ -45,7 +45,7 @@ impl DepartedListeners {
         self.0.insert(address, Departed { sockets, server, since_ms, until_ms });
     }
 
-    /// Closes those without sessions.
+    /// Closes listeners without sessions.
     pub fn close_finished(&mut self, now_ms: u64) {
         self.0.retain(|_, departed| {
             let has_sessions = departed.server.connections.load(Relaxed) > 0;
@@ -54,8 +54,8 @@ impl DepartedListeners {
         });
     }
 
-    /// Duplicates for the workers, if the address is here: it is to be listened on once more, by the same sockets. `None`,
-    /// too, where one cannot be had; new sockets serve then.
+    /// Duplicates of the sockets for the workers, if the address is here: a new table listens on it again. `None` also
+    /// if a duplicate cannot be made; new sockets are bound then.
     pub fn duplicates(&self, address: &ListenPoint) -> Option<Vec<OwnedFd>> {
         let departed = self.0.get(address)?;
         if !are_on_interface(departed.sockets.iter().flatten(), address) {
@@ -64,12 +64,12 @@ impl DepartedListeners {
         departed.sockets.iter().map(|socket| socket.as_ref()?.try_clone().ok()).collect()
     }
 
-    /// The address is listened on again.
+    /// Removes an address after the workers have its sockets again.
     pub fn forget(&mut self, address: &ListenPoint) {
         self.0.remove(address);
     }
 
-    /// Closes all.
+    /// Closes all sockets.
     pub fn clear(&mut self) {
         self.0.clear();
     }

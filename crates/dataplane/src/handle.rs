@@ -1,4 +1,4 @@
-//! How the control plane starts, feeds and stops the data path.
+//! The control plane's interface to the data path: start, tables, drain, stop.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -26,7 +26,7 @@ use crate::worker::{Command, Setup};
 /// The inputs of the data path's start.
 #[derive(Debug)]
 pub struct Options {
-    /// Threads; the table's counters must be laid out for as many.
+    /// The number of threads; the table's counters must have the same number of slots.
     pub workers: usize,
     /// The channel of access log batches; workers never wait for it.
     pub log: SyncSender<LogBatch>,
@@ -34,20 +34,21 @@ pub struct Options {
     pub waf_log: SyncSender<LogBatch>,
     /// The channel of events; workers never wait for it.
     pub events: SyncSender<Event>,
-    /// Listening sockets that are there already.
+    /// Listening sockets that are open already.
     pub inherited: Inherited,
-    /// Where the lines of policies go, which may come with every request: they must not displace events.
+    /// The channel for log lines of policies. It is separate because every request can cause a line, and lines must not
+    /// displace events.
     pub policy_lines: SyncSender<Event>,
     /// Workers open no files.
     pub is_confined: bool,
 }
 
-/// The data path cannot start.
+/// Why the data path cannot start.
 #[derive(Debug)]
 pub enum StartError {
-    /// A listener cannot be had.
+    /// Binding a listener failed.
     Bind(BindError),
-    /// A worker thread cannot be started.
+    /// Starting a worker thread failed.
     Worker(io::Error),
 }
 
@@ -64,7 +65,7 @@ impl std::fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// Cores that this process may run on: the default number of workers.
+/// The number of cores that this process may run on: the default number of workers.
 pub fn usable_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -73,24 +74,24 @@ pub fn usable_cores() -> usize {
 #[derive(Debug)]
 pub struct DataPlane {
     workers: Vec<WorkerThread>,
-    /// Duplicates of every listener, in the workers' order, and again from the first one, where there are more: they keep
-    /// the kernel's queues alive through a worker's panic. `None`: the worker has ended.
+    /// Duplicates of each listener. Socket `i` belongs to worker `i` modulo the number of workers. They keep the
+    /// kernel's accept queues open if a worker panics. `None`: the worker has ended.
     listeners: HashMap<ListenPoint, Vec<Option<OwnedFd>>>,
-    /// Listeners of the next configuration, which no worker has yet: connections wait in them.
+    /// Listeners of the next table that no worker has yet; connections wait in their accept queues.
     prepared: HashMap<ListenPoint, Vec<OwnedFd>>,
-    /// Listeners of datagrams that are in no table any more, and have sessions.
+    /// Listeners of datagrams that were removed by a table and still have sessions.
     departed: DepartedListeners,
-    /// Listening sockets of before this process that no configuration has used yet.
+    /// Inherited listening sockets that no configuration has used yet.
     inherited: Inherited,
-    /// Every port that was ever listened on: workers may still be closing a listener that went.
+    /// Every port that was ever listened on: workers may still be closing a removed listener.
     ports: HashSet<u16>,
     table: Arc<LiveTable>,
     counters: Arc<PerWorker<WorkerCounters>>,
 }
 
 impl DataPlane {
-    /// Binds every listener of the table, starts the workers. On error nothing runs. Nothing is accepted before
-    /// [`Self::put_in_force`].
+    /// Binds the listeners of the table and starts the workers. After an error nothing runs. Connections are accepted
+    /// only after [`Self::put_in_force`].
     pub fn start(table: Arc<LiveTable>, options: Options) -> Result<Self, StartError> {
         raise_descriptor_limit();
         thread::note_panics();
@@ -155,7 +156,7 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Whether an address is listened on, by an interface that is still there.
+    /// Whether an address has a listener that is bound to the current network interface.
     fn listens(&self, address: &ListenPoint) -> bool {
         let Some(sockets) = self.listeners.get(address) else { return false };
         are_on_interface(sockets.iter().flatten(), address)
@@ -179,7 +180,8 @@ impl DataPlane {
         }
         let kept: HashSet<&ListenPoint> =
             addresses(&table.snapshot).map(|(_, address)| address).collect();
-        // A listener of an interface that is gone gives way to one of the interface that has its name now.
+        // A listener of an interface that no longer exists is replaced by a listener of the current interface of that
+        // name.
         let goes =
             |address: &&ListenPoint| !kept.contains(*address) || added.contains_key(*address);
         let removed: Vec<ListenPoint> = self.listeners.keys().filter(goes).cloned().collect();
@@ -210,8 +212,7 @@ impl DataPlane {
         self.table = table;
     }
 
-    /// Stops accepting; each worker ends when its last transaction has, at the latest after
-    /// `timeout_ms`.
+    /// Stops accepting. Each worker ends after its last transaction, at the latest after `timeout_ms`.
     pub fn drain(&mut self, timeout_ms: u64) {
         self.close_listeners(timeout_ms);
         for worker in &self.workers {
@@ -219,7 +220,7 @@ impl DataPlane {
         }
     }
 
-    /// As [`Self::drain`], while another process accepts at the same listeners. Idle clients of HTTP/1 may make one more
+    /// As [`Self::drain`], while another process accepts at the same listeners. Idle HTTP/1 clients may send one more
     /// request within `idle_ms`.
     pub fn drain_beside(&mut self, timeout_ms: u64, idle_ms: u64) {
         self.inherited.hand_over(self.listeners.keys().cloned());
@@ -229,17 +230,18 @@ impl DataPlane {
         }
     }
 
-    /// A duplicate of each listener in force, for another process.
+    /// Duplicates of the active listeners, for another process.
     pub fn duplicate_listeners(&self) -> io::Result<Vec<(ListenPoint, Vec<OwnedFd>)>> {
         inherited::duplicates(self.listeners.iter())
     }
 
-    /// Addresses whose sockets are those of a service manager.
+    /// Addresses whose sockets a service manager has opened.
     pub fn of_manager(&self) -> impl Iterator<Item = &ListenPoint> {
         self.inherited.of_manager()
     }
 
-    /// This process serves alone from now on: inherited sockets that nothing has used are closed. Returns their addresses.
+    /// This process is the only one that serves from now on: closes the inherited sockets that no table uses. Returns
+    /// their addresses.
     pub fn let_go_of_inherited(&mut self) -> Vec<ListenPoint> {
         let unused = self.inherited.let_go();
         unused.iter().for_each(|address| remove_own_file(&self.inherited, address));
@@ -255,7 +257,7 @@ impl DataPlane {
         }
     }
 
-    /// Lets go of the listeners of an address: at once, or, where they have sessions, with the last of those.
+    /// Closes the listeners of an address: at once, or after their last session.
     fn close_listener(&mut self, address: &ListenPoint, leave_in_ms: u64) {
         let Some(sockets) = self.listeners.remove(address) else { return };
         remove_own_file(&self.inherited, address);
@@ -277,7 +279,7 @@ impl DataPlane {
         addresses.iter().for_each(|address| self.close_listener(address, leave_in_ms));
     }
 
-    /// Closes listeners of datagrams that were let go of and whose last session is over; to be called now and then.
+    /// Closes removed listeners of datagrams that have no more sessions. Must be called regularly.
     pub fn close_departed(&mut self) {
         self.departed.close_finished(clock::now().now_ms());
     }
@@ -287,8 +289,8 @@ impl DataPlane {
         self.workers.iter().all(|worker| worker.thread.is_finished())
     }
 
-    /// The workers that have ended since the last call. The kernel gives them no more connections: they would not be
-    /// accepted.
+    /// The workers that have ended since the last call. Closes the duplicates of their sockets, so that the kernel
+    /// assigns no more connections to them.
     pub fn let_go_of_ended(&mut self) -> Vec<usize> {
         let mut ended = Vec::new();
         for (index, worker) in self.workers.iter_mut().enumerate() {
@@ -306,7 +308,8 @@ impl DataPlane {
         ended
     }
 
-    /// The workers that have not answered since this was called last, though they were asked to: they are stuck in a turn.
+    /// The workers that have not answered an earlier request: they are stuck in a turn of their loop. Asks the others
+    /// again.
     pub fn stuck_workers(&mut self) -> Vec<usize> {
         let workers = self.workers.iter_mut().enumerate();
         workers.filter_map(|(index, worker)| (!worker.is_turning()).then_some(index)).collect()
@@ -320,12 +323,12 @@ impl DataPlane {
         }
     }
 
-    /// The table in force.
+    /// The active table.
     pub fn table(&self) -> &Arc<LiveTable> {
         &self.table
     }
 
-    /// Counters of the worker threads.
+    /// The counters of the workers.
     pub fn counters(&self) -> &Arc<PerWorker<WorkerCounters>> {
         &self.counters
     }
@@ -338,16 +341,16 @@ fn remove_own_file(inherited: &Inherited, address: &ListenPoint) {
     }
 }
 
-/// As many descriptors as the administrator allows, not as many as shells start with. Each worker
-/// has a table of this size.
+/// Raises the limit of open descriptors from the default of shells to the maximum that the administrator allows. Each
+/// worker has a descriptor table of this size.
 fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Without it the lower limit holds; accepting respects whatever it is.
+    // On failure the lower limit remains, and accepting respects the limit in effect.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// Where a worker's request ids start: unlike those of other workers and processes.
+/// The first request id of a worker, different from those of other workers and processes.
 fn random_id() -> u128 {
     u128::from_ne_bytes(random::bytes())
 }
@@ -368,7 +371,7 @@ mod tests {
 
     const ANSWER: &str = "HTTP/1.1 200 OK\r\nDate: now\r\nContent-Length: 2\r\n\r\nok";
 
-    /// A directory with a member that answers every request, and a data path before it.
+    /// A directory, a member that answers every request, and a data path in front of it.
     struct Bed {
         directory: PathBuf,
         data_plane: DataPlane,
@@ -419,7 +422,7 @@ mod tests {
         }
     }
 
-    /// Virtual servers of these names, each on the socket of its name.
+    /// A table with a virtual server for each name, which listens on the unix socket of that name.
     fn table(
         directory: &Path,
         names: &[&str],
@@ -581,7 +584,7 @@ mod tests {
         bed.data_plane.prepare(&both.snapshot).unwrap();
         let [mut first, mut dropped] = ["first", "second"].map(|socket| bed.client_of(socket));
         first.write_all(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
-        // Preparing something else keeps the common listener.
+        // Preparing another table keeps the listener that both have.
         let one = table(&bed.directory, &names[..2], Some(bed.data_plane.table()), 1);
         bed.data_plane.prepare(&one.snapshot).unwrap();
         assert!(dropped.read(&mut [0; 1]).map_or(true, |length| length == 0));

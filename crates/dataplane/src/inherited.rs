@@ -1,8 +1,8 @@
-//! Listening sockets that were open before this process: those of the weir that it replaces, or of a service manager.
+//! Listening sockets that other processes have opened: the predecessor of this process, or a service manager.
 //!
-//! Connections that wait in them are not lost, and no moment passes without a listener. A socket serves an address of the
-//! configuration if both are the same. Where the number of workers is another one, workers have several sockets of an
-//! address, or sockets are added to those that are there.
+//! Connections in their queues are not lost, and the addresses always have a listener. A socket serves the same address
+//! in the configuration. If the number of workers differs, some workers get several sockets of an address, or sockets
+//! are added.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -14,19 +14,19 @@ use weir_event_loop::adopted;
 use crate::binding::{BindError, addresses, options};
 use crate::endpoint::endpoint;
 
-/// All of them.
+/// The inherited sockets, by address.
 #[derive(Debug, Default)]
 pub struct Inherited {
     sockets: HashMap<ListenPoint, Vec<OwnedFd>>,
-    /// Addresses that another process still serves: files of unix sockets are not ours to remove.
+    /// Addresses that another process still serves: this process must not remove the files of their unix sockets.
     served_elsewhere: HashSet<ListenPoint>,
-    /// Addresses whose sockets a service manager has opened, and keeps.
+    /// Addresses whose sockets a service manager has opened and keeps open.
     of_manager: HashSet<ListenPoint>,
 }
 
 impl Inherited {
-    /// These sockets. Those of addresses in `of_manager` come from a service manager; the others come from the process
-    /// that this one replaces, which serves until then.
+    /// Sockets of addresses in `of_manager` come from a service manager; the others come from the process that this one
+    /// replaces, which serves until then.
     pub fn new(
         sockets: HashMap<ListenPoint, Vec<OwnedFd>>,
         of_manager: HashSet<ListenPoint>,
@@ -35,12 +35,12 @@ impl Inherited {
         Self { sockets, served_elsewhere, of_manager }
     }
 
-    /// Their addresses.
+    /// The addresses of all sockets.
     pub fn addresses(&self) -> impl Iterator<Item = &ListenPoint> {
         self.sockets.keys()
     }
 
-    /// Takes the sockets of a snapshot's addresses, at least one for each worker.
+    /// Takes the sockets of a snapshot's addresses; at least one per worker.
     pub fn take(
         &mut self,
         snapshot: &Snapshot,
@@ -61,29 +61,29 @@ impl Inherited {
         Ok(taken)
     }
 
-    /// Addresses of a service manager's sockets.
+    /// The addresses whose sockets a service manager has opened.
     pub fn of_manager(&self) -> impl Iterator<Item = &ListenPoint> {
         self.of_manager.iter()
     }
 
-    /// This process serves from now on, alone: sockets of other addresses are closed. Returns the addresses.
+    /// This process is the only one that serves from now on: closes the remaining sockets, and returns their addresses.
     pub fn let_go(&mut self) -> Vec<ListenPoint> {
         self.served_elsewhere.clear();
         self.sockets.drain().map(|(address, _)| address).collect()
     }
 
-    /// Another process serves these addresses from now on.
+    /// Records that another process serves these addresses from now on.
     pub fn hand_over(&mut self, addresses: impl Iterator<Item = ListenPoint>) {
         self.served_elsewhere.extend(addresses);
     }
 
-    /// Whether the file of a unix socket is another process': one that serves it, or a service manager.
+    /// Whether the file of a unix socket belongs to a process that still serves it, or to a service manager.
     pub fn is_file_of_others(&self, address: &ListenPoint) -> bool {
         self.served_elsewhere.contains(address) || self.of_manager.contains(address)
     }
 }
 
-/// Makes sockets of an address as ours are, and as many as there are workers at least.
+/// Sets our socket options on the sockets of an address, and adds sockets until each worker has one.
 fn fit(
     mut sockets: Vec<OwnedFd>,
     server: &VirtualServer,
@@ -95,7 +95,7 @@ fn fit(
         adopted::prepare(socket, at, options)?;
     }
     if matches!(address.address, Address::Unix(_)) {
-        // They are one queue.
+        // All sockets of a unix address share one queue.
         sockets.truncate(workers);
     }
     let missing = workers.saturating_sub(sockets.len());
@@ -103,12 +103,12 @@ fn fit(
     Ok(sockets)
 }
 
-/// A duplicate of each listener, for another process.
+/// Duplicates of all listeners, for another process.
 pub fn duplicates<'s>(
     listeners: impl Iterator<Item = (&'s ListenPoint, &'s Vec<Option<OwnedFd>>)>,
 ) -> io::Result<Vec<(ListenPoint, Vec<OwnedFd>)>> {
     let of_one = |(address, sockets): (&ListenPoint, &Vec<Option<OwnedFd>>)| {
-        // Workers share the one queue of a unix socket.
+        // Workers share the queue of a unix socket.
         let is_unix = matches!(address.address, Address::Unix(_));
         let sockets = sockets.iter().flatten().take(if is_unix { 1 } else { usize::MAX });
         let copies = sockets.map(|socket| socket.as_fd().try_clone_to_owned());

@@ -7,10 +7,10 @@ use weir_exchange::shared::logins::Logins;
 
 /// Most threads: password checks must not take the CPU time of authenticated requests.
 const THREADS_MAX: usize = 4;
-/// They give way to workers.
+/// Workers have a higher priority.
 const NICENESS: i32 = 10;
 
-/// Starts them, unless they run. Where none can be started, no password is checked: 503.
+/// Starts the threads, unless they run. If none can be started, requests with passwords get 503.
 pub fn start(logins: &Arc<Logins>, cores: usize) {
     if logins.threads() > 0 {
         return;

@@ -23,13 +23,13 @@ pub const MASK: &[u8] = b"***";
 /// Shorter secrets are not looked for in other texts: they would be found everywhere.
 const SECRET_BYTES_MIN: usize = 4;
 
-/// Bytes that are compared for the secrets of one request.
+/// Maximum number of bytes compared in the search for the secrets of one request.
 const WORK_BYTES_MAX: usize = 4 << 20;
 
-/// Names are decoded so often at most.
+/// Maximum number of times that a name is percent-decoded.
 const DECODINGS_MAX: usize = 3;
 
-/// A name with one of these in it, in any case, is that of a secret.
+/// Parts that make a name secret, in any case.
 const SECRET_PARTS: [&[u8]; 12] = [
     b"password",
     b"passwd",
@@ -48,10 +48,10 @@ const SECRET_PARTS: [&[u8]; 12] = [
 /// A secret name that counts only as a separate word.
 const SECRET_WORD: &[u8] = b"pin";
 
-/// Texts up to this length are searched byte by byte: that needs no preparation.
+/// Texts up to this length are searched byte by byte, without preparation.
 const SHORT_BYTES_MAX: usize = 256;
 
-/// Fields that are secret, besides those whose names are.
+/// Fields with secret values that [`is_secret_name`] does not recognize.
 const SECRET_FIELDS: [&[u8]; 4] =
     [b"authorization", b"proxy-authorization", b"cookie", b"set-cookie"];
 
@@ -70,7 +70,7 @@ pub fn is_secret_name(name: &[u8]) -> bool {
     has_secret_part(&name)
 }
 
-/// Whether a text has a part.
+/// Whether a text contains a part.
 fn contains(text: &[u8], part: &[u8]) -> bool {
     if text.len() <= SHORT_BYTES_MAX {
         return text.windows(part.len()).any(|window| window == part);
@@ -84,7 +84,7 @@ fn has_secret_part(name: &[u8]) -> bool {
     SECRET_PARTS.iter().any(has) || has_word(name, &folded)
 }
 
-/// In lower case; servers take other separators for `_`.
+/// The lower-case byte. Other separators become `_`, because servers treat them alike.
 fn fold(byte: u8) -> u8 {
     match byte {
         b'-' | b'.' | b' ' | b'+' => b'_',
@@ -109,7 +109,7 @@ fn has_word(name: &[u8], folded: &[u8]) -> bool {
     })
 }
 
-/// Percent-decoded once; `None`: there is nothing to decode.
+/// The text percent-decoded once; `None`: it contains no escapes.
 fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     text.contains(&b'%').then_some(())?;
     let mut out = Vec::with_capacity(text.len());
@@ -125,7 +125,7 @@ fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     (out.len() < text.len()).then_some(out)
 }
 
-/// The byte of an escape behind its `%`, such as `70` or `u0070`, and the text behind the escape.
+/// The byte of an escape after its `%`, such as `70` or `u0070`, and the text after the escape.
 fn escape(text: &[u8]) -> Option<(u8, &[u8])> {
     let digits = match text.strip_prefix(b"u00").or_else(|| text.strip_prefix(b"U00")) {
         Some(digits) => digits,
@@ -145,7 +145,7 @@ fn is_secret_variable(variable: &[u8]) -> bool {
     let Some(colon) = variable.iter().position(|byte| *byte == b':') else { return false };
     let name = &variable[colon + 1..];
     match &variable[..colon] {
-        // Text between the tags of a document comes without their names.
+        // The text content of a document is shown without the names of its elements.
         b"REQUEST_COOKIES" | b"XML" => true,
         b"REQUEST_HEADERS" | b"RESPONSE_HEADERS" => is_secret_field(name),
         b"ARGS" | b"ARGS_GET" | b"ARGS_POST" | b"FILES" | b"MULTIPART_PART_HEADERS" => {
@@ -161,7 +161,7 @@ fn is_derived(variable: &[u8]) -> bool {
     variable.starts_with(b"TX:") || variable.starts_with(b"MATCHED_VAR")
 }
 
-/// A request target, without the values of parameters that are secrets.
+/// A request target with masked values of secret parameters.
 pub fn target(target: &[u8]) -> Vec<u8> {
     let query_at = target.iter().position(|byte| *byte == b'?').unwrap_or(target.len());
     let (path, query) = target.split_at(query_at);
@@ -184,8 +184,8 @@ fn put_segments(out: &mut Vec<u8>, text: &[u8], separator: u8) {
     }
 }
 
-/// The text up to the first `name=value` with a secret name; `None`: there is none. `name_in` finds the name in the text
-/// before `=`.
+/// The text up to the first `name=value` with a secret name; `None`: there is none. `name_in` finds the name in the
+/// text before `=`.
 fn without_pair(text: &[u8], name_in: fn(&[u8]) -> &[u8]) -> Option<Cow<'static, [u8]>> {
     let mut start = 0;
     for piece in text.split(|byte| matches!(byte, b'?' | b'&' | b';')) {
@@ -204,22 +204,22 @@ fn without_pair(text: &[u8], name_in: fn(&[u8]) -> &[u8]) -> Option<Cow<'static,
 pub struct Shown<'a> {
     /// The rule's text about its match.
     pub data: Cow<'a, [u8]>,
-    /// The values that it was found in.
+    /// The values that the rule matched in.
     pub values: Vec<Cow<'a, [u8]>>,
 }
 
-/// The secrets of one request.
+/// The secret values of one request.
 pub struct Secrets<'a> {
-    /// The longest first.
+    /// Sorted by length, longest first.
     values: Vec<&'a [u8]>,
-    /// Bytes, in lower case, that one of them begins with.
+    /// The lower-case bytes that secrets begin with.
     first: [bool; 256],
-    /// Bytes that may yet be compared.
+    /// Bytes that may still be compared.
     work: Cell<usize>,
 }
 
 impl<'a> Secrets<'a> {
-    /// The secrets that an inspection has seen.
+    /// The secrets in the variables of an inspection.
     pub fn of(inspection: &'a Inspection) -> Self {
         let named = |variable, is_secret: fn(&[u8]) -> bool| {
             let entries = inspection.entries(variable);
@@ -234,7 +234,7 @@ impl<'a> Secrets<'a> {
         Self::from_values(values)
     }
 
-    /// These, which may be found in other texts.
+    /// The values that are long enough to be searched for in other texts.
     pub fn from_values(values: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut values: Vec<&[u8]> =
             values.filter(|value| value.len() >= SECRET_BYTES_MIN).collect();
@@ -247,7 +247,7 @@ impl<'a> Secrets<'a> {
         Self { values, first, work: Cell::new(WORK_BYTES_MAX) }
     }
 
-    /// A text without secrets. One that is cut may end with the beginning of one.
+    /// A text with masked secrets. If the text was cut, it may end with the beginning of a secret.
     pub fn without<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
         let (mut out, mut from, mut at) = (Vec::new(), 0, 0);
         while at < text.len() {
@@ -270,7 +270,7 @@ impl<'a> Secrets<'a> {
         Cow::Owned(out)
     }
 
-    /// The length of the secret that a text begins with.
+    /// The length of the secret at the beginning of a text.
     fn length_at(&self, text: &[u8]) -> Option<usize> {
         if !self.first[usize::from(text[0].to_ascii_lowercase())] {
             return None;
@@ -283,12 +283,12 @@ impl<'a> Secrets<'a> {
             let is_cut = same == text.len() && same >= SECRET_BYTES_MIN;
             (is_whole || is_cut).then_some(same)
         });
-        // A search that takes too long shows nothing.
+        // If the search takes too long, nothing is shown.
         let mut lengths = lengths.take_while(|_| self.work.get() > 0);
         lengths.find_map(|length| length)
     }
 
-    /// The part of a match that may be shown: of its text, and of the values that contain it.
+    /// The part of a match that may be shown: the rule's text, and the matched values.
     pub fn shown<'t>(&self, data: &'t [u8], values: &'t [MatchedValue]) -> Shown<'t> {
         let told: Vec<Option<Cow<'_, [u8]>>> =
             values.iter().map(|it| masked(&it.variable, &it.value)).collect();
@@ -310,7 +310,8 @@ impl<'a> Secrets<'a> {
 }
 
 impl Secrets<'_> {
-    /// The part of a check's finding that may be shown. Places are `parameter id`, `cookie a`, `header Host`, `query`.
+    /// The detail of a check's finding with masked secrets. Places are `parameter id`, `cookie a`, `header Host`,
+    /// `query`.
     pub fn of_finding(&self, place: &str, detail: &[u8]) -> Vec<u8> {
         let (kind, name) = place.split_once(' ').unwrap_or((place, ""));
         let is_secret = match kind {
@@ -334,7 +335,7 @@ pub fn with_credentials(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::once(value).chain(behind)
 }
 
-/// The masked form of a value that is a secret or contains one by name; `None`: nothing needs masking.
+/// The masked form of a value that is secret, or that contains a secret name; `None`: nothing needs masking.
 fn masked(variable: &[u8], value: &[u8]) -> Option<Cow<'static, [u8]>> {
     if variable.starts_with(b"&") {
         return None;
@@ -342,7 +343,7 @@ fn masked(variable: &[u8], value: &[u8]) -> Option<Cow<'static, [u8]>> {
     if variable.split(|byte| *byte == b':').next()?.ends_with(b"_NAMES") {
         return is_document(value).then_some(Cow::Borrowed(MASK));
     }
-    // JSON, XML and unreadable bodies may have names anywhere.
+    // In JSON, XML and unreadable bodies, names can be anywhere.
     let is_body = variable == b"REQUEST_BODY" && is_secret_name(value);
     if is_body || is_secret_variable(variable) {
         return Some(Cow::Borrowed(MASK));
@@ -350,13 +351,13 @@ fn masked(variable: &[u8], value: &[u8]) -> Option<Cow<'static, [u8]>> {
     without_pair(value, last_word)
 }
 
-/// Whether a supposed name is a document with a secret in it, such as JSON sent as a form.
+/// Whether a parameter name is in fact a document with a secret in it, such as JSON that was sent as a form.
 fn is_document(name: &[u8]) -> bool {
     const MARKS: &[u8] = b"\"'<>{}\r\n";
     name.iter().any(|byte| MARKS.contains(byte)) && is_secret_name(name)
 }
 
-/// A variable, without a name that is a document with a secret in it.
+/// A variable; if its name is a document with a secret, without the name.
 pub fn variable(variable: &[u8]) -> Cow<'_, [u8]> {
     match variable.iter().position(|byte| *byte == b':') {
         Some(colon) if is_document(&variable[colon + 1..]) => {
@@ -366,7 +367,7 @@ pub fn variable(variable: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// The place of a finding, likewise.
+/// The place of a finding; if its name is a document with a secret, without the name.
 pub fn place(place: &str) -> Cow<'_, [u8]> {
     match place.split_once(' ') {
         Some((kind, name)) if is_document(name.as_bytes()) => {
@@ -376,7 +377,7 @@ pub fn place(place: &str) -> Cow<'_, [u8]> {
     }
 }
 
-/// A name at the end of a text: behind `select password from users where id` it is `id`.
+/// The name at the end of a text: in `select password from users where id` it is `id`.
 fn last_word(text: &[u8]) -> &[u8] {
     let is_bound = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'(' | b',' | b'"' | b'\'');
     let start = text.iter().rposition(is_bound).map_or(0, |at| at + 1);

@@ -26,7 +26,7 @@ pub struct LogBatch {
     pub lines: u32,
 }
 
-/// Something that a worker wants people to know.
+/// An event that a worker reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// Passive marking took a member out.
@@ -35,17 +35,17 @@ pub enum Event {
         pool: Arc<str>,
         /// Member.
         member: Arc<str>,
-        /// For how long.
+        /// The duration of the ejection.
         eject_ms: u32,
         /// The last failure.
         why: Blame,
     },
     /// A line that a policy wrote, or why one failed.
     Policy {
-        /// It.
+        /// The line.
         text: String,
     },
-    /// A member's TLS failed; at most one such event per second and worker.
+    /// TLS to a member failed; at most one event per second and worker.
     MemberInsecure {
         /// Pool.
         pool: Arc<str>,
@@ -54,22 +54,22 @@ pub enum Event {
         /// Why.
         error: String,
     },
-    /// A WebSocket was requested, and the HTTP/2 member has not announced support for it; at most one such event per
-    /// second and worker.
+    /// A WebSocket was requested, and the HTTP/2 member has not announced support for it; at most one event per second
+    /// and worker.
     MemberTakesNoTunnel {
         /// Pool.
         pool: Arc<str>,
         /// Member.
         member: Arc<str>,
     },
-    /// This host cannot provide a socket; at most one such event per second and worker.
+    /// This host cannot provide a socket; at most one event per second and worker.
     SocketFailed {
         /// Why.
         error: String,
     },
     /// A worker panicked; its connections are lost, it starts again.
     WorkerPanicked {
-        /// Its number.
+        /// The index of the worker.
         worker: usize,
         /// The panic's message.
         message: String,

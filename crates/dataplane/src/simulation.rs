@@ -1,4 +1,4 @@
-//! A worker over the event loop's kernel in memory, driven turn by turn.
+//! A worker on the simulated kernel of the event loop, run turn by turn.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -19,10 +19,10 @@ use crate::reports::{Event, LogBatch};
 use crate::waf_log::WafLog;
 use crate::worker::{Command, Setup, Worker};
 
-/// Batches of log lines, and events, that wait to be looked at.
+/// Capacity of the channels for batches of log lines and for events.
 const REPORTS_MAX: usize = 4_096;
 
-/// A worker, its loop, and the control plane's ends.
+/// A worker, its loop, and the control plane's ends of its channels.
 pub struct SimulatedWorker {
     io: EventLoop,
     worker: Worker,
@@ -34,12 +34,12 @@ pub struct SimulatedWorker {
     waf_log: Receiver<LogBatch>,
     events: Receiver<Event>,
     policy_lines: Receiver<Event>,
-    /// A worker whose control plane is gone would stop.
+    /// Held because a worker stops when its control plane is gone.
     _commands: Sender<Command>,
 }
 
 impl SimulatedWorker {
-    /// Serves the snapshot, with every member up.
+    /// Serves the snapshot; all members are up.
     pub fn new(network: &Network, snapshot: Snapshot) -> Self {
         let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, 1, &outside()));
         let counters = Arc::new(PerWorker::new(1));
@@ -75,7 +75,7 @@ impl SimulatedWorker {
         simulated
     }
 
-    /// Puts a snapshot in force.
+    /// Makes a snapshot active.
     pub fn apply(&mut self, snapshot: Snapshot) {
         let table = Arc::new(LiveTable::build(
             Arc::new(snapshot),
@@ -90,7 +90,7 @@ impl SimulatedWorker {
     fn put_in_force(&mut self, table: Arc<LiveTable>, old: &[ListenPoint]) {
         let now_ms = memory::now_us() / 1_000;
         table.enter_into_force(now_ms);
-        // The first probe of a member that is monitored passes at once.
+        // The first probe of each monitored member succeeds at once.
         let members = table.pools.iter().flat_map(|pool| &pool.members);
         for member in members.filter(|member| member.health() == Health::Pending) {
             member.set_health(Health::Up, now_ms);
@@ -113,27 +113,27 @@ impl SimulatedWorker {
         self.wanted_at_us = Some(0);
     }
 
-    /// A member of a pool in force.
+    /// A member of a pool of the active table.
     pub fn member(&self, pool: &str, address: SocketAddr) -> Option<&Arc<LiveMember>> {
         let pool = self.table.pools.iter().find(|it| *it.pool.name == *pool)?;
         pool.members.iter().find(|it| it.address == Address::Socket(address))
     }
 
-    /// Lets the worker end.
+    /// Starts to drain the worker.
     pub fn drain(&mut self, timeout_ms: u64) {
         let command = Command::Drain { timeout_ms, idle_ms: None };
         self.worker.obey_in_simulation(&mut self.io, command, Vec::new());
         self.wanted_at_us = Some(0);
     }
 
-    /// Does the work after a panic of the worker: all connections are gone, and it continues.
+    /// Recovers from a panic of the worker as its thread does: all connections are closed, and the worker continues.
     pub fn recover(&mut self) {
         self.io.close_streams();
         self.worker.forget_connections("as told");
         self.wanted_at_us = Some(0);
     }
 
-    /// Connects that failed, and those that were begun, of every member.
+    /// The numbers of failed and attempted connects of each member.
     pub fn connects(&self) -> Vec<(Address, u64, u64)> {
         let members = self.table.pools.iter().flat_map(|pool| &pool.members);
         let counted = members.map(|member| {
@@ -143,7 +143,7 @@ impl SimulatedWorker {
         counted.collect()
     }
 
-    /// Whether it has ended.
+    /// Whether the worker has ended.
     pub fn has_ended(&self) -> bool {
         self.io.is_stopping()
     }
@@ -154,22 +154,22 @@ impl SimulatedWorker {
         Ok(())
     }
 
-    /// When the loop turns though nothing happens: at once, at this time, or never.
+    /// The time of the next turn if no event arrives: now, later, or never (`None`).
     pub fn due_us(&self) -> Option<u64> {
         self.io.due_us(self.wanted_at_us, memory::now_us())
     }
 
-    /// Bytes that went from socket to socket by a pipe.
+    /// Bytes that were spliced from socket to socket.
     pub fn bytes_spliced(&self) -> u64 {
         self.counters.totals().bytes_spliced
     }
 
-    /// The table in force.
+    /// The active table.
     pub fn table(&self) -> &Arc<LiveTable> {
         &self.table
     }
 
-    /// Lines of the access log since this was asked last.
+    /// Appends the access log lines since the last call.
     pub fn take_log(&mut self, into: &mut Vec<u8>) {
         for batch in self.log.try_iter() {
             into.extend_from_slice(&batch.bytes);
@@ -179,14 +179,14 @@ impl SimulatedWorker {
         }
     }
 
-    /// Lines of the web application firewall's log since this was asked last.
+    /// Appends the WAF log lines since the last call.
     pub fn take_waf_log(&mut self, into: &mut Vec<u8>) {
         for batch in self.waf_log.try_iter() {
             into.extend_from_slice(&batch.bytes);
         }
     }
 
-    /// The worker's events.
+    /// The worker's events since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         self.events.try_iter().collect()
     }
@@ -201,7 +201,7 @@ impl SimulatedWorker {
         remains
     }
 
-    /// Connections to members that have lost a part of their windows while they carry nothing.
+    /// Connections to members that have no streams but a reduced window.
     pub fn lost_windows(&self) -> Vec<String> {
         self.worker.lost_windows()
     }
@@ -224,7 +224,7 @@ impl SimulatedWorker {
     }
 }
 
-/// Where a snapshot listens in the network.
+/// The addresses in the simulated network that a snapshot listens on.
 fn addresses(snapshot: &Snapshot) -> Vec<ListenPoint> {
     let all = snapshot.virtual_servers.iter().flat_map(|server| &server.listen);
     all.filter(|address| address.address.socket().is_some()).cloned().collect()

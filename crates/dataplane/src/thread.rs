@@ -1,4 +1,4 @@
-//! The thread of a worker: its own descriptor table, its control socket, its life after a panic.
+//! The thread of a worker: its own descriptor table, its control socket, its recovery after a panic.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -18,16 +18,16 @@ use weir_event_loop::{EventLoop, confine, descriptors};
 
 use crate::worker::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE, Setup, Worker};
 
-/// A worker as the control plane holds it.
+/// The control plane's handle of a worker.
 #[derive(Debug)]
 pub struct WorkerThread {
     /// The thread.
     pub thread: JoinHandle<()>,
-    /// It has ended, and its listeners are closed.
+    /// The worker has ended, and its listeners are closed.
     pub is_let_go: bool,
     commands: Sender<Command>,
     control: OwnedFd,
-    /// Set by the worker when it obeys the last [`Command::Answer`].
+    /// Set by the worker when it executes the last [`Command::Answer`].
     answer: Arc<AtomicBool>,
 }
 
@@ -51,7 +51,7 @@ impl WorkerThread {
             std::thread::Builder::new().name(format!("weir-{}", setup.id)).spawn(move || {
                 match prepare(number, is_confined) {
                     Ok((io, control)) => {
-                        // The starter waits for this message: it is there.
+                        // The starting thread waits for this message, so the receiver exists.
                         let _ = started.send(Ok(()));
                         serve(io, control, setup);
                     }
@@ -61,7 +61,7 @@ impl WorkerThread {
                 }
             })?;
         outcome.recv().unwrap_or_else(|_| Err(io::Error::other("it ended at once")))?;
-        // Our copy of the worker's end; the worker has its own by now.
+        // Our copy of the worker's end of the socket; the worker has its own copy by now.
         drop(theirs);
         let answer = Arc::new(AtomicBool::new(true));
         Ok(Self { thread, is_let_go: false, commands, control, answer })
@@ -76,7 +76,7 @@ impl WorkerThread {
         self.send(LISTENER_MESSAGE, &mut ancillary);
     }
 
-    /// Sends what arrives when the worker has no descriptor left for a listener.
+    /// Sends the message that arrives if the worker has no free descriptor for a listener.
     #[cfg(test)]
     pub fn hand_over_nothing(&self) {
         self.send(LISTENER_MESSAGE, &mut SendAncillaryBuffer::default());
@@ -84,14 +84,14 @@ impl WorkerThread {
 
     /// Sends a command.
     pub fn tell(&self, command: Command) {
-        // A worker that has ended wants no commands.
+        // A worker that has ended receives no commands.
         if self.commands.send(command).is_ok() {
             self.send(COMMAND_MESSAGE, &mut SendAncillaryBuffer::default());
         }
     }
 
-    /// Whether it has answered since this was called last, or has ended; asks it for another answer. The question wakes a
-    /// worker that waits for events; one that is stuck does not answer, and is not asked again.
+    /// Whether the worker has ended, or has answered since the last call. Asks it for another answer, unless one is
+    /// outstanding. The request wakes a worker that waits for events; a stuck worker does not answer.
     pub fn is_turning(&mut self) -> bool {
         if self.thread.is_finished() {
             return true;
@@ -111,19 +111,19 @@ impl WorkerThread {
     }
 }
 
-/// The worker's own descriptor table and loop, and the control socket as it is called there.
+/// Creates the worker's own descriptor table and its loop; opens the control socket in that table.
 fn prepare(control: RawFd, is_confined: bool) -> io::Result<(EventLoop, OwnedFd)> {
     descriptors::isolate(Some(control))?;
     if is_confined {
         confine::without_files()?;
     }
-    // SAFETY: the number names the control socket in this thread's table, where nothing else owns
-    // it; the starter's descriptor of the same number is in another table.
+    // SAFETY: the number names the control socket in this thread's table, where nothing else owns it; the starting
+    // thread's descriptor of the same number is in another table.
     let control = unsafe { OwnedFd::from_raw_fd(control) };
     Ok((EventLoop::new()?, control))
 }
 
-/// Serves until told to stop. A panic costs the connections of this worker, not the process.
+/// Runs until the worker is stopped. A panic closes the connections of this worker; the process continues.
 fn serve(mut io: EventLoop, control: OwnedFd, setup: Setup) {
     IS_WORKER.set(true);
     let Ok(control) = io.add_control(control.into()) else {
@@ -159,12 +159,13 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
 
 thread_local! {
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
-    /// Where the last panic of this worker was.
+    /// The place of the last panic of this worker.
     static PLACE: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// Records the place of a worker's panic for its event, instead of writing it to standard error: that may be a full pipe,
-/// and workers never wait. With `RUST_BACKTRACE` it is also written. Panics of other threads are reported as before.
+/// Records the place of a worker's panic for its event, instead of writing it to standard error: that may be a full
+/// pipe, and workers never wait. With `RUST_BACKTRACE` it is also written. Panics of other threads are reported as
+/// before.
 pub fn note_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,6 +1,6 @@
-//! The audit log of the web application firewall: one line of JSON for a request that rules found something in.
+//! The audit log of the web application firewall: one JSON line for each request with findings.
 //!
-//! It goes its own way, whatever the access log's form is. Secrets are not shown ([`redaction`]).
+//! It is independent of the access log's format. Secrets are masked ([`redaction`]).
 
 mod recorded;
 
@@ -21,23 +21,23 @@ use crate::log_batch::Batcher;
 use crate::redaction::{self, Secrets};
 use crate::reports::{Log, LogBatch};
 
-/// Bytes of a line, its line feed included and a recorded request not.
+/// Maximum bytes of a line with its line feed, without a recorded request.
 const LINE_BYTES_MAX: usize = 64 * 1024;
-/// The part of it for the end of a line, behind its last rule.
+/// The part of [`LINE_BYTES_MAX`] that is reserved for the text after the last rule.
 const END_BYTES_MAX: usize = 64;
-/// Bytes of one text of a line, before it is escaped.
+/// Maximum bytes of one text in a line, before escaping.
 const TEXT_BYTES_MAX: usize = 1024;
-/// Rules that a line shows.
+/// Maximum number of rules in a line.
 const RULES_MAX: usize = 64;
-/// Tags of one rule.
+/// Maximum number of tags of one rule.
 const TAGS_MAX: usize = 32;
-/// Findings of checks that a line shows.
+/// Maximum number of findings of checks in a line.
 const FINDINGS_MAX: usize = 32;
-/// Bytes of all of them; rules come behind.
+/// Maximum bytes of all findings of checks; the rules follow them.
 const FINDINGS_BYTES_MAX: usize = 16 * 1024;
-/// Bytes of the place of one.
+/// Maximum bytes of the place of a finding.
 const PLACE_BYTES_MAX: usize = 256;
-/// Values that one rule was found in.
+/// Maximum number of matched values of one rule.
 const VALUES_MAX: usize = 32;
 
 /// The WAF log of one worker.
@@ -108,7 +108,7 @@ fn put_request(out: &mut Vec<u8>, inspection: &Inspection) {
     put_text(out, "user_agent", inspection.header(b"user-agent").unwrap_or_default());
 }
 
-/// The findings, and the action.
+/// Writes the findings and the action.
 fn put_outcome(out: &mut Vec<u8>, inspected: &Inspected<'_>) {
     let Inspected { mode, outcome, status, inspection, .. } = *inspected;
     put_text(out, "mode", mode.name().as_bytes());
@@ -147,7 +147,7 @@ fn put_cause(out: &mut Vec<u8>, cause: Cause) {
     }
 }
 
-/// Findings of checks without rules.
+/// Writes the findings of checks other than rules.
 fn put_findings(out: &mut Vec<u8>, findings: &[Finding], secrets: &Secrets<'_>) {
     if findings.is_empty() {
         return;
@@ -185,7 +185,7 @@ fn put_finding(out: &mut Vec<u8>, finding: &Finding, secrets: &Secrets<'_>) {
     out.push(b'}');
 }
 
-/// The rules that are logged, as many as a line that begins at `start` has room for.
+/// Writes the logged rules, as many as fit into the line that begins at `start`.
 fn put_rules(out: &mut Vec<u8>, start: usize, (inspection, secrets): (&Inspection, &Secrets<'_>)) {
     put_text_key(out, "rules");
     out.push(b'[');
@@ -217,7 +217,7 @@ fn put_rules(out: &mut Vec<u8>, start: usize, (inspection, secrets): (&Inspectio
     }
 }
 
-/// One rule; where there is no room for more, only which one it is.
+/// Writes one rule. `is_brief`: only its id and message, because there is no space for more.
 fn put_rule(
     out: &mut Vec<u8>,
     found: &Match,

@@ -10,7 +10,7 @@ use rustix::net::{self, AddressFamily, SocketType, sockopt};
 
 use crate::sockets::{self, Endpoint, ListenOptions};
 
-/// Where such a socket listens.
+/// The address of an adopted listening socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// An address and a port.
@@ -21,7 +21,7 @@ pub enum Place {
     Unix(PathBuf),
 }
 
-/// Where a socket listens; an error says why it is no listener that weir can use.
+/// The address of a socket. Fails with the reason if weir cannot use it as a listener.
 pub fn place(socket: &impl AsFd) -> io::Result<Place> {
     let other = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     let kind = sockopt::socket_type(socket)?;
@@ -67,8 +67,8 @@ pub fn prepare(
     Ok(())
 }
 
-/// `count` further sockets for the address of `first`: sockets of their own where the address may be shared by those, else
-/// duplicates, whose queue is one.
+/// `count` further sockets for the address of `first`: sockets of their own where the address may be shared by those,
+/// else duplicates, whose queue is one.
 pub fn more(
     first: &[OwnedFd],
     address: Endpoint<'_>,

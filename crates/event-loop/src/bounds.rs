@@ -8,16 +8,16 @@ pub const TUNNEL_READ_BYTES: usize = 20 * 1024;
 pub const SCRATCH_BYTES: usize = 2 * READ_BUFFER_BYTES;
 /// Reads of one socket in a row, before others get their turn.
 pub const READS_IN_A_ROW_MAX: u32 = 4;
-/// Bytes that a pipe is to have room for, the best first, of whole pages: a segment of a network takes a page's place, so
-/// fewer fit in.
+/// Bytes that a pipe is to have room for, the best first, of whole pages: a segment of a network takes a page's place,
+/// so fewer fit in.
 pub const PIPE_SIZES: [usize; 3] = [1024 * 1024, 512 * 1024, 256 * 1024];
 /// Bytes that are put into a pipe at once, and so the most that waits in one.
 pub const FILL_BYTES_MAX: usize = 512 * 1024;
-/// A smaller pipe costs more calls than it saves. The kernel gives such pipes to users who have many.
+/// A smaller pipe costs more calls than it saves. The kernel gives small pipes to users that have many.
 pub const PIPE_BYTES_MIN: usize = 64 * 1024;
 /// Connections accepted from one listener in a row.
 pub const ACCEPTS_IN_A_ROW_MAX: u32 = 64;
-/// Connections accepted from a listener that is about to close: the kernel resets those that wait behind them.
+/// Maximum number of connections accepted from a listener before it closes; the kernel resets further ones.
 pub const ACCEPTS_BEFORE_CLOSE_MAX: u32 = 1_024;
 /// How long accepting rests when the process has no descriptor left.
 pub const ACCEPT_REST_MS: u64 = 100;
@@ -27,7 +27,7 @@ pub const ACCEPT_REST_MS: u64 = 100;
 pub struct Bulk {
     /// A read of this size has filled the buffer.
     pub read_bytes: usize,
-    /// As many are put into a pipe at once.
+    /// Maximum number of bytes that are moved into a pipe at once.
     pub fill_bytes_max: usize,
     /// Fewer at once are few.
     pub short_bytes: usize,

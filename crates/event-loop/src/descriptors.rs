@@ -6,15 +6,15 @@ use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-/// The first descriptor that is no standard stream.
+/// The first descriptor after the standard streams.
 const FIRST_BESIDE_STREAMS: u32 = 3;
 
-/// Gives the calling thread a descriptor table of its own, with nothing in it but the standard
-/// streams and `keep`: accepting and closing then share no lock with other cores, and the limit on
-/// open descriptors counts for each thread. Signals go to other threads from now on.
+/// Gives the calling thread its own descriptor table, which contains only the standard streams and `keep`. Accepting
+/// and closing then share no lock with other cores, and the limit on open descriptors applies per thread. Other threads
+/// receive the signals from then on.
 ///
-/// To be called first thing on a new thread. What was opened elsewhere must not be used here: its
-/// number names something else, or nothing.
+/// Call this first on a new thread. Descriptors that were opened before must not be used here: their numbers mean other
+/// files, or no file.
 pub fn isolate(keep: Option<RawFd>) -> io::Result<()> {
     block_signals();
     // SAFETY: this thread has used no descriptor yet and will use none of other threads: it opens its own, or receives
@@ -34,9 +34,9 @@ pub fn isolate(keep: Option<RawFd>) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the descriptors that the starter of this process has left open for it, as `sd_listen_fds(3)` does: `count` of them,
-/// from the first beside the standard streams. Programs that this process starts do not get them. A number without a
-/// descriptor is left out.
+/// Takes the descriptors that the starter of this process has left open for it, as `sd_listen_fds(3)` does: `count` of
+/// them, from the first beside the standard streams. Programs that this process starts do not get them. A number
+/// without a descriptor is left out.
 ///
 /// To be called at most once, before the process opens anything.
 pub fn take_inherited(count: u32) -> Vec<OwnedFd> {

@@ -56,7 +56,7 @@ pub trait Handler {
         _train: Train<'_>,
     ) {
     }
-    /// The member of a session cannot be reached (ICMP, or there is no way to it).
+    /// The member of a session cannot be reached (ICMP, or no route).
     fn datagrams_failed(&mut self, _io: &mut EventLoop, _owner: Owner, _error: Errno) {}
     /// The control socket has something to say.
     fn control(&mut self, io: &mut EventLoop);

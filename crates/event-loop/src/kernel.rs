@@ -48,7 +48,7 @@ impl Kernel {
         }
     }
 
-    /// Tells of events on a descriptor from now on, by this name.
+    /// Begins to report events on a descriptor, with this name.
     pub fn watch(
         &self,
         descriptor: &Descriptor,
@@ -66,7 +66,7 @@ impl Kernel {
         }
     }
 
-    /// Tells of no more events on it.
+    /// Stops reporting events on a descriptor.
     pub fn unwatch(&self, descriptor: &Descriptor) -> Result<(), Errno> {
         match (self, descriptor) {
             (Self::Linux(epoll), Descriptor::Socket(socket)) => epoll::delete(epoll, socket),
@@ -113,8 +113,8 @@ impl Kernel {
         match self {
             Self::Linux(_) => {
                 let (read, write) = pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-                // An unprivileged user may have a limited amount of memory in pipes, and pipes of a limited size. Then a
-                // smaller size is tried, or the pipe stays as it is.
+                // An unprivileged user may have a limited amount of memory in pipes, and pipes of a limited size. Then
+                // a smaller size is tried, or the pipe stays as it is.
                 let sized = PIPE_SIZES
                     .iter()
                     .find_map(|bytes| pipe::fcntl_setpipe_size(&write, *bytes).ok());
@@ -168,8 +168,8 @@ impl Pipe {
         }
     }
 
-    /// Moves `bytes` of the pipe to a socket, or as many as it accepts. Never with SPLICE_F_MORE: received data is sent at
-    /// once. A broken socket raises SIGPIPE, for which this call has no flag; Rust programs ignore that signal.
+    /// Moves `bytes` of the pipe to a socket, or as many as it accepts. Never with SPLICE_F_MORE: received data is sent
+    /// at once. A broken socket raises SIGPIPE, for which this call has no flag; Rust programs ignore that signal.
     pub fn drain(&self, to: &Descriptor, bytes: usize) -> Result<usize, Errno> {
         match (self, to) {
             (Self::Linux { read, .. }, Descriptor::Socket(socket)) => {

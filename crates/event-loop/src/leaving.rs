@@ -6,8 +6,8 @@
 //! | `Lingering` | the queued data and our end are sent, and the peer has ended | closed |
 //! | `Resetting` | the queued data is sent, and the peer has acknowledged everything | reset |
 //!
-//! Data that arrives meanwhile is dropped. All states are bounded in time. A peer that still takes data may stay; a peer
-//! that only sends has [`LINGER_MS`], and [`LINGER_SILENCE_MS`] between two reads.
+//! Data that arrives meanwhile is dropped. All states are bounded in time. A peer that still takes data may stay; a
+//! peer that only sends has [`LINGER_MS`], and [`LINGER_SILENCE_MS`] between two reads.
 
 use rustix::net::RecvFlags;
 
@@ -37,9 +37,9 @@ impl EventLoop {
         self.leave(token, State::Closing, timeout_ms);
     }
 
-    /// As [`Self::close_when_sent`], but for a peer that may still be sending: it would answer a plain close with a reset
-    /// that destroys our data (RFC 9112 section 9.6). So our end is sent, and arriving data is dropped for a bounded time
-    /// and amount.
+    /// As [`Self::close_when_sent`], but for a peer that may still be sending: it would answer a plain close with a
+    /// reset that destroys our data (RFC 9112 section 9.6). So our end is sent, and arriving data is dropped for a
+    /// bounded time and amount.
     pub fn linger(&mut self, token: Token, timeout_ms: u64) {
         self.leave(token, State::Lingering, timeout_ms);
     }
@@ -47,7 +47,7 @@ impl EventLoop {
     /// As [`Self::reset`], but the peer gets the earlier data first: a reset destroys data on its way, even a whole
     /// response before the broken one. [`Handler::closed`] follows in any case.
     pub fn reset_when_taken(&mut self, token: Token, timeout_ms: u64) {
-        // However it is closed, be it by the end of the process.
+        // Any way of closing sends a reset, even the end of the process.
         self.reset_on_close(token);
         self.leave(token, State::Resetting, timeout_ms);
     }
@@ -61,7 +61,7 @@ impl EventLoop {
         let is_broken = matches!(socket.state, State::Broken(_) | State::Draining(_));
         let is_queued = socket.output.is_some();
         socket.paused = false;
-        // Received data that was not delivered is dropped, too.
+        // Undelivered data is dropped too.
         socket.secure = None;
         let leaving_ms = u32::try_from(timeout_ms).unwrap_or(u32::MAX);
         socket.leaving = Leaving { timeout_ms: leaving_ms, ..Leaving::default() };

@@ -10,8 +10,8 @@
 //! **Architecture invariant:** nothing above this crate makes a system call on a connection.
 //! Callbacks never nest: a call into the loop never calls the handler back.
 //!
-//! **Architecture invariant:** all system calls of the loop are in [`kernel`]. So the simulation can replace it by its own
-//! kernel ([`memory`]), with its own time.
+//! **Architecture invariant:** all system calls of the loop are in [`kernel`]. So the simulation can replace it by its
+//! own kernel ([`memory`]), with its own time.
 
 pub mod adopted;
 mod bounds;

@@ -21,7 +21,7 @@ pub enum Pace {
 }
 
 impl Straight {
-    /// To this socket; nothing has come yet.
+    /// Pace toward this socket, before any data.
     pub fn to(sink: Token) -> Self {
         Self { sink, pace: Pace::Copied }
     }

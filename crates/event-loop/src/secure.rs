@@ -1,8 +1,8 @@
 //! TLS sockets: a [`Session`] translates between network bytes and the handler's bytes.
 //!
 //! The handler sees plaintext, and otherwise nothing changes for it. Its data is encrypted in one pass into the loop's
-//! buffer and sent with one system call; received data is decrypted in the receive buffer. An idle connection keeps only
-//! its keys.
+//! buffer and sent with one system call; received data is decrypted in the receive buffer. An idle connection keeps
+//! only its keys.
 //!
 //! | event or call | plain socket | secure socket |
 //! |---|---|---|
@@ -28,8 +28,8 @@ use crate::token::{Owner, Token};
 const REPLIES_QUEUED_BYTES_MAX: usize = 1024 * 1024;
 
 impl EventLoop {
-    /// From now on the socket speaks TLS. `received` is its data so far. Data sent before the end of the handshake waits
-    /// for it; then comes [`Handler::secured`].
+    /// From now on the socket speaks TLS. `received` is its data so far. Data sent before the end of the handshake
+    /// waits for it; then comes [`Handler::secured`].
     pub fn secure(&mut self, token: Token, session: Session, received: &[u8]) {
         const { assert!(COLLECTED_BYTES_MAX + READ_BUFFER_BYTES <= SCRATCH_BYTES) };
         let Some(socket) = self.sockets.get(token) else {

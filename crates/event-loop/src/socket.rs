@@ -64,18 +64,18 @@ pub struct Socket {
     pub readable: bool,
     /// The kernel said that the peer's end, an error or urgent data is near: short reads prove nothing.
     pub alert: bool,
-    /// The handler wants nothing delivered.
+    /// The handler has paused the delivery of data.
     pub paused: bool,
     /// Bytes that are read of it at once: see [`Self::is_read_as_usual`].
     pub read_bytes_max: u32,
-    /// In `EventLoop::ready`.
+    /// Whether it is in `EventLoop::ready`.
     pub in_ready: bool,
     pub output: Option<Box<Output>>,
-    /// It speaks TLS.
+    /// State for TLS.
     pub secure: Option<Box<Secure>>,
     /// Arriving data may go directly to another socket.
     pub straight: Option<Box<Straight>>,
-    /// Bytes that the kernel took so far; of a listener, the turn after the one in which a connection was last accepted.
+    /// The number of bytes that the kernel has accepted; for a listener, the turn after the last accept.
     pub sent_bytes: u64,
     /// The part of them that the peer had acknowledged at the last query.
     pub taken_bytes: u64,
@@ -89,12 +89,12 @@ pub struct Socket {
 /// How a socket is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// As much at a time as there is room for.
+    /// As much at a time as fits in the buffer.
     Usual,
-    /// So many bytes at a time, and then others get their turn, because the handler takes its time with them.
+    /// At most this many bytes per turn, so that other sockets get their turn: the handler needs time for the data.
     Slices(usize),
-    /// Arriving data may go directly to this socket: the handler only counts it. The handler may still receive data, and
-    /// sends it there. Nothing else is sent there meanwhile, and both sockets are plain.
+    /// Arriving data may go directly to this socket: the handler only counts it. The handler may still receive data,
+    /// and sends it there. Nothing else is sent there meanwhile, and both sockets are plain.
     Straight(Token),
 }
 
@@ -149,7 +149,7 @@ impl Socket {
 /// A finished socket's part of [`Socket`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Leaving {
-    /// A peer with queued bytes that takes none for this long is given up.
+    /// A peer with queued bytes that makes no progress for this long is given up.
     pub timeout_ms: u32,
     /// When everything queued had been sent.
     pub since_ms: u64,
@@ -207,9 +207,9 @@ impl Socket {
         }
         match outcome {
             Ok(count) if count > 0 => {
-                // A short read emptied the socket, and the next byte makes a new edge. But if the peer's end came together
-                // with the data, its edge has passed already; the same holds for data behind urgent data, at which a read
-                // stops.
+                // A short read emptied the socket, and the next byte makes a new edge. But if the peer's end came
+                // together with the data, its edge has passed already; the same holds for data behind urgent data, at
+                // which a read stops.
                 self.readable = (count == scratch.len()) | self.alert;
                 Read::Bytes(count)
             }
@@ -269,7 +269,8 @@ impl Socket {
         Ok(self.sent_bytes > before_bytes)
     }
 
-    /// Asks the kernel how much the peer has not acknowledged, and whether it has acknowledged some since the last query.
+    /// Asks the kernel how much the peer has not acknowledged, and whether it has acknowledged some since the last
+    /// query.
     pub fn note_taken(&mut self) -> (u64, bool) {
         let waiting = self.fd.as_ref().map_or(0, Descriptor::unacknowledged_bytes);
         let taken = self.sent_bytes.saturating_sub(waiting);

@@ -52,13 +52,13 @@ pub struct ListenOptions<'a> {
 /// Connections that the kernel completes before a worker accepts them (capped by `somaxconn`).
 const LISTEN_BACKLOG: i32 = 65_535;
 
-/// The queue of a datagram listener, as far as `net.core.rmem_max` allows it: datagrams must not be lost while a worker is
-/// busy.
+/// The queue of a datagram listener, as far as `net.core.rmem_max` allows it: datagrams must not be lost while a worker
+/// is busy.
 const DATAGRAM_QUEUE_BYTES: usize = 4 << 20;
 
-/// Listening sockets for one address: one per worker, so that the kernel distributes connections and no worker shares a
-/// queue. Unix sockets have no such groups: all workers share one queue. Datagrams of one client always go to the same
-/// socket, as long as their number stays the same.
+/// Listening sockets for one address: one per worker, so that the kernel distributes connections and no queue is
+/// shared. For unix sockets, all workers share one queue. Datagrams of one client always arrive at the same socket
+/// while the number of sockets is constant.
 pub fn listen(
     address: Endpoint<'_>,
     workers: usize,
@@ -142,7 +142,7 @@ fn listen_udp(address: SocketAddr, options: ListenOptions<'_>) -> io::Result<Own
     Ok(socket)
 }
 
-/// Sets the options of a listener of datagrams that a bound socket takes, too.
+/// Sets the options of a datagram listener that can be set after bind.
 pub fn prepare_datagrams(socket: &OwnedFd, address: SocketAddr) -> Result<(), Errno> {
     // The kernel joins datagrams of one sender (GRO). A kernel without GRO delivers each separately.
     let _ = set_option(socket.as_fd(), (libc::SOL_UDP, UDP_GRO), 1);
@@ -180,8 +180,8 @@ pub fn connect_datagrams(address: SocketAddr, source: Option<Source>) -> Result<
     Ok(socket)
 }
 
-/// The meaning of a failed connect of a datagram socket. Such a connect never waits, so "try again" means that the kernel
-/// found no free port.
+/// The meaning of a failed connect of a datagram socket. Such a connect never waits, so "try again" means that the
+/// kernel found no free port.
 pub fn of_datagrams(error: Errno) -> Errno {
     if error == Errno::AGAIN { Errno::ADDRNOTAVAIL } else { error }
 }
@@ -217,7 +217,7 @@ pub fn is_taken(address: Endpoint<'_>, options: ListenOptions<'_>) -> bool {
         if let Some(interface) = options.interface {
             bind_to_interface(&socket, interface)?;
         }
-        // A listener refuses it whatever its options; no connection can come to this socket.
+        // A listener's options do not matter here; no connection can arrive at this socket.
         Ok(net::bind(&socket, &address)?)
     };
     probe().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
@@ -297,8 +297,8 @@ pub fn bind_source(socket: &impl AsFd, source: Source) -> Result<(), Errno> {
     net::bind(socket, &SocketAddr::new(source.address, 0))
 }
 
-/// Whether this process may connect from such a source, as far as socket options show: foreign addresses and ports. Binds
-/// nothing.
+/// Whether this process may connect from a source, as far as socket options show it: foreign addresses and ports. Does
+/// not bind.
 pub fn may_use(source: Source) -> Result<(), Errno> {
     let any: IpAddr = match source.address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -313,7 +313,7 @@ pub fn may_use(source: Source) -> Result<(), Errno> {
 fn bind_to_interface(socket: &impl AsFd, interface: &str) -> Result<(), Errno> {
     let socket = socket.as_fd();
     let length = libc::socklen_t::try_from(interface.len()).map_err(|_| Errno::INVAL)?;
-    // SAFETY: the option takes the bytes of a name, and pointer and length are those of a live text.
+    // SAFETY: the option takes the bytes of a name; pointer and length are those of a live text.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -337,7 +337,8 @@ pub fn has_interface_named(name: &str) -> bool {
         .is_ok_and(|socket| net::netdevice::name_to_index(&socket, name) != Err(Errno::NODEV))
 }
 
-/// Whether the interface that a socket is bound to is still there and has this name: one that is made anew is another, though it has the name.
+/// Whether the interface to which a socket is bound still exists with this name. A new interface of the same name is
+/// another one.
 pub fn has_interface(socket: &impl AsFd, interface: &str) -> bool {
     let mut name = [0_u8; libc::IFNAMSIZ];
     let mut length = libc::IFNAMSIZ as libc::socklen_t;

@@ -1,7 +1,7 @@
 //! Bytes that go directly from one socket to another: data of a tunnel, which weir does not inspect.
 //!
-//! The handler allows it once for each direction ([`Reading::Straight`](crate::Reading)). The amount of data decides how
-//! it is moved:
+//! The handler allows it once for each direction ([`Reading::Straight`](crate::Reading)). The amount of data decides
+//! how it is moved:
 //!
 //! | pace | method | until |
 //! |---|---|---|
@@ -9,8 +9,8 @@
 //! | `Spliced` | moved by a pipe (splice(2)); the handler gets the count ([`Handler::passed`]) | [`SHORT_FILLS`](crate::pace::SHORT_FILLS) moves in a row were short |
 //! | `Ended` | no data follows the peer's end | – |
 //!
-//! Copying a few bytes takes fewer calls; with many bytes, the copies cost more than the calls. Without a pipe, and to a
-//! socket with queued data, bytes are copied. Bytes that the other socket does not accept stay in the pipe, which is
+//! Copying a few bytes takes fewer calls; with many bytes, the copies cost more than the calls. Without a pipe, and to
+//! a socket with queued data, bytes are copied. Bytes that the other socket does not accept stay in the pipe, which is
 //! queued for it ([`Output`](crate::output::Output)): the handler sees them in `queued` and pauses the source, as with
 //! copied bytes.
 //!
@@ -33,9 +33,9 @@ use crate::token::{Owner, Token};
 enum Step {
     /// Nothing was moved: bytes must be copied, or only a read shows the state.
     Copy,
-    /// So many bytes went on, or none was there.
+    /// This many bytes were moved; 0: there was no data.
     Moved(usize),
-    /// So many were taken up, and wait for the other socket.
+    /// This many bytes were read, and wait for the other socket.
     Stopped(usize),
     /// The socket is broken.
     Failed(Errno),
@@ -86,7 +86,7 @@ fn tell(io: &mut EventLoop, handler: &mut impl Handler, token: Token, moved: usi
     }
 }
 
-/// Reads once, as of any socket.
+/// Reads once, as from other sockets.
 fn copy(io: &mut EventLoop, handler: &mut impl Handler, token: Token, owner: Owner) {
     let bulk = io.bulk;
     let Some(socket) = io.sockets.get(token) else { return };
@@ -126,7 +126,7 @@ fn step(io: &mut EventLoop, token: Token) -> Step {
     let Some(fd) = &socket.fd else { return Step::Copy };
     let (pipe, step) = match pipe.fill(fd, bulk.fill_bytes_max) {
         Fill::Bytes(filled) => {
-            // The amount left is unknown: it is read again until there is no data.
+            // The remaining amount is unknown, so it is read until no data is left.
             if let Some(straight) = &mut socket.straight {
                 straight.note(filled.bytes(), bulk);
             }

@@ -168,7 +168,7 @@ fn a_lone_connection_is_accepted_without_a_look_for_others_and_many_are_taken_at
         io.stopping = false;
         io.run(&mut handler).unwrap();
         assert_eq!(handler.of_turns, expected);
-        // A turn of its own, in which nobody is there.
+        // A separate turn without events.
         io.turn(&mut handler, Some(0)).unwrap();
     }
 }
@@ -209,7 +209,7 @@ fn clients_leave_room_for_members_and_both_for_listeners() {
 struct Slices {
     other: TcpStream,
     left_bytes: usize,
-    /// Bytes of the first, or none: the other had its turn.
+    /// Bytes of the first socket; 0: the other one had its turn.
     told: Vec<usize>,
 }
 
@@ -328,7 +328,7 @@ fn pair(io: &mut EventLoop, owner: Owner) -> (TcpStream, Token) {
     (peer, io.add_stream(OwnedFd::from(socket).into(), owner).unwrap())
 }
 
-/// Closes the peer with a reset, and waits until the loop's socket has it.
+/// Closes the peer with a reset, and waits until the reset has arrived at the loop's socket.
 fn reset(io: &mut EventLoop, peer: TcpStream, token: Token) {
     sockopt::set_socket_linger(&peer, Some(Duration::ZERO)).unwrap();
     drop(peer);
@@ -343,7 +343,7 @@ fn reset(io: &mut EventLoop, peer: TcpStream, token: Token) {
 #[derive(Debug, Clone, Copy)]
 enum Ending {
     Reset,
-    /// It has sent its end before.
+    /// The peer sent its end before.
     EndAndReset,
 }
 
@@ -618,7 +618,7 @@ fn what_a_broken_socket_did_not_take_can_be_sent_elsewhere() {
             reset(io, peer.take().unwrap(), token);
             assert!(io.is_quiet(token));
             io.send(token, &[IoSlice::new(b"head, "), IoSlice::new(b"body")]);
-            // Behind what failed, and written no more.
+            // Queued behind the failed data, and never written.
             io.send(token, &[IoSlice::new(b", end")]);
             assert!(!io.is_quiet(token));
             assert_eq!(io.queued(token), 0, "nobody who sends has to wait for it");

@@ -74,7 +74,7 @@ impl Timers {
         }
     }
 
-    /// Sets the deadline of socket `index`. A caller that has the entry at hand tries [`Entry::put_off`] first.
+    /// Sets the deadline of socket `index`. Callers that have the entry try [`Entry::put_off`] first.
     #[inline(never)]
     pub fn set(&mut self, entries: &mut impl Entries, index: u32, deadline_ms: u64) {
         let entry = entries.entry(index);
@@ -92,7 +92,7 @@ impl Timers {
         entries.entry(index).deadline_ms = u64::MAX;
     }
 
-    /// Takes the socket off the wheel; needed before its slot in the table is used anew.
+    /// Removes the socket from the wheel; needed before its slot is reused.
     pub fn remove(&mut self, entries: &mut impl Entries, index: u32) {
         self.unlink(entries, index);
         *entries.entry(index) = Entry::default();
@@ -146,7 +146,7 @@ impl Timers {
         (self.next_tick != u64::MAX).then(|| self.next_tick * TICK_MS)
     }
 
-    /// Milliseconds from `now_ms` until the wheel wants to be advanced; `None`: it is empty.
+    /// Milliseconds from `now_ms` until the wheel must be advanced; `None`: it is empty.
     pub fn wait_ms(&self, now_ms: u64) -> Option<u64> {
         (self.next_tick != u64::MAX)
             .then(|| (self.next_tick * TICK_MS).saturating_sub(now_ms).max(1))
@@ -247,7 +247,7 @@ mod tests {
                     let deadline = now_ms + draw(spread);
                     let tick = table.entry(index).tick;
                     if table.entry(index).put_off(deadline) {
-                        // `set` would have left this on the wheel, too.
+                        // `set` would also have left this on the wheel.
                         assert!(tick != 0 && timers.tick_of(deadline) >= tick);
                     } else {
                         assert!(tick == 0 || timers.tick_of(deadline) < tick);

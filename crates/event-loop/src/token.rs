@@ -38,7 +38,7 @@ impl OwnerKey {
         Self { high: (bits >> 32) as u32, low: bits as u32 }
     }
 
-    /// Its bits.
+    /// The bits of the token.
     #[inline]
     pub const fn bits(self) -> u64 {
         (self.high as u64) << 32 | self.low as u64

@@ -76,7 +76,7 @@ impl EventLoop {
     #[inline(always)]
     fn wait(&mut self, wanted_at_us: Option<u64>) -> io::Result<()> {
         if wanted_at_us.is_some() {
-            // The last turn took time, and the handler's wish is precise to the microsecond.
+            // The last turn took time, and the requested time is precise to the microsecond.
             self.clock = clock::now();
         }
         let until_timer_us =

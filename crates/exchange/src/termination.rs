@@ -1,53 +1,53 @@
-//! How transactions end.
+//! The reasons for the end of a transaction.
 
-/// How a transaction ended; the words are part of the log's contract.
+/// The reason for the end of a transaction. The words are part of the log format, which stays compatible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Termination {
-    /// The response was handed over whole.
+    /// The complete response was handed to the socket.
     Complete,
-    /// The client went away.
+    /// The client closed or reset its connection or stream.
     ClientAbort,
-    /// The client's body made no progress, or it did not take the response.
+    /// The client's body made no progress, or the client did not take the response.
     ClientTimeout,
-    /// The client's TLS handshake came to nothing.
+    /// The client's TLS handshake failed.
     TlsHandshake,
     /// The client's head was not complete in time.
     HeaderTimeout,
-    /// The client sent something malformed.
+    /// The client sent malformed data.
     ClientMalformed,
-    /// The client's head or body was above a limit.
+    /// The client's head or body exceeded a limit.
     ClientLimit,
-    /// Its path is one that servers read differently, and the settings refuse such.
+    /// Servers read the request's path differently, and the settings refuse such paths.
     PathRefused,
-    /// The client asked for a name that the connection's TLS handshake was not for.
+    /// The request's host does not belong to the TLS handshake of the connection.
     Misdirected,
-    /// It came before its client's handshake was done, and must not be done twice.
+    /// The request arrived before the end of the handshake, and must not be repeated.
     TooEarly,
     /// The client exceeded a flood limit (HTTP/2).
     ClientFlood,
-    /// No member could take the request.
+    /// No member could serve the request.
     NoMember,
-    /// No connection to a member.
+    /// Connecting to a member failed.
     MemberConnect,
     /// The member did not answer in time.
     MemberTimeout,
-    /// The member's connection ended or broke before its response was complete.
+    /// The member's connection ended or failed before the response was complete.
     MemberAbort,
-    /// The member sent something malformed.
+    /// The member sent malformed data.
     MemberMalformed,
-    /// The virtual server had no connection left.
+    /// The virtual server's connection limit was reached.
     ConnectionLimit,
-    /// Its wait in the queue timed out.
+    /// The request's time in the queue ran out.
     QueueTimeout,
-    /// It was above a limit on its rate.
+    /// The request exceeded a rate limit.
     RateLimit,
-    /// A policy answered it, or ended its connection.
+    /// A policy answered the request or ended its connection.
     Policy,
-    /// A policy made something of it that cannot be sent.
+    /// A policy changed the request or the response so that it cannot be sent.
     PolicyFailed,
-    /// The web application firewall answered it, or ended its connection.
+    /// The web application firewall answered the request or ended its connection.
     Waf,
-    /// Its response could not be compressed to the end.
+    /// The compression of the response failed.
     EncodingFailed,
     /// The tunnel was idle for too long.
     TunnelTimeout,
@@ -55,14 +55,14 @@ pub enum Termination {
     IdleTimeout,
     /// The required first data of a connection did not arrive in time.
     HelloTimeout,
-    /// Its server name leads to no pool.
+    /// No pool is configured for the client's server name.
     UnknownServerName,
     /// The process stopped.
     Stopped,
 }
 
 impl Termination {
-    /// Each of them, in the order of the documents.
+    /// All reasons, in the order of the documentation.
     pub const ALL: [Self; 28] = [
         Self::Complete,
         Self::ClientAbort,
@@ -94,7 +94,7 @@ impl Termination {
         Self::Stopped,
     ];
 
-    /// Its name in the log.
+    /// The name in the log.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -13,7 +13,7 @@ use weir_testing::Random;
 
 /// Number of seeds, unless `WEIR_TEST_EVENTS_SEEDS` sets it.
 const SEEDS: u64 = 2_000;
-/// Transactions of each, one after another.
+/// Number of transactions per seed, one after another.
 const TRANSACTIONS: usize = 6;
 /// Every sequence of this many events is tried.
 const EVENTS: usize = 3;

@@ -1,6 +1,5 @@
-//! Time per request and per DATA frame of HTTP/2. `cargo bench -p weir-http --bench h2`; with the tests it
-//! runs once per case. `cargo bench -p weir-http --bench h2 -- CASE COUNT` runs one case so many times,
-//! for callgrind.
+//! Time per request and per DATA frame of HTTP/2: `cargo bench -p weir-http --bench h2`; with the tests, each case runs
+//! once. `cargo bench -p weir-http --bench h2 -- CASE COUNT` runs one case COUNT times, for callgrind.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -37,7 +36,7 @@ const BROWSER: [(&str, &str); 14] = [
 const CASES: [&str; 6] =
     ["decode-first", "decode-browser", "read-browser", "forward-browser", "exchange", "data-16k"];
 
-/// The browser's request, as it is encoded for the first time and when it was often.
+/// A browser's request, as encoded on a new connection and after repetitions.
 fn blocks() -> [Vec<u8>; 4] {
     let mut encoder = Encoder::new(4096);
     std::array::from_fn(|_| {
@@ -91,7 +90,7 @@ fn run(case: &str, count: u64) {
     }
 }
 
-/// A connection with the start and the first requests behind it.
+/// A connection after its preface and the first requests.
 fn connection(blocks: &[Vec<u8>]) -> (Connection, u32) {
     let mut connection = Connection::server(Limits::DEFAULT);
     let mut input = PREFACE.to_vec();
@@ -114,7 +113,7 @@ fn connection(blocks: &[Vec<u8>]) -> (Connection, u32) {
     (connection, stream)
 }
 
-/// A request comes in and a small response goes out.
+/// Receives a request and sends a small response.
 fn exchange(blocks: &[Vec<u8>], count: u64) {
     let (mut connection, mut stream) = connection(&blocks[..3]);
     let (mut block, mut head) = (HeaderBlock::new(), RequestHead::new());
@@ -143,7 +142,7 @@ fn exchange(blocks: &[Vec<u8>], count: u64) {
     }
 }
 
-/// A frame of data comes in and is handed on.
+/// Receives a DATA frame and passes it on.
 fn data(first: &[u8], count: u64) {
     let (mut connection, stream) = connection(&[]);
     let (mut block, mut out) = (HeaderBlock::new(), Vec::new());
@@ -168,7 +167,7 @@ fn main() {
     if let [case, count] = arguments.as_slice() {
         return run(case, count.parse().expect("COUNT is a number"));
     }
-    // `cargo bench` says so; under `cargo test` one round shows that it works.
+    // `cargo bench` passes this argument. Under `cargo test`, one round only shows that it works.
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let (rounds, count) = if is_bench { (9, 200_000) } else { (1, 1) };
     for case in CASES {

@@ -1,5 +1,5 @@
-//! Time per head and per chunk. `cargo bench -p weir-http`; with the tests it runs once per case.
-//! `cargo bench -p weir-http -- CASE COUNT` runs one case so many times, for callgrind.
+//! Time per head and per chunk: `cargo bench -p weir-http`; with the tests, each case runs once.
+//! `cargo bench -p weir-http -- CASE COUNT` runs one case COUNT times, for callgrind.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -26,7 +26,7 @@ const BROWSER: &[u8] = b"GET /images/photo.png?size=large HTTP/1.1\r\nHost: www.
     Cookie: session=0123456789abcdef0123456789abcdef; theme=dark\r\nConnection: keep-alive\r\n\
     Upgrade-Insecure-Requests: 1\r\n\r\n";
 
-/// What a load generator asks, and the answer of a plain member.
+/// A request of a load generator, and the response of a plain member.
 const PLAIN: &[u8] =
     b"GET / HTTP/1.1\r\nHost: 127.0.0.1:18080\r\nuser-agent: h2load nghttp2/1.52.0\r\n\
     accept: */*\r\n\r\n";
@@ -35,7 +35,7 @@ const PLAIN_RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\n\
     Date: Sat, 21 Nov 2026 12:00:00 GMT\r\nContent-Type: text/plain\r\nContent-Length: 128\r\n\
     Connection: keep-alive\r\n\r\n";
 
-/// As Chromium asks for a document.
+/// A request of Chromium for a document.
 const CHROMIUM: &[u8] = b"GET /shop/list?page=2&sort=price HTTP/1.1\r\nHost: www.example.com\r\n\
     Connection: keep-alive\r\nCache-Control: max-age=0\r\nsec-ch-ua-platform: \"Linux\"\r\n\
     Upgrade-Insecure-Requests: 1\r\n\
@@ -125,7 +125,7 @@ fn run(case: &str, count: u64) {
 
 fn decode_all(mut input: &[u8]) {
     let mut decoder = BodyDecoder::of_member(Framing::Chunked, Flaws::USUAL);
-    // As a connection has it: in memory.
+    // In memory, as in a connection.
     let decoder = black_box(&mut decoder);
     while let Ok(BodyStep::Data { end, .. }) = decoder.decode(input) {
         input = &input[end..];
@@ -138,7 +138,7 @@ fn main() {
     if let [case, count] = arguments.as_slice() {
         return run(case, count.parse().expect("COUNT is a number"));
     }
-    // `cargo bench` says so; under `cargo test` one round shows that it works.
+    // `cargo bench` passes this argument. Under `cargo test`, one round only shows that it works.
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let (rounds, count) = if is_bench { (9, 200_000) } else { (1, 1) };
     for case in CASES {

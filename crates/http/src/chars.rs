@@ -127,8 +127,7 @@ fn uncommon_in_path_mask(word: u64) -> u64 {
     (!common | word) & HIGH_BITS
 }
 
-/// The high bit of every dot or slash in `word` whose byte in `before`, the one before it, is a slash.
-/// Only of bytes below 0x80.
+/// The high bit of every dot or slash in `word` whose predecessor in `before` is a slash. Only for bytes below 0x80.
 #[inline(always)]
 fn behind_slash_mask(before: u64, word: u64) -> u64 {
     let not_slash = ((before & !HIGH_BITS) ^ (ONES * b'/' as u64)) + !HIGH_BITS;
@@ -153,9 +152,9 @@ pub(crate) fn is_word<const LENGTH: usize>(bytes: &[u8], word: &[u8; LENGTH]) ->
     difference == 0
 }
 
-/// Letters in lower case, and whatever is neither letter nor digit as a hyphen: how CGI-like members see a
-/// field name. `HTTP_X_USER` may have been `X-User`, `X_User` or `X.User` (Apache's `mod_cgi` and PHP fold all
-/// of them, others the underscore alone).
+/// Lower-case letters, and a hyphen for every character that is neither letter nor digit: a field name as CGI-like
+/// members see it. `HTTP_X_USER` may have been `X-User`, `X_User` or `X.User` (Apache's `mod_cgi` and PHP fold all of
+/// them, others only the underscore).
 pub(crate) static FOLD: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -211,8 +210,7 @@ pub(crate) static PATH: [PathByte; 256] = {
     table
 };
 
-/// Whether a byte is one of those that may not stand in a target, but are encoded and taken: see
-/// [`RawBytes`](crate::path::RawBytes).
+/// Whether a byte is not permitted in a target but accepted and encoded: see [`RawBytes`](crate::path::RawBytes).
 pub(crate) const fn is_raw_byte(byte: u8) -> bool {
     matches!(byte, b'"' | b'<' | b'>' | 0x80..)
 }
@@ -303,14 +301,14 @@ pub(crate) fn byte_mask(word: u64, byte: u8) -> u64 {
     difference.wrapping_sub(ONES) & !difference & HIGH_BITS
 }
 
-/// The bytes of `word` with its letters in lower case. Digits, hyphens and control characters stay unchanged; some other
-/// bytes change, but never into one of those.
+/// The bytes of `word` with its letters in lower case. Digits, hyphens and control characters stay unchanged; some
+/// other bytes change, but never into one of those.
 #[inline(always)]
 pub(crate) const fn letters_to_lower(word: u64) -> u64 {
     word | ((word & (ONES * 0x40)) >> 1)
 }
 
-/// Index of the first control character (0x00-0x1f but HTAB, 0x7f) at or after `from`.
+/// The index of the first control character (0x00-0x1f except HTAB, 0x7f) at or after `from`.
 #[inline(always)]
 pub(crate) fn find_control(input: &[u8], from: usize) -> Option<usize> {
     let mut rest = input.get(from..)?;
@@ -449,7 +447,7 @@ mod tests {
         }
     }
 
-    /// The same result, one byte at a time.
+    /// The same result, computed one byte at a time.
     fn plainly_scanned(path: &[u8]) -> (usize, bool) {
         let is_end = |byte: &u8| {
             matches!(PATH[usize::from(*byte)], PathByte::Query | PathByte::End | PathByte::Refused)

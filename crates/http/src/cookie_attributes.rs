@@ -1,4 +1,5 @@
-//! Attributes of cookies that servers set, added on their way to clients (RFC 6265 section 4.1, and SameSite of its successor).
+//! Attributes of cookies that servers set, added on their way to clients (RFC 6265 section 4.1, and SameSite of its
+//! successor).
 
 /// Attributes that are added to cookies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -21,7 +22,7 @@ pub struct NamePattern {
 }
 
 impl NamePattern {
-    /// As configurations have it: `session`, `cart_*`, `*`.
+    /// A pattern as in configurations: `session`, `cart_*`, `*`.
     pub fn new(text: &str) -> Self {
         let prefix = text.strip_suffix('*');
         Self { name: prefix.unwrap_or(text).as_bytes().into(), is_prefix: prefix.is_some() }
@@ -33,8 +34,8 @@ impl NamePattern {
     }
 }
 
-/// The cookie that a Set-Cookie field's value sets: its name, the pair of name and value, and the attributes with the semicolon
-/// before them. `None`: browsers would not know it by a name.
+/// The cookie that a Set-Cookie field's value sets: its name, the pair of name and value, and the attributes with the
+/// semicolon before them. `None`: browsers would not know it by a name.
 pub fn divided(field: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let end = memchr::memchr(b';', field).unwrap_or(field.len());
     let (pair, attributes) = field.split_at(end);
@@ -43,7 +44,7 @@ pub fn divided(field: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
 }
 
 impl CookieAttributes {
-    /// Writes the attributes of a cookie, and those that lack.
+    /// Writes the attributes of a cookie, with the missing ones added.
     pub fn write(&self, attributes: &[u8], to: &mut Vec<u8>) {
         let is_named = |attribute: &[u8], wanted: &[u8]| {
             let name = attribute.split(|byte| *byte == b'=').next().unwrap_or_default();

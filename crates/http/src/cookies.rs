@@ -1,7 +1,7 @@
 //! Cookies: reading the Cookie field, taking cookies out of it, writing Set-Cookie (RFC 6265).
 //!
-//! By section 4.2.1 user agents send `name=value` pairs joined by `; `; real requests are looser, and servers accept them.
-//! Here, as in nginx and HAProxy:
+//! By section 4.2.1 user agents send `name=value` pairs joined by `; `; real requests are looser, and servers accept
+//! them. Here, as in nginx and HAProxy:
 //! - a semicolon always ends a pair, within quotes too, and white space around names and values is
 //!   dropped;
 //! - the first equals sign divides name and value; later ones are the value's;
@@ -139,9 +139,9 @@ pub enum Remaining {
     Nothing,
 }
 
-/// Appends to `out` the value of a Cookie field without the cookies that `is_removed` picks by name and value.
+/// Appends to `out` the value of a Cookie field without the cookies that `is_removed` selects by name and value.
 ///
-/// All other pieces keep their bytes and their order, those that are no cookies too; empty ones go.
+/// All other pieces keep their bytes and their order, including pieces that are not cookies; empty pieces are dropped.
 pub fn write_without(
     field_value: &[u8],
     mut is_removed: impl FnMut(&[u8], &[u8]) -> bool,
@@ -185,7 +185,7 @@ pub enum SameSite {
 }
 
 impl SameSite {
-    /// As it stands in the attribute.
+    /// The word in the attribute.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Strict => "Strict",
@@ -217,7 +217,7 @@ pub struct SetCookie {
 /// Why a user agent would misread or refuse a cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetCookieError {
-    /// The name is no token.
+    /// The name is not a token.
     Name,
     /// A byte that no value may have, or that ends it.
     Value,

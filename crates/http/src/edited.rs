@@ -1,5 +1,5 @@
-//! A request head with the changes that were decided about it, for those who decide next: what they read is what the
-//! member would get.
+//! A request head with the changes that were decided, for later decisions: they read the head that the member would
+//! receive.
 
 use crate::edits::RequestEdits;
 use crate::fields::Kind;
@@ -13,13 +13,13 @@ pub fn is_same(head: &RequestHead, edits: &RequestEdits) -> bool {
     edits.is_empty() && head.fields.iter().all(travels_or_is_known)
 }
 
-/// Writes the head that `edits` make of `head` over `out`; its spans are of what is appended to `text`, which is empty.
-/// A target that was given anew is taken as `form` says, as the received one was.
+/// Writes the head after `edits` of `head` to `out`. Its spans refer to `text`, which must be empty and receives the
+/// text. A replaced target is parsed in the form `form`, like the received one.
 ///
-/// What is about the connection, and how the body is framed, stays as it was received: edits cannot change it.
+/// Fields about the connection and the framing of the body stay as received: edits cannot change them.
 ///
 /// # Errors
-/// The new target is none that could have been received.
+/// The new target is not a valid target.
 pub fn edited(
     (head, input): (&RequestHead, &[u8]),
     edits: &RequestEdits,
@@ -48,14 +48,14 @@ pub fn edited(
     Ok(())
 }
 
-/// Whether a received field is left. The framing, and what is about the connection, are not for edits.
+/// Whether a received field stays. Framing and fields about the connection cannot be edited.
 fn stays(field: &Field, input: &[u8], edits: &RequestEdits) -> bool {
     let is_for_edits = Kind::of(field.id).forward;
     travels_or_is_known(field) && !(is_for_edits && edits.fields.withholds(field.name.of(input)))
 }
 
-/// Other fields that do not travel on, such as those that `Connection` names, no edit would change: those who decide next would
-/// read a value that rules have removed or replaced.
+/// Other fields that are not forwarded, such as those named in `Connection`, cannot be edited. They are left out:
+/// otherwise later decisions would read a value that rules have removed or replaced.
 fn travels_or_is_known(field: &Field) -> bool {
     field.forward || field.id != FieldId::Other
 }
@@ -96,7 +96,7 @@ fn append(bytes: &[u8], text: &mut Vec<u8>) -> Span {
     Span::new(start, text.len())
 }
 
-/// A field as a serialiser would write it. It travels on whatever it is called, as what edits add does.
+/// A field as a serialiser would write it. It is forwarded under any name, like fields that edits add.
 fn append_field(name: &[u8], value: &[u8], text: &mut Vec<u8>) -> Field {
     let name = append(name, text);
     text.extend_from_slice(b": ");

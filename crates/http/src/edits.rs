@@ -15,7 +15,7 @@ pub struct FieldEdits {
     text: Vec<u8>,
     /// Names whose received lines do not travel on.
     withheld: Vec<Withheld>,
-    /// Names whose values are changed where they stand, so that they do not come in trailers either.
+    /// The names of fields whose values are edited in place, so that trailers of these names are dropped too.
     changed: Vec<Span>,
     added: Vec<Line>,
 }
@@ -23,11 +23,11 @@ pub struct FieldEdits {
 /// The result for a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It stays as it is.
+    /// The field stays unchanged.
     None,
     /// Another one takes its place.
     Changed,
-    /// Its line goes.
+    /// The field is removed.
     Removed,
 }
 
@@ -36,7 +36,7 @@ pub enum Change {
 struct Line {
     name: Span,
     value: Span,
-    /// It was received, and is changed.
+    /// The field was received, and is edited.
     is_received: bool,
 }
 
@@ -44,9 +44,9 @@ struct Line {
 #[derive(Debug, Clone, Copy)]
 struct Withheld {
     name: Span,
-    /// They are changed, and added anew.
+    /// The fields are edited, and added again.
     is_changed: bool,
-    /// It is a prefix of names.
+    /// The name is a prefix.
     is_prefix: bool,
 }
 
@@ -115,8 +115,8 @@ impl FieldEdits {
         self.changed.clear();
     }
 
-    /// Adds a line behind all others. `write` appends the value; the caller makes sure that it has no control characters
-    /// but the tab.
+    /// Adds a line behind all others. `write` appends the value; the caller makes sure that it has no control
+    /// characters but the tab.
     pub fn add(&mut self, name: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
         let name = self.push(name);
         let start = self.text.len();
@@ -198,8 +198,8 @@ impl FieldEdits {
         }
     }
 
-    /// Whether received lines of this name do not travel on: nor do those of a name with underscores for
-    /// hyphens, say, since members that see names as CGI variables would take it for the same.
+    /// Whether received lines of this name are not forwarded. This includes names with underscores instead of hyphens,
+    /// because members that convert names to CGI variables cannot distinguish them.
     #[inline]
     pub fn withholds(&self, name: &[u8]) -> bool {
         self.withheld.iter().any(|withheld| withheld.has(&self.text, name))
@@ -264,14 +264,14 @@ impl FieldNames {
     }
 }
 
-/// Which fields of a trailer section travel on, of those that [may be there](crate::fields) at all.
+/// The fields of a trailer section to forward, among those that are [permitted](crate::fields).
 #[derive(Debug, Clone, Copy)]
 pub enum TrailerEdits<'a> {
     /// None.
     Drop,
     /// All.
     Keep,
-    /// All but those that were withheld or changed in the head.
+    /// All except those that were withheld or changed in the head.
     KeepBut(&'a FieldNames),
 }
 
@@ -286,7 +286,7 @@ impl TrailerEdits<'_> {
     }
 }
 
-/// A part of a request's target that was given anew.
+/// A part of a request's target that was replaced.
 #[derive(Debug, Clone, Default)]
 struct Given {
     is_given: bool,
@@ -334,7 +334,7 @@ impl RequestEdits {
         }
     }
 
-    /// Whether nothing is changed that whoever reads the head could see.
+    /// Whether the edits change nothing visible in the head.
     pub fn is_empty(&self) -> bool {
         let given = [&self.path, &self.query, &self.authority];
         self.fields.is_empty() && given.iter().all(|given| !given.is_given)
@@ -345,7 +345,7 @@ impl RequestEdits {
         self.path.get()
     }
 
-    /// The query to ask with, if it is another one; empty: none.
+    /// The new query; `Some` of an empty text: no query. `None`: unchanged.
     pub fn query(&self) -> Option<&[u8]> {
         self.query.get()
     }
@@ -366,7 +366,7 @@ impl RequestEdits {
         self.query.give()
     }
 
-    /// Encodes the [raw bytes](crate::path::RawBytes) of a query that was given anew.
+    /// Encodes the [raw bytes](crate::path::RawBytes) of a new query.
     pub fn encode_query(&mut self) {
         if let Some(query) = self.query.get().filter(|query| has_raw_bytes(query)) {
             let raw = query.to_vec();

@@ -58,8 +58,8 @@ impl FieldSummary {
         }
     }
 
-    /// Accepts the value that caused an error in [`note`](Self::note), if its meaning is clear and the flaw is in `taken`:
-    /// then it is added to `flaws`. Only for responses of members.
+    /// Accepts the value that caused an error in [`note`](Self::note), if its meaning is clear and the flaw is in
+    /// `taken`: then it is added to `flaws`. Only for responses of members.
     #[cold]
     pub(crate) fn overlook(
         &mut self,
@@ -84,7 +84,7 @@ impl FieldSummary {
                 let is_same = parse_repeated_length(value)? == self.content_length?;
                 is_same.then_some(Flaw::RepeatedContentLength)
             }
-            // A length behind an encoding, or an encoding behind a length. Each must be sound by itself.
+            // A length after a transfer coding, or a transfer coding after a length. Each must be valid by itself.
             FramingError::Both if self.content_length.is_none() => {
                 self.content_length = Some(parse_repeated_length(value)?);
                 Some(Flaw::BothFramings)
@@ -153,7 +153,7 @@ impl FieldSummary {
         if self.nominations > NOMINATIONS_MAX { Err(FramingError::Nominations) } else { Ok(()) }
     }
 
-    /// The framing that the fields give, were there nothing else to heed.
+    /// The framing according to the fields alone.
     pub(crate) fn framing(&self) -> Option<Framing> {
         if self.chunked { Some(Framing::Chunked) } else { self.content_length.map(Framing::Length) }
     }
@@ -217,8 +217,8 @@ fn parse_repeated_length(value: &[u8]) -> Option<u64> {
     lengths.all(|length| length == Some(first)).then_some(first)
 }
 
-/// Whether a protocol that a member changes to (the Upgrade field of its 101) is among those that the
-/// client offered (RFC 9110 section 7.8: a server must not switch to one that was not).
+/// Whether the client offered the protocol in the Upgrade field of a member's 101. RFC 9110 section 7.8 forbids a
+/// server to switch to another protocol.
 pub fn upgrade_was_offered(offered: &[u8], chosen: &[u8]) -> bool {
     let mut chosen = list(chosen).peekable();
     chosen.peek().is_some()

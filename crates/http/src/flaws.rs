@@ -1,7 +1,7 @@
 //! Flaws of responses that are tolerated from members configured as lenient.
 //!
-//! Requests are always read strictly. Responses are written anew, so that no flaw of a member reaches a client: the end of
-//! the body is determined once, here, and sent in weir's own framing.
+//! Requests are always parsed strictly. Responses are serialised again, so no flaw of a member reaches a client: the
+//! end of the body is determined once, here, and sent in weir's own framing.
 
 /// A flaw of a response whose meaning is clear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,8 @@ pub enum Flaw {
     ChunkSizeSpace,
     /// LF without CR at the end of a line (RFC 9112 section 2.2). Of HTTP/1 alone.
     BareLineFeed,
-    /// A control character in a value or in the reason phrase; a space replaces it (RFC 9110 section 5.5). Only in HTTP/1.
+    /// A control character in a value or in the reason phrase; a space replaces it (RFC 9110 section 5.5). Only in
+    /// HTTP/1.
     ControlCharacter,
     /// A status from 600 to 999, which is forwarded unchanged and counts as 5xx (RFC 9110 section 15).
     UnknownStatus,
@@ -38,7 +39,7 @@ impl Flaw {
     }
 }
 
-/// Some flaws: those that are overlooked, or those that were found.
+/// A set of flaws: tolerated ones or found ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flaws(u8);
 
@@ -56,13 +57,13 @@ impl Flaws {
     pub const ALL: Self =
         Self::USUAL.with(Flaw::BareLineFeed).with(Flaw::ControlCharacter).with(Flaw::UnknownStatus);
 
-    /// These and that one.
+    /// The set with another flaw.
     #[must_use]
     pub const fn with(self, flaw: Flaw) -> Self {
         Self(self.0 | flaw.bit())
     }
 
-    /// These without those.
+    /// The set without the flaws of another set.
     #[must_use]
     pub const fn without(self, others: Self) -> Self {
         Self(self.0 & !others.0)

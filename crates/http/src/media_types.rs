@@ -19,7 +19,7 @@ enum Pattern {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MediaTypes(Vec<Pattern>);
 
-/// A text that is no pattern of content types.
+/// A text is not a valid pattern of content types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadPattern(pub String);
 

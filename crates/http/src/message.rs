@@ -1,7 +1,7 @@
 //! The version-neutral message: a request or response head as ranges of the received bytes.
 //!
-//! A head is filled by a codec and reused for message after message; it keeps its capacity, so that
-//! nothing is allocated once it has grown. Spans are valid only with the very bytes it was parsed from, called `input` here.
+//! A head is filled by a codec and reused for message after message; it keeps its capacity, so that nothing is
+//! allocated once it has grown. Spans are valid only with the very bytes it was parsed from, called `input` here.
 
 use crate::authority;
 use crate::flaws::Flaws;
@@ -172,9 +172,8 @@ pub struct Field {
     pub value: Span,
     /// Which field it is, where that matters.
     pub id: FieldId,
-    /// Whether it travels on as it is. Not set for hop-by-hop fields and those that Connection
-    /// nominates, and not for Host, the framing fields and the Max-Forwards that counts, which the
-    /// serialisers write themselves.
+    /// Whether it is forwarded unchanged. Not set for hop-by-hop fields and those named in Connection, and not for
+    /// Host, the framing fields and a valid Max-Forwards, which the serialisers write themselves.
     pub forward: bool,
     /// It must not enter the table of an HTTP/2 connection (RFC 7541 section 7.1.3).
     pub(crate) never_indexed: bool,
@@ -193,7 +192,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// The port where an authority names none.
+    /// The port of an authority without a port.
     pub(crate) fn default_port(self) -> &'static [u8] {
         match self {
             Self::Http => b"80",
@@ -201,7 +200,7 @@ impl Scheme {
         }
     }
 
-    /// Its name.
+    /// The name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -223,10 +222,10 @@ pub struct RequestHead {
     pub target: Span,
     /// The scheme, where the request names one: in absolute-form, and always in HTTP/2.
     pub scheme: Option<Scheme>,
-    /// From the absolute-form target or `:authority`, or else from the Host field; empty if the client sent none. Without
-    /// the colon of an empty port.
+    /// From the absolute-form target or `:authority`, or else from the Host field; empty if the client sent none of
+    /// these. Without the colon of an empty port.
     pub authority: Span,
-    /// In the order received.
+    /// In received order.
     pub fields: Vec<Field>,
     /// How the body ends; never [`Framing::UntilClose`].
     pub framing: Framing,
@@ -236,8 +235,9 @@ pub struct RequestHead {
     pub expect_continue: bool,
     /// The protocols that the client offers to change to, when they may be offered to a member.
     pub upgrade: Option<Span>,
-    /// The client asked for that protocol by an extended CONNECT (RFC 8441), which appears here as GET with Upgrade, as in
-    /// HTTP/1.1. HTTP/1.1 members require a Sec-WebSocket-Key, which the caller adds; the response is 200 instead of 101.
+    /// The client asked for that protocol by an extended CONNECT (RFC 8441), which appears here as GET with Upgrade, as
+    /// in HTTP/1.1. HTTP/1.1 members require a Sec-WebSocket-Key, which the caller adds; the response is 200 instead of
+    /// 101.
     pub extended_connect: bool,
     /// The client takes a trailer section in the response.
     pub te_trailers: bool,
@@ -340,8 +340,8 @@ impl RequestHead {
         };
     }
 
-    /// The path that decisions read: one spelling for all that members would take for the same, as
-    /// [`path`](crate::path) has it. `*` for a request about the server itself (`OPTIONS *`).
+    /// The path for decisions: one spelling for all paths that members would treat as the same; see
+    /// [`path`](crate::path). `*` for a request about the server itself (`OPTIONS *`).
     pub fn path<'a>(&'a self, input: &'a [u8]) -> &'a [u8] {
         match self.decided_path {
             Some(span) => span.of(&self.canonical),
@@ -355,7 +355,7 @@ impl RequestHead {
         span.of(text)
     }
 
-    /// The path as the client has written it; `/` if an absolute-form target has none.
+    /// The path as received; `/` if an absolute-form target has no path.
     pub fn received_path<'a>(&self, input: &'a [u8]) -> &'a [u8] {
         let target = self.target.of(input);
         let target = memchr::memchr(b'?', target).map_or(target, |end| &target[..end]);
@@ -392,7 +392,7 @@ impl RequestHead {
         }
     }
 
-    /// Host and port as the client named them; empty when it named none.
+    /// Host and port as received; empty if absent.
     pub fn authority<'a>(&self, input: &'a [u8]) -> &'a [u8] {
         self.authority.of(input)
     }
@@ -418,12 +418,12 @@ pub struct ResponseHead {
     pub reason: Span,
     /// The member's version.
     pub version: Version,
-    /// In the order received.
+    /// In received order.
     pub fields: Vec<Field>,
     /// How the body ends.
     pub framing: Framing,
-    /// The value of Content-Length. With [`Framing::None`] it is the length of the body that a GET would have got (answers
-    /// to HEAD, and 304).
+    /// The value of Content-Length. With [`Framing::None`] it is the length of the body that a GET would have got
+    /// (answers to HEAD, and 304).
     pub content_length: Option<u64>,
     /// Whether the member's connection can carry another request once this response has ended.
     pub keep_alive: bool,
@@ -433,7 +433,7 @@ pub struct ResponseHead {
     pub upgrade: Option<Span>,
     /// A Date field travels on.
     pub has_date: bool,
-    /// Its tolerated flaws.
+    /// Tolerated flaws.
     pub flaws: Flaws,
 }
 
@@ -462,7 +462,7 @@ impl ResponseHead {
         *self = Self { fields, ..Self::new() };
     }
 
-    /// Whether another response to the same request follows: 1xx but 101.
+    /// Whether another response to the same request follows: 1xx except 101.
     pub fn is_interim(&self) -> bool {
         matches!(self.status, 100 | 102..=199)
     }

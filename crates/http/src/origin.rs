@@ -7,7 +7,7 @@ use crate::message::Scheme;
 /// A scheme with host and port, as one side knows a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin<'a> {
-    /// Its scheme.
+    /// The scheme.
     pub scheme: Scheme,
     /// Its host, with the port if that is not the scheme's own.
     pub authority: &'a [u8],
@@ -20,13 +20,13 @@ impl Origin<'_> {
         self.scheme == other.scheme && authority::same(self.authority, other.authority, port)
     }
 
-    /// Its host, without the port.
+    /// The host without the port.
     pub fn host(&self) -> &[u8] {
         authority::host(self.authority)
     }
 }
 
-/// An absolute `http` or `https` URL, taken apart: the server, and all that follows. `None`: it is no such.
+/// Divides an absolute `http` or `https` URL into the origin and the rest. `None`: not such a URL.
 pub fn take_apart(url: &[u8]) -> Option<(Origin<'_>, &[u8])> {
     let has = |prefix: &[u8]| {
         url.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))

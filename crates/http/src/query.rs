@@ -10,7 +10,7 @@ use crate::message::Span;
 pub struct Parameter {
     /// The text before the first `=`.
     pub name: Span,
-    /// The text after it; empty and at the name's end if there is none.
+    /// The text after it; empty, at the end of the name, if there is no value.
     pub value: Span,
 }
 

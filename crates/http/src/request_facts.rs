@@ -7,7 +7,7 @@ use crate::fields::withhold;
 use crate::h1::RequestError;
 use crate::message::{Field, FieldId, Method, RequestHead, Span, Version};
 
-/// Facts from a request's fields, besides those of every message.
+/// Facts from a request's fields that responses do not have.
 #[derive(Default)]
 pub(crate) struct RequestSummary {
     pub(crate) common: FieldSummary,
@@ -82,7 +82,7 @@ pub(crate) fn settle(
             withhold(&mut head.fields, FieldId::Expect);
         }
     }
-    // HTTP/2 has no Connection to name TE, and needs none.
+    // HTTP/2 has no Connection field, so TE need not be named in it.
     let may_pass = common.connection_te || head.version == Version::Http2;
     head.te_trailers = facts.te_trailers && may_pass && !is_http10;
     if common.connection_upgrade && !is_http10 && head.framing.is_empty() {

@@ -11,8 +11,8 @@ use crate::path::{self, RawBytes, TargetForm};
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) span: Span,
-    /// In an origin-form target: the end of the path, and whether it may differ from its canonical form. In any other, the
-    /// end of the target.
+    /// In an origin-form target: the end of the path, and whether it may differ from its canonical form. In any other,
+    /// the end of the target.
     pub(crate) path_end: usize,
     pub(crate) needs_canonical: bool,
     /// Behind the path are bytes that are to be encoded.

@@ -91,7 +91,7 @@ struct Entry {
     length: u8,
 }
 
-/// No name has these words: their last byte is no colon.
+/// No name has these words, because their last byte is not a colon.
 const NO_WORDS: Words = [u64::MAX; 2];
 
 const SLOT_BITS: u32 = 8;

@@ -471,8 +471,8 @@ fn interim_responses_are_bounded() {
     assert_eq!(listener.told.last(), Some(&Told::Failed(Flood::InterimResponses.into())));
 }
 
-/// RFC 9113 section 8.1: a server that does not want the rest of a request sends
-/// RST_STREAM(NO_ERROR). Streams 1 (GET), 3 (HEAD) and 5 (CONNECT) are open.
+/// RFC 9113 section 8.1: a server that does not need the rest of a request sends RST_STREAM(NO_ERROR). Streams 1 (GET),
+/// 3 (HEAD) and 5 (CONNECT) are open.
 #[test]
 fn a_reset_without_an_error_behind_a_whole_response_is_its_end() {
     let head = |stream: u32, flags: u8, lines: &[(&str, &str)]| {
@@ -503,7 +503,7 @@ fn a_reset_without_an_error_behind_a_whole_response_is_its_end() {
         assert_eq!(listener.told.contains(&Told::Other(event)), !is_whole, "{name}");
         assert_eq!(listener.connection.stream_count(), 2, "{name}");
     }
-    // A stream ended by END_STREAM is complete, whatever follows.
+    // After END_STREAM a stream is complete, whatever follows.
     let mut listener = Listener::new(Role::Client, Limits::DEFAULT, Habits::default());
     listener.open(2);
     let end = frame(kind::DATA, flag::END_STREAM, 3, b"");
@@ -569,7 +569,7 @@ fn the_rest_of_an_answered_request_is_bounded_in_bytes_and_time() {
     let limits = Limits { stream_window_size: 1000, unwanted_size_max: 2000, ..Limits::DEFAULT };
     let mut listener = answered(limits);
     let mut taken = 0;
-    // As much as the window allows.
+    // As much as the window permits.
     loop {
         assert!(listener.feed(&frame(kind::DATA, 0, 1, &[b'x'; 100])));
         if !resets_in(&listener.out).is_empty() {

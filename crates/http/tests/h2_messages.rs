@@ -330,7 +330,7 @@ fn tunnels_cross_from_either_version_to_the_other() {
         "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\
          Connection: upgrade\r\nUpgrade: websocket\r\n\r\n"
     );
-    // And the reverse.
+    // The reverse order.
     let input =
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
         Sec-WebSocket-Accept: x\r\nSec-WebSocket-Protocol: chat\r\n\r\n";

@@ -44,7 +44,7 @@ struct View {
     /// Received and not returned to the window.
     held: u32,
     is_reset: bool,
-    /// The server has answered and does not want the rest.
+    /// The server has answered and does not need the rest.
     is_left: bool,
 }
 

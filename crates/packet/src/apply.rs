@@ -85,7 +85,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Its entry of `servers`.
+    /// The index of its entry in `servers`.
     fn index(&self, number: u32) -> u32 {
         self.epoch * layout::SERVERS + number
     }
@@ -290,7 +290,8 @@ fn server_entry(
     }
 }
 
-/// Makes a virtual server's ring of the members that take new flows, as the roster has their state. Whether there is one.
+/// Makes a virtual server's ring of the members that take new flows, as the roster has their state. Whether there is
+/// one.
 pub fn write_ring(
     maps: &mut Maps,
     roster: &Roster,

@@ -44,7 +44,7 @@ pub struct Seen {
     vlans: Vec<Vlan>,
 }
 
-/// Looks at interfaces: when it is not the same as before, they have to be attached to anew.
+/// Reads the state of interfaces. If it has changed, programs must be attached again.
 pub fn look(interfaces: &[String]) -> Seen {
     let device = |name: &String| Device::of(index_of(name).ok()?).ok();
     let mut vlans = vlans();
@@ -58,7 +58,7 @@ impl Device {
         Ok(Self { index, hardware, sends: netlink::sends_for_xdp(index)? })
     }
 
-    /// In the table of devices.
+    /// Its index in the table of devices.
     fn place(&self) -> u32 {
         self.index % layout::DEVICES
     }
@@ -161,7 +161,7 @@ impl Attacher<'_> {
                 (true, false) => Err(NO_PLACE.to_owned()),
                 (false, _) => Err(NOT_ALLOWED.to_owned()),
             };
-            // After it is attached: some drivers send only then. What cannot be asked is let go of again.
+            // After attaching, because some drivers send only then. A failure detaches it again.
             let result = result.and_then(|pin| {
                 devices.push(Device::of(index).map_err(|error| error.to_string())?);
                 Ok(pin)
@@ -360,7 +360,7 @@ pub fn pinned_links(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 impl Links {
-    /// The interfaces that programs are attached to, with those of VLANs. Each has one for tcx.
+    /// The interfaces with attached programs, including interfaces of VLANs. All of them have a tcx program.
     pub fn interfaces(&self) -> BTreeSet<u32> {
         let index = |path: &PathBuf| path.file_name()?.to_str()?.strip_prefix("tcx-")?.parse().ok();
         self.held.keys().filter_map(index).collect()

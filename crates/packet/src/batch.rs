@@ -33,7 +33,8 @@ pub struct Batch {
     pub next: Option<Place>,
 }
 
-/// Reads up to `entries_max` entries, in whole buckets, from a place on. Sizes are those that the map was made with.
+/// Reads up to `entries_max` entries, in whole buckets, beginning at a position. The sizes are those of the map's
+/// definition.
 pub fn read(
     map: BorrowedFd<'_>,
     from: Option<Place>,

@@ -10,7 +10,7 @@ pub enum Error {
         /// The refused operation.
         what: String,
     },
-    /// This kernel lacks something.
+    /// This kernel lacks a required feature.
     Unsupported {
         /// The missing requirement.
         what: String,
@@ -25,7 +25,7 @@ pub enum Error {
         /// The mistake, and its place.
         what: String,
     },
-    /// There is no such object.
+    /// The object does not exist.
     Unknown {
         /// The object.
         what: String,

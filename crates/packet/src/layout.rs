@@ -1,5 +1,5 @@
-//! Keys and values of the maps, byte by byte as `bpf/maps.h` has them. Sizes that differ are refused when maps are opened; places that
-//! differ fail the tests of packets.
+//! Keys and values of the maps, byte by byte as `bpf/maps.h` has them. Sizes that differ are refused when maps are
+//! opened; places that differ fail the tests of packets.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -63,7 +63,7 @@ fn at<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     part
 }
 
-/// As programs see it: IPv4 mapped into IPv6.
+/// The form in programs: IPv4 addresses are mapped into IPv6.
 pub fn address_bytes(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -135,7 +135,7 @@ pub struct FlowEntry {
 }
 
 impl FlowEntry {
-    /// Whether it is of the same flow, and not of a later one under the same key.
+    /// Whether it belongs to the same flow, not to a later one with the same key.
     pub fn is_same(&self, other: &Self) -> bool {
         (self.created_ns, self.member, self.flags) == (other.created_ns, other.member, other.flags)
             && (self.source_port, self.target_port) == (other.source_port, other.target_port)

@@ -5,8 +5,8 @@
 //!
 //! Requirements: Linux 6.6 for tcx and its links (verified with 6.18), root or CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and,
 //! for resets, CAP_NET_RAW; forwarding switched on at the interfaces where packets arrive (`net.ipv4.ip_forward`,
-//! `net.ipv6.conf.all.forwarding`). Changes to the host: programs at the named interfaces, and files under the folder of
-//! pins.
+//! `net.ipv6.conf.all.forwarding`). Changes to the host: programs at the named interfaces, and files under the folder
+//! of pins.
 //!
 //! Only XDP changes VLAN tags and answers SYNs with cookies. Devices that are not attached by XDP get their packets
 //! by tcx.

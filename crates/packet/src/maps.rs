@@ -17,7 +17,7 @@ use crate::take;
 /// The programs and maps, compiled by `bpf/build`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/packet.bpf.o");
 
-/// Pinned maps: all except those with temporary data of programs, and those that are only valid while this process runs.
+/// Pinned maps: all except maps with temporary data of programs, and maps that are only valid while this process runs.
 pub const PINNED: &[&str] = &[
     "flows",
     "direct",
@@ -80,11 +80,11 @@ pub enum Table {
     /// Both directions of each flow.
     #[default]
     Flows,
-    /// The client's half of those that are answered directly.
+    /// The client's half of flows whose members answer directly.
     Direct,
 }
 
-/// Loads the object with its maps in this folder: those that are pinned there, or new ones.
+/// Loads the object with its maps in this directory: maps that are pinned there, or new ones.
 pub fn load(folder: &Path, options: &Options) -> Result<Ebpf, Error> {
     let mut loader = EbpfLoader::new();
     loader.map_max_entries("flows", options.flows_max.saturating_mul(2));
@@ -242,8 +242,8 @@ impl Maps {
         }
     }
 
-    /// Removes an entry of a table of flows if it is still that one. Whether it was: packets may begin another under its key at any
-    /// time, which stays.
+    /// Removes an entry of a table of flows if it is still that one. Whether it was: packets may begin another under
+    /// its key at any time, which stays.
     pub fn remove_flow(
         &mut self,
         table: Table,
@@ -261,7 +261,7 @@ impl Maps {
             Table::Flows => &mut self.flows,
             Table::Direct => &mut self.direct,
         };
-        // One that has begun in the meantime is the one.
+        // If a flow has begun meanwhile, its entry is used.
         if let Err(error) = map.insert(key, bytes, BPF_NOEXIST)
             && !is_present(&error)
         {

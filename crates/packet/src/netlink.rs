@@ -87,7 +87,7 @@ pub type Hardware = [u8; 6];
 /// Neighbours that one call has confirmed at most.
 const CONFIRMED_MAX: usize = 1_024;
 
-/// The hardware address of a device; `None`: it is no Ethernet device.
+/// The hardware address of a device; `None`: not an Ethernet device.
 pub fn hardware_of(index: u32) -> Result<Option<Hardware>, Error> {
     let fail = |error: Errno| kernel("reading an interface's hardware address", error.to_string());
     let mut body = [0; LINK_BYTES];
@@ -100,7 +100,8 @@ pub fn hardware_of(index: u32) -> Result<Option<Hardware>, Error> {
     Ok(answers.iter().find_map(address))
 }
 
-/// Whether a device's driver sends packets that XDP hands to it. It may also depend on the programs attached at its peer.
+/// Whether a device's driver sends packets that XDP hands to it. It may also depend on the programs attached at its
+/// peer.
 pub fn sends_for_xdp(index: u32) -> Result<bool, Error> {
     let fail = |error: Errno| kernel("reading what an interface can do", error.to_string());
     let features = || -> Result<u64, Errno> {
@@ -134,7 +135,7 @@ pub fn devices_toward(addresses: &BTreeSet<IpAddr>) -> Result<BTreeSet<u32>, Err
         body[1] = octets.len() as u8 * 8;
         body[8..].copy_from_slice(&RTM_F_FIB_MATCH.to_ne_bytes());
         put_attribute(&mut body, RTA_DST, &octets);
-        // An error: there is no way.
+        // An error means that there is no route.
         for route in socket.ask(RTM_GETROUTE, 0, &body).unwrap_or_default() {
             devices.extend(devices_of(route.get(ROUTE_BYTES..).unwrap_or_default()));
         }
@@ -185,7 +186,7 @@ pub fn route_notices() -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// The received changes; `None`: there are no more. `NOBUFS`: some were lost.
+/// The received changes; `None`: no more. `NOBUFS`: some were lost.
 pub fn read_notices(socket: &OwnedFd) -> Result<Option<Vec<Notice>>, Errno> {
     let mut part = vec![0; PART_BYTES_MAX];
     let length = match recv(socket, part.as_mut_slice(), RecvFlags::DONTWAIT) {
@@ -244,8 +245,9 @@ fn is_route_plain(route: &[u8]) -> bool {
     all_attributes(attributes, is_plain) == Some(true)
 }
 
-/// Has the kernel confirm neighbours behind these devices that have rested; `None`: behind all. It does so for packets of its own; of
-/// those that programs send it knows nothing, and a neighbour with another hardware address would be lost for good. Gives how many.
+/// Makes the kernel confirm stale neighbours behind these devices; `None`: behind all. The kernel confirms neighbours
+/// only for its own packets, not for packets that programs send, so a changed hardware address would otherwise never be
+/// noticed. Returns the number of neighbours.
 pub fn confirm_neighbours(devices: Option<&BTreeSet<u32>>) -> Result<usize, Error> {
     let fail = |error: Errno| kernel("having neighbours confirmed", error.to_string());
     let socket = Socket::open(None).map_err(fail)?;
@@ -262,7 +264,7 @@ pub fn confirm_neighbours(devices: Option<&BTreeSet<u32>>) -> Result<usize, Erro
         put_attribute(&mut body, NDA_DST, address);
         match socket.ask(RTM_NEWNEIGH, NLM_F_ACK, &body) {
             Ok(_) => confirmed += 1,
-            // It, or its device, is gone meanwhile.
+            // The neighbour or its device was removed meanwhile.
             Err(Errno::NOENT | Errno::NODEV) => {}
             Err(error) => return Err(fail(error)),
         }
@@ -298,7 +300,7 @@ fn all_attributes<'a>(
     mut bytes: &'a [u8],
     mut is_so: impl FnMut((u16, &'a [u8])) -> bool,
 ) -> Option<bool> {
-    /// Its highest two bits are flags.
+    /// The highest two bits are flags.
     const KIND: u16 = 0x3fff;
     while let [a, b, c, d, ..] = *bytes {
         let length = usize::from(u16::from_ne_bytes([a, b]));
@@ -367,7 +369,7 @@ impl Socket {
     }
 }
 
-/// Takes the messages of one part. Whether there is no more to take.
+/// Processes the messages of one part. Returns whether this was the last part.
 fn take_part(mut part: &[u8], mut take: impl FnMut(u16, &[u8]) -> bool) -> Result<bool, Errno> {
     while let [a, b, c, d, e, f, ..] = *part {
         let length = u32::from_ne_bytes([a, b, c, d]) as usize;

@@ -32,7 +32,8 @@ pub const ROUTES_HOLD: Duration = Duration::from_secs(1);
 /// Whole sweeps without a flow until the number of a member that left is used again.
 const EMPTY_SWEEPS_MIN: u32 = 3;
 
-/// The packet path of one process. Dropped without [`PacketPath::detach`], it stays attached and pinned, as after a crash.
+/// The packet path of one process. Dropped without [`PacketPath::detach`], it stays attached and pinned, as after a
+/// crash.
 pub struct PacketPath {
     object: Ebpf,
     maps: Maps,
@@ -64,7 +65,7 @@ pub struct TrialOptions<'a> {
     pub packet: &'a [u8],
     /// The interface that it comes by, in the network namespace of this thread; it has to be there.
     pub interface: &'a str,
-    /// So many times.
+    /// The number of repetitions.
     pub repeat: u32,
 }
 
@@ -114,7 +115,7 @@ pub fn now() -> Duration {
 }
 
 impl PacketPath {
-    /// Loads the programs, and makes the maps or takes over those that a process left pinned.
+    /// Loads the programs; creates the maps, or takes over those that a previous process left pinned.
     pub fn open(options: &Options) -> Result<Self, Error> {
         let size = |what: &str, size: u32, min: u32| {
             let why = format!("{what} is {size}: it has to be {min} to {FLOWS_MAX}");
@@ -179,9 +180,10 @@ impl PacketPath {
         self.taken_over
     }
 
-    /// Attaches to these interfaces, each at the best rung that is allowed and that its driver has, and detaches from all others. One
-    /// that is attached already gets the programs of this process in one step, without a packet between. Interfaces are those of the
-    /// network namespace of the calling thread, and one that is not there has no rung; call it again when interfaces come or go.
+    /// Attaches to these interfaces, each in the best way that is permitted and supported by its driver, and detaches
+    /// from all others. On an interface that is attached already, the programs are replaced in one step, without losing
+    /// a packet. Interfaces belong to the network namespace of the calling thread, and a missing one is reported
+    /// without a way; call this again when interfaces come or go.
     pub fn attach(
         &mut self,
         interfaces: &[String],
@@ -196,7 +198,7 @@ impl PacketPath {
         attacher.attach(interfaces, allowed)
     }
 
-    /// Activates a plan in place of the one before, in one step.
+    /// Activates a plan in one step, in place of the previous one.
     pub fn apply(&mut self, plan: &Plan) -> Result<Applied, Error> {
         check::check(plan)?;
         let epoch = 1 - self.epoch;
@@ -245,8 +247,8 @@ impl PacketPath {
         (walk, &mut self.progress)
     }
 
-    /// Ends flows that have been idle too long, and those of members that are down and of removed virtual servers, in one
-    /// part of the table; the next call continues behind it. `now` is [`now`].
+    /// Ends flows that have been idle for too long, flows of members that are down, and flows of removed virtual
+    /// servers, in one part of the table; the next call continues behind it. `now` is [`now`].
     pub fn sweep(&mut self, now: Duration) -> Result<Sweep, Error> {
         let (mut walk, progress) = self.walk(now);
         let sweep = walk.sweep(progress, SWEEP_ENTRIES_MAX)?;
@@ -331,7 +333,7 @@ impl PacketPath {
         Ok(cores.iter().fold(Totals::default(), |sum, core| sum.plus(&layout::totals_of(core))))
     }
 
-    /// Counters per virtual server, in the order of the plan. Those of members that have left it count on.
+    /// Counters per virtual server, in the order of the plan. They include those of members that have left it.
     pub fn server_totals(&self) -> Result<Vec<(String, Totals)>, Error> {
         let mut sums = HashMap::new();
         for (number, known) in self.roster.all() {
@@ -372,8 +374,8 @@ impl PacketPath {
         Ok(all)
     }
 
-    /// Flows at the last whole sweep that need these programs. Those that go by the routing table do not: the kernel forwards their
-    /// packets as well.
+    /// Flows at the last complete sweep that need these programs. Flows that follow the routing table do not, because
+    /// the kernel forwards their packets too.
     pub fn flows_to_members(&self) -> u64 {
         let has_member =
             |number: &u32| self.roster.get(*number).is_none_or(|known| !known.is_route());
@@ -400,8 +402,8 @@ impl PacketPath {
         (0..).zip(Reason::ALL).map(count).collect()
     }
 
-    /// Has the kernel confirm neighbours that have rested, behind the interfaces that programs are attached to and those by which
-    /// members are reached. What goes by the routing table may go by any. Gives how many.
+    /// Makes the kernel confirm stale neighbours behind the interfaces with programs and behind those that lead to
+    /// members; with flows that follow the routing table, behind all. Returns the number of neighbours.
     pub fn confirm_neighbours(&self) -> Result<usize, Error> {
         let servers = &self.plan.virtual_servers;
         if servers.iter().any(|server| server.delivery == Delivery::Route) {
@@ -414,9 +416,9 @@ impl PacketPath {
         netlink::confirm_neighbours(Some(&devices))
     }
 
-    /// Looks whether the ways of packets of IPv4 depend on where they go alone, and lets programs keep ways for 10 ms if so. Without
-    /// another call within [`ROUTES_HOLD`] they ask for each packet. Routes are those of the calling thread's network namespace, at
-    /// the first call. Returns whether they are kept.
+    /// Checks whether IPv4 routes depend only on the destination; if so, lets programs cache routes for 10 ms. Without
+    /// another call within [`ROUTES_HOLD`], they look each packet up. Routes are those of the network namespace of the
+    /// calling thread at the first call. Returns whether routes are cached.
     pub fn watch_routes(&mut self, now: Instant) -> Result<bool, Error> {
         let looked = self.routing.look(now);
         let until = match &looked {

@@ -28,7 +28,7 @@ pub fn check_name(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Creates the folder; mounts the BPF file system if there is none, as bpftool does.
+/// Creates the directory; mounts the BPF file system if it is not mounted, as bpftool does.
 pub fn prepare(options: &Options) -> Result<PathBuf, Error> {
     check_name(&options.name)?;
     let folder = options.pins.join(&options.name);
@@ -74,8 +74,8 @@ fn mount() -> Result<(), Error> {
     })
 }
 
-/// Whether the pinned maps are those that these options would create. Other maps are removed, since flows of another
-/// layout or size cannot be read.
+/// Whether the pinned maps equal those that these options would create. Other maps are removed, because flows of
+/// another layout or size cannot be read.
 pub fn can_take_over(folder: &Path, options: &Options) -> Result<bool, Error> {
     let mut is_whole = true;
     for (name, entries) in
@@ -118,7 +118,8 @@ fn remove_maps(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the folder with all that is pinned in it: links first, so that packets go their old way before flows are gone.
+/// Removes the folder with all that is pinned in it: links first, so that packets go their old way before flows are
+/// gone.
 pub fn remove_all(folder: &Path) -> Result<(), Error> {
     for path in pinned_links(folder)? {
         std::fs::remove_file(&path)
@@ -129,8 +130,8 @@ pub fn remove_all(folder: &Path) -> Result<(), Error> {
         .map_err(|error| kernel(&format!("removing {}", folder.display()), error.to_string()))
 }
 
-/// Detaches and unpins objects that processes left under `pins`, of `name` or of all. Returns the removed names. It must
-/// not run beside a process that uses them.
+/// Detaches and unpins objects that processes left under `pins`, of `name` or of all. Returns the removed names. It
+/// must not run beside a process that uses them.
 pub fn detach_leftovers(pins: &Path, name: Option<&str>) -> Result<Vec<String>, Error> {
     if let Some(name) = name {
         check_name(name)?;

@@ -98,8 +98,8 @@ pub struct VirtualServer {
     pub delivery: Delivery,
     /// Which source the members see.
     pub source: Source,
-    /// Its members. With [`Delivery::Route`] and [`Delivery::Pass`] there are none; otherwise an empty list means that no
-    /// client is served.
+    /// The members. Empty with [`Delivery::Route`] and [`Delivery::Pass`]; otherwise an empty list means that no client
+    /// is served.
     pub members: Vec<Member>,
     /// How long a source keeps its member after its last new flow. `None`: each flow is balanced separately.
     pub persistence: Option<Duration>,
@@ -109,8 +109,8 @@ pub struct VirtualServer {
     pub reset_on_timeout: bool,
     /// Both ends of a TCP flow get a reset when it is ended because its member is down.
     pub reset_on_member_down: bool,
-    /// TCP flows may begin with any segment but a reset, not only a SYN. For routing, and for connections that were open
-    /// before.
+    /// TCP flows may begin with any segment but a reset, not only a SYN. For routing, and for connections that were
+    /// open before.
     pub loose_initiation: bool,
     /// Largest MSS that SYNs may offer, at least 64; larger ones are lowered to it. `None`: left alone.
     pub mss_max: Option<u16>,
@@ -135,8 +135,8 @@ pub enum Delivery {
     NextHop,
     /// It stays; the packet goes where the routing table says. There are no members.
     Route,
-    /// The kernel gets the packet as it came, as if no virtual server took it: there are no flows, no members and no rate, and
-    /// destinations may be of both families.
+    /// The kernel gets the packet unchanged, as if no virtual server matched: without flows, members and rates.
+    /// Destinations may be of both families.
     Pass,
 }
 
@@ -210,21 +210,21 @@ impl Default for Timeouts {
 /// The treatment of TTL (IPv4) and hop limit (IPv6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Ttl {
-    /// One less, as by a router; a packet with none left is answered by the kernel with "time exceeded".
+    /// Decreased by one, as by a router; if it expires, the kernel answers with "time exceeded".
     #[default]
     Decrement,
     /// Left alone. A loop of routes is not broken here then.
     Keep,
-    /// This one, in both directions, at least 1.
+    /// This value in both directions, at least 1.
     Set(u8),
 }
 
 /// The identity of a virtual server's member, the same from plan to plan.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MemberName {
-    /// Its virtual server.
+    /// The virtual server.
     pub virtual_server: String,
-    /// Its address.
+    /// The address.
     pub address: IpAddr,
     /// Its port, or `None` where the client's is kept.
     pub port: Option<u16>,

@@ -3,7 +3,8 @@
 /// Declares the reasons in the order of `enum reason` in `bpf/reasons.h`; a test compares the two.
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $verdict:ident;)*) => {
-        /// Why a packet was not simply forwarded. The counters of forwarded packets are those of virtual servers and members.
+        /// The reason why a packet was not simply forwarded. Counters of virtual servers and members count forwarded
+        /// packets.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Reason { $($(#[$doc])* $name,)* }
 
@@ -11,7 +12,7 @@ macro_rules! reasons {
             /// All of them, in the order of the programs' counters.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// Its name in metrics and texts.
+            /// The name in metrics and texts.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
@@ -27,7 +28,7 @@ macro_rules! reasons {
 /// The treatment of a packet that was not forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// It went on to the kernel, unchanged.
+    /// It was passed to the kernel unchanged.
     Passed,
     /// It was dropped.
     Dropped,
@@ -36,9 +37,9 @@ pub enum Verdict {
 }
 
 reasons! {
-    /// No virtual server and no flow has it, or a tag of no known VLAN: it is the host's own matter.
+    /// No virtual server and no flow matches, or the VLAN is unknown: a packet for the host itself.
     NotOurs = "not_ours", Passed;
-    /// It is not IP, or for many receivers.
+    /// Not IP, or a multicast or broadcast.
     NotIp = "not_ip", Passed;
     /// Its headers are cut short, or more extension headers than are followed stand before its protocol's.
     Unparsed = "unparsed", Passed;
@@ -62,7 +63,7 @@ reasons! {
     SourceRate = "source_rate", Dropped;
     /// Its virtual server has no member that takes new flows.
     NoMember = "no_member", Dropped;
-    /// Its member is down.
+    /// The member is down.
     MemberDown = "member_down", Dropped;
     /// The flow table is full: new flows are dropped, existing ones continue.
     FlowsFull = "flows_full", Dropped;
@@ -70,7 +71,7 @@ reasons! {
     SourcePortsExhausted = "source_ports_exhausted", Dropped;
     /// A flow of another client or virtual server looks the same to its member.
     FlowConflict = "flow_conflict", Dropped;
-    /// TCP without a flow that is no SYN.
+    /// TCP without a flow, and not a SYN.
     NotSyn = "not_syn", Dropped;
     /// The routing table has no way, or forbids it.
     NoRoute = "no_route", Dropped;

@@ -15,7 +15,7 @@ pub enum Rung {
 }
 
 impl Rung {
-    /// Its name in texts: `xdp` or `tcx`.
+    /// The name in texts: `xdp` or `tcx`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Xdp => "xdp",
@@ -27,18 +27,18 @@ impl Rung {
 /// The result for an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
-    /// Its name.
+    /// The name.
     pub interface: String,
     /// The rung that it got; `None`: no packet of it is taken.
     pub rung: Option<Rung>,
-    /// Its driver takes packets from XDP. Those that leave by it are sent by tcx otherwise.
+    /// Whether the driver sends packets from XDP. Otherwise packets that leave by it are sent by tcx.
     pub sends_for_xdp: bool,
     /// Why it did not get each better rung, in order.
     pub refused: Vec<Refused>,
 }
 
 impl Attachment {
-    /// For an interface that delivers no packets.
+    /// A report for an interface without packets.
     pub(crate) fn none(interface: &str, refused: Vec<Refused>) -> Self {
         Self { interface: interface.to_owned(), rung: None, sends_for_xdp: false, refused }
     }
@@ -71,9 +71,9 @@ pub struct Sweep {
     pub entries: u64,
     /// Flows that it looked at and left alone.
     pub flows: u64,
-    /// Those of them whose answers also pass here: [`crate::Options::flows_max`] limits them.
+    /// The number of these flows whose answers also pass here; limited by [`crate::Options::flows_max`].
     pub followed: u64,
-    /// It came to the end of the table; the next one begins anew.
+    /// Whether the sweep reached the end of the table; the next one begins at the start.
     pub whole: bool,
 }
 
@@ -88,20 +88,21 @@ pub struct Ended {
     pub reset: bool,
     /// TCP: sequence numbers with which the client accepts a reset: the acknowledged one, and the end of the sent data.
     pub client_expects: [u32; 2],
-    /// TCP: those of the member; `None`: it is not reached by its address, and gets none.
+    /// TCP: the sequence numbers that the member expects; `None`: the member cannot be reached by its address, and gets
+    /// no reset.
     pub member_expects: Option<[u32; 2]>,
 }
 
 /// Why a flow was ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EndedFor {
-    /// It rested for longer than its timeout.
+    /// It was idle for longer than its timeout.
     Idle,
     /// Both ends had closed it.
     Closed,
-    /// Its member is down.
+    /// The member is down.
     MemberDown,
-    /// Its virtual server is gone.
+    /// The virtual server was removed.
     Removed,
     /// A command ended it.
     Command,
@@ -144,7 +145,7 @@ pub struct Flow {
     pub virtual_server: Option<String>,
     /// Its member; `None` with [`crate::plan::Delivery::Route`], or when it is gone.
     pub member: Option<MemberName>,
-    /// Its state.
+    /// The state.
     pub state: FlowState,
     /// Since when there is nothing of it.
     pub idle: Duration,
@@ -165,13 +166,13 @@ pub struct Flow {
 pub struct FlowFilter {
     /// Flows of this virtual server.
     pub virtual_server: Option<String>,
-    /// To a member with this address.
+    /// Flows to a member with this address.
     pub member_address: Option<IpAddr>,
-    /// To a member with this port.
+    /// Flows to a member with this port.
     pub member_port: Option<u16>,
     /// Flows of this client.
     pub client: Option<IpAddr>,
-    /// At most this many flows; 0 means none.
+    /// Maximum number of flows; 0 means no flow.
     pub flows_max: usize,
 }
 

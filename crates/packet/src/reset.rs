@@ -9,7 +9,8 @@ use rustix::net::{AddressFamily, Protocol, RawProtocol, SendFlags, SocketFlags, 
 use crate::error::{Error, kernel};
 use crate::{End, Ended};
 
-/// Sends resets to both ends of flows that were ended, with the sequence numbers that they expect (RFC 5961), as if the other end had.
+/// Sends resets to both ends of flows that were ended, with the sequence numbers that they expect (RFC 5961), as if the
+/// other end had.
 #[derive(Debug)]
 pub struct Resetter {
     v4: OwnedFd,
@@ -68,7 +69,7 @@ impl Resetter {
             }
             _ => return Err(kernel("sending a reset", "its ends are of two families".to_owned())),
         };
-        // A port in the address means nothing to a raw socket; IPv6 refuses any but 0.
+        // Raw sockets ignore the port of the address; IPv6 accepts only 0.
         let address = SocketAddr::new(to.address, 0);
         rustix::net::sendto(socket, &packet, SendFlags::empty(), &address).map(drop).map_err(
             |error| kernel(&format!("sending a reset to {}", to.address), error.to_string()),
@@ -93,7 +94,7 @@ fn cannot_open(error: &Errno) -> Error {
     }
 }
 
-/// The one's complement sum of the parts, complemented.
+/// The complement of the one's complement sum of the parts.
 fn checksum(parts: &[&[u8]]) -> [u8; 2] {
     let mut sum: u32 = 0;
     for part in parts {

@@ -1,5 +1,5 @@
-//! Which number each virtual server and member has in the maps. Numbers stay from plan to plan, and from process to process: maps
-//! hold a hash of each name.
+//! Which number each virtual server and member has in the maps. Numbers stay from plan to plan, and from process to
+//! process: maps hold a hash of each name.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,15 +15,15 @@ const IDENTITY_KEY: [u8; 16] = *b"weirgate members";
 /// The member of a number.
 #[derive(Debug, Clone)]
 pub struct Known {
-    /// As it is in the map.
+    /// The entry in the map.
     pub entry: layout::Member,
     /// Its name; `None` where a former process left it and no plan has named it since.
     pub name: Option<MemberName>,
     /// The name of its virtual server, alike.
     pub server_name: Option<String>,
-    /// The plan has it.
+    /// Whether the plan contains it.
     pub is_planned: bool,
-    /// Its virtual server is in the plan.
+    /// Whether the plan contains its virtual server.
     pub has_server: bool,
     /// Whole sweeps since it left the plan, in which it had no flow.
     pub empty_sweeps: u32,
@@ -41,7 +41,7 @@ impl Known {
 pub struct Roster {
     servers: HashMap<u64, u32>,
     members: HashMap<u64, u32>,
-    /// By number.
+    /// Members by number.
     known: HashMap<u32, Known>,
 }
 
@@ -64,7 +64,7 @@ pub fn server_identity(name: &str, is_v4: bool) -> u64 {
     hash(&[b"server", name.as_bytes(), family(is_v4)])
 }
 
-/// The hash of the routing table as a virtual server of one family has it.
+/// The hash that identifies the routing table as the member of a virtual server in one family.
 fn route_identity(server: &str, is_v4: bool) -> u64 {
     hash(&[b"route", server.as_bytes(), family(is_v4)])
 }
@@ -104,7 +104,7 @@ impl Roster {
         self.servers.insert(identity, number);
     }
 
-    /// The number of a virtual server, a new one if it has none; `None`: all are taken.
+    /// The number of a virtual server, or a new one; `None`: all numbers are in use.
     pub fn server(&mut self, name: &str, is_v4: bool) -> Option<u32> {
         let identity = server_identity(name, is_v4);
         if let Some(number) = self.servers.get(&identity) {

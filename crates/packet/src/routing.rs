@@ -1,5 +1,6 @@
-//! Whether the way of a packet of IPv4 depends on where it goes alone. Then programs keep ways for a moment and need not ask for
-//! each packet. Rules may choose by anything, and of several ways of one route the kernel takes one by all that a packet is.
+//! Whether the way of a packet of IPv4 depends on where it goes alone. Then programs keep ways for a moment and need
+//! not ask for each packet. Rules may choose by anything, and of several ways of one route the kernel takes one by all
+//! that a packet is.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -69,7 +70,7 @@ impl Routing {
         Ok(self.is_plain)
     }
 
-    /// They are to be read from the beginning.
+    /// Makes the next call read all routes.
     fn forget(&mut self) {
         *self = Self { read_at: self.read_at, ..Self::default() };
     }

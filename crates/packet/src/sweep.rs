@@ -54,7 +54,7 @@ impl Default for Rules {
 pub struct Walk<'a> {
     pub maps: &'a mut Maps,
     pub roster: &'a Roster,
-    /// By number.
+    /// Rules by the number of the virtual server.
     pub rules: &'a HashMap<u32, Rules>,
     pub now: Duration,
 }
@@ -101,8 +101,8 @@ impl Pair {
         }
     }
 
-    /// A flow has ended by a reset if no packet of either side has come after it: a reset that its receiver ignores does
-    /// not end a flow.
+    /// A flow has ended by a reset if no packet of either side has come after it: a reset that its receiver ignores
+    /// does not end a flow.
     fn is_reset(&self) -> bool {
         let reverse = self.reverse.map_or((0, 0), |it| (it.state, it.seen_ns));
         let forward = (self.forward.state, self.forward.seen_ns);

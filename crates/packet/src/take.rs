@@ -17,7 +17,7 @@ struct Attributes {
     flags: u64,
 }
 
-/// Removes and returns the entry of a key; `None`: there is none. Sizes are those of the map.
+/// Removes and returns the entry of a key; `None`: no entry. The sizes are those of the map.
 pub fn take<const KEY: usize, const VALUE: usize>(
     map: BorrowedFd<'_>,
     key: &[u8; KEY],
@@ -30,7 +30,8 @@ pub fn take<const KEY: usize, const VALUE: usize>(
         value: value.as_mut_ptr() as u64,
         flags: 0,
     };
-    // SAFETY: the attributes, the key and the value outlive the call; the kernel reads a key and writes a value of the map's sizes.
+    // SAFETY: the attributes, the key and the value outlive the call; the kernel reads a key and writes a value of the
+    // map's sizes.
     let result = unsafe {
         libc::syscall(
             libc::SYS_bpf,

@@ -12,7 +12,7 @@ use weir_packet::{Rung, TrialOptions};
 
 /// Trials of each case; the median counts.
 const TRIALS: u16 = 20_000;
-/// This many of them use cached routes.
+/// The number of packets that use cached routes.
 const ROUTES_EACH: u16 = 100;
 /// A listener of this host behind SYN cookies.
 const OWN_LISTENER: &str = "10.0.1.1:80";
@@ -35,7 +35,7 @@ fn nanoseconds(bed: &mut Bed, packet: impl Fn(u16) -> Packet) -> u128 {
     // call of its own.
     let mut trial = |number: u16| {
         let packet = packet(number).bytes();
-        // As weir does regularly.
+        // weir does this regularly.
         if number.is_multiple_of(ROUTES_EACH) {
             bed.path.get().watch_routes(Instant::now()).expect("routes");
         }

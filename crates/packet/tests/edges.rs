@@ -1,5 +1,5 @@
-//! Invalid input: forged ends of flows, frames for others, tags, the last ports, packets too big.
-//! By BPF_PROG_TEST_RUN.
+//! Invalid input, by BPF_PROG_TEST_RUN: forged ends of flows, frames for others, VLAN tags, the last ports, packets
+//! that are too big.
 
 mod support;
 
@@ -9,7 +9,7 @@ use support::packet::{Carried, Packet};
 use weir_packet::plan::*;
 use weir_packet::{Reason, Rung};
 
-/// A segment with other sequence numbers than those of [`Packet::tcp`].
+/// A segment with sequence numbers other than those of [`Packet::tcp`].
 fn segment(mut packet: Packet, sequence: u32, acknowledged: u32) -> Vec<u8> {
     if let Carried::Tcp { sequence: its, acknowledged: acked, .. } = &mut packet.carried {
         (*its, *acked) = (sequence, acknowledged);
@@ -18,7 +18,7 @@ fn segment(mut packet: Packet, sequence: u32, acknowledged: u32) -> Vec<u8> {
     packet.bytes()
 }
 
-/// Of the first flow.
+/// The state of the first flow.
 fn state(bed: &mut Bed) -> weir_packet::FlowState {
     let filter = weir_packet::FlowFilter { flows_max: 9, ..Default::default() };
     bed.path.get().flows(&filter).unwrap()[0].state
@@ -64,7 +64,7 @@ fn only_an_expected_reset_ends_a_flow_and_only_if_nothing_follows() {
         std::thread::sleep(std::time::Duration::from_millis(20));
         send(bed, "in0", segment(up(ACK), 1_001, 5_001));
         assert_eq!(state(bed), Open);
-        // The same with a FIN followed by data.
+        // The same for a FIN followed by data.
         for (device, packet, sequence) in
             [("in0", up(FIN | ACK), 1_001), ("out0", down(FIN | ACK), 5_001)]
         {
@@ -178,7 +178,7 @@ fn forged_numbers_lead_the_way_for_no_end() {
                 assert_eq!(state(bed), weir_packet::FlowState::Open, "{flags} {acknowledged}");
             }
         }
-        // No window is so large.
+        // Outside any window.
         send(bed, &[("in0", FIN | ACK, 0x5000_0000, 5_301), ("out0", FIN | ACK, 5_301, 1_001)]);
         assert_eq!(state(bed), weir_packet::FlowState::Open);
     });

@@ -158,7 +158,7 @@ fn what_a_driver_does_not_send_for_xdp_is_sent_one_rung_lower() {
     let before = count(&path, Reason::OtherDevice);
     echo(&mut stream, 100_000);
     assert_eq!(count(&path, Reason::OtherDevice), before);
-    // Another hardware address has to be learned, too.
+    // A changed hardware address must be learned too.
     let seen = weir_packet::look(&names);
     net.adc.ip("link set a0 address 02:00:00:00:77:01");
     assert_ne!(weir_packet::look(&names), seen);
@@ -198,7 +198,7 @@ fn a_member_that_changes_its_hardware_address_is_found_again() {
         net.server.ip("link set s0 address 02:00:00:00:99:01");
         net.server
             .ip(&format!("neigh replace 10.0.2.1 lladdr {} dev s0 nud permanent", own.trim()));
-        // As it is once it has rested.
+        // The state of a stale neighbour.
         net.adc.ip(&format!("neigh replace 10.0.2.10 lladdr {} dev a1 nud stale", before.trim()));
         stream.set_read_timeout(Some(Duration::from_millis(1500))).unwrap();
         stream.write_all(b"lost").unwrap();
@@ -343,8 +343,8 @@ fn a_tag_that_only_bears_a_priority_is_none_and_others_hide_nobody() {
     };
     for rung in [Rung::Xdp, Rung::Tcx] {
         path.attach(&["a0", "a1"], rung);
-        // A frame with an 802.1ad tag belongs to others, whatever its number; frames after it were
-        // seen after it.
+        // A frame with an 802.1ad tag belongs to others, with any number. Frames sent after it show that it was
+        // processed.
         let mut provider = frame("10.0.1.3", 0xa000);
         provider[12..14].copy_from_slice(&0x88a8u16.to_be_bytes());
         send_frame(&net, "c0", &provider);

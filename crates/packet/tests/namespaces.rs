@@ -371,7 +371,7 @@ fn nothing_is_left_behind() {
     let folder = path.options.pins.join(&path.options.name);
     let attached = |net: &Net| net.adc.run("ip link show dev a0").contains("prog/xdp");
     assert!(attached(&net));
-    // As after a crash.
+    // Simulates a crash.
     path.path.take().unwrap().release();
     assert!(attached(&net), "it stays");
     assert!(folder.exists());

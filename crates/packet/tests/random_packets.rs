@@ -122,7 +122,7 @@ fn random_packets_are_as_the_model_says() {
     }
 }
 
-/// Reads frames as lines of hexadecimal digits, and has Scapy compute their checksums anew.
+/// Reads frames as lines of hexadecimal digits, and lets Scapy recompute their checksums.
 const SCAPY: &str = r#"
 import sys
 from scapy.all import Ether, IP, IPv6, TCP, UDP, ICMP, Raw, ICMPv6EchoRequest

@@ -92,7 +92,7 @@ fn ways_are_kept_only_where_they_depend_on_destinations_alone() {
         bed.ip(change);
         assert!(!bed.path.get().watch_routes(now).expect("routes"), "{change}");
         bed.ip(back);
-        // They are not read repeatedly.
+        // Routes are not read again so soon.
         assert!(!bed.path.get().watch_routes(now).expect("routes"), "{change}");
         now += STEP_MAX;
     }

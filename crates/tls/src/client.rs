@@ -18,7 +18,7 @@ const SESSIONS_MAX: usize = 1_024;
 /// Settings for connections to servers.
 #[derive(Debug, Clone, Default)]
 pub struct ClientSettings {
-    /// The authorities that are trusted; `None`: whatever certificate a server shows is taken.
+    /// Trusted authorities; `None`: any certificate of a server is accepted.
     pub authorities: Option<Vec<CertificateDer<'static>>>,
     /// The certificate for a server that asks for one.
     pub identity: Option<Arc<Identity>>,

@@ -1,8 +1,8 @@
 //! Reads a ClientHello before the handshake: the requested server name and protocols.
 //!
-//! They select the certificate and the settings of the handshake, or the pool of a connection that is not decrypted. Only
-//! these parts are read; the handshake checks the rest. Sources: RFC 8446 section 4.1.2 and 5.1, RFC 6066 section 3, RFC
-//! 7301 section 3.1.
+//! They select the certificate and the settings of the handshake, or the pool of a connection that is not decrypted.
+//! Only these parts are read; the handshake checks the rest. Sources: RFC 8446 section 4.1.2 and 5.1, RFC 6066 section
+//! 3, RFC 7301 section 3.1.
 
 use rustls::pki_types::ServerName;
 
@@ -31,7 +31,7 @@ const MESSAGE_HEADER_BYTES: usize = 4;
 /// The contents of a ClientHello.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientHello {
-    /// The requested name, in lower case and without a port; empty: none, or an invalid one.
+    /// The requested name, in lower case and without a port; empty: absent or invalid.
     pub server_name: String,
     /// The form of the name.
     pub name_form: NameForm,
@@ -57,7 +57,7 @@ pub enum NameForm {
     /// Not at all.
     #[default]
     Absent,
-    /// As RFC 6066 has it; or by an address, which the handshake takes for no name.
+    /// A valid name (RFC 6066); or an IP address, which the handshake treats as absent.
     Sound,
     /// In a form that the handshake does not take: with a port behind it, say. That can be read, and the connection be
     /// passed on by it; but the handshake is over the bytes as they came.
@@ -69,9 +69,9 @@ pub enum NameForm {
 pub enum Peek {
     /// Incomplete: at least this many bytes are needed in total.
     Partial(usize),
-    /// It is whole.
+    /// A complete ClientHello.
     Hello(ClientHello),
-    /// It is no ClientHello: the reason, and the alert for the client.
+    /// Not a ClientHello: the reason, and the alert for the client.
     Malformed(&'static str, Alert),
 }
 
@@ -187,7 +187,7 @@ fn read(body: &[u8]) -> Option<ClientHello> {
     Some(hello)
 }
 
-/// The first host name of the list. An invalid DNS name counts as missing: no certificate has it.
+/// The first host name of the list. An invalid DNS name counts as absent, because no certificate contains it.
 fn server_name(mut content: Reader<'_>) -> Option<(String, NameForm)> {
     let mut names = Reader(content.vector_16()?);
     if names.0.is_empty() {

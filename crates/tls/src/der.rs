@@ -30,7 +30,7 @@ pub const fn tagged(number: u8) -> u8 {
 pub struct Value<'a> {
     /// The tag, a byte.
     pub tag: u8,
-    /// Its contents.
+    /// The contents.
     pub content: &'a [u8],
     /// All of it.
     pub whole: &'a [u8],
@@ -77,7 +77,7 @@ impl<'a> Der<'a> {
         self.any().filter(|value| value.tag == tag).map(|value| value.content)
     }
 
-    /// As above, if the next value has this type.
+    /// As [`Self::take`], if the next value has this type.
     pub fn optional(&mut self, tag: u8) -> Option<&'a [u8]> {
         let mut ahead = *self;
         let found = ahead.take(tag)?;
@@ -107,7 +107,7 @@ pub fn value(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// A GeneralizedTime as RFC 5280 section 4.1.2.5.2 has it, `YYYYMMDDHHMMSSZ`, in seconds since 1970.
+/// A GeneralizedTime in the form of RFC 5280 section 4.1.2.5.2, `YYYYMMDDHHMMSSZ`, in seconds since 1970.
 pub fn unix_s(text: &[u8]) -> Option<i64> {
     let (digits, b"Z") = text.split_at_checked(14)? else { return None };
     if !digits.iter().all(u8::is_ascii_digit) {

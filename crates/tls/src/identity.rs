@@ -25,7 +25,7 @@ const CA_ISSUERS: &str = "1.3.6.1.5.5.7.48.2";
 pub struct Identity {
     /// The certificate for handshakes.
     pub certified: Arc<CertifiedKey>,
-    /// Its changing OCSP response; `None`: `certified` has the one of a file, if any.
+    /// The current OCSP response, which changes; `None`: `certified` has the response from a file, if any.
     pub staple: Option<Arc<Staple>>,
     /// Its OCSP response is fetched from the authority.
     pub fetches_ocsp: bool,
@@ -33,13 +33,13 @@ pub struct Identity {
     pub names: Vec<String>,
     /// The signature algorithm.
     pub algorithm: SignatureAlgorithm,
-    /// Its subject, as text.
+    /// The subject as text.
     pub subject: String,
     /// When the first of the chain begins not to be valid any more, in seconds since 1970.
     pub not_after_unix_s: i64,
     /// When all of the chain have become valid.
     pub not_before_unix_s: i64,
-    /// Its oddities.
+    /// Unusual properties.
     pub oddities: Vec<Oddity>,
 }
 
@@ -53,7 +53,7 @@ pub enum Oddity {
     },
     /// The chain's signatures do not lead from the certificate to its last one.
     ChainUnverified(String),
-    /// It names no host: clients look at nothing but subjectAltName.
+    /// It contains no host name: clients check only subjectAltName.
     NoNames,
 }
 
@@ -76,9 +76,9 @@ impl fmt::Display for Oddity {
 /// Why a certificate and a key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdentityError {
-    /// The file is no PEM.
+    /// The file is not PEM.
     NotPem(String),
-    /// It holds no certificate.
+    /// The file contains no certificate.
     NoCertificate,
     /// It has no revocation list. For PEM: its contents.
     NoRevocations(Option<String>),
@@ -102,7 +102,7 @@ pub enum IdentityError {
 }
 
 impl IdentityError {
-    /// Whether the key is at fault, or not the one that belongs to the certificate.
+    /// Whether the key is invalid or does not belong to the certificate.
     pub fn is_of_key(&self) -> bool {
         matches!(self, Self::NoKey | Self::KeyEncrypted | Self::BadKey(_) | Self::KeyOfAnother)
     }

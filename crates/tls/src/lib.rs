@@ -3,8 +3,8 @@
 //! [`client_hello::peek`] reads the server name that a connection asks for, [`Session`] turns bytes of the network into
 //! plaintext and back. rustls does the handshakes; records are encrypted and decrypted here, in place.
 //!
-//! **Architecture invariant:** no socket and no unsafe. A session depends only on its input bytes and, in a handshake, on
-//! the clock and the random numbers of rustls.
+//! **Architecture invariant:** no socket and no unsafe. A session depends only on its input bytes and, in a handshake,
+//! on the clock and the random numbers of rustls.
 #![forbid(unsafe_code)]
 
 pub mod certificate;

@@ -25,7 +25,7 @@ const UNBOUNDED_S: i64 = 3_600;
 const ID_PKIX_OCSP_BASIC: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 48, 1, 1];
 const ID_KP_OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];
 const ID_SHA1: &[u8] = &[0x2b, 14, 3, 2, 26];
-/// As text, for x509-parser.
+/// As text for x509-parser.
 const ACCESS_OCSP: &str = "1.3.6.1.5.5.7.48.1";
 const TLS_FEATURE: &str = "1.3.6.1.5.5.7.1.24";
 
@@ -102,13 +102,13 @@ pub fn request(certificate: &CertificateDer<'_>, issuer: &CertificateDer<'_>) ->
 /// Why an answer cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OcspError {
-    /// It is no answer of OCSP.
+    /// It is not a valid OCSP response.
     Malformed,
     /// The responder does not say: the number of its reason.
     Refused(u8),
-    /// It is about other certificates.
+    /// It is for other certificates.
     OfAnother,
-    /// It was not signed by an authorised signer.
+    /// No authorised signer has signed it.
     Unsigned,
     /// It is not valid yet, or has expired.
     OutOfDate,

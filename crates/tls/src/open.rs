@@ -31,7 +31,7 @@ const IDLE_RECORDS_MAX: u8 = 32;
 const REFUSALS_MAX: u8 = 8;
 /// The longest message after the handshake: a ticket with everything that may be in it.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
-/// A key of TLS 1.3 is renewed when it may protect only this many more records: those of one response.
+/// A key of TLS 1.3 is updated when it may protect only this many more records: the records of one response.
 const RENEW_RECORDS_LEFT: u64 = 1 << 12;
 
 const HELLO_REQUEST: u8 = 0;
@@ -292,7 +292,7 @@ impl Open {
         if self.is_closed {
             return Ok(());
         }
-        // Most parts of a record: those of a head, a chunk's size, data, the end of the chunk.
+        // Maximum number of parts per record: head, chunk size, data, end of the chunk.
         const PARTS_MAX: usize = 20;
         let mut record: [&[u8]; PARTS_MAX] = [&[]; PARTS_MAX];
         let (mut count, mut room) = (0, PLAINTEXT_BYTES_MAX);

@@ -1,8 +1,8 @@
 //! Encryption and decryption of records in place.
 //!
 //! After the handshake a connection is a key, a number and a direction, twice. Keys come from
-//! [`rustls::ConnectionTrafficSecrets`]. The algorithms are those of rustls, without a copy and without an allocation: a
-//! record is decrypted in its receive buffer, and encrypted from the plaintext's buffer into the send buffer.
+//! [`rustls::ConnectionTrafficSecrets`]. The algorithms are those of rustls, without a copy and without an allocation:
+//! a record is decrypted in its receive buffer, and encrypted from the plaintext's buffer into the send buffer.
 //!
 //! | | TLS 1.2 (RFC 5288, RFC 7905) | TLS 1.3 (RFC 8446 section 5) |
 //! |---|---|---|
@@ -144,18 +144,18 @@ pub struct Opener(Protection);
 pub enum OpenError {
     /// It was not sealed by this key, or changed on its way.
     Forged,
-    /// Its plaintext is longer than any may be.
+    /// The plaintext exceeds the maximum size.
     TooLong,
-    /// It has no content type: nothing but padding.
+    /// The plaintext has no content type: only padding.
     Empty,
-    /// Its content type is unknown.
+    /// The content type is unknown.
     UnknownType,
 }
 
 /// A record that was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
-    /// Its content type.
+    /// The content type.
     pub content: ContentType,
     /// Where its plaintext starts, from the start of the record.
     pub start: usize,

@@ -10,7 +10,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Its name in ALPN.
+    /// The name in ALPN.
     pub(crate) fn identifier(self) -> &'static [u8] {
         match self {
             Self::Http2 => b"h2",

@@ -36,7 +36,7 @@ impl ContentType {
         })
     }
 
-    /// Its number.
+    /// The number of the type.
     pub fn number(self) -> u8 {
         match self {
             Self::ChangeCipherSpec => 20,
@@ -61,9 +61,9 @@ pub struct Header {
 pub enum Framed {
     /// The header is not whole yet.
     Partial,
-    /// It is no record of TLS.
+    /// Not a TLS record.
     Malformed,
-    /// It is longer than any record may be.
+    /// The record exceeds the maximum size.
     TooLong,
     /// A header; of the record itself more may be to come.
     Header(Header),

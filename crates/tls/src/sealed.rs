@@ -1,6 +1,6 @@
 //! An output buffer: filled from the front, sent, emptied, reused.
 
-/// Bytes in order, with room behind them that is not cleared anew for each record.
+/// A buffer whose spare capacity is not cleared for each record.
 #[derive(Debug, Default)]
 pub struct Sealed {
     bytes: Vec<u8>,
@@ -13,7 +13,7 @@ impl Sealed {
         Self { bytes: Vec::new(), length: 0 }
     }
 
-    /// Its contents.
+    /// The contents.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
@@ -37,7 +37,7 @@ impl Sealed {
         &mut self.bytes[self.length..end]
     }
 
-    /// So many bytes of the room were used.
+    /// The first `bytes` of the spare capacity were filled.
     pub fn filled(&mut self, bytes: usize) {
         debug_assert!(self.length + bytes <= self.bytes.len());
         self.length += bytes;

@@ -203,7 +203,7 @@ pub struct Certificates {
 /// The certificates for one name.
 #[derive(Debug, Default, Clone)]
 struct Choices {
-    /// In the order of the configuration.
+    /// All certificates in the order of the configuration.
     all: Vec<Shown>,
 }
 
@@ -251,7 +251,7 @@ impl Certificates {
                 certificates.by_name.entry(name, Choices::default).add(identity);
             }
         }
-        // With the first go those for the same name that sign otherwise.
+        // Followed by certificates for the same name with other signature algorithms.
         if let Some(first) = identities.first() {
             certificates.default.add(first);
             for other in &identities[1..] {
@@ -273,7 +273,7 @@ impl Certificates {
         self.by_name.is_empty()
     }
 
-    /// Whether there is one for clients that ask for this name, in lower case; empty: for none.
+    /// Whether there is a certificate for clients that request this name, in lower case; empty: without SNI.
     pub fn are_for(&self, name: &str) -> bool {
         !self.is_strict || self.by_name.find(name).is_some()
     }
@@ -326,7 +326,7 @@ impl Acceptor {
         Self { default, by_name: Names::new() }
     }
 
-    /// Clients that ask for this name get something else.
+    /// Adds another offer for clients that request this name.
     pub fn add(&mut self, name: &str, offer: &Offer) {
         *self.by_name.entry(name, || offer.clone()) = offer.clone();
     }
@@ -334,15 +334,15 @@ impl Acceptor {
     /// The settings for a client with this ClientHello, or the alert that refuses it.
     pub fn choose(&self, hello: &ClientHello) -> Result<&Arc<ServerConfig>, Alert> {
         let offer = self.of(&hello.server_name);
-        // Where a certificate is missing, rustls speaks of denied access; of a name that it does not take, of an illegal
-        // parameter.
+        // Where a certificate is missing, rustls speaks of denied access; of a name that it does not take, of an
+        // illegal parameter.
         let is_known =
             hello.name_form != NameForm::Odd && offer.certificates.are_for(&hello.server_name);
         if is_known { Ok(&offer.config) } else { Err(Alert::UnrecognizedName) }
     }
 
-    /// The certificate that a client which verifies all signatures gets by this name, in lower case (empty: it asks for none);
-    /// `None`: it is refused.
+    /// The certificate for a client that supports all signature algorithms and requests this name, in lower case
+    /// (empty: without SNI); `None`: the client is refused.
     pub fn certificate_for(&self, name: &str) -> Option<Arc<CertifiedKey>> {
         let algorithms = rustls::crypto::aws_lc_rs::default_provider();
         let schemes = algorithms.signature_verification_algorithms.supported_schemes();
@@ -438,7 +438,7 @@ impl Trust {
         if !is_required {
             builder = builder.allow_unauthenticated();
         }
-        // A list is about those that its issuer has signed; of others it says nothing.
+        // A revocation list concerns only certificates of its issuer.
         builder
             .allow_unknown_revocation_status()
             .enforce_revocation_expiration()

@@ -10,8 +10,8 @@
 //! | `Handshake` | a server that does not agree to the required protocol | `Failed`; waiting data is not sent |
 //! | any | a protocol violation | `Failed`: an alert must be sent, then the end |
 //!
-//! rustls does the handshake, one record at a time. Data is encrypted and decrypted here ([`crate::protection`]); only the
-//! parts of rustls that renew keys and store sessions stay ([`rustls::kernel`]).
+//! rustls does the handshake, one record at a time. Data is encrypted and decrypted here ([`crate::protection`]); only
+//! the parts of rustls that renew keys and store sessions stay ([`rustls::kernel`]).
 
 use std::fmt;
 use std::io::IoSlice;
@@ -88,9 +88,9 @@ struct EarlyRecord {
 
 /// The result of passing records to rustls.
 enum Progress {
-    /// It needs more.
+    /// More input is needed.
     More,
-    /// It has opened early data.
+    /// Early data was decrypted.
     Early,
     /// The handshake is done.
     Done,
@@ -105,9 +105,9 @@ enum Connection {
 enum Wants {
     /// Another record.
     Record,
-    /// To be asked again.
+    /// The handshake must be continued.
     Again,
-    /// That this early data is taken.
+    /// Early data was accepted.
     Taken(Vec<u8>),
     /// Nothing more: the handshake is done.
     Nothing,
@@ -154,9 +154,9 @@ impl Session {
         self.waiting.len()
     }
 
-    /// Processes `input[*consumed..]`, the peer's bytes in order, and moves `consumed` behind the processed part. Output
-    /// is appended to `out`. To be called again until it returns [`Step::More`] or [`Step::Failed`]; the unconsumed rest
-    /// must be passed again, before later bytes.
+    /// Processes `input[*consumed..]`, the peer's bytes in order, and moves `consumed` behind the processed part.
+    /// Output is appended to `out`. To be called again until it returns [`Step::More`] or [`Step::Failed`]; the
+    /// unconsumed rest must be passed again, before later bytes.
     pub fn step(&mut self, input: &mut [u8], consumed: &mut usize, out: &mut Sealed) -> Step {
         let result = match &mut self.state {
             State::Handshake(handshake) => match handshake.step(input, consumed, out) {
@@ -363,8 +363,8 @@ impl Handshake {
         }
     }
 
-    /// Passes rustls the bytes that it has seen and not discarded, as it requires each time: it has recorded the places of
-    /// message parts in them.
+    /// Passes rustls the bytes that it has seen and not discarded, as it requires each time: it has recorded the places
+    /// of message parts in them.
     fn advance(
         &mut self,
         input: &mut [u8],
@@ -374,11 +374,11 @@ impl Handshake {
         let seen = &mut input[*consumed..][..self.seen_bytes];
         let (discard, wants) = match &mut self.connection {
             Connection::Server(it) => advance(it.process_tls_records(seen), early_data, out),
-            // A client sends early data, and receives none.
+            // Clients send early data but do not receive any.
             Connection::Client(it) => advance(it.process_tls_records(seen), |_| Vec::new(), out),
         };
         if matches!(wants, Ok(Wants::Taken(_))) {
-            // Its record is where the data is put.
+            // The data is decrypted in place, in its record.
             return wants;
         }
         *consumed += discard;
@@ -404,8 +404,8 @@ impl Handshake {
         }
     }
 
-    /// Whether `seen`, which rustls has kept, is a dropped record of refused early data. rustls would process and count it
-    /// again with each further record.
+    /// Whether `seen`, which rustls has kept, is a dropped record of refused early data. rustls would process and count
+    /// it again with each further record.
     ///
     /// aws-lc clears records that it cannot decrypt. A decrypted record is never all zero: it contains its type.
     fn was_dropped(&self, seen: &[u8]) -> bool {
@@ -421,8 +421,8 @@ impl Handshake {
             && text.iter().all(|&byte| byte == 0)
     }
 
-    /// A record of an unknown type has come (RFC 8446 section 5). rustls would wait for all of it, and send another alert.
-    /// Instead it gets a byte sequence behind the seen bytes that is invalid in any state.
+    /// A record of an unknown type has come (RFC 8446 section 5). rustls would wait for all of it, and send another
+    /// alert. Instead it gets a byte sequence behind the seen bytes that is invalid in any state.
     fn refuse_unknown_type(&mut self, seen: &[u8], out: &mut Sealed) -> TlsError {
         let misplaced: [u8; 6] = match self.version() {
             // Nothing was agreed on, so nothing is protected.

@@ -9,7 +9,7 @@ pub enum Step {
     More,
     /// Plaintext, in the bytes that were looked at.
     Data {
-        /// Its first byte.
+        /// The index of the first byte.
         start: usize,
         /// One past its last.
         end: usize,

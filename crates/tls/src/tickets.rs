@@ -1,12 +1,13 @@
 //! Session tickets: the encrypted state of a session, stored by the client (RFC 5077, RFC 8446 section 4.6.1).
 //!
-//! A ticket is `name (16) | nonce (12) | time and state, sealed with AES-256-GCM | tag (16)`. The name identifies the key;
-//! the time, in seconds since 1970, is when the ticket was made: it is accepted for [`LIFETIME_S`], whatever its key.
+//! A ticket is `name (16) | nonce (12) | time and state, sealed with AES-256-GCM | tag (16)`. The name identifies the
+//! key; the time, in seconds since 1970, is when the ticket was made: it is accepted for [`LIFETIME_S`], whatever its
+//! key.
 //!
-//! weir's own keys are random, are changed every [`ROTATION_S`] and forgotten two changes later, so that recorded traffic
-//! cannot be decrypted with keys stolen later. Keys of a file are shared by all instances with the file, and changed with
-//! it. Each key is used for one purpose (a virtual server, and its accepted client certificates): a ticket from another
-//! server, or from before a change, cannot bypass a required client certificate.
+//! weir's own keys are random, are changed every [`ROTATION_S`] and forgotten two changes later, so that recorded
+//! traffic cannot be decrypted with keys stolen later. Keys of a file are shared by all instances with the file, and
+//! changed with it. Each key is used for one purpose (a virtual server, and its accepted client certificates): a ticket
+//! from another server, or from before a change, cannot bypass a required client certificate.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,12 +36,12 @@ const OWN_KEYS_MAX: usize = 1 + (LIFETIME_S / ROTATION_S) as usize;
 /// The keys of the tickets of one purpose.
 pub struct TicketKeys {
     purpose: Box<[u8]>,
-    /// The keys are changed here, as time goes by.
+    /// Whether the keys are random and rotated here.
     is_own: bool,
     ring: ArcSwap<Ring>,
 }
 
-/// The keys at a time, the one that makes tickets first.
+/// The current keys; the first one makes tickets.
 #[derive(Clone)]
 struct Ring {
     keys: Vec<Arc<TicketKey>>,
@@ -50,11 +51,11 @@ struct Ring {
 struct TicketKey {
     name: [u8; NAME_BYTES],
     key: LessSafeKey,
-    /// What both are made of.
+    /// The secret from which name and key are derived.
     secret: [u8; SECRET_BYTES],
 }
 
-/// The secrets of random keys, for the process that takes the place of this one: whoever has them can read all sessions.
+/// The secrets of random keys, for the successor of this process. They decrypt all sessions with tickets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OwnSecrets {
     /// When the first began to make tickets, in seconds since 1970.
@@ -120,7 +121,7 @@ impl TicketKey {
 }
 
 impl TicketKeys {
-    /// Random keys, changed as time goes by.
+    /// Random keys, rotated over time.
     pub fn own(purpose: &[u8]) -> Result<Self, NoRandomNumbers> {
         let purpose: Box<[u8]> = purpose.into();
         let keys = vec![TicketKey::random(&purpose)?];
@@ -137,14 +138,15 @@ impl TicketKeys {
         Ok(Self { purpose, is_own: false, ring })
     }
 
-    /// The secrets of random keys; `None`: the keys are those of a file.
+    /// The secrets of random keys; `None`: the keys are from a file.
     pub fn own_secrets(&self) -> Option<OwnSecrets> {
         let ring = self.ring.load();
         let secrets = || ring.keys.iter().map(|key| key.secret).collect();
         self.is_own.then(|| OwnSecrets { since_s: ring.since_s, secrets: secrets() })
     }
 
-    /// Continues with the secrets of a process before this one: its tickets are honoured. Keys of a file stay as they are.
+    /// Continues with the secrets of a process before this one: its tickets are honoured. Keys of a file stay as they
+    /// are.
     pub fn continue_with(&self, former: &OwnSecrets) -> Result<(), NoRandomNumbers> {
         if !self.is_own || former.secrets.is_empty() {
             return Ok(());
@@ -305,7 +307,7 @@ mod tests {
         }
         let ring = keys.ring.load();
         assert!(ring.keys.iter().all(|key| key.name != first[..NAME_BYTES]), "the key is gone");
-        // After a silence all of before are.
+        // After a long silence, all earlier keys are expired.
         keys.seal(b"much later", now_s + 10 * LIFETIME_S).expect("a ticket");
         assert_eq!(keys.ring.load().keys.len(), 1);
     }

@@ -1,4 +1,4 @@
-//! What certificates by name cost: memory of each, time of a look. Run by hand:
+//! The cost of certificates by name: memory per certificate, and time of a lookup. Run by hand:
 //!
 //! `cargo test --release -p weir-tls --test many_certificates -- --ignored --nocapture`
 
@@ -10,7 +10,7 @@ use weir_tls::identity::Identity;
 use weir_tls::names::Names;
 use weir_tls::server::Certificates;
 
-/// So many certificates of their own, each for a name and all below it, keys of P-256.
+/// This many different certificates with P-256 keys, each for a name and its subdomains.
 fn identities(count: usize) -> Vec<Arc<Identity>> {
     (0..count)
         .map(|number| {

@@ -150,7 +150,7 @@ fn exchange(peer: &mut Peer, other: &mut rustls::Connection, piece_bytes: usize)
     read
 }
 
-/// The same, though the peer may fail.
+/// As [`exchange`], but the peer may fail.
 fn pass(peer: &mut Peer, other: &mut rustls::Connection, piece_bytes: usize) -> Vec<u8> {
     let mut read = Vec::new();
     loop {
@@ -686,8 +686,8 @@ fn records(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     found
 }
 
-/// Records of an established session that are cut, lost, repeated, reordered or of another type:
-/// the delivered data is a prefix of the sent data, and never anything else.
+/// Records of an established session that are cut, lost, repeated, reordered or of another type: the delivered data is
+/// always a prefix of the sent data.
 #[test]
 fn records_that_were_changed_deliver_nothing_but_the_beginning() {
     let mut failed = 0;

@@ -1,6 +1,6 @@
 //! The built-in rule set: `waf: { mode: block }` needs no download.
 //!
-//! The rules are in `rules/*.conf` and are embedded. Their scores and settings are those of CRS: see `docs/waf-rules.md`.
+//! The rules are in `rules/*.conf` and are embedded. They have the scores and settings of CRS: see `docs/waf-rules.md`.
 
 use crate::plan::{Files, RuleSet};
 use crate::seclang::Problem;

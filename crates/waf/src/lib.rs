@@ -1,7 +1,7 @@
 //! The web application firewall.
 //!
-//! **Architecture invariant:** no I/O, no clock and no random numbers of its own. Callers pass in rules, requests and a time source; the crate
-//! returns verdicts.
+//! **Architecture invariant:** no I/O, no clock and no random numbers of its own. Callers pass in rules, requests and a
+//! time source; the crate returns verdicts.
 #![forbid(unsafe_code)]
 
 pub mod body;

@@ -1,4 +1,4 @@
-//! What the fuzz targets assert, for their seeds and for seeds with a few bytes changed.
+//! Runs the assertions of the fuzz targets for their seeds, and for seeds with a few bytes changed.
 
 #[path = "invariants/mod.rs"]
 mod invariants;
@@ -7,10 +7,10 @@ use invariants::{bodies, encoded, requests, rules, seeds, texts};
 use weir_testing::Random;
 use weir_waf::body::Processor;
 
-/// Variants of each seed.
+/// Number of variants of each seed.
 const VARIANTS: u64 = 40;
 
-/// The seeds, and others made of them.
+/// The seeds and their variants.
 fn inputs<'a>(seeds: impl IntoIterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();
     for seed in seeds {

@@ -158,7 +158,7 @@ fn state_of(path: &str) -> String {
     format!("{path}/state")
 }
 
-/// The result: `web/10.0.0.11:80 is drained: it gets nothing new; 3 requests under way`.
+/// The result, such as `web/10.0.0.11:80 is drained: it gets nothing new; 3 requests under way`.
 fn done_text(changed: &Changed) -> String {
     let Changed { pool, member, before, changed, .. } = changed;
     let was = match (changed, before == &member.administrative) {
@@ -240,7 +240,7 @@ impl Waited {
     }
 }
 
-/// Checks repeatedly until the member has no open requests, and reports the progress.
+/// Waits until the member has no open requests, and prints the progress.
 fn wait(client: &Client, path: &str, limit: Option<Duration>) -> Result<Waited, Error> {
     let began = Instant::now();
     let mut told: Option<Instant> = None;
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
     use crate::pool::tests::POOL;
 
-    /// The answer to a change of the first or second member of the pool of these tests.
+    /// The response to a change of the first or second member of the tests' pool.
     fn changed(member: usize, change: impl FnOnce(&mut Changed)) -> Changed {
         let pool: serde_json::Value = serde_json::from_str(POOL).unwrap();
         let answer = serde_json::json!({

@@ -61,7 +61,7 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
     Ok(if arguments.json { String::from_utf8_lossy(&document).into_owned() } else { text })
 }
 
-/// A row per pool.
+/// One row per pool.
 fn overview(pools: &[Pool], paint: Paint) -> String {
     if pools.is_empty() {
         return "The configuration has no pool.\n".to_owned();
@@ -93,7 +93,7 @@ fn overview(pools: &[Pool], paint: Paint) -> String {
     table.render(paint, "  ")
 }
 
-/// A pool as a heading and a row per member.
+/// A pool as a heading and one row per member.
 pub fn table_of(pool: &Pool, paint: Paint) -> String {
     let mut table = Table::new(&[
         ("member", Side::Left),
@@ -204,7 +204,7 @@ fn errors_text(member: &Member) -> String {
         grouped(member.connect_failures),
         grouped(member.response_failures),
         grouped(member.responses.server_error),
-        counted(member.ejections, "time"),
+        counted(member.counts.ejections, "time"),
     )
 }
 

@@ -362,7 +362,7 @@ pub mod tests {
     use super::*;
     use crate::pool::tests::POOL;
 
-    /// The status of a process with a virtual server and a pool.
+    /// The status of a process with one virtual server and one pool.
     pub fn status(change: impl FnOnce(&mut serde_json::Value)) -> Status {
         let mut document = serde_json::json!({
             "version": "0.1.0", "started": "2026-11-21T06:00:00.000Z", "uptime_seconds": 11_520,

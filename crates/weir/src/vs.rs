@@ -69,7 +69,7 @@ fn one(client: &Client, name: &str) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&document).into_owned())
 }
 
-/// A row per virtual server.
+/// One row per virtual server.
 fn overview(status: &Status, paint: Paint) -> String {
     let mut table = Table::new(&[
         ("virtual server", Side::Left),

@@ -1,15 +1,13 @@
-//! The document of layer 4 makes promises to users of other products, and tests show them: each row
-//! of its tables has one.
+//! Every row of the tables in the document about layer 4 is shown by a test.
 
 use std::collections::BTreeSet;
 
 use weir_tests::repository::{expect_none, files, read};
 
 const DOCUMENT: &str = "docs/layer-4.md";
-/// The first cells of the head of the table whose last column says what is here; and the tests of
-/// each row.
+/// The first cell in the head of the table about connections. [`SHOWN`] has the tests of its rows.
 const CONNECTIONS: &str = "| HAProxy `mode tcp` |";
-/// The end of the head of the table that names its tests itself.
+/// The last cell in the head of a table with a column for the tests.
 const PACKETS: &str = "| shown by |";
 
 /// The tests of each row about connections; readers of the document do not need them.

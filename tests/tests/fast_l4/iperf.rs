@@ -15,7 +15,7 @@ pools: { p: { members: [ 10.77.2.2:5201 ] } }
 /// The client's output for one run with these arguments.
 #[track_caller]
 fn run(network: &Network, arguments: &str) -> Value {
-    // It serves one run and ends.
+    // The server handles one run and exits.
     let words = ["iperf3", "--server", "--one-off", "--forceflush", "--bind", "10.77.2.2"];
     let mut serving = network.start_in("server", &words);
     eventually("iperf3 listens", STEP_TIMEOUT, || {

@@ -58,7 +58,7 @@ fn each_member_sees_the_address_of_the_interface_that_it_is_reached_by() {
     let pair = |member: &str, source: &str| (member.to_owned(), source.to_owned());
     let own = |source| [pair("10.77.2.2", "10.77.2.1"), pair("10.77.3.2", source)].into();
     assert_eq!(seen(&network), own("10.77.3.1"));
-    // Whatever the route is by then.
+    // Succeeds whether or not weir has looked up the changed route yet.
     network.shell(
         "adc",
         "ip addr add 10.77.3.9/24 dev more; ip route replace 10.77.3.0/24 dev more src 10.77.3.9",
@@ -247,7 +247,7 @@ fn a_member_that_comes_takes_its_share_and_no_more() {
     };
     network.configure("", &file(&members[..7]));
     network.start();
-    // The same ends each time.
+    // Both calls use the same client ports.
     let owners = |network: &Network| -> Vec<std::net::SocketAddr> {
         let connect =
             |port| network.connect_from(&format!("10.77.1.2:{port}"), "10.77.9.1:80").member;

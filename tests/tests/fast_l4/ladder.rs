@@ -42,7 +42,7 @@ fn without_capabilities_sockets_take_the_place_of_packets() {
     assert!(told.contains("error ladder: virtual server b is not served"), "{told}");
     let page = network.command(&["status"]);
     assert!(page.contains(&format!("served by    sockets, not packets: {why}")), "{page}");
-    // Without sockets as a fallback nobody serves it, and weir reports that.
+    // Without sockets as a fallback, the virtual server is not served, and weir reports that.
     network.configure(
         ", rungs: [ xdp, tcx ]",
         &format!("{servers}pools: {{ p: {{ members: [ 10.77.2.2:9000 ] }} }}\n"),
@@ -122,8 +122,8 @@ fn what_guards_sockets_needs_no_virtual_server_of_packets() {
     network.connect("10.77.1.1:80").echo();
 }
 
-/// Whatever the outcome: a file with errors asks nothing of the kernel, and requests of another
-/// file are undone.
+/// A refused configuration attaches no program to an interface: a file with errors never reaches the kernel, and the
+/// effects of another refused file are undone.
 #[test]
 fn a_configuration_that_is_refused_takes_no_interface() {
     let Some(mut network) = Network::make() else { return };
@@ -140,7 +140,7 @@ fn a_configuration_that_is_refused_takes_no_interface() {
          b: {{ type: tcp, listen: 10.99.9.9:80, pool: p }}\n{POOL}"
     );
     let mut held = network.connect("10.77.9.1:80");
-    // The last one needs other tables.
+    // The last case needs tables of another size.
     for (number, flows_max, text) in
         [(1, 4_096, "virtual_servers: ["), (2, 4_096, &*bound), (3, 8_192, &bound)]
     {
@@ -151,7 +151,7 @@ fn a_configuration_that_is_refused_takes_no_interface() {
         held.echo();
     }
     network.connect("10.77.9.1:80").echo();
-    // One that is taken has it.
+    // An accepted configuration attaches the program.
     network.configure("", &rest);
     network.reload();
     assert!(has_program(&network));

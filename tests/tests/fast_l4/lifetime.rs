@@ -42,7 +42,7 @@ fn a_member_that_is_drained_keeps_its_flows_and_one_that_is_down_loses_them() {
         connection.echo();
     }
     network.command(&["member", "p", SECOND, "reset"]);
-    // Its probes are refused from now on.
+    // The members' host drops its responses to probes, so probes fail.
     network.shell("server", "ip route add blackhole 10.77.2.1/32; sleep 0");
     eventually("both are down, and flows are reset", STEP_TIMEOUT, || {
         connections.iter_mut().all(|it| it.try_echo().is_err())
@@ -298,7 +298,7 @@ fn sockets_are_not_robbed_by_what_a_crash_has_left() {
     network.connect("10.77.1.1:80").echo();
     network.kill();
     assert!(network.has_pins(), "the kernel goes on");
-    // Through sockets from now on, to another member.
+    // Sockets serve the virtual server from here on, with another member.
     let pool = "pools: { p: { members: [ 10.77.2.2:9300 ] } }\n";
     network.configure(", rungs: [ proxy ]", &format!("{packets}{pool}"));
     network.start();

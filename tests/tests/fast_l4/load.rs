@@ -25,7 +25,7 @@ fn size(variable: &str, default: u64) -> u64 {
     }
 }
 
-/// The same bytes for every connection, with no two parts alike.
+/// Fills a buffer with pseudo-random bytes, the same for every connection, so that no two parts are alike.
 fn fill(buffer: &mut [u8], state: &mut u64) {
     for part in buffer.chunks_mut(8) {
         *state ^= *state << 13;
@@ -47,7 +47,7 @@ fn send(stream: &mut TcpStream, blocks: u64) {
     stream.shutdown(std::net::Shutdown::Write).expect("the end");
 }
 
-/// Every byte is the one that was sent.
+/// Checks that every received byte equals the sent one.
 fn receive(stream: &mut TcpStream, blocks: u64) {
     let (mut expected, mut got, mut state) = (vec![0; BLOCK], vec![0; BLOCK], SEED);
     for block in 0..blocks {
@@ -65,7 +65,7 @@ fn connect(network: &Network, to: &str) -> TcpStream {
     stream
 }
 
-/// Both directions at once, at this MTU of all devices.
+/// Sends data in both directions at once, with this MTU on all devices.
 fn bulk_arrives_whole(mtu: u32, settings: &str) {
     let Some(mut network) = Network::make() else { return };
     for (role, device) in
@@ -110,13 +110,13 @@ fn bulk_arrives_whole_in_large_packets() {
     bulk_arrives_whole(9_000, "");
 }
 
-/// Answers each connection with the four bytes that it sent, and ends.
+/// Echoes four bytes of each connection and closes it.
 fn answer_each(listener: TcpListener) {
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let mut bytes = [0; 4];
             if stream.read_exact(&mut bytes).is_ok() {
-                // The other end may be gone.
+                // The peer may have closed.
                 let _ = stream.write_all(&bytes);
             }
         }
@@ -193,8 +193,7 @@ fn short_connections_have_no_error_while_programs_are_replaced() {
     eventually("every connection is a flow", STEP_TIMEOUT, || flows() >= done);
 }
 
-/// Sends SYNs to these two, from unused addresses and ports, until it is killed. Reports their
-/// number now and then.
+/// Sends SYNs to both addresses from unused addresses and ports, up to a number, and prints the number.
 const FLOOD: &str = r#"
 import random, socket, struct, sys, time
 out = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
@@ -217,13 +216,12 @@ while sent < most:
 print(sent)
 "#;
 
-/// SYNs in all: bounded, because the flood runs on a shared machine.
+/// Total number of SYNs. It is small, because the flood runs on a shared machine.
 const FLOOD_SYNS: u64 = 30_000;
-/// Connections to each of the two while it lasts.
+/// Connections to each of the two addresses during the flood.
 const DURING_FLOOD: u32 = 200;
 
-/// To a listener of this host behind SYN cookies, and to a virtual server that passes SYNs on to
-/// members.
+/// SYNs flood a listener of this host behind SYN cookies, and a virtual server that passes SYNs on to members.
 #[test]
 fn a_flood_of_syns_leaves_the_others_their_connections() {
     if !tools::present("python3") {
@@ -256,7 +254,7 @@ fn a_flood_of_syns_leaves_the_others_their_connections() {
     }
     assert_eq!(flood.output().trim(), syns.to_string());
     let reasons = || network.status()["packet_path"]["not_forwarded"].clone();
-    // Half of the flood goes there; a busy machine drops some before weir sees them.
+    // Half of the flood goes to this listener; a busy machine drops some SYNs before weir sees them.
     eventually("the flood got cookies", STEP_TIMEOUT, || {
         reasons()["syn_cookie"].as_u64() >= Some(syns / 4)
     });
@@ -269,8 +267,8 @@ fn a_flood_of_syns_leaves_the_others_their_connections() {
     assert!(f64::from(answered) >= 0.99 * f64::from(2 * asked), "{answered} of {}", 2 * asked);
 }
 
-/// The kernel times all programs, which makes each packet more expensive; timing ends when this
-/// value is dropped, also when the test fails.
+/// Makes the kernel time all programs, which makes each packet more expensive. Dropping it ends the timing, also when
+/// the test fails.
 struct Timed {
     found: String,
 }
@@ -297,7 +295,7 @@ fn program_time(network: &Network) -> (u64, u64) {
     let folder = format!("/proc/{}/fdinfo", network.weir().pid());
     let mut total = BTreeMap::new();
     for file in std::fs::read_dir(folder).expect("its descriptors").flatten() {
-        // A descriptor may be gone by now.
+        // The descriptor may be closed by now.
         let text = std::fs::read_to_string(file.path()).unwrap_or_default();
         let value = |name: &str| -> Option<u64> {
             text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())

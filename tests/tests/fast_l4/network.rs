@@ -44,7 +44,7 @@ pub struct Network {
     pub namespaces: Namespaces,
     directory: TempDir,
     weir: Option<Process>,
-    /// Of the packet path.
+    /// The name of the packet path.
     pub name: String,
 }
 
@@ -91,7 +91,7 @@ impl Network {
         }
     }
 
-    /// Listens there, and accepts nothing.
+    /// Listens on an address without accepting connections.
     pub fn listen(&self, address: &str) -> TcpListener {
         self.listen_within("server", address)
     }
@@ -106,7 +106,7 @@ impl Network {
         self.namespaces.within("client", connect).expect("a connection")
     }
 
-    /// Serves there: sends each connection `LOCAL REMOTE`, and then echoes.
+    /// Serves an address: sends `LOCAL REMOTE` on each connection, and then echoes.
     pub fn serve(&self, address: &str) {
         let listener = self.listen(address);
         thread::spawn(move || {
@@ -134,12 +134,12 @@ impl Network {
         Process::start(&nsenter, &[&[namespace.as_str()], words].concat(), &log)
     }
 
-    /// Writes the configuration: this, an admin socket, and a packet path of its own with these settings.
+    /// Writes the configuration: `rest`, an admin socket, and this network's own packet path with these settings.
     pub fn configure(&self, settings: &str, rest: &str) {
         self.configure_flows(4_096, settings, rest);
     }
 
-    /// The same with room for so many flows.
+    /// The same, with this maximum number of flows.
     pub fn configure_flows(&self, flows_max: u32, settings: &str, rest: &str) {
         let socket = self.socket();
         let text = format!(
@@ -159,14 +159,14 @@ impl Network {
         self.directory.path().join("weir.yaml").to_string_lossy().into_owned()
     }
 
-    /// Starts weir, and waits until it serves. `before`: the words in front of its command.
+    /// Starts weir and waits until it serves. `before` has words in front of its command.
     #[track_caller]
     pub fn start_as(&mut self, before: &[&str]) {
         self.start_until(before, " serves ");
         self.wait_until_the_kernel_knows();
     }
 
-    /// Starts weir, and waits until it logs this.
+    /// Starts weir and waits until its log contains a text.
     #[track_caller]
     pub fn start_until(&mut self, before: &[&str], says: &str) {
         let nsenter = tools::find("nsenter").expect("nsenter");
@@ -184,7 +184,7 @@ impl Network {
         self.weir = Some(process);
     }
 
-    /// Waits until the packet path follows the configuration in force.
+    /// Waits until the packet path matches the active configuration.
     #[track_caller]
     fn wait_until_the_kernel_knows(&self) {
         eventually("the packet path does what the configuration says", STEP_TIMEOUT, || {
@@ -207,7 +207,7 @@ impl Network {
         self.weir.as_ref().expect("weir runs")
     }
 
-    /// Reads the configuration again, and waits until it is in force.
+    /// Reloads the configuration and waits until it is active.
     #[track_caller]
     pub fn reload(&self) {
         let count = |process: &Process| process.output().matches(" was reloaded").count();
@@ -353,7 +353,7 @@ impl Connection {
         Some(Self { member: at(member), source: at(source), reader })
     }
 
-    /// How long to wait for an echo that does not arrive.
+    /// Sets the time limit for an echo that may not arrive.
     pub fn wait_at_most(&self, time: Duration) {
         self.reader.get_ref().set_read_timeout(Some(time)).expect("a timeout");
     }
@@ -362,7 +362,7 @@ impl Connection {
         self.reader.get_ref().local_addr().expect("the client's address")
     }
 
-    /// Sends a line and gets it back.
+    /// Sends a line and receives its echo.
     #[track_caller]
     pub fn echo(&mut self) {
         self.try_echo().expect("an echo");

@@ -9,9 +9,8 @@ use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup};
 use weir_tests::{STEP_TIMEOUT, eventually};
 
-/// The virtual server `main` hands requests below `/app` to `app`, which does not listen and has
-/// these keys; `rule`: the actions of its rule before that. `top`: further policies, below
-/// `policies:`.
+/// The virtual server `main` hands requests below `/app` to `app`. `app` does not listen and has these keys. `rule` has
+/// the actions of an earlier rule, and `top` further policies below `policies:`.
 struct Bed {
     member: Member,
     other: Member,

@@ -39,7 +39,7 @@ enum Socket {
     Two(Box<Peer>, u32),
 }
 
-/// How the peer has ended.
+/// How the peer has ended the stream.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
     InOrder,

@@ -115,7 +115,7 @@ fn listen(role: Role, buffer: Buffer, world: &Arc<World>, is_over: &Arc<AtomicBo
 pub struct Listeners(Vec<Lease>);
 
 impl Listeners {
-    /// One for each but the first.
+    /// Leases an address for each virtual server except the first.
     pub fn lease() -> Self {
         Self((0..SERVERS.len()).map(|_| Lease::new()).collect())
     }

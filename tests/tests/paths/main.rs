@@ -149,7 +149,7 @@ fn what_rules_saw_is_what_nginx_apache_and_node_resolve() {
         });
         let (mut sent, mut refused) = (0, 0);
         for path in SPELLINGS.map(str::to_owned).into_iter().chain(generated) {
-            // They would end the target, or are no path in any case.
+            // A space would end the target.
             if path.contains(' ') {
                 continue;
             }

@@ -17,7 +17,7 @@ const CLIENTS: usize = 6;
 /// How often each client changes its port.
 const MOVES: usize = 2;
 
-/// A server that sends back what comes.
+/// A server that echoes data.
 struct Server {
     port: UdpLease,
     _process: Process,

@@ -135,7 +135,7 @@ fn nginx_conf(at: SocketAddr, version: Version, key: Key, is_storing: bool) -> S
         true => "ssl_session_tickets off; ssl_session_cache shared:sessions:1m;",
         false => "ssl_session_tickets on;",
     };
-    // As root nginx would give up its rights and then not reach the temporary folder.
+    // Started as root, nginx would drop its privileges and lose access to the temporary folder.
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     format!(
         "daemon off; master_process off; pid nginx.pid; error_log error.log warn; {user}

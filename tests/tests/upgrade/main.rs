@@ -58,7 +58,7 @@ impl Line {
         report
     }
 
-    /// The process that answers on the admin listener.
+    /// The id of the process that responds on the admin listener.
     #[track_caller]
     fn serving(&self) -> u32 {
         let status = self.status();

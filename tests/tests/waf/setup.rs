@@ -64,7 +64,7 @@ pub fn wait_for_any(proxy: &mut Proxy, is_it: impl Fn(&Value) -> bool) -> Value 
     found.unwrap_or_default()
 }
 
-/// How many requests had this outcome.
+/// Number of requests with this outcome.
 pub fn counted(proxy: &Proxy, outcome: &str) -> f64 {
     let labels = ["\"main\"", &format!("outcome=\"{outcome}\"")];
     proxy.metric("weir_virtual_server_waf_requests_total", &labels)

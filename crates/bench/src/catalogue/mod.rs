@@ -93,7 +93,7 @@ pub struct Test {
     pub picture: Picture,
     /// The figures, the most important first. Each gets a chart.
     pub figures: &'static [Figure],
-    /// The figures that decide between products.
+    /// The figures by which products are judged.
     pub judged: &'static [Figure],
     /// Goals for weir.
     pub goals: &'static [Goal],
@@ -106,7 +106,7 @@ pub struct Goal {
     pub figure: Figure,
     /// The setting; 0 if the test varies nothing.
     pub at: f64,
-    /// What is compared with the bound.
+    /// The quantity that is compared with the bound.
     pub measure: Measure,
     /// The bound: a minimum if higher is better, otherwise a maximum.
     pub bound: f64,

@@ -26,8 +26,8 @@ pub type Mac = [u8; 6];
 
 /// A UDP frame. The last byte of `source` must be 0: the program counts it up to 15.
 ///
-/// The program subtracts from the identification what it adds to the address, so the header checksum stays correct. The
-/// UDP checksum is 0, which means no checksum (RFC 768).
+/// The program subtracts from the identification the value that it adds to the address, so the header checksum stays
+/// correct. The UDP checksum is 0, which means no checksum (RFC 768).
 pub fn frame(
     (from, to): (Mac, Mac),
     source: Ipv4Addr,

@@ -56,7 +56,7 @@ pub struct TestReport {
 pub struct FigureReport {
     /// The figure.
     pub figure: Figure,
-    /// Whether the figure decides between products.
+    /// Whether products are judged by the figure.
     pub is_judged: bool,
     /// One cell per setting of the test.
     pub cells: Vec<Cell>,

@@ -1,7 +1,7 @@
 //! Published figures of other products beside the figures of this run.
 //!
-//! Figures of another machine are not comparable; they only show what was published. The report estimates what our
-//! figures mean for a core behind a physical device, and shows the calculation.
+//! Figures of another machine are not comparable; they only show what was published. From our
+//! figures, the report estimates the capacity of a core behind a physical device, and shows the calculation.
 
 use crate::catalogue::Figure;
 

@@ -29,7 +29,7 @@ pub struct Settings {
     /// Programs by product; each is a row of its own, [`ROWS_MAX`] at most. A bare name is searched in PATH. A product
     /// without an entry is searched in PATH by its own name.
     pub programs: BTreeMap<String, Vec<PathBuf>>,
-    /// The running program. It serves as weir, as the origin and as the relay.
+    /// Weir's program. It also serves as the origin and the relay.
     pub weir: PathBuf,
     /// Whether the byte relay takes part.
     pub relay: bool,

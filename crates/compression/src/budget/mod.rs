@@ -15,13 +15,13 @@
 //! If a lowest level is set, no step goes below it: for hosts whose bandwidth is scarcer than CPU time.
 //!
 //! **Falling** is quick: two steps after each window of [`WINDOW_US`] with almost no idle time, from the third in a row
-//! on, since fewer happen by chance; and one step when the load, smoothed over some windows, is at [`BUSY_MAX_PERCENT`] or
-//! more. It ends when compression is no longer a significant part of the load.
+//! on, since fewer happen by chance; and one step when the load, smoothed over some windows, is at [`BUSY_MAX_PERCENT`]
+//! or more. It ends when compression is no longer a significant part of the load.
 //!
 //! **Rising** is slow, since the cost of a step up is only known afterwards: a step after the smoothed load has
-//! been below [`BUSY_LOW_PERCENT`] for a while. Where a rise is followed by a fall the next attempt waits twice as long,
-//! up to [`RISE_AFTER_US_MAX`]; so a constant load sees few changes, and ever fewer. When it has gone well for long,
-//! attempts come sooner again.
+//! been below [`BUSY_LOW_PERCENT`] for a while. Where a rise is followed by a fall the next attempt waits twice as
+//! long, up to [`RISE_AFTER_US_MAX`]; so a constant load sees few changes, and ever fewer. When it has gone well for
+//! long, attempts come sooner again.
 //!
 //! A response keeps the level that it began with.
 
@@ -39,7 +39,7 @@ const BUSY_MAX_PERCENT: u64 = 85;
 /// A window that was busy for this share of its time had almost no idle time.
 const BUSY_FULL_PERCENT: u64 = 97;
 
-/// This many such windows in a row are no coincidence.
+/// This many full windows in a row are not a coincidence.
 const FULL_WINDOWS_MIN: u32 = 3;
 
 /// A smoothed load of less than this lets the level rise.
@@ -121,8 +121,8 @@ impl Budget {
         self.spent_us += spent_us;
     }
 
-    /// The worker was busy for this long since the last call, including encoders; to be called once per turn of its loop,
-    /// and after it has waited.
+    /// The worker was busy for this long since the last call, including encoders; to be called once per turn of its
+    /// loop, and after it has waited.
     pub fn note_turn(&mut self, busy_us: u64, now_us: u64) {
         self.busy_us += busy_us;
         let elapsed_us = now_us.saturating_sub(self.window_start_us);

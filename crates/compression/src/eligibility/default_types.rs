@@ -3,8 +3,8 @@
 use weir_http::media_types::MediaTypes;
 
 /// Types that people expect to be compressed: texts, text-based data formats, and the few binary formats that are not
-/// compressed themselves. Event streams are among `text/*`: they are flushed after every event (see [`super::FlushWhen`]),
-/// so nothing waits in an encoder.
+/// compressed themselves. Event streams are among `text/*`: they are flushed after every event (see
+/// [`super::FlushWhen`]), so nothing waits in an encoder.
 pub const DEFAULT_TYPES: [&str; 20] = [
     "text/*",
     "+json",
@@ -28,7 +28,7 @@ pub const DEFAULT_TYPES: [&str; 20] = [
     "image/vnd.microsoft.icon",
 ];
 
-/// They, as a list.
+/// The default types as a list.
 pub fn default_types() -> MediaTypes {
     MediaTypes::parse(DEFAULT_TYPES).unwrap_or_default()
 }

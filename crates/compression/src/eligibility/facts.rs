@@ -12,13 +12,13 @@ use crate::negotiation::Choice;
 /// Facts about a request; small, to be kept until its response comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestTraits {
-    /// The coding that the client wants.
+    /// The coding for the client.
     pub choice: Choice,
     /// It asks with HEAD: its response has no content.
     pub is_head: bool,
     /// The client's version.
     pub version: Version,
-    /// Its Cache-Control forbids to transform.
+    /// Whether Cache-Control forbids transformations.
     pub no_transform: bool,
     /// If-None-Match names a weak tag, which may be one that was weakened here.
     pub revalidates_weak: bool,
@@ -47,15 +47,15 @@ pub struct ResponseTraits<'r> {
     pub status: u16,
     /// The value of Content-Type; `None` also when there are several.
     pub content_type: Option<&'r [u8]>,
-    /// Bytes of content, or with HEAD those that GET would have got; `None` if unknown so far.
+    /// The size of the content; for HEAD, the size for GET; `None`: unknown so far.
     pub length_bytes: Option<u64>,
-    /// It has a content coding already.
+    /// Whether it has a content coding already.
     pub is_encoded: bool,
     /// It is, or says it is, a part of the content.
     pub is_range: bool,
     /// It carries a digest of its content, or will in its trailers.
     pub has_digest: bool,
-    /// Its Cache-Control forbids to transform.
+    /// Whether Cache-Control forbids transformations.
     pub no_transform: bool,
 }
 
@@ -119,8 +119,8 @@ fn is_told(name: &[u8]) -> bool {
     matches!(name.len(), 6 | 7 | 11..=14 | 16)
 }
 
-/// A digest of the sent content (Content-MD5, RFC 9530's Content-Digest), or of the representation with its codings (RFC
-/// 9530's Repr-Digest, RFC 3230's Digest): compression makes all of them wrong.
+/// A digest of the sent content (Content-MD5, RFC 9530's Content-Digest), or of the representation with its codings
+/// (RFC 9530's Repr-Digest, RFC 3230's Digest): compression makes all of them wrong.
 fn is_digest(name: &[u8]) -> bool {
     ["digest", "content-md5", "repr-digest", "content-digest"]
         .iter()

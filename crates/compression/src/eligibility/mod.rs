@@ -81,16 +81,16 @@ impl Rules {
 /// The decision about a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// It is compressed.
+    /// The response is compressed.
     Compress {
-        /// With this coding.
+        /// The coding.
         coding: Coding,
         /// As configured; [`crate::Budget`] may lower it.
         level: Level,
         /// When the encoder must output its data.
         flush: FlushWhen,
     },
-    /// It goes as it is.
+    /// The response is not compressed.
     Identity {
         /// Another client would have got it compressed: caches have to know.
         vary: bool,
@@ -127,8 +127,8 @@ pub fn decide(rules: &Rules, request: &RequestTraits, response: &ResponseTraits<
     }
 }
 
-/// Whether some client could get this response compressed, or where it has not the whole content, the one with the
-/// whole.
+/// Whether some client could get this response compressed; for partial content, whether it could get the whole content
+/// compressed.
 fn may_compress(rules: &Rules, response: &ResponseTraits<'_>) -> bool {
     if response.is_encoded || response.has_digest || response.no_transform {
         return false;

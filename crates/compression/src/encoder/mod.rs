@@ -14,9 +14,9 @@
 //! | 8 | 7 | 7 | 8 | 6 |
 //! | 9 | 8 | 8 | 9 | 6 |
 //!
-//! zlib-rs's levels 1 and 2 produce larger output than our own encoder, and 2 is also slower. gzip's level 5 is closest to
-//! zlib's level 5 in size, and the others are arranged around it. zstd's level 4 is its level 3 at this
-//! window. Above 6 brotli would take more than 9 MiB per response.
+//! zlib-rs's levels 1 and 2 produce larger output than our own encoder, and 2 is also slower. gzip's level 5 is closest
+//! to zlib's level 5 in size, and the others are arranged around it. zstd's level 4 is its level 3 at this window.
+//! Above 6 brotli would take more than 9 MiB per response.
 //!
 //! **Work per call.** A call processes its whole input. [`slice_bytes_max`] is the input for a call of about
 //! [`CALL_TARGET_US`]; the caller serves others in between.
@@ -34,7 +34,7 @@ use crate::coding::{Coding, Level};
 /// The treatment of data that an encoder still holds when a call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flush {
-    /// It may be held until more comes.
+    /// Data may be held until more arrives.
     None,
     /// It is given out, and everything so far can be decoded; costs a few bytes, and some compression.
     Sync,
@@ -65,8 +65,8 @@ impl std::error::Error for EncodeError {}
 /// How long a call with [`slice_bytes_max`] takes, about, on the machine of the decision record.
 pub const CALL_TARGET_US: u64 = 250;
 
-/// Bytes of content that a call may be given to return after about [`CALL_TARGET_US`]. What the content is
-/// moves that by a factor of two either way.
+/// The number of content bytes per call that takes about [`CALL_TARGET_US`]. The content changes this by a factor of
+/// two in either direction.
 pub const fn slice_bytes_max(coding: Coding, level: Level) -> usize {
     const KIB: usize = 1024;
     const GZIP: [usize; Level::COUNT] = [64, 64, 32, 32, 24, 24, 16, 16, 12];
@@ -81,9 +81,9 @@ pub const fn slice_bytes_max(coding: Coding, level: Level) -> usize {
 
 /// The size up to which content is collected, to be encoded by [`crate::Pool::encode_whole`].
 ///
-/// gzip's encoder of whole bodies takes a quarter to a third less time than that of streams, but a call cannot be divided:
-/// the limit is a call of about 0.8 ms, three times [`CALL_TARGET_US`]. The others have one encoder for both; content for
-/// one call is encoded at once, because its length is then known.
+/// gzip's encoder of whole bodies takes a quarter to a third less time than that of streams, but a call cannot be
+/// divided: the limit is a call of about 0.8 ms, three times [`CALL_TARGET_US`]. The others have one encoder for both;
+/// content for one call is encoded at once, because its length is then known.
 pub const fn whole_bytes_max(coding: Coding, level: Level) -> usize {
     const KIB: usize = 1024;
     const GZIP: [usize; Level::COUNT] = [16, 16, 128, 128, 128, 112, 88, 64, 48];
@@ -93,8 +93,7 @@ pub const fn whole_bytes_max(coding: Coding, level: Level) -> usize {
     }
 }
 
-/// Bytes of memory that an encoder takes at most, whatever it is given; the caller's output not counted.
-/// `tests/memory.rs` measures that.
+/// Maximum memory of an encoder for any content, without the caller's output. `tests/memory.rs` measures it.
 pub const fn memory_bytes_max(coding: Coding, level: Level) -> usize {
     const KIB: usize = 1024;
     const GZIP: [usize; Level::COUNT] = [160, 160, 384, 384, 384, 384, 384, 384, 384];
@@ -146,7 +145,7 @@ impl Encoder {
         Ok(Self { state, coding, level, has_ended: false, is_within: false })
     }
 
-    /// Its coding.
+    /// The coding.
     pub fn coding(&self) -> Coding {
         self.coding
     }
@@ -182,7 +181,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Goes to the start of another content, with the memory it has if the last one came to its end. What it holds of the last one is lost.
+    /// Begins another content, and keeps the memory if the last one was complete. Unfinished output of the last one is
+    /// lost.
     pub fn reset(&mut self) -> Result<(), EncodeError> {
         self.has_ended = true;
         match &mut self.state {

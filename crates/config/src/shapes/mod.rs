@@ -49,7 +49,7 @@ const STATUS_MAX: u16 = 599;
 const CONNECTIONS_MAX: u64 = 100_000_000;
 /// Largest weight of a member (as in BIG-IP's ratios and HAProxy's weights).
 const WEIGHT_MAX: u64 = 256;
-/// A share of the traffic; 0: none.
+/// A share of the traffic; 0: no traffic.
 pub(crate) type Weight = Whole<u16, 0, WEIGHT_MAX>;
 /// A limit on connections.
 pub(crate) type Connections = Whole<u32, 1, CONNECTIONS_MAX>;

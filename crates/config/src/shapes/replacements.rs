@@ -6,7 +6,7 @@ use super::AnyText;
 use crate::decode::{Context, Decode, Registry, Spanned};
 use crate::tree::{Node, NodeValue};
 
-/// Texts, each with the one that takes its place; `""` removes it. Without any it was reported.
+/// Texts with their replacements; `""` removes the text. Empty after a reported error.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Replacements(pub Vec<(Spanned<String>, Spanned<AnyText>)>);
 

@@ -21,7 +21,7 @@ impl Decode for SecretText {
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
         let wrong = match &node.value {
-            // Whatever YAML takes it for: `12345678` is a password, too.
+            // Any scalar is accepted: `12345678` is a password too.
             NodeValue::Scalar(scalar) if !scalar.text.is_empty() => {
                 return Some(Self(Secret::new(&scalar.text)));
             }

@@ -39,7 +39,7 @@ impl Decode for TlsVersion {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        // As a number it is written alike.
+        // A number is accepted too, because its text is the same.
         decode_scalar(node, context, |scalar| match scalar.text.as_str() {
             "1.2" => Ok(Self::Tls12),
             "1.3" => Ok(Self::Tls13),
@@ -60,7 +60,7 @@ impl Shown for TlsVersion {
     }
 }
 
-/// The place of a word in a list, in whatever case it is written.
+/// The index of a word in a list, ignoring case.
 fn place_of<'a>(
     words: impl Iterator<Item = &'a str> + Clone,
     text: &str,

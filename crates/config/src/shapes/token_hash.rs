@@ -8,7 +8,7 @@ use crate::tree::{Node, NodeValue};
 /// The prefix that names the hash function.
 const PREFIX: &str = "sha256:";
 
-/// SHA-256 of a token. A slow hash would add nothing: a token has 256 random bits, so nobody finds it by trying.
+/// SHA-256 of a token. A slow hash would not help: a token has 256 random bits and cannot be guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TokenHash(pub [u8; 32]);
 

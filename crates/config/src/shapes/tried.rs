@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::decode::{Context, Decode, Registry};
 use crate::tree::Node;
 
-/// A value of a key that is given; `None`: it is unsound, which was reported. So a key that may be missing is told from one
-/// that is wrong.
+/// The value of a given key; `None`: it is invalid, which was reported. This distinguishes a missing key from an
+/// invalid one.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tried<T>(pub Option<T>);
 

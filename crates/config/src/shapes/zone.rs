@@ -30,7 +30,7 @@ impl ZoneChoice {
         if let Some(offset) = UtcOffset::parse(text) {
             return Some(Self::Offset(offset));
         }
-        // Each part is the name of a file or folder, and leads nowhere else.
+        // Each part is the name of a file or directory, and cannot leave the directory.
         let is_part = |part: &str| {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_+-".contains(&byte);
             part.bytes().all(is_plain) && part.starts_with(|first: char| first.is_ascii_uppercase())

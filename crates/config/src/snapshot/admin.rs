@@ -11,13 +11,13 @@ use super::Address;
 /// `admin:` of the file.
 #[derive(Debug, Clone, Default)]
 pub struct AdminSettings {
-    /// Where the admin listeners are; none by default.
+    /// The addresses of the admin listeners; empty by default.
     pub listen: Vec<Address>,
     /// Host names that they accept over TCP, besides addresses and `localhost`; lower case, without a dot at the end.
     pub host_names: Vec<String>,
     /// TLS of the addresses that are not on loopback.
     pub tls: Option<AdminTls>,
-    /// In the file's order; names are unique.
+    /// Users in the file's order; names are unique.
     pub users: Vec<AdminUser>,
 }
 
@@ -42,7 +42,7 @@ impl AdminSettings {
     }
 }
 
-/// Compares all bytes, whatever the first ones are.
+/// Compares in constant time.
 fn is_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
     let different = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
     std::hint::black_box(different) == 0
@@ -51,7 +51,7 @@ fn is_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
 /// TLS of the admin listeners.
 #[derive(Debug, Clone)]
 pub struct AdminTls {
-    /// For handshakes.
+    /// The settings for handshakes.
     pub config: Arc<ServerConfig>,
     /// The certificates.
     pub identities: Vec<Arc<Identity>>,
@@ -82,7 +82,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// All roles, the one with the fewest rights first.
+    /// All roles in order of their rights, beginning with the fewest.
     pub const ALL: [Self; 3] = [Self::Read, Self::Operate, Self::Admin];
 
     /// The word in the configuration.

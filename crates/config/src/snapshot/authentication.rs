@@ -21,7 +21,7 @@ pub struct FetchedKeys {
 /// Where keys are fetched.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeysUrl {
-    /// It is of `https`.
+    /// Whether the scheme is `https`.
     pub is_secure: bool,
     /// Host and port as the URL has them.
     pub authority: String,

@@ -82,11 +82,11 @@ impl LimitKey {
 pub enum Exceed {
     /// 429 with Retry-After.
     Reject,
-    /// It waits, at most this long.
+    /// The request is delayed, at most this long.
     Delay {
         /// Longest wait.
         max_ms: u64,
     },
-    /// Its connection is closed.
+    /// The connection is closed.
     Close,
 }

@@ -14,7 +14,7 @@ pub enum LogField {
     RequestId,
     /// The client, with its port.
     Client,
-    /// Its address alone.
+    /// The client's IP address without its port.
     ClientIp,
     /// The other end of the connection.
     Peer,
@@ -40,7 +40,7 @@ pub enum LogField {
     ServerName,
     /// Datagrams of a session's client.
     DatagramsReceived,
-    /// Those for it.
+    /// The number of datagrams sent to the client.
     DatagramsSent,
     /// Pool.
     Pool,
@@ -72,7 +72,7 @@ pub enum LogField {
     Persistence,
     /// Version of the client's TLS.
     TlsVersion,
-    /// Its suite.
+    /// The cipher suite.
     TlsCipher,
     /// How it ended.
     Termination,
@@ -142,7 +142,7 @@ pub enum LogLine {
 /// A piece of a line of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogPiece {
-    /// As it is.
+    /// A literal text.
     Literal(Box<[u8]>),
     /// A value of the request.
     Field {

@@ -30,11 +30,11 @@ pub struct Syslog {
 /// Where a syslog server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SyslogServer {
-    /// At a unix socket, which takes datagrams.
+    /// A unix datagram socket.
     Unix(PathBuf),
-    /// At this host and port, by datagrams.
+    /// UDP to this host and port.
     Udp(String),
-    /// At this host and port, by a connection.
+    /// TCP to this host and port.
     Tcp(String),
     /// TCP with TLS.
     Tls(SyslogTls),
@@ -43,7 +43,7 @@ pub enum SyslogServer {
 /// A syslog server that is reached over TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyslogTls {
-    /// Its host and port.
+    /// The host and port.
     pub server: String,
     /// The name that its certificate must be for.
     pub name: Arc<str>,

@@ -20,9 +20,9 @@ pub struct Packets {
 /// A virtual server of `type: fast_l4` that is not served by packets.
 #[derive(Debug, Clone)]
 pub struct Fallen {
-    /// It.
+    /// The virtual server.
     pub server: Arc<PacketServer>,
-    /// Why there are no packets for it.
+    /// The reason why it is not served by packets.
     pub why: Arc<str>,
     /// Why it is not served by sockets either; `None`: it is.
     pub unserved: Option<Arc<str>>,
@@ -90,20 +90,20 @@ impl PathSettings {
 /// The ways that may be tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rungs {
-    /// In the driver.
+    /// XDP in the network driver.
     pub xdp: bool,
     /// Right above it.
     pub tcx: bool,
-    /// By sockets.
+    /// Fallback to sockets.
     pub proxy: bool,
 }
 
 /// New flows of one source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowRate {
-    /// In the long run.
+    /// The sustained rate.
     pub per_second: u32,
-    /// At once, after a rest.
+    /// The burst.
     pub burst: u32,
 }
 
@@ -117,7 +117,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Whether it is one address.
+    /// Whether it is a single address.
     pub fn is_host(&self) -> bool {
         self.length == if self.address.is_ipv4() { 32 } else { 128 }
     }
@@ -128,7 +128,7 @@ impl Prefix {
 pub struct PacketDestination {
     /// Addresses.
     pub prefix: Prefix,
-    /// `None`: any, and none.
+    /// The port; `None`: any port, and protocols without ports.
     pub port: Option<u16>,
 }
 
@@ -180,9 +180,9 @@ pub enum Delivery {
     Translate,
     /// It stays, and the member answers the client directly.
     DirectReturn,
-    /// It stays, and members are routers.
+    /// The destination stays, and members are routers.
     NextHop,
-    /// It stays, and the packet goes by the routing table. There is no pool.
+    /// The destination stays, and the packet follows the routing table. There is no pool.
     Route,
 }
 
@@ -195,9 +195,9 @@ pub enum PacketSource {
     Auto,
     /// One of these.
     Addresses {
-        /// At least one; none twice.
+        /// At least one address, without duplicates.
         addresses: Vec<IpAddr>,
-        /// The lowest and the highest; `None`: those that the system does not give out itself.
+        /// The lowest and highest port; `None`: ports outside the system's own range.
         ports: Option<(u16, u16)>,
     },
 }
@@ -207,16 +207,16 @@ pub enum PacketSource {
 pub enum Ttl {
     /// One less.
     Decrement,
-    /// As it came.
+    /// Unchanged.
     Keep,
-    /// This.
+    /// This value.
     Set(u8),
 }
 
 /// A virtual server of `type: fast_l4`.
 #[derive(Debug, Clone)]
 pub struct PacketServer {
-    /// Its key in the file.
+    /// The key in the file.
     pub name: Arc<str>,
     /// At least one; no two of a protocol are the same in a snapshot.
     pub destinations: Vec<PacketDestination>,
@@ -226,7 +226,7 @@ pub struct PacketServer {
     pub pool: Option<usize>,
     /// The treatment of destinations.
     pub delivery: Delivery,
-    /// Members get the client's destination port, whatever their own ports are.
+    /// Members get the client's destination port, and their own ports are ignored.
     pub keeps_port: bool,
     /// Which address members see.
     pub source: PacketSource,
@@ -261,7 +261,7 @@ pub struct PacketServer {
 pub enum Fallback {
     /// One of `type: tcp`.
     Proxy {
-        /// It.
+        /// The virtual server.
         server: Arc<VirtualServer>,
         /// Differences of the substitute, in sentences.
         remarks: Vec<Arc<str>>,

@@ -28,10 +28,10 @@ pub enum PersistenceKind {
     Insert(InsertedCookie),
     /// A cookie of the application.
     Passive {
-        /// Its name.
+        /// The name.
         name: Arc<str>,
     },
-    /// The client's address, or the one that it has connected to, remembered.
+    /// The client's address or its destination address, stored in a table.
     Address(RememberedAddress),
     /// A value of the response or the request, remembered.
     Learned(Learned),
@@ -104,7 +104,7 @@ pub struct RememberedAddress {
 pub enum AddressOf {
     /// The client's.
     Client,
-    /// The one that it has connected to.
+    /// The address that the client has connected to.
     Server,
 }
 
@@ -124,7 +124,7 @@ pub struct Learned {
 pub struct TableSettings {
     /// After the last request.
     pub timeout_ms: u64,
-    /// At a time.
+    /// Maximum number of entries.
     pub entries_max: u32,
     /// Virtual servers with the same pool share it.
     pub across_virtual_servers: bool,

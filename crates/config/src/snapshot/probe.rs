@@ -94,7 +94,7 @@ pub struct HttpProbe {
     pub path: Arc<str>,
     /// Host field; `None`: the member's name or address.
     pub host: Option<Arc<str>>,
-    /// Further fields, in place of those of the same name that a probe has anyway.
+    /// Further fields, which replace default fields of the same name.
     pub fields: Vec<(Arc<str>, Secret)>,
     /// Basic authentication.
     pub credentials: Option<Credentials>,
@@ -116,7 +116,7 @@ pub enum ProbeMethod {
     /// The page, with its body.
     #[default]
     Get,
-    /// Its head alone.
+    /// Only the head.
     Head,
     /// The capabilities of the server.
     Options,
@@ -131,7 +131,7 @@ pub enum ProbeMethod {
 }
 
 impl ProbeMethod {
-    /// Its word.
+    /// The word in the file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",

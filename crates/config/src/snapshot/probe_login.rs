@@ -7,9 +7,9 @@ use crate::secret::Secret;
 /// The user as which a probe logs in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// Its name; empty where a password is enough.
+    /// The user name; empty if only a password is needed.
     pub user: Arc<str>,
-    /// Its password.
+    /// The password.
     pub password: Secret,
 }
 

@@ -7,6 +7,6 @@ use std::sync::Arc;
 pub struct RequestIdSettings {
     /// The field that it stands in.
     pub header: Arc<str>,
-    /// Whether responses have it, too.
+    /// Whether responses contain it too.
     pub respond: bool,
 }

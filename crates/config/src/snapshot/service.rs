@@ -24,7 +24,7 @@ impl Service {
         }
     }
 
-    /// How datagrams belong together, if it relays such.
+    /// The settings for sessions of datagrams, if it relays datagrams.
     pub fn sessions(&self) -> Option<&Arc<Sessions>> {
         match self {
             Self::Http | Self::Tcp(_) => None,
@@ -32,7 +32,7 @@ impl Service {
         }
     }
 
-    /// Its name in the file.
+    /// The name in the file.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -59,7 +59,7 @@ pub struct Relay {
     pub idle_timeout_ms: u64,
     /// The time until the first data of a client is known.
     pub hello_timeout_ms: u64,
-    /// Where connections go by the name that they ask for; `None`: all go to the virtual server's pool.
+    /// The pools by requested server name; `None`: all connections use the virtual server's pool.
     pub names: Option<ServerNames>,
     /// Its policies, its persistence or the balancing of its pools read that name.
     pub reads_name: bool,
@@ -91,8 +91,8 @@ pub struct ServerNames {
 }
 
 impl ServerNames {
-    /// The pool of a connection with this server name, in lower case; empty: without a name. `default` is the pool of the
-    /// virtual server.
+    /// The pool of a connection with this server name, in lower case; empty: without a name. `default` is the pool of
+    /// the virtual server.
     pub fn pool(&self, name: &str, default: usize) -> Option<usize> {
         self.pools.find(name).copied().or(self.has_default.then_some(default))
     }
@@ -103,7 +103,7 @@ impl ServerNames {
 pub struct ConnectionIdSettings {
     /// After the last datagram.
     pub timeout_ms: u64,
-    /// At a time.
+    /// Maximum number of entries.
     pub entries_max: u32,
     /// Where members write their own name; `None`: each ID is remembered as a whole.
     pub server_id: Option<ServerIdPlace>,

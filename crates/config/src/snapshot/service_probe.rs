@@ -19,9 +19,9 @@ pub struct RedisProbe {
 /// Roles of Redis servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RedisRole {
-    /// It takes writes.
+    /// The server accepts writes.
     Master,
-    /// It follows a master.
+    /// The server follows a master.
     Replica,
 }
 
@@ -50,7 +50,7 @@ pub struct LdapProbe {
 /// The probe of a mysql or postgresql monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlProbe {
-    /// `None`: there is no login. The password may be empty.
+    /// The login; `None`: no login. The password may be empty.
     pub user: Option<Credentials>,
     /// The database of the login.
     pub database: Option<Arc<str>>,

@@ -18,14 +18,14 @@ pub enum Source {
 /// Addresses of this host that connections come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceAddresses {
-    /// At least one; none twice.
+    /// At least one address, without duplicates.
     pub addresses: Vec<IpAddr>,
     /// The lowest and the highest of their ports; `None`: any that the system uses.
     pub ports: Option<(u16, u16)>,
 }
 
 impl Source {
-    /// Whether a connection from it can go to this address: addresses of a family reach those of the same.
+    /// Whether one of the addresses has the same family as `to`.
     pub fn reaches(&self, to: IpAddr) -> bool {
         match self {
             Self::System | Self::Client => true,

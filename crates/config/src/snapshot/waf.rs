@@ -16,9 +16,9 @@ pub struct Waf {
     pub mode: WafMode,
     /// The rules, with cached results for texts that requests have in common.
     pub common: Arc<CommonTexts>,
-    /// Checks without rules; `None`: none.
+    /// Checks without rules; `None`: no checks.
     pub checks: Option<Arc<Checks>>,
-    /// Protection of the application's cookies; `None`: none.
+    /// Protection of the application's cookies; `None`: not protected.
     pub cookies: Option<Arc<Cookies>>,
     /// How responses are inspected; `None`: they are not.
     pub responses: Option<Arc<Responses>>,
@@ -66,7 +66,7 @@ pub struct Cookies {
     pub terms: CookieTerms,
     /// Attributes that are added to them.
     pub attributes: CookieAttributes,
-    /// Keys of tags; `None`: those of [`Snapshot::own_keys`](super::Snapshot::own_keys).
+    /// Keys of tags; `None`: [`Snapshot::own_keys`](super::Snapshot::own_keys).
     pub keys: Option<Arc<Keys>>,
 }
 
@@ -75,7 +75,7 @@ pub struct Cookies {
 pub enum Unjudged {
     /// With mode `block` their members do not get them.
     Block,
-    /// They are passed on.
+    /// They are forwarded.
     Pass,
 }
 

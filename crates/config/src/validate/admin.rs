@@ -15,7 +15,7 @@ const SECURE_HELP: &str =
     "listen on loopback or a unix socket, or add `tls` and `users` (see `weir token new`)";
 
 impl Servers<'_> {
-    /// Claims the admin listeners' addresses, and checks who may use them.
+    /// Checks the admin listeners' addresses for conflicts, and the users.
     pub fn admin(&mut self, admin: &Admin, context: &mut Context) -> AdminSettings {
         let listen = admin.listen.as_ref().map_or(&[][..], |listen| &listen.value.0);
         for address in listen {

@@ -25,7 +25,7 @@ pub(super) struct Authentications<'a> {
     /// `None`: unsound, which was reported.
     all: Vec<Option<Arc<Authenticator>>>,
     pub used: HashSet<usize>,
-    /// Those whose keys are fetched.
+    /// The keys that are fetched by URL.
     pub fetched: Vec<FetchedKeys>,
 }
 

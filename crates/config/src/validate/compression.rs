@@ -61,7 +61,7 @@ fn rules(raw: &raw::Compression, context: &mut Context) -> Option<Rules> {
     Some(Rules { offered, min_size_bytes: raw.min_size.value.0, level_min, types })
 }
 
-/// The types that a list names, if they are such.
+/// The media types in a list, if they are valid.
 pub(super) fn given_types(
     types: &Spanned<Vec<Spanned<Text>>>,
     context: &mut Context,

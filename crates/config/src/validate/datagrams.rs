@@ -13,7 +13,7 @@ use crate::tree::Span;
 
 const HELP: &str = "values of datagrams are for virtual servers of `type: udp` only";
 
-/// A value of a datagram cannot select a member if there is no datagram.
+/// Refuses load balancing by a value of a datagram where there are no datagrams.
 pub(super) fn refuse_balance(
     item: &NamedItem<raw::Pool>,
     model: Option<&Pool>,
@@ -37,7 +37,7 @@ pub(super) fn refuse_balance(
     }
 }
 
-/// A value of a datagram cannot identify a client if there is no datagram: `own` is the virtual server's persistence, and
+/// Refuses persistence by a value of a datagram where there are no datagrams. `own`: the virtual server's persistence;
 /// its policies may select others.
 pub(super) fn refuse_persistence(
     own: Option<usize>,

@@ -21,7 +21,7 @@ const OF_CONNECTIONS: [&str; 8] =
 
 /// The requirements of a rule.
 pub(super) struct Demands {
-    /// In words.
+    /// The rule in words.
     pub rule: String,
     /// Where it stands.
     pub span: Span,
@@ -66,7 +66,7 @@ impl Demands {
 pub(super) struct Place {
     /// The type of the virtual server.
     pub kind: VirtualServerType,
-    /// It has `tls`.
+    /// Whether the virtual server has `tls`.
     pub has_tls: bool,
     /// The key that names the policies is `connection_policies`.
     pub is_before_requests: bool,

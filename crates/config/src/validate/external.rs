@@ -97,7 +97,7 @@ pub(super) fn pools_beside(policies: &[Arc<Policy>]) -> impl Iterator<Item = usi
     rules.flat_map(|rule| &rule.actions).filter_map(Action::pool_beside)
 }
 
-/// Checks a pool for requests of weir's own: such a request has no client whose address could be its source.
+/// Checks a pool for requests of weir's own: they have no client whose address could be the source.
 pub(super) fn refuse_pool(
     item: &NamedItem<raw::Pool>,
     model: Option<&Pool>,

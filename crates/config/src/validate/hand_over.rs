@@ -1,7 +1,7 @@
 //! Virtual servers that hand requests to others: the action `virtual_server`.
 //!
-//! What the other one checks of a request holds for those that are handed to it. What can be checked of a connection alone it
-//! cannot check of them: two virtual servers of which one would be the way around a check of the other are refused.
+//! Checks of the other virtual server that concern requests apply to requests that are handed over. Checks that concern
+//! only connections cannot apply. So two virtual servers are refused if one could bypass such a check of the other.
 
 mod circles;
 mod pairs;
@@ -21,13 +21,13 @@ use crate::scalar::Name;
 use crate::snapshot::{ListenPoint, VirtualServer};
 use crate::tree::Span;
 
-/// What a request gets that is handed to a virtual server which is disabled.
+/// The status of a request that is handed to a disabled virtual server.
 const DISABLED_STATUS: u16 = 503;
 
 /// The virtual servers of a file.
 pub(super) struct Targets<'a>(BTreeMap<&'a str, Target>);
 
-/// What a rule may find behind the name of a virtual server.
+/// The kind of virtual server that a rule may name.
 #[derive(Clone, Copy)]
 enum Target {
     /// One that serves requests, by its index in the snapshot.
@@ -39,7 +39,7 @@ enum Target {
 }
 
 impl<'a> Targets<'a> {
-    /// Those of this file.
+    /// The virtual servers of this file.
     pub fn of(file: &'a raw::File) -> Self {
         let mut found = BTreeMap::new();
         let mut index = 0;
@@ -54,7 +54,7 @@ impl<'a> Targets<'a> {
                 kind => Target::OfType(kind),
             };
             found.insert(item.name.as_str(), target);
-            // Packets are not served here, and what is disabled not at all.
+            // Virtual servers that are served by packets or disabled have no index.
             index += u32::from(!is_disabled && kind != VirtualServerType::FastL4);
         }
         Self(found)
@@ -109,7 +109,7 @@ pub(super) fn action(
     }
 }
 
-/// Notes that a rule hands requests over, and reports what it does beside that and would have no effect.
+/// Records that a rule hands requests over, and reports its other actions that would have no effect.
 pub(super) fn note(
     compiler: &mut Compiler<'_>,
     policy: &str,
@@ -146,7 +146,7 @@ pub(super) fn note(
     is_sound
 }
 
-/// Whether an action is about what the virtual server decides that a request is handed to.
+/// Whether an action concerns decisions of the virtual server that gets the request.
 fn is_of_the_other(action: &Action) -> bool {
     let is_for_the_member = matches!(
         action,
@@ -161,16 +161,16 @@ fn is_of_the_other(action: &Action) -> bool {
     is_for_the_member || action.needs_response()
 }
 
-/// A virtual server as the file has it, and as far as it is sound and serves.
+/// A virtual server in the file, and its valid settings if it serves.
 struct Server<'a> {
     name: &'a str,
     raw: &'a raw::VirtualServer,
     built: Option<&'a VirtualServer>,
-    /// What its rules hand over to which, by its place.
+    /// The virtual servers to which its rules hand requests over, by index.
     to: Vec<(usize, &'a HandOver)>,
 }
 
-/// Checks what virtual servers hand to each other.
+/// Checks all hand-overs.
 pub(super) fn check<'a>(
     items: &[NamedItem<raw::VirtualServer>],
     built: &[Option<VirtualServer>],

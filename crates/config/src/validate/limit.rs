@@ -103,7 +103,7 @@ impl Compiler<'_> {
         self.connection_limits(name, &key?, raw, context).filter(|_| is_sound)
     }
 
-    /// Its key. A limit that counts nothing is an error, too.
+    /// The key of a limit. A limit without a value to limit is an error too.
     fn limit_key(
         &mut self,
         raw: &Spanned<raw::RateLimit>,
@@ -248,7 +248,7 @@ fn connection_keys(raw: &raw::RateLimit) -> [(&'static str, Option<Span>); 2] {
     ]
 }
 
-/// So many in a time, of which some may come at once.
+/// A rate, and the burst that it permits.
 pub(super) fn rate(
     raw: rate::Rate,
     burst: Option<u32>,

@@ -29,7 +29,7 @@ pub(super) struct Listeners {
 /// A listener of some address.
 struct Owner {
     interface: Option<Arc<str>>,
-    /// Its name.
+    /// The name.
     name: String,
     /// Where the file says so.
     place: Span,

@@ -153,7 +153,7 @@ fn pieces(
                 pieces.push(LogPiece::Literal(std::mem::take(&mut literal).into_bytes().into()));
             }
             let field = field(name, span, headers, context)?;
-            // This one has a space by itself; no client chooses it.
+            // The text of this field contains a space, and clients cannot influence it.
             let keeps_spaces = field == LogField::TimeCombined;
             pieces.push(LogPiece::Field { field, keeps_spaces });
             rest = behind;

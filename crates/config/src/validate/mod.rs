@@ -62,8 +62,8 @@ use crate::snapshot::{
     AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Persistence, Pool, Sandbox, Snapshot,
 };
 
-/// Checks everything that is there, also when the decoder has reported errors: a user wants all of
-/// them at once. The answer is `None` when there is any error, of either step.
+/// Validates all decoded parts, even after errors of the decoder, so that a user gets all errors at once. Returns
+/// `None` if either step has reported an error.
 pub(crate) fn validate(
     file: &raw::File,
     directory: &Path,
@@ -209,7 +209,7 @@ fn refuse_own_fallbacks(
     refuse_circles(("persistence", "`fallback`s"), persistence, &next, context);
 }
 
-/// A circle of items that stand in for each other would never lead to one that serves. `next`: those of each item.
+/// Refuses cycles of fallbacks, which would never reach an item that serves. `next`: the fallbacks of each item.
 fn refuse_circles<T>(
     (kind, keys): (&str, &str),
     items: &[NamedItem<T>],

@@ -18,7 +18,7 @@ use crate::scalar::{Duration, SECOND, show_duration};
 use crate::snapshot::{GrpcProbe, Monitor, MonitorKind, ProbeTls, ScriptProbe, TcpProbe};
 use crate::tree::Span;
 
-/// A probe's timeout when the file gives none and the interval is not shorter.
+/// Default timeout of a probe, unless the interval is shorter.
 const PROBE_TIMEOUT_MS_DEFAULT: u64 = 2 * SECOND;
 
 /// The monitors of a pool; `to_unix` says whether one of its members has no port.
@@ -34,7 +34,7 @@ pub(super) fn monitors(
     monitors.into_iter().collect()
 }
 
-/// The monitors of a member that has its own. Those that are not sound are left out, which was reported.
+/// The monitors of a member that has its own. Invalid ones, which were reported, are left out.
 pub(super) fn of_member(
     raw: &[Spanned<raw::Monitor>],
     endpoint: &Endpoint,

@@ -5,7 +5,7 @@ use crate::raw::monitor::{Monitor, MonitorType};
 use crate::tree::Span;
 
 impl MonitorType {
-    /// As it is written.
+    /// The word in the file.
     pub(super) fn word(self) -> &'static str {
         // In the order of the variants.
         Self::words()[self as usize]
@@ -45,7 +45,8 @@ pub(super) fn refuse_foreign_keys(raw: &Monitor, kind: MonitorType, context: &mu
     }
 }
 
-/// The keys that some types have, where they stand if they do, and those types. `verify` and `host` belong to TLS, too.
+/// The keys that only some types have: the place of each in the file, if it is there, and these types. `verify` and
+/// `host` require TLS too.
 fn keys(raw: &Monitor) -> [(&'static str, Option<Span>, &'static [MonitorType]); 31] {
     use MonitorType::{
         Dns, Grpc, Grpcs, Http, Https, Ldap, Mysql, Postgresql, Radius, Redis, Script, Smtp, Tcp,
@@ -63,7 +64,7 @@ fn keys(raw: &Monitor) -> [(&'static str, Option<Span>, &'static [MonitorType]);
         ("user", there(raw.user.as_ref()), USER),
         ("password", there(raw.password.as_ref()), USER),
         ("password_file", there(raw.password_file.as_ref()), USER),
-        // For all but icmp.
+        // For all types except icmp.
         ("port", there(raw.port.as_ref()), &[Tcp]),
         ("host", there(raw.host.as_ref()), &[Http, Https, Grpc, Grpcs]),
         ("tls", given(&raw.tls), TLS_BY_KEY),

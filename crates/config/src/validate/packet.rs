@@ -49,7 +49,7 @@ impl Servers<'_> {
         let profile = self.packets.profile(raw, context);
         let pool = match &raw.pool {
             Some(pool) => self.pool(pool, context).map(Some),
-            // That both are missing has been reported.
+            // The error for both missing keys was reported.
             None => raw.forward.as_ref().map(|_| None),
         };
         let persistence = policies.persistence(name, raw, context);

@@ -11,7 +11,7 @@ use crate::raw::path::{self as raw, PathOr};
 use crate::scalar::WordOr;
 use crate::snapshot::PersistenceKind;
 
-/// How targets are taken, as the profile has it.
+/// The treatment of targets by the profile.
 pub(super) fn form(path: Option<&Spanned<PathOr>>, is_strict: bool) -> TargetForm {
     let path = match path.map(|path| &path.value) {
         None => PathForm::default(),

@@ -47,7 +47,7 @@ pub(super) fn warn(
     }
 }
 
-/// Warns of the texts that the path has under none of these forms: those of the virtual servers with the policy.
+/// Warns about texts that no path can have in any of these forms: the forms of the virtual servers that use the policy.
 fn warn_of(found: &PathCondition, forms: &[PathForm], context: &mut Context) {
     if forms.is_empty() {
         return;
@@ -109,8 +109,8 @@ fn never(text: &PathText<'_>, form: PathForm) -> Option<Never> {
     }
 }
 
-/// A path that contains a text at the compared place, and a function that extracts it again. `None`: it is an incomplete
-/// escape, which any text may continue.
+/// A path that contains a text at the compared place, and a function that extracts it again. `None`: it is an
+/// incomplete escape, which any text may continue.
 #[expect(clippy::type_complexity, reason = "the path and the way back belong together")]
 fn whole(text: &PathText<'_>, written: &[u8]) -> Option<(Vec<u8>, fn(&[u8]) -> &[u8])> {
     fn behind(path: &[u8]) -> &[u8] {

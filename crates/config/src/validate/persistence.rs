@@ -20,7 +20,7 @@ use crate::snapshot::{
 };
 use crate::tree::Span;
 
-/// The name of an inserted cookie when the file gives none.
+/// Default name of an inserted cookie.
 const COOKIE_NAME_DEFAULT: &str = "WEIR";
 /// The path parameter that servers of Java applications put their session's name in.
 const PARAMETER_DEFAULT: &str = "jsessionid";

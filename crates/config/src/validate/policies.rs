@@ -90,8 +90,8 @@ impl Policies<'_, '_> {
         is_sound.then_some(found)
     }
 
-    /// Looks up the names in a virtual server that is otherwise invalid, so that undefined names are reported in the same
-    /// run.
+    /// Looks up the names in a virtual server that is otherwise invalid, so that undefined names are reported in the
+    /// same run.
     pub fn names_of(&mut self, raw: &raw::VirtualServer, context: &mut Context) {
         for name in
             [&raw.policies, &raw.connection_policies].into_iter().flatten().flat_map(|it| it.iter())

@@ -28,7 +28,7 @@ use crate::tree::Span;
 /// The rules of a policy by when they are followed.
 #[derive(Default)]
 struct Parts {
-    /// With the request.
+    /// Rules that run with the request.
     request: Vec<Rule>,
     /// The parts that wait for the response, one for each of the former.
     waiting: Vec<Rule>,
@@ -275,7 +275,7 @@ impl Compiler<'_> {
             context.error(name.span, error.to_string());
             return None;
         }
-        // That one depends on the request.
+        // `secure` depends on the request.
         cookie.secure = false;
         Some(CookieTemplate {
             before: format!("{}=", name.value.0).into_bytes().into(),
@@ -344,7 +344,7 @@ impl Compiler<'_> {
     }
 }
 
-/// What an action does to fields of the request.
+/// The changes of request fields by an action.
 fn request_fields(
     compiler: &mut Compiler<'_>,
     raw: &raw::Action,
@@ -462,7 +462,8 @@ pub(super) fn same_site(raw: raw::SameSite) -> SameSite {
         raw::SameSite::None => SameSite::None,
     }
 }
-/// An answer that waits for the response would take the place of the one that `authenticate` of the same rule gives to strangers.
+/// Whether an answer that waits for the response would replace the answer that `authenticate` in the same rule gives to
+/// unauthenticated clients.
 fn answers_no_strangers(
     span: Span,
     (now, later): (&[Action], &[Action]),

@@ -27,7 +27,7 @@ use crate::snapshot::{
 };
 use crate::tree::Span;
 
-/// The longest ejection when the file gives none, in ejections of the first length.
+/// Default maximum ejection, as a multiple of the first ejection.
 const EJECT_GROWTH_DEFAULT: u64 = 10;
 
 /// The pool without its members, if it is sound, and the sound ones among its members.
@@ -74,7 +74,7 @@ pub(super) fn pool(
     (model.map(|model| Pool { lenient, source, ..model }), members)
 }
 
-/// Tolerated flaws of responses: the usual ones, and those of the pool.
+/// Tolerated flaws of responses: the default ones and those of the pool.
 fn lenient(raw: &raw::Pool, context: &mut Context) -> Flaws {
     let named = raw.lenient.as_ref().map_or(&[][..], |named| &named.value);
     named.iter().fold(Flaws::USUAL, |flaws, named| {
@@ -265,7 +265,7 @@ fn balance(
         BalanceOr::Hash(raw) => {
             let hash = raw.hash.as_ref()?;
             let text = &hash.value.0;
-            // An expression may stand there by itself.
+            // An expression without `${…}` is accepted too.
             let bare = format!("${{{text}}}");
             let text = if text.contains("${") { text } else { &bare };
             snapshot::Balance::Hash(compiler.member_key(text, hash.span, context)?)
@@ -350,7 +350,7 @@ fn members(
     members
 }
 
-/// Nobody would take new requests if all members had the weight 0.
+/// Refuses pools in which all members have weight 0: no member would take new requests.
 fn refuse_no_weight(
     pool: &str,
     entries: &[Spanned<MemberEntry>],

@@ -175,7 +175,7 @@ fn keys_of_sockets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)
 }
 
 impl VirtualServerType {
-    /// Its word in the file.
+    /// The word in the file.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -372,7 +372,7 @@ fn unreadable(reads: Reads, server: &raw::VirtualServer) -> Option<&'static str>
     None
 }
 
-/// A value of a request cannot select a member if there is no request.
+/// Refuses load balancing by a value of a request where there are no requests.
 pub(super) fn refuse_balance_of_requests(
     item: &NamedItem<raw::Pool>,
     model: Option<&Pool>,
@@ -401,7 +401,8 @@ pub(super) fn refuse_balance_of_requests(
     }
 }
 
-/// A value of a request cannot identify a client if there is no request. `span` is the place that selects the persistence.
+/// Refuses persistence by a value of a request where there are no requests. `span`: the place that selects the
+/// persistence.
 pub(super) fn refuse_persistence_of_requests(
     (persistence, span): (usize, Span),
     raw: &raw::VirtualServer,
@@ -415,7 +416,7 @@ pub(super) fn refuse_persistence_of_requests(
             return;
         };
         let kind = match &found.kind {
-            // Where there are no datagrams, [`super::datagrams`] refuses connection IDs.
+            // Without datagrams, [`super::datagrams`] refuses connection IDs.
             PersistenceKind::Address(_) | PersistenceKind::ConnectionIds(_) => None,
             PersistenceKind::Learned(Learned { learn: Some(_), .. }) => {
                 Some("a value of the response")

@@ -17,7 +17,7 @@ use crate::raw::policy as raw;
 use crate::shapes::Replacements;
 use crate::tree::Span;
 
-/// Default content types in which text is replaced: those that browsers read as text.
+/// Default content types for the replacement of text: those that browsers read as text.
 const TYPES: [&str; 5] =
     ["text/html", "application/xhtml+xml", "text/css", "text/javascript", "application/javascript"];
 

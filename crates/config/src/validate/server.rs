@@ -123,7 +123,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// All virtual servers, `None` for an unsound one, and those that do not serve.
+    /// All virtual servers: `None` for an invalid one; and those that do not serve.
     pub fn all(
         &mut self,
         file: &raw::File,
@@ -322,7 +322,7 @@ impl<'a> Servers<'a> {
         of.insert(pool);
     }
 
-    /// The values that decisions about a virtual server's traffic read: those of its policies, its persistence, and the
+    /// The values that decisions about a virtual server's traffic read: in its policies, its persistence, and the load
     /// balancing of its pools.
     fn reads(
         &self,
@@ -360,7 +360,7 @@ impl<'a> Servers<'a> {
         })
     }
 
-    /// The pool of virtual servers that lead to none.
+    /// The pool for virtual servers without a pool.
     fn nobody(&mut self) -> Option<usize> {
         let index = self.pool_by_name.get(NOBODY).copied();
         self.pools_used.extend(index);
@@ -422,7 +422,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// The pools that requests of a virtual server can come to, and those that are asked about them.
+    /// The pools that requests of a virtual server can reach, and the pools of authorisation services.
     pub(super) fn reached(
         &self,
         own: impl Iterator<Item = usize>,
@@ -468,7 +468,7 @@ impl<'a> Servers<'a> {
     ) {
         let to_itself = |point: &ListenPoint| {
             self.members[pool].iter().any(|member| {
-                // A missing port is reported as such.
+                // A missing port is reported separately.
                 let is_whole = is_relay || !member.endpoint.is_without_port();
                 matches!(&member.endpoint, Endpoint::Literal(member) if is_whole && reaches(member, point))
             })
@@ -493,7 +493,7 @@ impl<'a> Servers<'a> {
     }
 }
 
-/// The persistences of a virtual server: its own, those of its policies, and their fallbacks, some of them more than once.
+/// The persistences of a virtual server: its own, those of its policies, and their fallbacks. May contain duplicates.
 fn persistence_of<'p>(
     own: Option<usize>,
     followed: &'p [Arc<Policy>],
@@ -512,8 +512,8 @@ fn persistence_of<'p>(
     })
 }
 
-/// A persistence cannot use values that its virtual server does not have: `followed` are the policies, which may select
-/// one, too.
+/// Refuses persistence by values that the virtual server does not have. `followed`: the policies, which may select
+/// persistences too.
 fn refuse_persistence(
     own: Option<usize>,
     followed: &[Arc<Policy>],
@@ -611,8 +611,8 @@ fn error_pages(
     is_sound.then_some(pages)
 }
 
-/// Warns of actions without an effect, and of a page for 421 that clients never get: a misdirected request (421) does not
-/// get it. A rule may answer 421 and leave the body to the page.
+/// Warns of actions without an effect, and of a page for 421 that clients never get: a misdirected request (421) does
+/// not get it. A rule may answer 421 and leave the body to the page.
 fn warn_of_rules(raw: &raw::VirtualServer, policies: &[Arc<Policy>], context: &mut Context) {
     waf::warn_of_policies(raw, policies, context);
     let is_of_rule = |action: &Action| matches!(action, Action::Answer(answer) if answer.status == 421 && matches!(answer.body, Body::None));
@@ -631,7 +631,7 @@ fn warn_of_rules(raw: &raw::VirtualServer, policies: &[Arc<Policy>], context: &m
 /// The protocols that clients may select by ALPN.
 fn protocols(is_relay: bool, http: Option<&HttpSettings>) -> &'static [&'static [u8]] {
     match http {
-        // Whatever is relayed, weir does not speak it.
+        // Relayed connections have no protocol that weir speaks.
         _ if is_relay => &[],
         Some(HttpSettings { http2: true, .. }) => &[b"h2", b"http/1.1", b"http/1.0"],
         _ => &[b"http/1.1", b"http/1.0"],

@@ -17,7 +17,7 @@ const FOLDER: &str = "/usr/share/zoneinfo";
 /// Largest file of a zone; real ones have less than 4 KiB.
 const ZONE_BYTES_MAX: u64 = 64 << 10;
 
-/// The time zone that is meant. What goes wrong is reported at the place that names it.
+/// The configured time zone. Errors are reported at the key.
 pub(super) fn read(file: &raw::File, context: &mut Context) -> Option<TimeZone> {
     let choice = &file.time_zone;
     let name = match &choice.value {

@@ -12,7 +12,7 @@ use crate::raw;
 use crate::scalar::Text;
 use crate::tree::Span;
 
-/// A condition with more hosts and paths is not compared with those of other rules.
+/// A condition with more hosts and paths is not compared with others.
 const KEYS_MAX: usize = 64;
 
 /// A prefix of more bytes is not looked for in the paths of later rules.
@@ -21,16 +21,17 @@ const PREFIX_BYTES_MAX: usize = 256;
 /// Facts about a rule for this check.
 pub(super) struct Outline {
     span: Span,
-    /// In words: "rule 2".
+    /// The rule in words: "rule 2".
     name: String,
     when: When,
     /// The request's processing ends after it.
     ends_request: bool,
-    /// It changes the response, whatever its source.
+    /// Whether it changes the response of any source.
     changes_response: bool,
-    /// Its condition as it stands in the file; `None` where chance decides: another rule with the same draws for itself.
+    /// Its condition as it stands in the file; `None` where chance decides: another rule with the same draws for
+    /// itself.
     text: Option<String>,
-    /// Its condition holds for no request.
+    /// Whether its condition can never hold.
     never_holds: bool,
     /// Requests that it holds for fit one of these.
     required: Option<Vec<Place>>,
@@ -60,9 +61,9 @@ enum When {
     Always,
     /// Every request, because of a `when` that is always true: malformed requests skip rules with a `when`.
     EveryRequest,
-    /// It depends on the request.
+    /// This depends on the request.
     Sometimes,
-    /// It depends on the response.
+    /// This depends on the response.
     OfResponse,
 }
 
@@ -177,10 +178,10 @@ fn warn_of_condition(
     true
 }
 
-/// The requests that the rules so far take from those that follow.
+/// The requests that earlier rules end, so that later rules do not see them.
 #[derive(Default)]
 struct Taken {
-    /// Rules by their conditions, those that read the response apart.
+    /// Rules by their conditions; separately for rules that read the response.
     texts: HashMap<(bool, String), usize>,
     places: HashMap<Place, usize>,
     /// Lengths of the prefixes in `places`.

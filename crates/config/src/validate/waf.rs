@@ -294,7 +294,7 @@ fn place(raw: &raw::Waf) -> Span {
     raw.rules.as_ref().map_or_else(of_mode, |rules| rules.span)
 }
 
-/// Tells of problems of rules, each with its file and line.
+/// Reports problems of rules, each with its file and line.
 fn report(problems: &[Problem], severity: Severity, span: Span, context: &mut Context) {
     for problem in problems.iter().take(PROBLEMS_SHOWN_MAX) {
         let message = format!("{}: {}", problem.place, problem.message);

@@ -190,8 +190,7 @@ fn files_that_are_no_configuration() {
     );
 }
 
-/// The language as a whole: what this version does not support is refused at its place, and nothing
-/// else.
+/// The whole language: parts that this version does not support are refused at their place, and nothing else.
 #[test]
 fn the_whole_language() {
     let missing = [(36, "shop.crt"), (51, "shop.key")].map(|(column, file)| {

@@ -51,7 +51,7 @@ fn learned_values() {
         ));
         assert!(found.len() == 1 && found[0].contains(no_response), "{found:?}");
     }
-    // Learned from responses, where there are none.
+    // Learned from responses, which these services do not have.
     let server = |kind: &str| {
         format!(
             "    type: {kind}\n    persistence: {{ type: learned, of: \"${{client.ip}}\", {LEARN} }}\n"

@@ -333,7 +333,7 @@ fn rules_that_never_hold() {
     }
 }
 
-/// Two conditions, and whether the first holds wherever the second does.
+/// Pairs of conditions, and whether the second implies the first.
 #[test]
 fn rules_behind_one_that_takes_all_of_theirs() {
     let by = |reason: &str| {

@@ -1,4 +1,4 @@
-//! What holds for any files and any overlay, for tests and for the fuzzer.
+//! Invariants for any files and any overlay, for tests and for the fuzzer.
 
 use weir_config::overlay::{Change, Overlay};
 use weir_config::{Colour, Files, render_json, render_text};
@@ -6,8 +6,8 @@ use weir_config::{Colour, Files, render_json, render_text};
 /// Between a file and a list of changes in JSON.
 pub const DIVIDER: &str = "\n%%\n";
 
-/// Whatever the text and the changes: changes that are possible make one overlay, stored and read again it is the same, and
-/// what is merged is read as the same configuration.
+/// For any text and changes: possible changes make one overlay; stored and read again, it is the same; and the merged
+/// file is the same configuration.
 pub fn overlay(input: &str) {
     let (text, changes) = input.split_once(DIVIDER).unwrap_or((input, "[]"));
     let files = Files::of_text("weir.yaml", text);

@@ -1,5 +1,5 @@
-//! Lines as messages of syslog (RFC 5424): datagrams (RFC 5426), or over a connection with the length of each in front (RFC 6587),
-//! within TLS if that is wanted (RFC 5425).
+//! Lines as messages of syslog (RFC 5424): datagrams (RFC 5426), or over a connection with the length of each in front
+//! (RFC 6587), within TLS if that is wanted (RFC 5425).
 
 mod tls;
 
@@ -19,7 +19,8 @@ use crate::time;
 /// A server that does not accept a connection or data within this time is given up.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A server that could not be reached, or a connection that took nothing, is tried again after this time, then after twice as long, and so on.
+/// A server that could not be reached, or a connection that took nothing, is tried again after this time, then after
+/// twice as long, and so on.
 const RETRY_AFTER_MIN: Duration = Duration::from_secs(1);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
@@ -43,7 +44,8 @@ pub(super) struct Sender {
     settings: Syslog,
     host: String,
     connection: Option<Connection>,
-    /// When a server that could not be reached, or took nothing, is tried again, and how long it is left alone after that.
+    /// When a server that could not be reached, or took nothing, is tried again, and how long it is left alone after
+    /// that.
     not_before: Option<Instant>,
     retry_after: Duration,
 }
@@ -96,14 +98,14 @@ impl Sender {
                     sent.error = Some(error);
                     rest = &rest[1..];
                 }
-                // A server that was started anew has forgotten the connection.
+                // The server may have restarted and lost the connection.
                 Err(_) if !is_again && self.not_before.is_none() => {
                     self.connection = None;
                     is_again = true;
                 }
                 Err(error) => {
                     self.connection = None;
-                    // It takes connections, and nothing more.
+                    // The server accepts connections but no data.
                     if is_stream && !self.is_resting() {
                         self.rest();
                     }

@@ -23,9 +23,9 @@ pub struct ServerView {
     totals: VirtualServerTotals,
     /// When the first of its certificates expires.
     expiry_unix_s: Option<u64>,
-    /// Its requests are inspected.
+    /// Whether its requests are inspected.
     has_waf: bool,
-    /// Its rules replace text in bodies.
+    /// Whether its rules replace text in bodies.
     rewrites_bodies: bool,
     is_relay: bool,
     is_of_datagrams: bool,
@@ -159,7 +159,7 @@ impl MemberView {
 pub struct MonitorView {
     pub pool: Arc<str>,
     pub member: Arc<str>,
-    /// Its place in the pool's list, from 0.
+    /// The index in the pool's list, from 0.
     pub number: usize,
     pub report: MonitorReport,
 }

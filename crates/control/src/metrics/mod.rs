@@ -1,8 +1,8 @@
 //! `/metrics`: the Prometheus text format (version 0.0.4).
 //!
-//! Written by hand from the per-core counters: a metrics library would keep a second copy of every
-//! number, registered and looked up by label, only to print it. Here one table lists all metrics (`families.rs`), and the
-//! same table is checked against `docs/observability.md`.
+//! Written by hand from the per-core counters: a metrics library would keep a second copy of every number, registered
+//! and looked up by label, only to print it. Here one table lists all metrics (`families.rs`), and the same table is
+//! checked against `docs/observability.md`.
 //!
 //! Cardinality is bounded by the configuration: labels are names from the file, member addresses and
 //! fixed words, never anything that a client sends.
@@ -48,11 +48,11 @@ impl Kind {
 /// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Description {
-    /// Its name, with the unit in it.
+    /// The name, including its unit.
     pub name: &'static str,
     /// How it behaves.
     pub kind: Kind,
-    /// Label names, comma-separated; empty for none.
+    /// Label names, separated by commas; may be empty.
     pub labels: &'static str,
     /// One sentence.
     pub help: &'static str,

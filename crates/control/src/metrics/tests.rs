@@ -148,7 +148,7 @@ fn the_text_is_well_formed() {
     assert_eq!(described.len(), descriptions().count());
 }
 
-/// The labels of a description are those of its samples.
+/// Descriptions name exactly the labels of their samples.
 #[test]
 fn labels_are_as_described() {
     let text = encode(&observed());

@@ -29,11 +29,11 @@ use super::verdicts::Verdicts;
 /// The interval of repeated failed probes while their pool is awaited.
 pub(super) const REPEAT_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The wait for further results beside a usable member, which could serve meanwhile: at a usual start enough for all
-/// members, so that the first one does not get the whole load.
+/// The wait for further results when a member is usable and could serve meanwhile. At a usual start it is enough for
+/// all members, so that the first one does not get the whole load.
 pub(super) const BESIDE_WAIT_MAX: Duration = Duration::from_millis(400);
 
-/// The awaited pools, and those of them whose time is over, by name.
+/// The awaited pools, and those whose time is over, by name.
 #[derive(Debug, Default)]
 pub(super) struct FirstProbes {
     pools: Mutex<HashMap<Arc<str>, WaitedPool>>,
@@ -48,23 +48,23 @@ pub(super) struct WaitedPool {
     missing: HashSet<u64>,
     /// The end of the wait.
     until: Instant,
-    /// Nor longer than this, since it has a usable member.
+    /// An earlier end of the wait, because the pool has a usable member.
     beside_until: Option<Instant>,
 }
 
-/// A member of it.
+/// A member of an awaited pool.
 #[derive(Debug)]
 struct WaitedMember {
     verdicts: Arc<Mutex<Verdicts>>,
-    /// The monitors that it will have.
+    /// The monitors that the member will have.
     monitors: Vec<u64>,
-    /// How many of them must say that it is up.
+    /// The number of them that must pass.
     up_min: usize,
     state: AdminState,
 }
 
 impl WaitedPool {
-    /// Without members.
+    /// A pool without members.
     pub(super) fn new(until: Instant) -> Self {
         Self { members: Vec::new(), missing: HashSet::new(), until, beside_until: None }
     }
@@ -77,7 +77,7 @@ impl WaitedPool {
         pool: &Pool,
         member: &Member,
     ) {
-        // One that gets nothing anyway is not worth a wait.
+        // A member that gets no requests is not awaited.
         if member.state != AdminState::Disabled {
             self.missing.extend(lock(verdicts).without_result(&monitors));
         }
@@ -86,14 +86,14 @@ impl WaitedPool {
             monitors,
             up_min: pool.monitors_min.into(),
             state: match member.state {
-                // It takes as little as one that is drained.
+                // As a drained member, it gets no new clients.
                 AdminState::Enabled if member.weight == 0 => AdminState::Drain,
                 state => state,
             },
         });
     }
 
-    /// Whether there is something to wait for. Notes whether it has a usable member.
+    /// Whether a result is awaited. Records whether the pool has a usable member.
     fn look(&mut self, now: Instant) -> bool {
         let is_usable = self.members.iter().any(|member| {
             lock(&member.verdicts).is_usable(&member.monitors, member.up_min, member.state)
@@ -104,7 +104,7 @@ impl WaitedPool {
         !self.missing.is_empty() || !is_usable && may_become_usable
     }
 
-    /// Whether a member that should serve has failed.
+    /// Whether a member that should get requests has failed.
     fn has_failed(&self) -> bool {
         self.members.iter().any(|member| {
             let verdicts = lock(&member.verdicts);
@@ -113,12 +113,12 @@ impl WaitedPool {
         })
     }
 
-    /// The end of its wait.
+    /// The end of the wait for the pool.
     fn end(&self) -> Instant {
         self.beside_until.map_or(self.until, |beside_until| beside_until.min(self.until))
     }
 
-    /// Tells its members whether they are awaited.
+    /// Tells the members' verdicts whether they are awaited.
     fn tell(&self, is_awaited: bool) {
         for member in &self.members {
             let is_awaited = is_awaited && member.state != AdminState::Disabled;
@@ -129,7 +129,7 @@ impl WaitedPool {
 }
 
 impl FirstProbes {
-    /// Waits for those of these pools that need it, and for no others.
+    /// Waits for exactly these pools, as far as they need it.
     pub(super) fn wait_for(&self, wanted: HashMap<Arc<str>, WaitedPool>) {
         let now = Instant::now();
         let mut pools = lock(&self.pools);
@@ -147,14 +147,14 @@ impl FirstProbes {
         self.changed.notify_one();
     }
 
-    /// Waits for none but these.
+    /// Stops waiting for all other pools.
     pub(super) fn wait_for_these(&self, names: &HashSet<Arc<str>>) {
         let mut pools = lock(&self.pools);
         pools.extract_if(|name, _| !names.contains(name)).for_each(|(_, pool)| pool.tell(false));
         self.changed.notify_one();
     }
 
-    /// Notes the result of a probe, which the member's verdicts have.
+    /// Records the result of a probe, which the member's verdicts already have.
     pub(super) fn note(&self, pool: &Arc<str>, monitor: u64, outcome: Outcome) {
         let mut pools = lock(&self.pools);
         let Some(waited) = pools.get_mut(pool) else { return };
@@ -179,7 +179,7 @@ impl FirstProbes {
         awaited.map(|(name, _)| Arc::clone(name)).collect()
     }
 
-    /// The time when the wait for all pools ends, at the latest.
+    /// The latest end of the waits for all pools.
     pub(super) fn end(&self) -> Option<Instant> {
         lock(&self.pools).values().map(WaitedPool::end).max()
     }
@@ -194,7 +194,7 @@ impl FirstProbes {
         }
     }
 
-    /// The time when the wait for the first pool ends; `None`: weir waits for fewer pools than this.
+    /// The end of the first wait to end; `None`: weir waits for fewer pools than this.
     fn first_end_of(&self, count: usize) -> Option<Instant> {
         let now = Instant::now();
         let mut pools = lock(&self.pools);

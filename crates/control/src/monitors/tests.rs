@@ -93,7 +93,7 @@ fn late(_: &Pool) -> Instant {
     Instant::now() + Duration::from_secs(3_600)
 }
 
-/// As at a start.
+/// Applies a table as at startup.
 fn apply(monitors: &mut Monitors, table: &LiveTable) {
     monitors.apply(table, None);
     monitors.prepare(&table.snapshot, late);

@@ -16,7 +16,7 @@ use crate::probe::{Failure, Probe, Subject};
 use crate::random::random;
 use crate::time::{monotonic_ms, unix_ms};
 
-/// Characters of a failure's text that are kept and shown.
+/// Maximum number of characters of a failure's text that are kept and shown.
 const REASON_LENGTH_MAX: usize = 200;
 
 /// The results of one member's monitors.
@@ -25,57 +25,57 @@ pub(super) struct Verdicts {
     pub(super) subject: Subject,
     /// `None`: the member is in no active table yet.
     live: Option<Arc<LiveMember>>,
-    /// Active ones first, in the order of the file.
+    /// Active monitors come first, in the order of the file.
     monitors: Vec<Verdict>,
-    /// How many of them must say that it is up.
+    /// The number of them that must pass.
     up_min: usize,
 }
 
 /// The result of one monitor.
 #[derive(Debug)]
 pub(super) struct Verdict {
-    /// Names it among the monitors that the member ever had.
+    /// Identifies the monitor among all monitors that the member has ever had.
     pub(super) id: u64,
     standing: Standing,
     state: MonitorState,
     pub(super) report: MonitorReport,
     first: FirstResult,
-    /// The member was trusted then, though no probe got an answer: of those that began before, only a pass counts.
+    /// The time at which the member was trusted without a result. Of probes that began earlier, only a pass counts.
     trusted_ms: u64,
-    /// Its first probe is awaited.
+    /// Whether the first probe is awaited.
     is_awaited: bool,
-    /// Has the next probe come at once.
+    /// Triggers the next probe at once.
     probe_now: Arc<Notify>,
 }
 
 /// The result of a monitor's first probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FirstResult {
-    /// There is no result.
+    /// There is no result yet.
     Missing,
-    /// It failed, as all did since.
+    /// All probes so far have failed.
     Failed {
-        /// One of them got an answer, or was refused; else the time of each was over.
+        /// Whether a probe got an answer or was refused; otherwise all of them timed out.
         is_answered: bool,
     },
-    /// The monitor passes, or its result does not matter any more: the member is trusted, or the wait is over.
+    /// The monitor passes, or its result no longer matters: the member is trusted, or the wait is over.
     Settled,
 }
 
-/// A probe that has ended.
+/// The result of a probe.
 pub(super) struct Probed {
     pub(super) result: Result<Outcome, Failure>,
-    /// It is one of the monitor's schedule. Of others, which come sooner, only a pass counts.
+    /// Whether the probe was due by the schedule. Of additional, earlier probes, only a pass counts.
     pub(super) is_scheduled: bool,
-    /// By the monotonic clock.
+    /// The start, by the monotonic clock.
     pub(super) started_ms: u64,
 }
 
-/// Whether the result of a monitor counts.
+/// Whether a monitor's result affects the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     InForce,
-    /// It belongs to the next configuration.
+    /// The monitor belongs to the next configuration.
     Next,
 }
 
@@ -88,7 +88,7 @@ struct Counts {
 }
 
 impl Verdict {
-    /// The verdict of a monitor that starts to probe. A member with traffic keeps it until enough probes fail.
+    /// The verdict of a new monitor. A member with traffic keeps it until enough probes fail.
     fn new(probe: &Probe, member: Option<Health>) -> Self {
         let is_serving = matches!(member, Some(Health::Up | Health::Draining));
         let state = if is_serving { MonitorState::trusting() } else { MonitorState::new() };
@@ -156,8 +156,8 @@ impl Verdict {
         Counts { kind, passes, failures }
     }
 
-    /// Counts from now on, in the place of a monitor with these counts: counters of the metrics belong to the place. If
-    /// that monitor had another type, the labels are new.
+    /// Activates a monitor in place of the one with these counts: the counters of metrics belong to the place. If the
+    /// former monitor had another type, the labels change.
     fn enter_into_force(&mut self, before: Option<&Counts>) {
         let own = match std::mem::replace(&mut self.standing, Standing::InForce) {
             Standing::Next => (self.report.passes, self.report.failures),
@@ -175,7 +175,7 @@ impl Verdicts {
         Self { subject, live: None, monitors: Vec::new(), up_min: usize::MAX }
     }
 
-    /// Whether it is a member of the active table.
+    /// Whether the member is in the active table.
     pub(super) fn is_in_force(&self) -> bool {
         self.live.is_some()
     }
@@ -186,7 +186,7 @@ impl Verdicts {
         in_force.map(|verdict| verdict.report.clone()).collect()
     }
 
-    /// Whether the first probe of one of them is awaited.
+    /// Whether the first probe of one of the monitors is awaited.
     pub(super) fn is_awaited(&self) -> bool {
         self.monitors.iter().any(Verdict::is_waited_for)
     }
@@ -197,19 +197,19 @@ impl Verdicts {
         self.monitors.iter().any(Verdict::is_unknown)
     }
 
-    /// Whether the probe of this monitor is to be repeated soon.
+    /// Whether this monitor's probe is repeated soon.
     pub(super) fn is_repeated(&self, id: u64) -> bool {
         self.monitors.iter().any(|verdict| verdict.id == id && verdict.is_waited_for())
     }
 
-    /// Those of these monitors without a result.
+    /// The monitors among these that have no result.
     pub(super) fn without_result(&self, ids: &[u64]) -> Vec<u64> {
         let of_them = self.monitors.iter().filter(|verdict| ids.contains(&verdict.id));
         let missing = of_them.filter(|verdict| verdict.first == FirstResult::Missing);
         missing.map(|verdict| verdict.id).collect()
     }
 
-    /// Whether all probes of one of these monitors have failed.
+    /// Whether all probes so far of one of these monitors have failed.
     pub(super) fn have_first_failed(&self, ids: &[u64]) -> bool {
         let mut of_them = self.monitors.iter().filter(|verdict| ids.contains(&verdict.id));
         of_them.any(|verdict| matches!(verdict.first, FirstResult::Failed { .. }))
@@ -227,7 +227,7 @@ impl Verdicts {
         self.live.as_ref().map_or(configured, |live| live.state(configured))
     }
 
-    /// Waits for the first probes of these monitors, and of no others. Failed ones are repeated at once.
+    /// Waits for the first probes of exactly these monitors. Failed probes are repeated at once.
     pub(super) fn wait_for(&mut self, ids: &[u64]) {
         for verdict in &mut self.monitors {
             let was_awaited = verdict.is_awaited;
@@ -246,7 +246,7 @@ impl Verdicts {
         }
     }
 
-    /// Adds a monitor that does not count yet. Returns its id, and a trigger for its next probe.
+    /// Adds a monitor that does not affect the member yet. Returns its id, and a trigger for its next probe.
     pub(super) fn add(&mut self, probe: &Probe) -> (u64, Arc<Notify>) {
         let member = self.live.as_ref().map(|live| live.health());
         let verdict = Verdict::new(probe, member);
@@ -255,14 +255,14 @@ impl Verdicts {
         added
     }
 
-    /// Forgets a monitor that does not count; returns whether it did not.
+    /// Removes a monitor that does not affect the member yet. Returns false if it is active.
     pub(super) fn forget_next(&mut self, id: u64) -> bool {
         let before = self.monitors.len();
         self.monitors.retain(|verdict| verdict.id != id || verdict.standing == Standing::InForce);
         self.monitors.len() < before
     }
 
-    /// From now on these count, in this order, and no others. Tells a member's health where that changes it.
+    /// Makes exactly these monitors active, in this order. Reports the member's health if this changes it.
     pub(super) fn enter_into_force(
         &mut self,
         live: &Arc<LiveMember>,
@@ -293,7 +293,8 @@ impl Verdicts {
         }
     }
 
-    /// Ends the wait for all of them. If wanted, monitors without a known state count as up until their probes fail.
+    /// Ends the wait for all monitors. `is_trusted`: monitors without a known state count as up until their probes
+    /// fail.
     pub(super) fn stop_waiting(&mut self, is_trusted: bool) {
         for verdict in &mut self.monitors {
             if is_trusted && verdict.is_unknown() {
@@ -315,7 +316,7 @@ impl Verdicts {
         Health::of_monitors(monitors.map(|verdict| verdict.state.health()), self.up_min)
     }
 
-    /// The monitors whose results are reported.
+    /// The kind of monitors whose results are reported.
     fn shown(&self) -> Standing {
         if self.is_in_force() { Standing::InForce } else { Standing::Next }
     }
@@ -326,8 +327,8 @@ impl Verdicts {
         })
     }
 
-    /// Records a result, sets the member's health, and reports changes. Returns the verdict about the member; `None`: its
-    /// monitor was removed.
+    /// Records a result, sets the member's health, and reports changes. Returns the verdict about the member; `None`:
+    /// the monitor was removed.
     pub(super) fn take(
         &mut self,
         id: u64,
@@ -337,7 +338,7 @@ impl Verdicts {
     ) -> Option<Outcome> {
         let schedule = &probe.monitor.schedule;
         let (before, shown) = (self.health(), self.shown());
-        // A result that comes after its monitor has gone counts for nothing.
+        // A result that arrives after its monitor was removed is ignored.
         let verdict = self.monitors.iter_mut().find(|verdict| verdict.id == id)?;
         let (outcome, failure) = judged(&probed.result, probe.monitor.is_reverse);
         let change = verdict.take(outcome, &probed, schedule);
@@ -385,9 +386,9 @@ struct Change<'a> {
     change: Transition,
     probe: &'a Probe,
     reason: Option<String>,
-    /// The member has other monitors.
+    /// Whether the member has other monitors.
     several: bool,
-    /// The state by all monitors together, and whether it changed.
+    /// The member's health by all monitors, and whether it changed.
     member: Health,
     changed: bool,
 }

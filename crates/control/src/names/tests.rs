@@ -131,7 +131,7 @@ async fn addresses_follow_the_ttl() {
     assert_eq!(names.resolutions()["app.example"], [v4(3)]);
     assert_eq!(captured.lines(&events), ["info name app.example has other addresses: 192.0.2.3"]);
 
-    // The TTL of one hour applies: there is no query.
+    // The TTL of one hour is in effect, so no query is sent.
     let asked = *lock(&server.queries);
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     assert_eq!(*lock(&server.queries), asked);
@@ -256,7 +256,7 @@ fn the_next_asking() {
     check(Some(1_000_000), 0, 3_600);
     check(None, 3, 4);
     check(None, 99, 30);
-    // In part: whichever arrives first.
+    // Partial answers, in any order.
     check(Some(1), 99, 1);
     check(Some(60), 3, 4);
     check(Some(60), 99, 30);

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use super::plan::Host;
 
-/// `ARPHRD_ETHER`: it has hardware addresses.
+/// `ARPHRD_ETHER`: the interface has hardware addresses.
 const ETHERNET: &str = "1";
 
 /// Lowest port for source translation: lower ones belong to services.
@@ -15,7 +15,7 @@ const PORT_MIN: u16 = 1_024;
 /// The port range that Linux uses by default.
 const PORTS_DEFAULT: (u16, u16) = (32_768, 60_999);
 
-/// This host, as the calling thread sees it.
+/// This host, as the calling thread sees it (its network namespace).
 pub(super) struct ThisHost {
     own_ports: (u16, u16),
 }
@@ -35,7 +35,7 @@ impl Host for ThisHost {
             IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        // Connecting a socket of UDP sends nothing; it asks the routing table.
+        // Connecting a UDP socket sends nothing; it only looks up the route.
         const ANY_PORT: u16 = 9;
         let socket = UdpSocket::bind(SocketAddr::new(any, 0)).ok()?;
         socket.connect(SocketAddr::new(to, ANY_PORT)).ok()?;
@@ -55,7 +55,7 @@ impl Host for ThisHost {
     }
 }
 
-/// Addresses that routes of the local table lead to, each once.
+/// The IPv4 addresses of this host in the kernel's routing tables (`fib_trie`), without duplicates.
 fn own_v4(trie: &str) -> BTreeSet<IpAddr> {
     let mut own = BTreeSet::new();
     let mut last = None;
@@ -74,20 +74,20 @@ fn own_v6(addresses: &str) -> impl Iterator<Item = IpAddr> {
     addresses.lines().filter_map(address).map(|bits| Ipv6Addr::from_bits(bits).into())
 }
 
-/// The larger of the two ranges beside the one that the system gives out.
+/// The larger of the two port ranges outside the system's own range.
 fn free_ports((lowest, highest): (u16, u16)) -> (u16, u16) {
     let below = (PORT_MIN, lowest.saturating_sub(1));
     let above = (highest.saturating_add(1).max(PORT_MIN), u16::MAX);
     let length = |(first, last): (u16, u16)| (u32::from(last) + 1).saturating_sub(u32::from(first));
     match (length(below), length(above)) {
-        // The system gives out all of them: no port is its own.
+        // The system uses all ports as ephemeral ports; none is free.
         (0, above) if above <= 1 => (PORT_MIN, u16::MAX),
         (a, b) if a >= b => below,
         _ => above,
     }
 }
 
-/// Interfaces that are up, and have an IP address and a hardware address.
+/// The interfaces that are up and have an IP address and a hardware address.
 pub(super) fn interfaces() -> Vec<String> {
     let mut names = BTreeSet::new();
     let routes = read_to_string("/proc/thread-self/net/route").unwrap_or_default();
@@ -96,20 +96,20 @@ pub(super) fn interfaces() -> Vec<String> {
     names.extend(addresses.lines().filter_map(|line| line.split_whitespace().last()));
     let has_hardware_address = |name: &str| {
         let kind = read_to_string(format!("/sys/class/net/{name}/type"));
-        // Nothing can be read about a network namespace other than that of /sys.
+        // The type is unknown in a network namespace other than that of /sys.
         kind.map_or(name != "lo", |kind| kind.trim() == ETHERNET)
     };
     names.into_iter().filter(|name| has_hardware_address(name)).map(str::to_owned).collect()
 }
 
-/// A capability that the packet path needs, by its number.
+/// The capabilities that the packet path needs, with their numbers.
 const CAPABILITIES: [(&str, u32); 4] =
     [("CAP_BPF", 39), ("CAP_NET_ADMIN", 12), ("CAP_NET_RAW", 13), ("CAP_PERFMON", 38)];
 
-/// First Linux with tcx.
+/// The first version of Linux with tcx.
 const KERNEL_MIN: (u32, u32) = (6, 6);
 
-/// Why this process cannot have the packet path, as far as that is known before it is tried.
+/// The reason why this process cannot use the packet path, as far as it is known in advance.
 pub fn obstacle() -> Option<String> {
     let status = read_to_string("/proc/thread-self/status").unwrap_or_default();
     let missing = missing_capabilities(&status);
@@ -124,7 +124,7 @@ pub fn obstacle() -> Option<String> {
     })
 }
 
-/// Why SYNs are not all answered with cookies; `None`: they are. It is one setting for IPv4 and IPv6.
+/// The reason why not every SYN is answered with a cookie; `None`: every SYN is. One setting applies to IPv4 and IPv6.
 pub fn cookies_obstacle() -> Option<String> {
     let setting = read_to_string("/proc/sys/net/ipv4/tcp_syncookies").unwrap_or_default();
     cookies_when(setting.trim())
@@ -141,7 +141,7 @@ fn cookies_when(setting: &str) -> Option<String> {
 }
 
 fn missing_capabilities(status: &str) -> Vec<&'static str> {
-    /// Stands for `CAP_BPF` and `CAP_PERFMON` too.
+    /// Implies `CAP_BPF` and `CAP_PERFMON`.
     const CAP_SYS_ADMIN: u32 = 21;
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);

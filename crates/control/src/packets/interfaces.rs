@@ -1,13 +1,13 @@
-//! Whether interfaces that packets are wanted of come, go, or come back as others.
+//! Detects that interfaces of the packet path appear, disappear, or are replaced.
 
 use std::time::{Duration, Instant};
 
 use weir_packet::{RungsAllowed, Seen};
 
-/// How often they are looked at.
+/// The interval of checks.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Interfaces that packets are wanted of, as they were when they were attached to last.
+/// The interfaces of the packet path, as they were when the programs were last attached.
 #[derive(Debug)]
 pub(super) struct Interfaces {
     pub names: Vec<String>,
@@ -28,7 +28,7 @@ impl Interfaces {
         Self { names, allowed, seen, looked_at: Instant::now() }
     }
 
-    /// Whether one came, went or became another since this was asked last. It looks once a second.
+    /// Whether an interface has appeared, disappeared or was replaced since the last call. Checks once per second.
     pub fn have_changed(&mut self) -> bool {
         if self.looked_at.elapsed() < LOOK_INTERVAL {
             return false;

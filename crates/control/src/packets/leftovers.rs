@@ -1,4 +1,4 @@
-//! State in the kernel of processes that crashed, or were configured to keep their flows.
+//! State in the kernel of processes that crashed, or that were configured to keep their flows.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use super::lock::{self, Lock, Present};
 /// Results for packet paths in the kernel, by name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Detached {
-    /// Removed ones.
+    /// Names of removed packet paths.
     pub removed: Vec<String>,
-    /// Those of a running process.
+    /// Names in use by a running process.
     pub in_use: Vec<String>,
 }
 
-/// Removes the state that a process left in the kernel; of all names if none is given. The state of a running process
-/// stays: without a name it is skipped, with its name it is an error.
+/// Removes the state that a process has left in the kernel: of all names, or of one. The state of a running process
+/// stays: without `name` it is skipped, with its name it is an error.
 pub fn detach_leftovers(name: Option<&str>) -> Result<Detached, String> {
     detach_in(Path::new(lock::PINS), name)
 }
@@ -26,7 +26,7 @@ fn detach_in(pins: &Path, name: Option<&str>) -> Result<Detached, String> {
     };
     let mut detached = Detached::default();
     for left in names {
-        // It is held until the folder is gone.
+        // The lock is held until the directory is removed.
         let _lock = match Lock::take_present(pins, &left)? {
             Present::Absent => continue,
             Present::InUse if name.is_some() => return Err(lock::in_use(&left)),
@@ -42,21 +42,21 @@ fn detach_in(pins: &Path, name: Option<&str>) -> Result<Detached, String> {
     Ok(detached)
 }
 
-/// State of a former process under a name that this process now serves by sockets: its programs would intercept the
-/// packets.
+/// State of a former process, under the name of a packet path whose virtual servers this process serves by sockets: its
+/// programs would intercept the packets.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Leftover {
-    /// There is none, or it belongs to a running process.
+    /// There is no state, or it belongs to a running process.
     None,
-    /// It was removed.
+    /// The state was removed.
     Removed,
-    /// It is still there.
+    /// The state could not be removed.
     Stays(String),
 }
 
-/// Removes the leftover of this name.
+/// Removes the state of this name.
 pub(super) fn remove(pins: &Path, name: &str) -> Leftover {
-    // It is held until the folder is gone.
+    // The lock is held until the directory is removed.
     let _lock = match Lock::take_present(pins, name) {
         Ok(Present::Absent | Present::InUse) => return Leftover::None,
         Ok(Present::Taken(lock)) => lock,
@@ -68,14 +68,14 @@ pub(super) fn remove(pins: &Path, name: &str) -> Leftover {
     }
 }
 
-/// Names of packet paths without a running process. A name that cannot be inspected is not weir's.
+/// Names of packet paths without a running process. A name that cannot be inspected is not a packet path.
 pub(super) fn abandoned(pins: &Path) -> Vec<String> {
     let is_abandoned =
         |name: &String| matches!(Lock::take_present(pins, name), Ok(Present::Taken(_)));
     left_names(pins).unwrap_or_default().into_iter().filter(is_abandoned).collect()
 }
 
-/// Names of packet paths that are in the kernel, a running process' or not.
+/// Names of the packet paths in the kernel, with or without a running process.
 fn left_names(pins: &Path) -> Result<Vec<String>, String> {
     let entries = match std::fs::read_dir(pins) {
         Ok(entries) => entries,

@@ -1,4 +1,5 @@
-//! One process at a time has a packet path: its folder is locked, which ends with the process.
+//! Only one process at a time uses a packet path: it locks the folder; the kernel releases the lock when the process
+//! ends.
 
 use std::fs::{File, create_dir_all};
 use std::io;
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-/// Where programs and tables are pinned.
+/// The folder in which programs and tables are pinned.
 pub(super) const PINS: &str = "/sys/fs/bpf/weirgate";
 
 /// The mount point of BPF file systems, and its magic number.
@@ -17,7 +18,7 @@ fn is_bpf(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|found| found.f_type == BPF_MAGIC)
 }
 
-/// A packet path that no other process has.
+/// The lock of a packet path.
 #[derive(Debug)]
 pub(super) struct Lock(#[expect(dead_code, reason = "it is held, not read")] File);
 
@@ -29,14 +30,14 @@ pub(super) fn folder(name: &str) -> PathBuf {
 #[derive(Debug)]
 pub(super) enum Present {
     Absent,
-    /// Another process has it.
+    /// Another process holds the lock.
     InUse,
     Taken(Lock),
 }
 
 impl Lock {
-    /// Takes the lock, or returns an error with its holder; `None` if no BPF file system is mounted: then no process can
-    /// have it.
+    /// Takes the lock; the error names the process that holds it. `None`: no BPF file system is mounted, so no process
+    /// can hold the lock.
     pub fn take(name: &str) -> Result<Option<Self>, String> {
         let folder = folder(name);
         if !is_bpf(Path::new(BPF_FILE_SYSTEM)) {
@@ -47,7 +48,7 @@ impl Lock {
         Self::of_folder(name, &folder).map(Some)
     }
 
-    /// Takes one whose folder is there, of all that are in `pins`.
+    /// Takes the lock of a packet path whose folder exists in `pins`.
     pub fn take_present(pins: &Path, name: &str) -> Result<Present, String> {
         let folder = pins.join(name);
         if !folder.is_dir() {
@@ -61,7 +62,7 @@ impl Lock {
             .ok_or_else(|| format!("{}: give each its own `packet_path.name`", in_use(name)))
     }
 
-    /// `None`: another process has it.
+    /// Locks the folder. `None`: another process has locked it.
     fn try_folder(folder: &Path) -> Result<Option<Self>, String> {
         let fail = |error: io::Error| format!("{}: {}", folder.display(), text(&error));
         let file = File::open(folder).map_err(fail)?;

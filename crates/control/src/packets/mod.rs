@@ -4,8 +4,8 @@
 //! interfaces. Virtual servers whose packets cannot be processed become `type: tcp` in the snapshot, or are reported as
 //! unserved. One thread (`thread.rs`) does all work on maps, and also follows the members' health.
 //!
-//! **Architecture invariant:** the data path does not depend on this. A virtual server in the snapshot's `packets` has no
-//! listener; one that fell back is an ordinary virtual server of `type: tcp`.
+//! **Architecture invariant:** the data path does not depend on this. A virtual server in the snapshot's `packets` has
+//! no listener; one that fell back is an ordinary virtual server of `type: tcp`.
 
 mod host;
 mod interfaces;
@@ -39,13 +39,13 @@ use thread::{Command, ENDED_FLOWS_MAX, Exit, Had, Keeper, Wanted};
 
 use crate::events::Events;
 
-/// Commands that may wait for the thread.
+/// Capacity of the channel for commands to the thread.
 const COMMANDS_WAITING_MAX: usize = 64;
 
-/// The longest wait for loading programs, and for creating or reading tables.
+/// Maximum wait for loading programs, and for creating or reading tables.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Flows that one answer lists at most.
+/// Maximum number of flows in one answer.
 pub const LISTED_FLOWS_MAX: usize = 100_000;
 
 /// The packet path of this process, if it has one.
@@ -54,12 +54,12 @@ pub struct PacketPlane {
     events: Events,
     board: Board,
     running: Option<Running>,
-    /// The last report of the forwarding paths.
+    /// The forwarding paths as reported last.
     told: Vec<String>,
     is_kept_at_exit: bool,
-    /// Whether the active configuration has packet forwarding; `None`: none is active yet.
+    /// Whether the active configuration has packet forwarding; `None`: no configuration is active yet.
     is_wanted: Option<bool>,
-    /// The settings before a configuration that is not accepted yet; `None`: there is no such configuration.
+    /// The previous settings, while a new configuration is not accepted yet; `None`: no configuration is pending.
     before: Option<Option<Wanted>>,
 }
 
@@ -67,16 +67,16 @@ pub struct PacketPlane {
 struct Running {
     commands: SyncSender<Command>,
     thread: JoinHandle<()>,
-    /// How packets are had.
+    /// The settings and attachments in use, if there are any.
     had: Option<(Wanted, Vec<Attachment>)>,
 }
 
-/// Asks for flows, from whatever thread.
+/// Requests flows, from any thread.
 #[derive(Debug, Clone)]
 pub struct Flows(SyncSender<Command>);
 
 impl PacketPlane {
-    /// None runs yet.
+    /// A packet path that does not run yet.
     pub fn new(events: Events) -> Self {
         Self {
             events,
@@ -89,12 +89,12 @@ impl PacketPlane {
         }
     }
 
-    /// Its state, for metrics and status.
+    /// The state for metrics and status.
     pub fn board(&self) -> Board {
         self.board.clone()
     }
 
-    /// Decides which virtual servers of the snapshot are served by packets, and makes the others ones of sockets.
+    /// Decides which virtual servers of the snapshot use the packet path, and makes the others use sockets.
     pub fn settle(&mut self, snapshot: &mut Snapshot) {
         let Some(packets) = &mut snapshot.packets else { return };
         if self.is_wanted.is_none() {
@@ -108,19 +108,20 @@ impl PacketPlane {
         }
     }
 
-    /// The result of `settle` stays, whatever later configurations contain.
+    /// Makes the result of `settle` permanent: the configuration was accepted.
     pub fn accept(&mut self) {
-        // Work that was begun ahead is for a configuration that is still to be settled.
+        // The work may have begun early, for a configuration that is not settled yet.
         if self.running.is_none() || self.has_packets() {
             self.before = None;
         }
     }
 
-    /// Begins the work that [`PacketPlane::settle`] would wait for: the kernel verifies programs for about a second, and
-    /// probes and admin requests must not stop meanwhile. The receiver reports its end; `None`: there is nothing to begin.
+    /// Begins the work that [`PacketPlane::settle`] would wait for: the kernel verifies programs for about a second,
+    /// and probes and admin requests must not stop meanwhile. The receiver reports its end; `None`: there is nothing to
+    /// begin.
     pub fn begin(&mut self, snapshot: &Snapshot) -> Option<oneshot::Receiver<()>> {
         let wanted = wanted(&snapshot.packets.as_ref()?.path).ok()?;
-        // A running packet path has its programs.
+        // A running packet path has its programs already.
         if self.running.is_some() {
             return None;
         }
@@ -132,7 +133,7 @@ impl PacketPlane {
         Some(is_done)
     }
 
-    /// Has packets as these settings say, or says why it cannot.
+    /// Sets up the packet path for these settings; the error says why this is impossible.
     fn have(&mut self, packets: &Packets) -> Result<(), String> {
         let wanted = wanted(&packets.path)?;
         let running = match &mut self.running {
@@ -187,8 +188,8 @@ impl PacketPlane {
         }
     }
 
-    /// Removes programs of a former process that would intercept packets for sockets. If the configuration has no packet
-    /// forwarding, they are only reported: another weir may take them over.
+    /// Removes programs of a former process that would intercept packets for sockets. If the configuration has no
+    /// packet forwarding, they are only reported: another weir may take them over.
     fn leftover(&self, packets: Option<&Packets>) -> Option<String> {
         if self.has_packets() {
             return None;
@@ -276,14 +277,14 @@ impl PacketPlane {
         self.is_wanted == Some(true) && self.has_packets()
     }
 
-    /// Leaves programs and flows to another process, and stops following them; packets flow on.
+    /// Leaves programs and flows to another process and stops managing them; packets are still forwarded.
     pub fn leave(&mut self) {
         if let Some(running) = self.running.take() {
             running.stop(Exit::Keep);
         }
     }
 
-    /// Takes back what was left to another process, which has ended.
+    /// Takes the packet path back after the process to which it was released has ended.
     pub fn take_back(&mut self, table: &Arc<LiveTable>) {
         let Some(packets) = &table.snapshot.packets else { return };
         match self.have(packets) {
@@ -299,9 +300,9 @@ impl PacketPlane {
         self.running.as_ref().map(|running| Flows(running.commands.clone()))
     }
 
-    /// Lets nothing new in, and ends with the last flow, or after `timeout`; or leaves all to the next process.
+    /// Accepts no new flows, and ends after the last flow or after `timeout`; or leaves everything to the next process.
     pub fn drain(&mut self, timeout: Duration) {
-        // Work that was begun for a configuration that did not become active has nothing to end.
+        // Work that was begun for a configuration that did not become active needs no end.
         if self.is_wanted != Some(true) {
             if let Some(running) = self.running.take() {
                 running.stop(Exit::Abandon);
@@ -315,17 +316,17 @@ impl PacketPlane {
         });
     }
 
-    /// Whether it has ended, or there is none.
+    /// Whether the thread has ended or never ran.
     pub fn is_finished(&self) -> bool {
         self.running.as_ref().is_none_or(|running| running.thread.is_finished())
     }
 
-    /// Ends it now, and waits until it has.
+    /// Ends the packet path now, and waits for the thread.
     pub fn stop(&mut self) {
         if let Some(running) = self.running.take() {
             running.stop(match (self.is_kept_at_exit, self.is_wanted) {
                 (false, _) => Exit::Detach,
-                // Flows that this process has created serve no client yet; flows that it has taken over do.
+                // Flows that this process has created serve no client yet; those that it has taken over do.
                 (true, None) => Exit::Abandon,
                 (true, Some(_)) => Exit::Keep,
             });
@@ -341,7 +342,7 @@ impl Drop for PacketPlane {
     }
 }
 
-/// A member as people write it: `10.0.0.1:80`, `[::1]:80`, `10.0.0.1` where it keeps the client's port.
+/// A member for people: `10.0.0.1:80`, `[::1]:80`, or `10.0.0.1` if it keeps the client's port.
 pub fn member_label(address: IpAddr, port: Option<u16>) -> String {
     match port {
         Some(port) => SocketAddr::new(address, port).to_string(),
@@ -349,7 +350,7 @@ pub fn member_label(address: IpAddr, port: Option<u16>) -> String {
     }
 }
 
-/// How packets are to be had as the settings say, or why they cannot.
+/// The packet path that the settings describe; the error says why it is impossible.
 fn wanted(settings: &PathSettings) -> Result<Wanted, String> {
     let allowed = RungsAllowed { xdp: settings.rungs.xdp, tcx: settings.rungs.tcx };
     if !allowed.xdp && !allowed.tcx {
@@ -372,7 +373,7 @@ fn wanted(settings: &PathSettings) -> Result<Wanted, String> {
     Ok(Wanted { options, interfaces, allowed })
 }
 
-/// The interfaces that the settings name, or all that are fit.
+/// The interfaces that the settings name, or all suitable ones.
 fn interfaces(settings: &PathSettings) -> Vec<String> {
     match &settings.interfaces {
         Some(names) => names.iter().map(|name| name.to_string()).collect(),
@@ -414,9 +415,9 @@ impl Running {
         Ok(())
     }
 
-    /// Hands a command over. It waits when many do; the thread is never long about one.
+    /// Sends a command. Blocks while the channel is full; the thread handles each command quickly.
     fn tell(&self, command: Command) {
-        // The thread has ended: there is nothing left to command.
+        // The thread has ended: the command has no effect.
         let _ = self.commands.send(command);
     }
 
@@ -428,7 +429,7 @@ impl Running {
 }
 
 impl Flows {
-    /// Flows that the filter lets through, at most [`LISTED_FLOWS_MAX`].
+    /// The flows that match the filter, at most [`LISTED_FLOWS_MAX`].
     pub async fn list(&self, mut filter: FlowFilter) -> Result<Vec<Flow>, String> {
         filter.flows_max = filter.flows_max.min(LISTED_FLOWS_MAX);
         let (answer, answered) = oneshot::channel();
@@ -436,7 +437,7 @@ impl Flows {
         answered.await.map_err(|_| ENDED)?
     }
 
-    /// Ends flows that the filter lets through. Gives how many; more may be left when it is as many as one command ends.
+    /// Ends the flows that match the filter. Returns how many; if this is the maximum of one command, more may be left.
     pub async fn end(&self, mut filter: FlowFilter) -> Result<EndedFlows, String> {
         filter.flows_max = ENDED_FLOWS_MAX;
         let (answer, answered) = oneshot::channel();
@@ -449,5 +450,5 @@ impl Flows {
     }
 }
 
-/// Why there is no answer.
+/// The error after the end of the packet path.
 const ENDED: &str = "the packet path has ended";

@@ -1,20 +1,21 @@
 //! The pace of sweeps over flows: once a second, with a small share of a core.
 //!
-//! A sweep reads the whole table, which takes a core 0.3 µs for each of two entries per flow: with a million flows, more
-//! than half a second. It works in parts, so that commands need not wait, and rests after each: with a million flows it
-//! takes half a minute, by which flows end later. If room gets short, or a caller waits for flows, it rests less.
+//! A sweep reads the whole table, which takes a core 0.3 µs for each of the two entries of a flow: with a million
+//! flows, more than half a second. It works in parts, so that commands need not wait, and rests after each part: with a
+//! million flows, a sweep takes half a minute, and flows end up to this much later. If the table is nearly full, or a
+//! caller waits for flows, the rests are shorter.
 
 use std::time::{Duration, Instant};
 
-/// How often a sweep begins, if the one before is over.
+/// The interval between sweeps, if the previous one is finished.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Seconds of rest for each second of work.
+/// Seconds of rest per second of work.
 const REST: u32 = 39;
 /// The rest if the table is filled to [`SCARCE_SHARE`], or a caller waits.
 const REST_IN_A_HURRY: u32 = 2;
-/// It rests no longer than this.
+/// Maximum pause.
 const REST_MAX: Duration = Duration::from_secs(1);
-/// Room is short from here on.
+/// From this share on, the table is nearly full.
 const SCARCE_SHARE: f64 = 0.75;
 
 /// The pace of sweeps.
@@ -23,28 +24,28 @@ pub(super) struct Pace {
     began: Instant,
     due: Instant,
     is_under_way: bool,
-    /// Sweeps that are in a hurry, this one among them.
+    /// The number of sweeps with short rests, including the current one.
     hurried: u8,
 }
 
 impl Pace {
-    /// The first sweep begins a second from now.
+    /// Begins the first sweep one second from now.
     pub fn new(now: Instant) -> Self {
         Self { began: now, due: now + INTERVAL, is_under_way: false, hurried: 0 }
     }
 
-    /// A sweep from the beginning is due now, and in a hurry.
+    /// Begins a sweep now, with short rests.
     pub fn begin_anew(&mut self, now: Instant) {
         *self = Self { due: now, hurried: 1, ..Self::new(now) };
     }
 
-    /// All flows are to be looked at soon. The sweep that is under way may have passed some of them.
+    /// Requests that all flows are inspected soon. The current sweep may have passed some of them already.
     pub fn hasten(&mut self, now: Instant) {
         self.hurried = if self.is_under_way { 2 } else { 1 };
         self.due = self.due.min(now);
     }
 
-    /// Whether there is a part of a sweep to do.
+    /// Whether a part of a sweep is due.
     pub fn is_due(&self, now: Instant) -> bool {
         now >= self.due
     }
@@ -54,7 +55,7 @@ impl Pace {
         self.due.saturating_duration_since(now)
     }
 
-    /// A part begins. Returns whether it is the first of a sweep.
+    /// Begins a part. Returns whether it is the first part of a sweep.
     pub fn begin_part(&mut self, now: Instant) -> bool {
         let is_first = !self.is_under_way;
         if is_first {
@@ -64,7 +65,7 @@ impl Pace {
         is_first
     }
 
-    /// A part that took this long has ended, and with the last one the sweep; this share of the table is in use.
+    /// A part has ended after `took`; `is_last`: so has the sweep. `used_share`: the used share of the table.
     pub fn end_part(&mut self, now: Instant, took: Duration, is_last: bool, used_share: f64) {
         let hurries = self.hurried > 0 || used_share >= SCARCE_SHARE;
         let rest = took * if hurries { REST_IN_A_HURRY } else { REST };
@@ -85,7 +86,7 @@ mod tests {
 
     const PART: Duration = Duration::from_millis(10);
 
-    /// The duration of a sweep of this many parts, including the rest behind it.
+    /// The duration of a sweep with this many parts, including the rests.
     fn sweep(parts: u32, used_share: f64, hurries: bool) -> Duration {
         let began = Instant::now();
         let (mut now, mut pace) = (began + INTERVAL, Pace::new(began));

@@ -26,15 +26,15 @@ const _: () = assert!(PACKET_DESTINATIONS_MAX == plan::DESTINATIONS_MAX);
 
 /// Facts about this host for a plan.
 pub(super) trait Host {
-    /// The address that packets to this one leave from, as its route says; `None`: there is no way.
+    /// The source address for packets to `to`, from its route; `None`: there is no route.
     fn address_toward(&self, to: IpAddr) -> Option<IpAddr>;
-    /// Ports that the system does not give out itself, the lowest and the highest.
+    /// The lowest and the highest port that the system does not assign itself.
     fn free_ports(&self) -> (u16, u16);
-    /// Its own addresses.
+    /// The host's own addresses.
     fn own_addresses(&self) -> Vec<IpAddr>;
 }
 
-/// The plan for a table; while weir drains, no member gets new flows.
+/// The plan for a table. While weir drains, no member gets new flows.
 pub(super) fn plan(table: &LiveTable, host: &impl Host, drains: bool) -> Plan {
     let Some(packets) = &table.snapshot.packets else { return Plan::default() };
     let prefixes = |list: &[Prefix]| list.iter().map(prefix).collect();
@@ -85,8 +85,9 @@ pub fn check(config: &Config, file: &Path) -> Option<Diagnostic> {
 /// The virtual server of [`this_host`]; no name of a file is like this.
 pub(super) const THIS_HOST: &str = "(this host)";
 
-/// Packets to this host itself pass to it, though a virtual server takes those to a network that its addresses are in: the longest
-/// prefix wins. None of them needs a flow, so that nothing of flows (a full table, a rate, forwarding that is off) drops them.
+/// Packets to this host itself pass to it, though a virtual server takes those to a network that its addresses are in:
+/// the longest prefix wins. None of them needs a flow, so that nothing of flows (a full table, a rate, forwarding that
+/// is off) drops them.
 fn this_host(servers: &[plan::VirtualServer], host: &impl Host) -> Option<plan::VirtualServer> {
     let all =
         || servers.iter().flat_map(|server| server.destinations.iter().map(move |it| (server, it)));

@@ -11,7 +11,7 @@ use weir_packet::{Attachment, EndedFor, ReasonCount, Rung, Totals};
 pub struct Board(Arc<Mutex<Option<Arc<Report>>>>);
 
 impl Board {
-    /// The last report; `None`: there is no packet path.
+    /// The latest report; `None`: there is no packet path.
     pub fn report(&self) -> Option<Arc<Report>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -24,13 +24,13 @@ impl Board {
 /// State and counters of the packet path.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The generation of the table that it applies.
     pub generation: u64,
     /// Flows of a former process continue in it.
     pub taken_over: bool,
-    /// Its interfaces.
+    /// The interfaces.
     pub attachments: Vec<Attachment>,
     /// Per virtual server.
     pub servers: Vec<(String, Totals)>,
@@ -46,7 +46,7 @@ pub struct Report {
     pub ended: Ended,
     /// Resets that were sent.
     pub resets: u64,
-    /// The last error; `None`: there is none.
+    /// The last error; `None`: no error.
     pub failure: Option<String>,
 }
 
@@ -83,7 +83,7 @@ impl Report {
     }
 }
 
-/// Packets out of such an interface are sent by the next lower path.
+/// Packets out of this interface are sent by the slower path.
 const SENDS_BY_TCX: &str = " (tcx out of it)";
 
 pub(super) fn rungs(attachments: &[Attachment]) -> String {

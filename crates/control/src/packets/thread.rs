@@ -33,7 +33,7 @@ const TELL_INTERVAL: Duration = Duration::from_secs(1);
 /// Ending a flow takes as long as reading this many entries.
 const ENTRIES_PER_END: f64 = 20.0;
 
-/// How often addresses of this host are looked up anew.
+/// The interval between queries of this host's addresses.
 const ROUTES_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How often neighbours that have rested are confirmed.
@@ -44,30 +44,30 @@ pub(super) const ENDED_FLOWS_MAX: usize = 1 << 16;
 
 /// Commands to the thread.
 pub(super) enum Command {
-    /// To have packets by these interfaces.
+    /// Opens the packet path on these interfaces.
     Open(Wanted, SyncSender<Result<Had, String>>),
-    /// As above, for a caller that must not wait.
+    /// As [`Self::Open`], for a caller that must not block.
     OpenAhead(Wanted, oneshot::Sender<()>),
     /// Applies this table from now on.
     InForce(Arc<LiveTable>),
     /// To leave interfaces that are not wanted any more.
     LeaveOthers,
-    /// To list flows.
+    /// Lists flows.
     Flows(FlowFilter, oneshot::Sender<Result<Vec<Flow>, String>>),
-    /// To end flows.
+    /// Ends flows.
     End(FlowFilter, oneshot::Sender<Result<EndedFlows, String>>),
     /// To let nothing new in, and to end with the last flow, or then.
     Drain(Instant),
-    /// To end now.
+    /// Stops the thread.
     Stop(Exit),
 }
 
 /// The treatment of flows when the thread ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exit {
-    /// They end.
+    /// Flows end.
     Detach,
-    /// They continue without weir.
+    /// Flows continue without weir.
     Keep,
     /// They continue if there were any before this process, or if a configuration was active.
     Abandon,
@@ -85,7 +85,7 @@ pub(super) struct Wanted {
 #[derive(Debug)]
 pub(super) struct Had {
     pub attachments: Vec<Attachment>,
-    /// With flows of a former process.
+    /// Whether flows of a previous process were taken over.
     pub taken_over: bool,
 }
 
@@ -104,7 +104,7 @@ struct Open {
     options: Options,
     resetter: Resetter,
     lock: Lock,
-    /// The interfaces that it is attached to, including those of the active configuration until another is active.
+    /// The attached interfaces, including those of the active configuration while another one is being prepared.
     interfaces: Interfaces,
     /// The requested interfaces.
     wanted: Vec<String>,
@@ -122,14 +122,14 @@ pub(super) struct Keeper {
     epochs: u64,
     pace: Pace,
     told_at: Instant,
-    /// Flows of the sweep that is under way, and those of them that are followed both ways.
+    /// The number of flows in the current sweep, and of those followed in both directions.
     counted: u64,
     followed: u64,
     /// The count of the last whole sweep.
     followed_before: u64,
     /// Packets that found no room for a flow, when it was looked last.
     short_of_room: u64,
-    /// Flows that end with weir, at the last whole sweep; `None`: there was none yet.
+    /// The number of flows that end with weir, at the last complete sweep; `None`: no complete sweep yet.
     flows: Option<u64>,
     planned_at: Instant,
     confirmed_at: Instant,
@@ -164,7 +164,7 @@ impl Keeper {
         }
     }
 
-    /// Executes commands until it is told to end.
+    /// Executes commands until it is stopped.
     pub fn run(mut self, commands: &Receiver<Command>) {
         loop {
             match commands.recv_timeout(self.rest()) {
@@ -179,7 +179,7 @@ impl Keeper {
         }
     }
 
-    /// How long nothing is to be done by itself.
+    /// The time until the next periodic work.
     fn rest(&self) -> Duration {
         let is_at_work = self.open.is_some() && self.table.is_some();
         if is_at_work { TICK.min(self.pace.rests_for(Instant::now())) } else { TICK }
@@ -188,7 +188,7 @@ impl Keeper {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Open(wanted, answer) => {
-                // Nobody waits any more: it is open all the same.
+                // If the receiver has given up, the path is open anyway.
                 let _ = answer.send(self.open(wanted));
             }
             Command::OpenAhead(wanted, done) => {
@@ -212,7 +212,7 @@ impl Keeper {
             Command::Drain(until) => {
                 self.drains_until = Some(until);
                 self.put_in_force();
-                // The existing flows are counted before it may report that there are none.
+                // Existing flows are counted before the report may say that there are none.
                 self.flows = None;
                 self.pace.begin_anew(Instant::now());
                 if let Some(open) = &mut self.open {
@@ -223,7 +223,7 @@ impl Keeper {
         }
     }
 
-    /// Has packets by these interfaces; on error by none.
+    /// Opens the packet path on these interfaces; after an error it is closed.
     fn open(&mut self, wanted: Wanted) -> Result<Had, String> {
         if self.open.as_ref().is_some_and(|open| open.options != wanted.options) {
             self.close(false);
@@ -461,7 +461,7 @@ impl Keeper {
             let Some(open) = &mut self.open else { continue };
             match open.resetter.reset(flow) {
                 Ok(sent) => resets += u64::from(sent),
-                // An end that cannot be reached times out by itself.
+                // If the reset cannot be sent, that end times out.
                 Err(error) => self.report.failure = Some(format!("cannot send a reset: {error}")),
             }
         }
@@ -510,7 +510,7 @@ impl Keeper {
         let flows = open.path.flows(filter).map_err(|error| error.to_string())?;
         let mut ended = Vec::with_capacity(flows.len());
         for flow in &flows {
-            // `None`: it has ended by itself meanwhile.
+            // `None`: the flow has ended meanwhile.
             ended.extend(open.path.end_flow(flow).map_err(|error| error.to_string())?);
         }
         let resets = self.account(&ended);

@@ -46,7 +46,7 @@ pub(super) fn long_length(bytes: &[u8]) -> usize {
     bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte))
 }
 
-/// Elements, one after the other. What is broken ends them.
+/// A sequence of elements; a malformed one ends it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Elements<'a>(pub &'a [u8]);
 

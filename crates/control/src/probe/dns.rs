@@ -9,7 +9,7 @@ use super::answer::BODY_SIZE_MAX;
 use super::failure::{Deadline, Failure, Step};
 use super::udp::Way;
 
-/// Sends a query, and waits for its answer. Other datagrams are ignored: an attacker who cannot see the query must guess
+/// Sends a query and waits for its answer. Other datagrams are ignored: an attacker who cannot see the query must guess
 /// its id and port.
 pub(super) async fn ask(
     way: &Way,
@@ -109,7 +109,7 @@ fn response_code(rcode: DnsRcode) -> ResponseCode {
     }
 }
 
-/// As the registry calls it.
+/// The name of a response code in the IANA registry.
 fn rcode_text(code: ResponseCode) -> String {
     match code {
         ResponseCode::NoError => "NOERROR".into(),

@@ -15,7 +15,7 @@ use super::connection::Connection;
 use super::failure::{Deadline, Failure, Step};
 
 const PATH: &str = "/grpc.health.v1.Health/Check";
-/// A response has 7 bytes; other fields that a later version may add fit, too.
+/// A response has 7 bytes; this leaves room for fields of later versions.
 const RESPONSE_BYTES_MAX: usize = 4 * 1024;
 /// Compressed or not, and the message's length in 4 bytes.
 const PREFIX_BYTES: usize = 5;
@@ -50,7 +50,7 @@ pub(super) async fn ask(
         let (head, body) = response.into_parts();
         judge(&head.headers, deadline.within(Step::Reading, read(body)).await??)
     };
-    // As in `http`: both end with this function.
+    // As in `http`, both end with this function.
     tokio::pin!(exchange, connection);
     tokio::select! {
         biased;

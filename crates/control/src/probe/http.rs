@@ -64,7 +64,7 @@ pub(super) async fn ask(
     }
 }
 
-/// The request: its own fields, and those of every probe that it does not set itself.
+/// The request: configured fields, and default fields that are not configured.
 fn request(probe: &HttpProbe, host: &str) -> Result<Request<Full<Bytes>>, Failure> {
     /// Fields that a server requires.
     const OWN: [(HeaderName, &str); 2] =

@@ -16,7 +16,7 @@ use crate::random::random;
 const HEADER_BYTES: usize = 8;
 /// A random text, by which an answer is known.
 const TEXT_BYTES: usize = 16;
-/// Larger than any answer: a longer datagram is none.
+/// Larger than any answer; longer datagrams are not answers.
 const ANSWER_BYTES_MAX: usize = 64;
 
 const ECHO_V4: u8 = 8;

@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// As `ldapsearch -x -s base` sends them.
+    /// The bytes that `ldapsearch -x -s base` sends.
     #[test]
     fn requests() {
         let bind = message(1, &bind(&probe("")));

@@ -162,7 +162,7 @@ impl<'a> Session<'a> {
         Ok(Self { wire, ..self })
     }
 
-    /// The server wants the password by another method, whose name and random text these are.
+    /// The server requests another authentication method; the packet contains its name and random data.
     async fn switch(&mut self, packet: &[u8], user: &Credentials) -> Result<(), Failure> {
         let (method, nonce) = until_nul(packet).ok_or_else(malformed)?;
         let nonce = nonce.strip_suffix(&[0]).unwrap_or(nonce);
@@ -190,7 +190,7 @@ impl<'a> Session<'a> {
         let head = self.receive().await?;
         let columns = match head.split_first() {
             Some((&ERROR, rest)) => return Err(self.error("query", rest)),
-            // It wants a file of ours.
+            // The server requests a local file.
             Some((&NULL, _)) => return Err(malformed()),
             Some((&OK, _)) => 0,
             _ => number(&mut &head[..])
@@ -263,7 +263,7 @@ fn opening(probe: &SqlProbe, greeting: &Greeting<'_>) -> Vec<u8> {
     bytes
 }
 
-/// The password as a method wants it; `None`: the method is not known.
+/// The password in the form of a method; `None`: the method is unknown.
 fn answer_to(method: &[u8], password: &Secret, nonce: &[u8]) -> Option<Vec<u8>> {
     let password = password.expose().as_bytes();
     match method {

@@ -166,7 +166,7 @@ impl Session<'_> {
                 b'Z' => return judge(query, first.as_deref()).map_err(refused),
                 // Columns, the end of a command, an empty query, settings, notices.
                 b'T' | b'C' | b'I' | b'S' | b'N' => {}
-                // Files that are to be copied, too.
+                // COPY is not supported either.
                 _ => return Err(malformed()),
             }
         }
@@ -236,7 +236,7 @@ fn is_not_for_us(error: &[u8]) -> bool {
     NOT_FOR_US.iter().any(|known| code.starts_with(known))
 }
 
-/// The first value of a row; the inner `None`: it is NULL, or there is no column.
+/// The first value of a row; inner `None`: it is NULL, or there is no column.
 fn first_value(row: &[u8]) -> Option<Option<&[u8]>> {
     let (columns, rest) = row.split_first_chunk::<2>()?;
     if *columns == [0, 0] {

@@ -80,7 +80,7 @@ fn judge(code: u8, wanted: RadiusReply) -> Result<Outcome, Failure> {
     if passes { Ok(Outcome::Passed) } else { Err(refused(name)) }
 }
 
-/// An Access-Request. The Message-Authenticator comes first, as the drafts against forged answers (BlastRADIUS) want it.
+/// An Access-Request. Message-Authenticator comes first, as the drafts against forged answers (BlastRADIUS) require.
 fn request(
     probe: &RadiusProbe,
     identifier: u8,

@@ -50,7 +50,7 @@ impl Exchange {
         (Self { password, first, nonce, signature: None, is_done: false }, words)
     }
 
-    /// Whether the server has shown that it knows the password, too.
+    /// Whether the server has proved that it knows the password.
     pub fn is_done(&self) -> bool {
         self.is_done
     }

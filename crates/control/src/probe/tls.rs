@@ -84,7 +84,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
 }
 
-/// The system's trusted certificates; those that cannot be read are left out as long as there are any.
+/// The system's trusted certificates. Unreadable ones are skipped if any can be read.
 fn system_roots() -> Result<RootCertStore, Failure> {
     let loaded = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();

@@ -1,5 +1,5 @@
-//! Probes by datagrams: each has its own connected socket, so it receives only from the member, and gets the ICMP error of
-//! a closed port.
+//! Probes by datagrams: each has its own connected socket, so it receives only from the member, and gets the ICMP error
+//! of a closed port.
 
 use std::io;
 use std::net::SocketAddr;
@@ -46,7 +46,7 @@ pub(super) async fn ask(
     deadline: Deadline,
 ) -> Result<Outcome, Failure> {
     let socket = way.send(&probe.send, deadline).await?;
-    // As large as a datagram can be.
+    // The maximum size of a datagram.
     let mut answer = vec![0; BODY_SIZE_MAX];
     let length = match deadline.within(Step::Listening, socket.recv(&mut answer)).await {
         Err(Failure::Timeout(..)) if probe.is_silence_fine => return Ok(Outcome::Passed),

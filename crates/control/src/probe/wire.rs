@@ -38,7 +38,7 @@ impl<'a> Wire<'a> {
         self.is_encrypted || self.talk.address.socket().is_none()
     }
 
-    /// Continues with TLS. Unencrypted bytes of before may come from an attacker, and are dropped.
+    /// Continues with TLS. Earlier unencrypted bytes may come from an attacker, so they are dropped.
     pub async fn upgrade(mut self, tls: &ProbeTls) -> Result<Self, Failure> {
         if !self.unread.is_empty() {
             return Err(Failure::Malformed("more came before TLS began".into()));

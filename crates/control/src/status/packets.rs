@@ -17,10 +17,10 @@ use crate::rates::{Counts, Rate, Rates, Way};
 #[schemars(rename = "PacketPath")]
 pub(crate) struct PacketPathStatus {
     name: String,
-    /// Its last error.
+    /// The last error.
     failure: Option<String>,
-    /// The generation of the configuration that it applies: while it is behind `configuration.generation`, the kernel is
-    /// being updated.
+    /// The generation of the configuration that it applies: while it is behind `configuration.generation`, the kernel
+    /// is being updated.
     generation: u64,
     /// Flows of a former process continue in it.
     taken_over: bool,
@@ -41,7 +41,8 @@ struct InterfaceStatus {
     name: String,
     /// `xdp`, `tcx` or `none`.
     rung: &'static str,
-    /// By which packets leave by it, that came by `xdp` elsewhere: `tcx` where its driver takes none from XDP.
+    /// How packets that arrived by `xdp` on another interface leave by this one: `tcx` if its driver accepts no packets
+    /// from XDP.
     sends: &'static str,
     /// Why it has no better one.
     refused: BTreeMap<&'static str, String>,
@@ -55,7 +56,7 @@ struct PacketServerStatus {
     pool: Option<String>,
     /// `packets`, `sockets` (it is among `virtual_servers` as well) or `nothing`.
     served_by: &'static str,
-    /// By packets: `xdp on eth0, tcx on eth1`.
+    /// The attachment of packets: `xdp on eth0, tcx on eth1`.
     rungs: Option<String>,
     /// Why not by packets.
     why: Option<String>,

@@ -1,11 +1,11 @@
 //! The next configuration, which waits for the first probes of its members.
 //!
-//! A member with monitors gets no requests before its first probe has passed. A configuration that became active at once
-//! would therefore answer 503 for a new pool until its monitors have results. Instead it waits, with its listeners bound
-//! and its monitors running, while the previous one serves; at a start, connections wait in the kernel's queue. It becomes
-//! active when every new member has been probed and each of their pools has a usable member, or when `first_probes.wait`
-//! is over. A file becomes active as a whole. If only addresses of names have changed, a pool does not wait for others: a
-//! pool that still waits keeps its former addresses.
+//! A member with monitors gets no requests before its first probe has passed. A configuration that became active at
+//! once would therefore answer 503 for a new pool until its monitors have results. Instead it waits, with its listeners
+//! bound and its monitors running, while the previous one serves; at a start, connections wait in the kernel's queue.
+//! It becomes active when every new member has been probed and each of their pools has a usable member, or when
+//! `first_probes.wait` is over. A file becomes active as a whole. If only addresses of names have changed, a pool does
+//! not wait for others: a pool that still waits keeps its former addresses.
 //!
 //! | event meanwhile | effect |
 //! |---|---|
@@ -15,8 +15,8 @@
 //! | SIGTERM | the waiting one is dropped; a process that has not served ends |
 //!
 //! The wait of each pool begins when its current form first appeared. However often the file is read again, a
-//! configuration becomes active at the latest [`WAITS_MAX`] waits after the first one that it (or a predecessor) replaced.
-//! A waiting change of names does not shorten the time of a file.
+//! configuration becomes active at the latest [`WAITS_MAX`] waits after the first one that it (or a predecessor)
+//! replaced. A waiting change of names does not shorten the time of a file.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -42,28 +42,28 @@ use crate::overlay::judge::Configuration;
 use crate::time::monotonic_ms;
 use crate::wording::{Changed, Few, Pools, Seconds};
 
-/// A wait that is over sooner is not worth a word.
+/// Only a wait of at least this duration is reported.
 const TELL_AFTER: Duration = Duration::from_millis(500);
 
-/// The event is repeated after this time.
+/// The report is repeated after this time.
 const TELL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Most waits in a row, of configurations that replaced each other.
+/// Maximum number of waits in a row of configurations that replaced each other.
 const WAITS_MAX: u32 = 2;
 
-/// Pools that become active one by one do so at intervals of at least this.
+/// Minimum interval between activations of single pools.
 const BY_POOL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The waiting configuration.
 pub(super) struct Next {
     pub(super) snapshot: Arc<Snapshot>,
-    /// Its configuration; `None`: the active one with other addresses, or the first one.
+    /// The configuration; `None`: the active one with other addresses, or the first one.
     pub(super) configuration: Option<Arc<Configuration>>,
-    /// Pools become active one by one.
+    /// Whether pools become active one by one.
     is_by_pool: bool,
     /// The waits of all pools that are not active yet.
     waits: HashMap<Arc<str>, PoolWait>,
-    /// When the first of those began that took each other's place.
+    /// The beginning of the first wait among configurations that replaced each other.
     began: Instant,
     /// The next activation happens when fewer pools than this are awaited.
     awaited: usize,
@@ -75,18 +75,18 @@ pub(super) struct Next {
 /// The beginning of a pool's wait.
 #[derive(Debug, Clone, Copy)]
 struct PoolWait {
-    /// As it is now.
+    /// The time of the last change.
     since: Instant,
     /// The beginning for its current form.
     began: Instant,
 }
 
-/// The next step.
+/// The next step of the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It has waited long enough.
+    /// The maximum wait is over: activate the configuration.
     PutInForce,
-    /// People may wonder.
+    /// Report the wait.
     Tell,
 }
 
@@ -139,7 +139,7 @@ impl Next {
         self.waits.get(&pool.name).map_or_else(Instant::now, end)
     }
 
-    /// Returns when there is something to do; never, if nothing waits. Nothing is lost when it is dropped.
+    /// Returns the next step when it is due; never, if nothing waits. It may be cancelled without a loss.
     pub(super) async fn step(next: &Option<Self>, monitors: &Monitors) -> Step {
         let Some(next) = next else { return std::future::pending().await };
         let ready = async {
@@ -157,7 +157,7 @@ impl Next {
     }
 }
 
-/// Whether they are one pool, whose members and probes are the same.
+/// Whether two pools are the same pool with the same members and probes.
 fn is_probed_alike(pool: &Pool, other: &Pool) -> bool {
     let source = (&pool.source, pool.proxy_protocol);
     pool.name == other.name
@@ -167,7 +167,7 @@ fn is_probed_alike(pool: &Pool, other: &Pool) -> bool {
         && pool.tls == other.tls
 }
 
-/// `snapshot`, in which these pools have the members that they have in `table`.
+/// `snapshot`, with the members of these pools from `table`.
 fn with_former(snapshot: &Snapshot, pools: &HashSet<Arc<str>>, table: &LiveTable) -> Snapshot {
     let mut snapshot = snapshot.clone();
     for pool in snapshot.pools.iter_mut().filter(|pool| pools.contains(&pool.name)) {
@@ -185,8 +185,8 @@ impl Supervisor {
         self.observed.starting.load(Relaxed)
     }
 
-    /// Prepares a snapshot: binds its listeners, starts its monitors. After an error nothing has changed. `configuration` is its
-    /// own; `None`: the newest one stays the same.
+    /// Prepares a snapshot: binds its listeners and starts its monitors. After an error nothing has changed.
+    /// `configuration` belongs to the snapshot; `None`: the newest configuration stays the same.
     pub(super) fn prepare_next(
         &mut self,
         mut snapshot: Snapshot,
@@ -195,8 +195,8 @@ impl Supervisor {
         if let Some(key_log) = &self.key_log {
             key_log.listen_to(&mut snapshot);
         }
-        // First, since other tables of packets would cost flows. And again, with the listeners for virtual servers that
-        // fell back to sockets.
+        // Listeners are bound first: if that fails, the packet path must be unchanged, because a change of its tables
+        // ends flows. Then they are bound again for virtual servers that fell back to sockets.
         let bound = self.data_plane.prepare(&snapshot).and_then(|()| {
             self.packets.settle(&mut snapshot);
             self.data_plane.prepare(&snapshot)
@@ -279,13 +279,13 @@ impl Supervisor {
                 &outside(),
             )),
         };
-        // Before the workers have it: no request meets a member that has not been given its health.
+        // Before the workers get the table, so that members have their health at the first request.
         self.monitors.apply(&table, (!awaited.is_empty()).then_some(&next.snapshot));
         let then = next.snapshot.first_probes.then;
         for unknown in self.monitors.stop_waiting(&table, then, &awaited) {
             tell_unknown(&self.events, &unknown, then);
         }
-        // No request meets a token reader without the keys that are known.
+        // The readers of tokens must have the known keys before the first request.
         self.token_keys.apply(&table.snapshot);
         self.data_plane.put_in_force(Arc::clone(&table));
         self.packets.put_in_force(&table);
@@ -317,7 +317,7 @@ impl Supervisor {
         self.retain_names();
     }
 
-    /// Reports reloads and versions that are in force now.
+    /// Reports the activated reload and versions.
     fn tell_in_force(&self, before: &Configuration, unusable: &Without<'_>) {
         let now = &self.configuration;
         let changes = now.config.changes_from(&before.config);
@@ -349,7 +349,7 @@ impl Supervisor {
         }
     }
 
-    /// Shows in status and metrics whether something waits.
+    /// Shows in status and metrics whether a configuration waits.
     pub(super) fn show_waiting(&self) {
         let waiting = self.next.as_ref().map(|next| {
             let left_ms = u64::try_from(self.monitors.left().as_millis()).unwrap_or(u64::MAX);
@@ -390,8 +390,8 @@ fn tell_unknown(events: &Events, unknown: &UnknownMembers, then: AfterFirstProbe
     events.warning(subject, what);
 }
 
-/// Tells of pools without a usable member; where only the addresses of names have changed since `before`, of
-/// those alone that have others.
+/// Reports pools without a usable member. If only resolved addresses have changed since `before`, reports only the
+/// pools with changed addresses.
 fn tell_unusable(events: &Events, unusable: &[Unusable], before: Option<&Arc<LiveTable>>) {
     for found in unusable {
         let has_same_members = before.is_some_and(|before| {
@@ -405,10 +405,10 @@ fn tell_unusable(events: &Events, unusable: &[Unusable], before: Option<&Arc<Liv
     }
 }
 
-/// A pool none of whose members takes requests, though the operator wants some to.
+/// A pool without a usable member, although some of its members are enabled.
 struct Unusable {
     pool: Arc<Pool>,
-    /// Those members, and why.
+    /// These members, with the reasons.
     members: Vec<Arc<str>>,
 }
 
@@ -483,7 +483,7 @@ mod tests {
         next.until(&next.snapshot.pools[pool]) - next.began
     }
 
-    /// As if it had been prepared that long ago.
+    /// Simulates that the configuration was prepared this long ago.
     fn aged(mut next: Next, by: Duration) -> Next {
         next.began -= by;
         for wait in next.waits.values_mut() {
@@ -510,7 +510,7 @@ mod tests {
         let second = Next::new(of(&[("a", 1), ("b", 2), ("c", 1)]), None, false, Some(&first));
         assert_eq!(left(&second, 0), WAIT, "it is the same");
         assert!(left(&second, 1) >= WAIT * 3 / 2 && left(&second, 2) == left(&second, 1));
-        // However often it is read again.
+        // Regardless of the number of reloads.
         let second = aged(second, WAIT * 4 / 5);
         let third = Next::new(of(&[("a", 3), ("d", 1)]), None, false, Some(&second));
         assert_eq!([left(&third, 0), left(&third, 1)], [WAIT * 2; 2]);

@@ -1,11 +1,11 @@
-//! A configuration on its way: read or judged, its names resolved, its versions stored. Beside everything else, since each
-//! may take long.
+//! The preparation of a configuration: reads the files or judges transactions, resolves names, stores versions. It runs
+//! beside other work, because each step may take long.
 //!
-//! | begins with | then |
+//! | first step | further steps |
 //! |---|---|
-//! | the files, read again under the newest overlay | names, what is new is bound |
-//! | transactions, judged on top of the newest files | names, what is new is bound, versions are stored |
-//! | a transaction that is only tried | what is new is bound, and let go |
+//! | reads the files again, with the newest overlay | resolves names, binds new listeners |
+//! | judges transactions on top of the newest files | resolves names, binds new listeners, stores versions |
+//! | judges a transaction that is only validated | binds new listeners and releases them |
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,30 +18,30 @@ use crate::logs::Logs;
 use crate::overlay::judge::{Accepted, Configuration, Judged, check};
 use crate::own_keys;
 
-/// How far it is.
+/// The current step of a preparation.
 pub(super) enum Reading {
-    /// The files are read and checked.
+    /// Reads and checks the files.
     Files(Task<Loaded>),
-    /// Transactions with these numbers are judged.
+    /// Judges the transactions with these numbers.
     Transactions(Vec<u64>, Task<Option<Judged>>),
-    /// Its names are being resolved.
+    /// Resolves names.
     Names(Box<Candidate>, Task<()>),
-    /// Its versions are being stored.
+    /// Stores versions.
     Versions(Box<Stored>, Task<Result<(), String>>),
 }
 
-/// A configuration that is to be prepared.
+/// A configuration to prepare.
 pub(super) struct Candidate {
     configuration: Arc<Configuration>,
-    /// Its versions, if it is of transactions.
+    /// The versions, if the configuration comes from transactions.
     accepted: Option<Accepted>,
 }
 
-/// A configuration whose versions are being stored.
+/// A configuration and its versions, which are being stored.
 pub(super) struct Stored {
     configuration: Arc<Configuration>,
     snapshot: Snapshot,
-    /// The first of its versions.
+    /// The first of the versions.
     first_version: u64,
 }
 
@@ -49,20 +49,20 @@ pub(super) type Loaded = Result<Arc<Configuration>, Vec<Diagnostic>>;
 
 type Task<T> = Pin<Box<dyn Future<Output = T>>>;
 
-/// A step that has ended.
+/// The result of a step.
 pub(super) enum Read {
-    /// The files are read, or have errors.
+    /// The files were read, or have errors.
     Files(Loaded),
-    /// Transactions are judged; `None`: that failed.
+    /// Transactions were judged; `None`: that failed.
     Transactions(Option<Judged>),
-    /// Its names have answers, or their time is over.
+    /// The names were resolved, or the time for it is over.
     Names,
-    /// Its versions are stored, or cannot be.
+    /// The versions were stored, or the error.
     Versions(Result<(), String>),
 }
 
 impl Reading {
-    /// Returns when one of its parts has ended; never, if nothing is read. Nothing is lost when it is dropped.
+    /// Returns the result of the current step; never, if there is none. It may be cancelled without a loss.
     pub(super) async fn step(reading: &mut Option<Self>) -> Read {
         match reading {
             None => std::future::pending().await,
@@ -76,7 +76,7 @@ impl Reading {
         }
     }
 
-    /// The configuration whose names are needed.
+    /// The configuration whose names must be resolved.
     pub(super) fn config(&self) -> Option<&Config> {
         match self {
             Self::Files(_) | Self::Transactions(..) => None,
@@ -89,7 +89,7 @@ impl Reading {
 impl Supervisor {
     /// Begins to read the files again.
     pub(super) fn begin_reading(&mut self) {
-        // A log file that was rotated is let go even when the configuration is bad.
+        // A rotated log file is closed even if the configuration has errors.
         self.logs.reopen(&self.table.snapshot.log);
         self.observed.reloads.begin();
         self.manager.begin_reload();
@@ -114,7 +114,7 @@ impl Supervisor {
         })));
     }
 
-    /// Begins with the transactions that wait.
+    /// Begins with the waiting transactions.
     pub(super) fn begin_transactions(&mut self) {
         let changes = Arc::clone(&self.observed.changes);
         let batch = changes.next_batch();
@@ -128,7 +128,8 @@ impl Supervisor {
         self.reading = Some(Reading::Transactions(numbers, task));
     }
 
-    /// Reads the files again and prepares them, or reports the reason and changes nothing. Returns whether they are prepared.
+    /// Reads the files again and prepares them; or reports the reason and changes nothing. Returns whether they are
+    /// prepared.
     pub(super) async fn read_again(&mut self) -> bool {
         self.begin_reading();
         while self.reading.is_some() {
@@ -140,7 +141,7 @@ impl Supervisor {
         false
     }
 
-    /// Continues with a step that has ended. Returns whether it is prepared; `None`: something is still under way.
+    /// Continues after a step. Returns whether the configuration is prepared; `None`: another step is in progress.
     pub(super) fn take_read(&mut self, read: Read) -> Option<bool> {
         let reading = self.reading.take();
         if let Some(untold) = self.observed.changes.untold() {
@@ -188,19 +189,19 @@ impl Supervisor {
     }
 
     fn ask_for_names(&mut self, candidate: Candidate) {
-        // Names of all configurations are followed until it is clear which one stays.
+        // Names of all configurations are followed until it is decided which configuration stays.
         let config = &candidate.configuration.config;
         let waiting = self.next.as_ref().and_then(|next| next.configuration.as_ref());
         let configs =
             [Some(&self.configuration.config), Some(config), waiting.map(|it| &it.config)];
         let names = configs.into_iter().flatten().flat_map(Config::host_names);
         let answers = self.names.begin(names.map(str::to_owned).collect());
-        // Programs are loaded meanwhile.
+        // Loads programs meanwhile.
         let opened = self.packets.begin(&config.snapshot(&self.names.resolutions()));
         let both = async move {
             answers.await;
             if let Some(opened) = opened {
-                // In any case it is requested again.
+                // A failure is ignored: the packet path is requested again later.
                 let _ = opened.await;
             }
         };
@@ -209,7 +210,8 @@ impl Supervisor {
 }
 
 impl Candidate {
-    /// Prepares it, or begins to store its versions. Whether it is prepared; `None`: something is still under way.
+    /// Prepares the configuration, or begins to store its versions. Returns whether it is prepared; `None`: another
+    /// step is in progress.
     fn prepare(self, at: &mut Supervisor) -> Option<bool> {
         let Self { configuration, accepted } = self;
         let snapshot = match (bound(&configuration, at), accepted.is_some()) {
@@ -253,7 +255,8 @@ impl Candidate {
 }
 
 impl Stored {
-    /// Prepares it. Should that fail, though it did not a moment ago, the version before its own returns.
+    /// Prepares the configuration. If this fails although the check just before succeeded, the previous version
+    /// returns.
     fn prepare(self, at: &mut Supervisor) -> bool {
         let Self { configuration, snapshot, first_version } = self;
         let version = configuration.version;
@@ -267,7 +270,7 @@ impl Stored {
     }
 }
 
-/// The snapshot of a configuration that can be put in force: its log can be opened, and its listeners are bound.
+/// The snapshot of a configuration after checks that its log can be opened and its listeners can be bound.
 fn bound(configuration: &Configuration, at: &mut Supervisor) -> Result<Snapshot, String> {
     let mut snapshot = configuration.config.snapshot(&at.names.resolutions());
     Logs::check(&snapshot.log, &at.table.snapshot.log).map_err(|it| it.to_string())?;
@@ -277,16 +280,16 @@ fn bound(configuration: &Configuration, at: &mut Supervisor) -> Result<Snapshot,
     Ok(snapshot)
 }
 
-/// Lets go what was bound for a configuration that is not prepared after all.
+/// Releases listeners that were bound for a configuration that was not prepared.
 fn unbind(at: &mut Supervisor) {
     let waiting = at.next.as_ref().map(|next| Arc::clone(&next.snapshot));
-    // What waits is bound already, and stays so.
+    // The listeners of a waiting configuration stay bound.
     if waiting.is_none_or(|waiting| at.data_plane.prepare(&waiting).is_err()) {
         at.data_plane.abandon();
     }
 }
 
-/// Lets go everything of transactions that are not prepared after all.
+/// Releases everything that belongs to transactions that are not prepared.
 fn let_go(at: &mut Supervisor) {
     at.retain_names();
     at.packets.restore();

@@ -1,4 +1,4 @@
-//! The state of the process in a line, for the service manager, and the look after its workers.
+//! The state of the process for the service manager, and checks of the workers.
 
 use weir_core::monitor::Health;
 use weir_exchange::shared::live::LiveTable;
@@ -17,7 +17,7 @@ pub(super) fn status_line(table: &LiveTable) -> String {
     format!("{}, {up} of {} up", of(servers, "virtual server"), of(members().count(), "member"))
 }
 
-/// Tells the service manager's watchdog that weir works, if each worker does.
+/// Notifies the service manager's watchdog if all workers respond.
 pub(super) fn look_for_stuck(supervisor: &mut Supervisor) {
     let stuck = supervisor.data_plane.stuck_workers();
     supervisor.manager.look(stuck);

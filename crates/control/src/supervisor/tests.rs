@@ -608,8 +608,7 @@ async fn a_pool_with_other_addresses_does_not_wait_for_another_pool() {
     supervisor.finish();
 }
 
-/// A pool with a usable member takes effect soon, whatever the state of its other members; also at
-/// a reload.
+/// A pool with a usable member takes effect soon, regardless of its other members; also at a reload.
 #[tokio::test]
 async fn a_pool_with_a_usable_member_does_not_wait_long_for_others() {
     let (events, _) = Captured::new();
@@ -679,7 +678,7 @@ async fn a_pool_whose_name_has_no_address_yet_is_waited_for() {
         tokio::time::sleep(Duration::from_millis(300)).await;
         server.resolve("web.test", one.ip());
     };
-    // At a start.
+    // At startup.
     let file = files.config(&by_name);
     let servers = NameServers::Udp(server.address);
     let start = Supervisor::start(&file, servers.clone(), events.clone());

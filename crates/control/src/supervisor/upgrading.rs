@@ -1,4 +1,4 @@
-//! Upgrades: this process is replaced by another one, or replaces one.
+//! Upgrades: another process replaces this one, or this one replaces another.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -23,30 +23,31 @@ use crate::upgrade::reports::Request;
 use crate::upgrade::successor::{self, Estate, Successor};
 use crate::upgrade::{Failed, Launch, manager_sockets};
 
-/// The time for a new process to be ready, besides the wait for first probes.
+/// The time in which a new process must become ready, in addition to the wait for first probes.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Idle clients of HTTP/1 may make one more request for so long, and for half of the drain's time at most.
+/// Idle HTTP/1 clients may send one more request within this time, at most half of the drain time.
 const IDLE_GRACE: Duration = Duration::from_secs(10);
 
-/// State of upgrades.
+/// The state of upgrades.
 pub(super) struct Upgrading {
     launch: Launch,
     /// The new process, until it serves.
     pub(super) successor: Option<Successor>,
     /// The process that this one replaces.
     pub(super) predecessor: Option<Predecessor>,
-    /// The keys of the process before, for snapshots without keys in a file: its tables are of use with them alone.
+    /// The predecessor's keys, for snapshots without keys in a file: the tables from the predecessor are valid only
+    /// with them.
     keys: Option<Arc<Keys>>,
-    /// Admin listeners of before this process, until the first configuration is active.
+    /// Admin listeners of the predecessor, until the first configuration is active.
     admins: Vec<(Address, OwnedFd)>,
-    /// Another process serves.
+    /// Whether another process serves.
     pub(super) has_handed_over: bool,
-    /// Connections to admin listeners that the other process has got.
+    /// Connections to admin listeners that were handed over.
     admin_connections: Vec<OpenConnections>,
 }
 
-/// What this process gets from before it.
+/// Everything that this process gets from its predecessor.
 #[derive(Default)]
 pub(super) struct Heritage {
     predecessor: Option<Predecessor>,
@@ -54,9 +55,10 @@ pub(super) struct Heritage {
 }
 
 impl Heritage {
-    /// That of the environment: of the process that has started this one, or of a service manager. Waits for all of it.
+    /// Receives the inheritance that the environment names: from the process that started this one, or from a service
+    /// manager. Blocks until it is complete.
     pub(super) fn from_environment(events: &Events) -> Result<Self, Error> {
-        // First thing: their numbers are known.
+        // First of all, before other code can open descriptors with these numbers.
         let passed = manager_sockets::from_environment();
         let (predecessor, sockets) =
             match Predecessor::from_environment().map_err(Error::Handover)? {
@@ -66,7 +68,7 @@ impl Heritage {
         Ok(Self { predecessor, sockets })
     }
 
-    /// For the reason why this process does not serve, if another one waits for it.
+    /// The channel for the reason why this process does not serve, if another process waits for it.
     pub(super) fn failure_channel(&self) -> Option<FailureChannel> {
         self.predecessor.as_ref()?.failure_channel().ok()
     }
@@ -80,20 +82,20 @@ impl Heritage {
         self.predecessor.as_ref()?.keys.clone()
     }
 
-    /// Gives a snapshot without keys those of the process before.
+    /// Gives the predecessor's keys to a snapshot without keys.
     pub(super) fn provide_keys(&self, snapshot: &mut Snapshot) {
         provide(self.keys(), snapshot);
     }
 
-    /// Has the packet path that a snapshot needs left by the process before.
+    /// Makes the predecessor release the packet path, if the snapshot needs it.
     pub(super) async fn have_packets_left(&mut self, snapshot: &Snapshot) {
         if let (Some(packets), Some(predecessor)) = (&snapshot.packets, &mut self.predecessor) {
             predecessor.have_packets_left(&packets.path.name).await;
         }
     }
 
-    /// Gives the first table the secrets and states of the process before. Returns the listeners of virtual servers; those
-    /// of the admin listener stay here.
+    /// Gives the predecessor's secrets and states to the first table. Returns the listeners of virtual servers; the
+    /// admin listeners stay here.
     pub(super) fn give_to(&mut self, table: &LiveTable) -> Inherited {
         if let Some(predecessor) = &self.predecessor {
             predecessor.restore(table);
@@ -107,14 +109,14 @@ impl Heritage {
         Inherited::new(listeners, std::mem::take(&mut self.sockets.of_manager))
     }
 
-    /// Addresses of admin listeners that are there, and are opened with the first configuration.
+    /// Addresses of inherited admin listeners, which are opened with the first configuration.
     pub(super) fn admins(&self) -> impl Iterator<Item = &Address> {
         self.sockets.admins.iter().map(|(address, _)| address)
     }
 }
 
 impl Upgrading {
-    /// With what is left of the heritage.
+    /// Takes the rest of the inheritance.
     pub(super) fn new(heritage: Heritage, observed: &Observed) -> Self {
         if let Some(predecessor) = &heritage.predecessor {
             observed.upgrades.begin_with(predecessor.number, predecessor.process());
@@ -130,12 +132,12 @@ impl Upgrading {
         }
     }
 
-    /// Gives a snapshot without keys those of the process before.
+    /// Gives the predecessor's keys to a snapshot without keys.
     pub(super) fn provide_keys(&self, snapshot: &mut Snapshot) {
         provide(self.keys.clone(), snapshot);
     }
 
-    /// The service manager, which follows the process before, if there is one.
+    /// The service manager, if there is one; it already follows the predecessor.
     pub(super) fn service_manager(&self, events: &Events) -> ServiceManager {
         let mut manager = ServiceManager::from_environment(events.clone());
         if self.predecessor.is_some() {
@@ -144,7 +146,7 @@ impl Upgrading {
         manager
     }
 
-    /// Whether neither process is being replaced.
+    /// Whether no upgrade is in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.successor.is_none() && !Predecessor::is_awaited(&self.predecessor)
     }
@@ -156,7 +158,7 @@ fn provide(keys: Option<Arc<Keys>>, snapshot: &mut Snapshot) {
     }
 }
 
-/// Asks for an upgrade at each signal.
+/// Requests an upgrade at each signal.
 pub(super) fn follow_signal(supervisor: &Supervisor, mut signal: Signal) {
     let (observed, events) = (supervisor.observed.clone(), supervisor.events.clone());
     let follow = async move {
@@ -166,7 +168,7 @@ pub(super) fn follow_signal(supervisor: &Supervisor, mut signal: Signal) {
             }
         }
     };
-    // It ends with the process.
+    // The task ends with the process.
     drop(tokio::spawn(follow));
 }
 
@@ -178,7 +180,7 @@ pub(super) fn may_read(supervisor: &Supervisor) -> bool {
     supervisor.reading.is_none() && is_the_one
 }
 
-/// Whether an upgrade may begin: the new process must not meet another configuration than this one.
+/// Whether an upgrade may begin: the new process must read the same configuration as this one.
 pub(super) fn may_begin(supervisor: &Supervisor) -> bool {
     supervisor.upgrading.is_idle() && supervisor.next.is_none() && supervisor.reading.is_none()
 }
@@ -228,7 +230,7 @@ fn start(supervisor: &Supervisor, request: &Request) -> Result<Successor, String
     Successor::start(launch, binary, timeout, estate, &supervisor.table)
 }
 
-/// Goes on with what is heard of the new process. Returns whether that serves: this one has to drain.
+/// Handles a message of the new process. Returns whether it serves, so that this process must drain.
 pub(super) fn take(supervisor: &mut Supervisor, said: successor::Said) -> bool {
     let Some(successor) = &mut supervisor.upgrading.successor else { return false };
     match said {
@@ -247,7 +249,7 @@ pub(super) fn take(supervisor: &mut Supervisor, said: successor::Said) -> bool {
     false
 }
 
-/// Ends a new process that does not get there, and takes back what it has got.
+/// Ends a new process that has failed, and takes back the packet path if it was released.
 fn give_up(supervisor: &mut Supervisor, successor: Successor, said: successor::Said) {
     let has_packets = successor.has_packets;
     let failed = successor.end(said);
@@ -258,7 +260,7 @@ fn give_up(supervisor: &mut Supervisor, successor: Successor, said: successor::S
     fail(supervisor, failed);
 }
 
-/// An upgrade has failed: this process serves on.
+/// Reports a failed upgrade: this process continues to serve.
 fn fail(supervisor: &Supervisor, failed: Failed) {
     let what = format_args!("was not upgraded, and serves on: {failed}");
     supervisor.events.error("weir", what);
@@ -273,14 +275,14 @@ fn hand_over(supervisor: &mut Supervisor) -> bool {
     supervisor.events.info("weir", what);
     let admins = supervisor.admins.drain(..).map(|(_, admin)| admin.hand_over());
     supervisor.upgrading.admin_connections = admins.collect();
-    // Before the new process speaks itself.
+    // Before the new process notifies the service manager.
     supervisor.manager.hand_over(pid);
     successor.release();
     supervisor.upgrading.has_handed_over = true;
     true
 }
 
-/// Lets the workers end, while clients are served by another process, if there is one.
+/// Drains the workers; another process may serve clients meanwhile.
 pub(super) fn drain_workers(supervisor: &mut Supervisor, timeout_ms: u64) {
     // A new process that does not serve yet ends with this one.
     if let Some(successor) = supervisor.upgrading.successor.take() {
@@ -295,14 +297,15 @@ pub(super) fn drain_workers(supervisor: &mut Supervisor, timeout_ms: u64) {
     }
 }
 
-/// Waits for answers to admin clients that have connected before another process took their listener; not for long.
+/// Waits a short time for the answers to admin clients that connected before the listener was handed over.
 pub(super) async fn answer_admins(supervisor: &Supervisor) {
     for connections in &supervisor.upgrading.admin_connections {
         connections.closed().await;
     }
 }
 
-/// Puts the next configuration in force. The first one of a process that replaces another waits for its word.
+/// Activates the next configuration. In a process that replaces another one, the first activation needs the
+/// predecessor's permission.
 pub(super) async fn put_in_force(supervisor: &mut Supervisor) {
     let is_first = supervisor.is_starting();
     if is_first && Predecessor::ask(&mut supervisor.upgrading.predecessor) {
@@ -324,7 +327,7 @@ pub(super) async fn put_in_force(supervisor: &mut Supervisor) {
     }
 }
 
-/// Opens the admin listeners that were there before this process.
+/// Opens the inherited admin listeners.
 fn open_admins(supervisor: &mut Supervisor) {
     let wanted = &supervisor.table.snapshot.admin.listen;
     for (address, socket) in std::mem::take(&mut supervisor.upgrading.admins) {
@@ -353,7 +356,7 @@ fn open_admins(supervisor: &mut Supervisor) {
     }
 }
 
-/// Goes on with what is heard of the process that this one replaces.
+/// Handles a message of the predecessor.
 pub(super) async fn hear(
     supervisor: &mut Supervisor,
     said: predecessor::Said,
@@ -366,7 +369,7 @@ pub(super) async fn hear(
         predecessor::Said::Remembered(table) => {
             table.restore(&supervisor.table.stickies, monotonic_ms());
         }
-        // It has told the service manager of this process.
+        // The predecessor has told the service manager about this process.
         predecessor::Said::Gone if predecessor.is_serving() => {
             supervisor.upgrading.predecessor = None;
             supervisor.manager.release();
@@ -384,7 +387,7 @@ pub(super) async fn hear(
     Ok(())
 }
 
-/// Tells the process that waits for this one why it does not serve.
+/// Sends the reason why this process does not serve to the process that waits for it.
 pub(super) fn tell_failure(channel: &FailureChannel, error: &Error) {
     let (reason, diagnostics) = match error {
         Error::Configuration { file, diagnostics } => {

@@ -1,13 +1,12 @@
-//! By key: the request's key selects the member, as long as that member takes it.
+//! By key: the request's key selects the member, as long as the member takes requests.
 //!
-//! The [`MaglevTable`] of a pool is built for all of its members, not only for eligible ones, so a member that goes down
-//! moves only its own keys, and gets them back when it returns. Where a
-//! member does not take a request (it is not eligible, full, or was tried already) the key is hashed
-//! again, up to [`CANDIDATES_MAX`] candidates; then the members are gone through one by one, from one
-//! that the key determines on. All of this depends only on the key, the table and the admitted members: every core and
-//! every weir with the same configuration gives the same answer.
+//! The [`MaglevTable`] of a pool contains all of its members, not only eligible ones, so a member that goes down moves
+//! only its own keys, and gets them back when it returns. If a member does not take a request (it is not eligible, is
+//! full, or was tried already), the key is hashed again, for up to [`CANDIDATES_MAX`] candidates; then all members are
+//! checked in order, beginning at one that the key determines. The result depends only on the key, the table and the
+//! admitted members, so it is the same on every core and on every weir with the same configuration.
 //!
-//! Weights count as configured: a slow start would move keys, so it has no effect here.
+//! Weights count as configured: a slow start would move keys, so it has no effect.
 //!
 //! | operation | cost, n members in the table |
 //! |---|---|
@@ -21,7 +20,7 @@ use std::sync::Arc;
 
 use super::{MaglevTable, View};
 
-/// Members that a key is led to before they are gone through one by one.
+/// Number of members selected by hashes before all members are checked in order.
 pub const CANDIDATES_MAX: u32 = 16;
 
 /// Marks a member that is not eligible.
@@ -48,7 +47,7 @@ impl ByKey {
         Self { table, indexes }
     }
 
-    /// See [`super::Balancer::pick`]. It is not built into its caller, where its constants would cost other methods too.
+    /// See [`super::Balancer::pick`]. It is not inlined: its constants would cost other methods too.
     #[inline(never)]
     pub fn pick(&self, view: &impl View, key: u64) -> Option<usize> {
         let admitted = |member: usize| {
@@ -101,7 +100,7 @@ mod tests {
         }
     }
 
-    /// Members go down and return; the same index among the eligible names the same member.
+    /// When members go down and return, the same index among the eligible members names the same member.
     #[test]
     fn only_the_keys_of_a_member_that_is_down_move_and_they_return() {
         for seed in 0..16 {

@@ -18,10 +18,10 @@ pub struct Draw {
     columns: Box<[Column]>,
 }
 
-/// One column: the member of its index, up to `height`, and another above that.
+/// A column of the alias table: its own member up to `height`, and another member above.
 #[derive(Debug, Clone, Copy)]
 struct Column {
-    /// In 2^-32 of the column.
+    /// In 2^-32 of a column.
     height: u32,
     other: u32,
 }
@@ -32,7 +32,7 @@ impl Draw {
         let members = weights.len() as u64;
         let weight = |index: u32| u64::from(clamp_weight(weights[index as usize]));
         let total: u64 = (0..members as u32).map(weight).sum();
-        // In units of which a column holds `total`.
+        // In units in which a column holds `total`.
         let mut left: Vec<u64> = (0..members as u32).map(|index| weight(index) * members).collect();
         let mut columns: Box<[Column]> =
             (0..members as u32).map(|index| Column { height: u32::MAX, other: index }).collect();

@@ -1,28 +1,25 @@
 //! Least connections: the member with the fewest occupied connections in proportion to its weight.
 //!
-//! Occupancy is shared by all workers and changes under a balancer's feet, so it cannot be kept in
-//! order exactly. Up to [`SCAN_MEMBERS_MAX`] members are compared on every pick, which is exact at the
-//! moment of reading. More are kept in buckets by the load that this worker saw last: lists of members
-//! of the same load, and a bitmap of the lists that are not empty. A pick takes the first member of the
-//! lowest bucket, reads its occupancy again, and when that has risen moves it to where it belongs and
-//! takes the next candidate, up to [`VERIFICATIONS_MAX`] times; then it reads
-//! [`REFRESHED_PER_PICK`] further members, in rotation.
+//! All workers share the occupancy, and it changes at any time, so no worker can keep members in exact order. Up to
+//! [`SCAN_MEMBERS_MAX`] members are all compared on every pick, which is exact at the time of the reads. More members
+//! are kept in buckets by the load that this worker saw last: a list of members per load, and a bitmap of the lists
+//! that are not empty. A pick takes the first member of the lowest bucket and reads its occupancy again. If it has
+//! risen, the member moves to its new bucket, and the next candidate is taken, up to [`VERIFICATIONS_MAX`] times. Then
+//! the pick reads [`REFRESHED_PER_PICK`] further members, in rotation.
 //!
-//! **Error bound.** The load of the picked member is read during the pick. A member that was less
-//! loaded was passed over only
-//! - if it lies in the same bucket: its load is at most 1/32 less (loads below 32/256 of a connection
-//!   per weight are exact); or
-//! - if requests *of other workers* on it ended since it was read: at most
-//!   `n / REFRESHED_PER_PICK` picks of this worker ago, as own requests are counted at once; or
-//! - if [`VERIFICATIONS_MAX`] candidates in a row turned out to have risen: then the least loaded of
-//!   those is picked.
+//! **Error bound.** The load of the picked member is read during the pick. A less loaded member can be missed only
+//! - if it is in the same bucket: its load is at most 1/32 less (loads below 32/256 of a connection per weight are
+//!   exact);
+//! - if requests *of other workers* on it have ended since it was read: at most `n / REFRESHED_PER_PICK` picks of this
+//!   worker ago, because this worker's own requests are counted at once; or
+//! - if [`VERIFICATIONS_MAX`] candidates in a row had risen: then the least loaded of these is picked.
 //!
-//! Ties are broken in rotation: within a bucket first come, first served, and a member that moves to
-//! another goes to its end; so idle members share evenly, whatever their weights.
+//! Ties are broken in rotation: within a bucket, the member that came first is picked first, and a member that moves to
+//! another bucket goes to its end. So idle members share evenly, whatever their weights.
 //!
-//! A candidate that the view does not admit is parked, outside the buckets, until the refresh or the
-//! end of one of this worker's own requests finds that it is admitted again. When no candidate is
-//! left, all members are compared, so that a pick fails only if no member is admitted.
+//! A candidate that the view does not admit is parked outside the buckets, until the refresh or the end of one of this
+//! worker's own requests finds that it is admitted again. When no candidate is left, all members are compared, so a
+//! pick fails only if no member is admitted.
 //!
 //! | operation | cost |
 //! |---|---|
@@ -38,10 +35,10 @@ use super::{View, WEIGHT_MAX, clamp_weight};
 /// Up to this many members are compared on every pick.
 pub const SCAN_MEMBERS_MAX: usize = 8;
 
-/// Candidates that one pick reads again before it takes the best of them.
+/// Number of candidates that a pick reads again before it takes the best of them.
 pub const VERIFICATIONS_MAX: usize = 4;
 
-/// Members that each pick reads besides its candidates.
+/// Number of members that each pick reads besides its candidates.
 pub const REFRESHED_PER_PICK: usize = 2;
 
 /// Least connections over a fixed set of members.
@@ -50,7 +47,7 @@ pub struct LeastConnections {
     order: Order,
 }
 
-/// How the members are kept.
+/// The storage of the members.
 #[derive(Debug, Clone)]
 enum Order {
     Few(Scan),
@@ -58,7 +55,7 @@ enum Order {
 }
 
 impl LeastConnections {
-    /// Least connections over `weights.len()` members; the seed decides the order of equals.
+    /// Least connections over `weights.len()` members; the seed determines the order of equals.
     pub fn new(weights: &[u16], seed: u64) -> Self {
         let first = seed.checked_rem(weights.len() as u64).unwrap_or(0) as usize;
         let order = if weights.len() <= SCAN_MEMBERS_MAX {
@@ -70,7 +67,7 @@ impl LeastConnections {
         Self { order }
     }
 
-    /// See [`super::Balancer::pick`]. It is not built into its caller, where its constants would cost other methods too.
+    /// See [`super::Balancer::pick`]. It is not inlined: its constants would cost other methods too.
     #[inline(never)]
     pub fn pick(&mut self, view: &impl View) -> Option<usize> {
         match &mut self.order {
@@ -100,7 +97,7 @@ impl LeastConnections {
 #[derive(Debug, Clone)]
 struct Scan {
     weights: Box<[u16]>,
-    /// The member that wins a tie.
+    /// The member that wins ties.
     first: usize,
 }
 
@@ -129,10 +126,10 @@ impl Scan {
     }
 }
 
-/// Bits of a load that a bucket keeps below its leading one: buckets are at most 1/32 wide.
+/// Number of bits after the leading one that determine a load's bucket: buckets are at most 1/32 wide.
 const PRECISION_BITS: u32 = 5;
 
-/// Loads below this have a bucket each.
+/// Each load below this has its own bucket.
 const EXACT_LOADS: u64 = 1 << PRECISION_BITS;
 
 /// Bits of the largest load: `u32::MAX * WEIGHT_MAX`.
@@ -161,14 +158,14 @@ const fn bucket_of(occupancy: u32, weight: u16) -> usize {
 #[derive(Debug, Clone)]
 struct Buckets {
     members: Box<[Seen]>,
-    /// The buckets' lists, circular: one link per member, then one per bucket, where its list begins
-    /// and ends.
+    /// The circular lists of the buckets: one link per member, then one link per bucket, at which its list begins and
+    /// ends.
     links: Box<[Link]>,
     /// Bit `b % 64` of word `b / 64`: bucket `b` is not empty.
     bitmap: [u64; BITMAP_WORDS],
     /// Bit `w`: word `w` of the bitmap is not 0.
     summary: u64,
-    /// The member that is read next, in rotation.
+    /// The next member to read, in rotation.
     refresh: usize,
 }
 
@@ -216,7 +213,7 @@ impl Buckets {
         for _ in 0..REFRESHED_PER_PICK {
             let index = self.refresh;
             self.refresh = if index + 1 == self.members.len() { 0 } else { index + 1 };
-            // A parked member comes back only by this and by `ended`.
+            // A parked member returns only here and in `ended`.
             if self.members[index].bucket != PARKED || view.admits(index) {
                 self.observe(index, view.occupancy(index));
             }
@@ -225,7 +222,7 @@ impl Buckets {
         picked
     }
 
-    /// The first member of the lowest bucket that is admitted and has not risen since it was seen.
+    /// The first admitted member of the lowest bucket whose load has not risen since it was seen.
     fn candidate(&mut self, view: &impl View) -> Option<usize> {
         let mut best: Option<usize> = None;
         let mut verified = 0;
@@ -285,7 +282,7 @@ impl Buckets {
         Some(self.links[self.members.len() + bucket].next as usize)
     }
 
-    /// Takes a member out of its list: it is parked then.
+    /// Removes a member from its list; it is parked then.
     fn unlink(&mut self, index: usize) {
         let bucket = usize::from(std::mem::replace(&mut self.members[index].bucket, PARKED));
         if bucket == usize::from(PARKED) {
@@ -295,7 +292,7 @@ impl Buckets {
         self.links[previous as usize].next = next;
         self.links[next as usize].previous = previous;
         if previous == next {
-            // Both neighbours are the list's own link: it is empty now.
+            // Both neighbours are the link of the list itself, so the list is now empty.
             self.bitmap[bucket / 64] &= !(1 << (bucket % 64));
             if self.bitmap[bucket / 64] == 0 {
                 self.summary &= !(1 << (bucket / 64));
@@ -303,7 +300,7 @@ impl Buckets {
         }
     }
 
-    /// Appends a member that is in no list to that of a bucket.
+    /// Appends a member that is in no list to the list of a bucket.
     fn link(&mut self, index: usize, bucket: usize) {
         let list = self.members.len() + bucket;
         let last = std::mem::replace(&mut self.links[list].previous, index as u32);
@@ -376,7 +373,7 @@ mod tests {
         }
     }
 
-    /// Idle members take turns, few or many, whatever their weights.
+    /// Idle members take turns, whatever their number and weights.
     #[test]
     fn idle_members_share_evenly() {
         for members in [1, 2, 3, 8, 9, 17, 100] {

@@ -1,17 +1,17 @@
-//! Least response time: the member on which a request is likely to be answered first.
+//! Least response time: the member that will probably answer a request first.
 //!
-//! The cost of a request on a member comes from [`super::ResponseTime`], which all cores share: its recent
-//! response time, times the requests under way plus one. A member of weight `w` counts as `w` times as
-//! fast as it is. Costs level out, so the number of open requests on a member is in inverse proportion to its response
-//! time, and its share of the requests to the square of that: a member twice as slow gets a quarter.
+//! The cost of a request on a member comes from [`super::ResponseTime`], which all cores share: the recent response
+//! time, times the number of open requests plus one. A member of weight `w` counts as `w` times as fast. Costs become
+//! equal, so the number of open requests on a member is in inverse proportion to its response time, and its share of
+//! the requests to the square of the response time: a member that is half as fast gets a quarter.
 //!
-//! Up to [`SCAN_MEMBERS_MAX`] members are compared on every pick. With more members, [`SAMPLES`] are compared: the next in
-//! rotation, so that each is examined once in n picks, and others drawn at random by weight. The power of two choices (see
-//! [`super::RandomTwo`]) makes that nearly as good as
-//! comparing all, and cores that see the same costs do not all run to the same member.
+//! Up to [`SCAN_MEMBERS_MAX`] members are all compared on every pick. With more members, [`SAMPLES`] are compared: the
+//! next one in rotation, so that each is read once in n picks, and others drawn at random by weight. The power of two
+//! choices (see [`super::RandomTwo`]) makes this nearly as good as comparing all members. It also prevents cores that
+//! see the same costs from all picking the same member.
 //!
-//! For members that are not admitted another one is drawn, up to [`DRAWS_MAX`] draws; if no examined member is admitted,
-//! all are compared.
+//! A drawn member that is not admitted is replaced by another draw, up to [`DRAWS_MAX`] draws. If no compared member is
+//! admitted, all are compared.
 //!
 //! | operation | cost |
 //! |---|---|
@@ -28,19 +28,19 @@ use super::{View, WEIGHT_MAX, clamp_weight};
 /// Up to this many members are compared on every pick.
 pub const SCAN_MEMBERS_MAX: usize = 8;
 
-/// With more members, this many are compared.
+/// With more members than [`SCAN_MEMBERS_MAX`], this many are compared.
 pub const SAMPLES: usize = 4;
 
-/// Most draws of one pick, before it decides among the drawn members.
+/// Maximum number of draws per pick; then the pick decides among the drawn members.
 pub const DRAWS_MAX: usize = 8;
 
 /// Least response time over a fixed set of members.
 #[derive(Debug, Clone)]
 pub struct LeastResponseTime {
     weights: Box<[u16]>,
-    /// The member that is looked at first: it wins a tie.
+    /// The member that is compared first and wins ties.
     first: usize,
-    /// Only with more than [`SCAN_MEMBERS_MAX`] members.
+    /// Set only with more than [`SCAN_MEMBERS_MAX`] members.
     draw: Option<Draw>,
 }
 
@@ -59,7 +59,7 @@ impl LeastResponseTime {
         Self { weights: weights.iter().map(|&weight| clamp_weight(weight)).collect(), first, draw }
     }
 
-    /// See [`super::Balancer::pick`]. It is not built into its caller, where its constants would cost other methods too.
+    /// See [`super::Balancer::pick`]. It is not inlined: its constants would cost other methods too.
     #[inline(never)]
     pub fn pick(&mut self, view: &impl View) -> Option<usize> {
         let Some(draw) = &mut self.draw else {
@@ -96,7 +96,7 @@ impl LeastResponseTime {
 }
 
 impl Best {
-    /// Looks at a member; returns whether it is admitted.
+    /// Compares a member; returns whether it is admitted.
     fn compare(&mut self, index: usize, weights: &[u16], view: &impl View) -> bool {
         if !view.admits(index) {
             return false;
@@ -115,7 +115,7 @@ mod tests {
     use super::super::simulation::Table;
     use super::*;
 
-    /// Without response times it is least connections.
+    /// Without response times, the method equals least connections.
     #[test]
     fn equally_fast_members_share_evenly() {
         for members in [1, 2, 8] {

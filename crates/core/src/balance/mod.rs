@@ -1,13 +1,12 @@
-//! Balancing methods: one algorithm, one file.
+//! Load balancing methods: one file per algorithm.
 //!
-//! A [`Balancer`] belongs to one worker thread and one set of eligible members (enabled, healthy, of
-//! the preferred priority); the worker builds a new one when that set changes. Members are named by
-//! their index in the weights that it was built from. What other workers do to the same members
-//! comes in through [`View`].
+//! A [`Balancer`] belongs to one worker thread and one set of eligible members (enabled, healthy, of the preferred
+//! priority); when the set changes, the worker builds a new balancer. An index in the weights that it was built from
+//! identifies a member. A [`View`] shows the effects of other workers on the members.
 //!
-//! | method | looks at | across cores | cost of a pick, n members |
+//! | method | reads | across cores | cost of a pick, n members |
 //! |---|---|---|---|
-//! | [`RoundRobin`] | weights | each core keeps the shares by itself | O(1); O(log c) of c different weights |
+//! | [`RoundRobin`] | weights | each core keeps the shares on its own | O(1); O(log c) for c different weights |
 //! | [`LeastConnections`] | occupancy by weight | one occupancy for all; error bound in its module | O(1) |
 //! | [`LeastResponseTime`] | recent response times by occupancy and weight | one [`ResponseTime`] for all | O(1) |
 //! | [`RandomTwo`] | occupancy by weight of two drawn members | one occupancy for all | O(1) |
@@ -46,8 +45,8 @@ pub const WEIGHT_MAX: u16 = 256;
 /// Largest cost of a member before its weight is taken into account.
 pub const COST_MAX: u64 = u64::MAX / WEIGHT_MAX as u64;
 
-/// How a pool picks the member of a new request, whatever the request. The methods that go by a key of
-/// the request (`source_address`, `hash`) share a table and are made with [`Balancer::by_key`].
+/// The method by which a pool selects the member of a new request, independently of the request. Methods that use a key
+/// of the request (`source_address`, `hash`) share a table and are created with [`Balancer::by_key`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Method {
     /// Members in turn, by weight, interleaved.
@@ -55,7 +54,7 @@ pub enum Method {
     RoundRobin,
     /// The member with the fewest occupied connections in proportion to its weight.
     LeastConnections,
-    /// The member that answered fastest of late, in proportion to its load and weight.
+    /// The member with the fastest recent responses, in proportion to its load and weight.
     LeastResponseTime,
     /// The less loaded of two members drawn by weight.
     RandomTwo,
@@ -105,8 +104,8 @@ impl Balancer {
         }
     }
 
-    /// A balancer that goes by the key of a request: over `eligible.len()` members, where
-    /// `eligible[index]` is the place of a member among those that `table` was built for.
+    /// A balancer that uses the key of a request, over `eligible.len()` members. `eligible[index]`: the index of a
+    /// member among the members of `table`.
     pub fn by_key(table: Arc<MaglevTable>, eligible: &[u32]) -> Self {
         Self::ByKey(ByKey::new(table, eligible))
     }

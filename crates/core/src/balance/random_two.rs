@@ -1,14 +1,14 @@
-//! Random two: of two members drawn by weight, the less loaded one.
+//! Random two: draws two members by weight and picks the less loaded one.
 //!
-//! The power of two choices (Mitzenmacher: "The power of two choices in randomized load balancing",
-//! 2001): the most loaded of n members is about log log n above the mean, where a single draw leaves it
-//! log n / log log n above. Two occupancies are read per pick, whatever the number of members, and
-//! cores that see the same loads do not all run to the same member.
+//! The power of two choices (Mitzenmacher: "The power of two choices in randomized load balancing", 2001): the most
+//! loaded of n members is about log log n above the mean; with single draws it is log n / log log n above the mean. A
+//! pick reads two occupancies, whatever the number of members. Cores that see the same loads do not all pick the same
+//! member.
 //!
-//! Loads are compared in proportion to weight; of equal ones the first that was drawn is taken, so that
-//! idle members share by weight. A member that is drawn twice or not admitted is drawn for again, up to
-//! [`DRAWS_MAX`] draws in all; if they admitted only one member, that is taken, and if none, the least
-//! loaded of all that are admitted.
+//! Loads are compared in proportion to weight; of equal loads, the member drawn first wins, so idle members share by
+//! weight. A duplicate or not admitted member is replaced by another draw, up to [`DRAWS_MAX`] draws in total. If the
+//! draws found only one admitted member, it is picked; if they found none, the least loaded of all admitted members is
+//! picked.
 //!
 //! | operation | cost |
 //! |---|---|
@@ -21,7 +21,7 @@
 use super::draw::Draw;
 use super::{View, clamp_weight};
 
-/// Most draws of one pick, before it decides among the drawn members.
+/// Maximum number of draws per pick; then the pick decides among the drawn members.
 pub const DRAWS_MAX: usize = 8;
 
 /// Random two over a fixed set of members.
@@ -38,7 +38,7 @@ impl RandomTwo {
         Self { weights: weights.iter().map(|&weight| clamp_weight(weight)).collect(), draw }
     }
 
-    /// See [`super::Balancer::pick`]. It is not built into its caller, where its constants would cost other methods too.
+    /// See [`super::Balancer::pick`]. It is not inlined: its constants would cost other methods too.
     #[inline(never)]
     pub fn pick(&mut self, view: &impl View) -> Option<usize> {
         if self.weights.len() < 2 {
@@ -56,7 +56,7 @@ impl RandomTwo {
         drawn.or_else(|| self.scan(view))
     }
 
-    /// The least loaded of all members that are admitted; among equals the first from a drawn one on.
+    /// The least loaded of all admitted members; of equal loads, the first one from a drawn member on.
     #[cold]
     fn scan(&mut self, view: &impl View) -> Option<usize> {
         let first = self.draw.next();
@@ -110,7 +110,7 @@ mod tests {
         // 5 at weight 1 is more than 9 at weight 2.
         let mut balancer = RandomTwo::new(&[1, 2], 7);
         let picks: Vec<_> = (0..100).map(|_| balancer.pick(&table).unwrap()).collect();
-        // A second draw may fail to come up with the other member.
+        // A second draw may not find the other member.
         assert!(picks.iter().filter(|&&pick| pick == 1).count() >= 98, "{picks:?}");
     }
 

@@ -43,34 +43,34 @@ const STAMP_MASK: u64 = (1 << STAMP_BITS) - 1;
 const _: () = assert!(AVERAGE_BITS + STAMP_BITS == u64::BITS);
 const _: () = assert!(RESPONSE_US_MAX * REQUESTS_MAX <= super::COST_MAX);
 
-/// How fast a member answers: an average and when it last changed, in one word.
+/// The speed of a member: an average response time and the time of its last change, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ResponseTime(u64);
 
 impl ResponseTime {
-    /// The member has answered nothing yet.
+    /// No response yet.
     pub const UNKNOWN: Self = Self(0);
 
-    /// The state as the word that cores share.
+    /// The word that cores share.
     pub fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// The state that a shared word holds.
+    /// The state from a shared word.
     pub fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// The average in microseconds, as of the last change; `None` before the first response.
+    /// The average in microseconds at the last change; `None` before the first response.
     pub fn average_us(self) -> Option<u64> {
         (self != Self::UNKNOWN).then_some(self.0 >> STAMP_BITS)
     }
 
-    /// A response took `response_us`, from the request's first byte sent to the response's first byte
-    /// received. The times of one state must come from one clock.
+    /// Records a response after `response_us`, from the first sent byte of the request to the first received byte of
+    /// the response. All times of a state must come from one clock.
     ///
-    /// Cost: constant. Returns the same state when nothing needs to be written; when compare-and-swap
-    /// finds another word, the caller asks again with that one.
+    /// The cost is constant. Returns the same state if no write is needed. If compare-and-swap finds another word, the
+    /// caller calls this again with that word.
     #[must_use]
     pub fn observe(self, now_ms: u64, response_us: u64) -> Self {
         let response_us = response_us.clamp(1, RESPONSE_US_MAX);
@@ -85,8 +85,8 @@ impl ResponseTime {
         Self::new(response_us + decayed(above_us, elapsed_ms), now_ms)
     }
 
-    /// A request failed after `elapsed_us`: as [`Self::observe`] of a response that took twice as long,
-    /// or twice the average if that is more.
+    /// Records a failure after `elapsed_us`: as [`Self::observe`] of a response after twice that time, or twice the
+    /// average if that is longer.
     #[must_use]
     pub fn failed(self, now_ms: u64, elapsed_us: u64) -> Self {
         let known_us = self.average_us().unwrap_or(0);
@@ -109,7 +109,7 @@ impl ResponseTime {
         Self(average_us << STAMP_BITS | now_ms & STAMP_MASK)
     }
 
-    /// Time since the last change; 0 if another core's clock, read a moment later, has set it.
+    /// Time since the last change; 0 if another core with a slightly later clock has set it.
     fn elapsed_ms(self, now_ms: u64) -> u64 {
         let elapsed_ms = now_ms.wrapping_sub(self.0) & STAMP_MASK;
         if elapsed_ms > STAMP_MASK / 2 { 0 } else { elapsed_ms }
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(state.observe(1_000 + FALL_STEP_MS - 1, 10), state);
         assert_eq!(average(state.observe(1_000 + HALF_LIFE_MS, 10_000)), 50_000);
         assert_eq!(average(state.observe(1_000 + 1_000 * HALF_LIFE_MS, 0)), 1);
-        // A clock that was read earlier changes nothing but peaks.
+        // With an earlier clock, only peaks change the state.
         assert_eq!(state.observe(900, 10), state);
         assert_eq!(average(state.observe(900, 100_000)), 100_000);
     }

@@ -1,17 +1,15 @@
-//! Round robin: members in turn, by weight, interleaved.
+//! Round robin: members take turns, interleaved by weight.
 //!
-//! Members of the same weight form a class and take turns by a cursor. Between classes time is cut
-//! into slots, one per pick; a class with `m` members of weight `w` owns the fraction `m*w/T` of them,
-//! where `T` is the sum of all weights. Which slot is whose follows the windows of proportionate
-//! fairness (Baruah, Cohen, Plaxton, Varvel: "Proportionate progress", 1996): the k-th turn of a class
-//! with rate `r` may come from slot `floor(k*T/r)` on and must have come by slot `ceil((k+1)*T/r)`; of
-//! the turns that may come, the one that is due first does. After every number of picks each class
-//! then has had its exact share, less or more than one turn, and a member less or more than two;
-//! after `T` picks every member has had exactly its weight, and the calendar starts anew, so that no
-//! number grows without bound.
+//! Members of the same weight form a class; a cursor selects the next of them. Between classes, time is divided into
+//! slots, one per pick. A class with `m` members of weight `w` owns the fraction `m*w/T` of the slots; `T` is the sum
+//! of all weights. The owner of each slot follows the windows of proportionate fairness (Baruah, Cohen, Plaxton,
+//! Varvel: "Proportionate progress", 1996): turn k of a class with rate `r` is permitted from slot `floor(k*T/r)` on
+//! and is due by slot `ceil((k+1)*T/r)`; each slot goes to the permitted turn that is due first. So after any number of
+//! picks, each class is less than one turn away from its exact share, and each member less than two. After `T` picks,
+//! every member has had exactly its weight, and the calendar starts again, so no number grows without bound.
 //!
-//! A member that the view does not admit loses its turn, which leaves the others' proportions as
-//! they are. Only after [`TURNS_LOST_MAX`] lost turns does a pick go through the members one by one.
+//! A member that the view does not admit loses its turn; the proportions of the others do not change. After
+//! [`TURNS_LOST_MAX`] lost turns, a pick checks the members one by one.
 //!
 //! | operation | cost |
 //! |---|---|
@@ -26,21 +24,20 @@ use std::collections::BinaryHeap;
 
 use super::{View, clamp_weight};
 
-/// Turns of members that are not admitted which one pick passes over before it goes through the
-/// members one by one.
+/// Maximum number of lost turns per pick, before the pick checks the members one by one.
 pub const TURNS_LOST_MAX: usize = 8;
 
-/// Turns by which the seed moves the start of the calendar between classes, at most.
+/// Maximum number of turns by which the seed moves the start of the calendar of classes.
 const SEED_TURNS_MAX: u64 = 64;
 
-/// The state of round robin: whose turn it is.
+/// The state of round robin.
 #[derive(Debug, Clone)]
 pub struct RoundRobin {
     /// Member indexes, grouped by weight.
     members: Box<[u32]>,
     classes: Box<[Class]>,
     calendar: Calendar,
-    /// Where the next walk through all members starts, a position in `members`.
+    /// The position in `members` at which the next check of all members begins.
     walk: usize,
 }
 
@@ -50,7 +47,7 @@ struct Class {
     /// Positions in [`RoundRobin::members`].
     first: u32,
     end: u32,
-    /// The position whose turn is next.
+    /// The position of the member whose turn is next.
     cursor: u32,
 }
 
@@ -98,7 +95,7 @@ impl RoundRobin {
         self.walk(view)
     }
 
-    /// The next member that is admitted, whatever the weights.
+    /// The next admitted member, ignoring weights.
     #[cold]
     fn walk(&mut self, view: &impl View) -> Option<usize> {
         let (before, after) = self.members.split_at(self.walk);
@@ -109,23 +106,23 @@ impl RoundRobin {
     }
 }
 
-/// Which class has the next slot.
+/// Assigns slots to classes.
 #[derive(Debug, Clone)]
 struct Calendar {
     /// Slots per round that each class owns.
     rates: Box<[u64]>,
     /// Slots per round: the sum of the rates.
     total: u64,
-    /// The slot to be given away next, below `total`.
+    /// The next slot to assign; below `total`.
     slot: u64,
-    /// Turns that may come now; the one that is due first on top.
+    /// Turns that are permitted now; the one with the earliest deadline on top.
     open: BinaryHeap<Reverse<Turn>>,
-    /// Turns that may not come yet; the one that opens first on top.
+    /// Turns that are not permitted yet; the one that is permitted first on top.
     waiting: BinaryHeap<Reverse<(u64, Turn)>>,
 }
 
-/// The `number`-th turn of a class in this round. Ordered by when it is due, then by how long it has
-/// waited, which interleaves better than any order of the classes.
+/// Turn `number` of a class in this round. Ordered by deadline, then by the time since it was permitted, which
+/// interleaves better than any order of the classes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn {
     due: u64,
@@ -160,7 +157,8 @@ impl Calendar {
             self.waiting.pop();
             self.open.push(Reverse(turn));
         }
-        // The rates add up to the slots, so there is an open turn at each; otherwise class 0 would be as good as any.
+        // The rates add up to the number of slots, so each slot has a permitted turn; otherwise, class 0 serves as well
+        // as any.
         let turn = self.open.pop().unwrap_or_default().0;
         debug_assert!(turn.due > self.slot, "a turn came too late");
         self.slot += 1;
@@ -194,8 +192,8 @@ impl Calendar {
         }
     }
 
-    /// Every class that has turns left in this round has exactly one of them entered, and the turns
-    /// taken so far are the slots given away.
+    /// Every class with turns left in this round has exactly one turn in the heaps, and the number of turns taken
+    /// equals the number of assigned slots.
     fn check_invariants(&self) {
         if !cfg!(debug_assertions) {
             return;
@@ -237,7 +235,7 @@ mod tests {
         check(&[4, 4, 4], 2, &[2, 0, 1, 2, 0, 1]);
         check(&[3, 1], 0, &[0, 0, 1, 0, 0, 0, 1, 0]);
         check(&[1, 2], 0, &[1, 0, 1, 1, 0, 1]);
-        // A heavy member among ten light ones: every other turn, not five in a row.
+        // A heavy member among light ones: its turns alternate with theirs, instead of five in a row.
         check(&[5, 1, 1, 1, 1, 1], 0, &[0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 1]);
         check(&[0, 0], 0, &[0, 1, 0, 1]);
     }
@@ -247,8 +245,8 @@ mod tests {
         assert_eq!(RoundRobin::new(&[], 5).pick(&Table::new(0)), None);
     }
 
-    /// After every number of picks each member has had its share, give or take two turns, and exactly
-    /// its weight after a whole round.
+    /// After any number of picks, each member is at most two turns away from its share, and has exactly its weight
+    /// after a whole round.
     #[test]
     fn shares_hold_at_every_moment() {
         for seed in 0..256 {
@@ -265,7 +263,7 @@ mod tests {
                 counts[member] += 1;
                 let share = (number + 1) as f64 * f64::from(weights[member]) / total as f64;
                 let error = (counts[member] as f64 - share).abs();
-                // The calendar of a seed begins inside a round: that adds one turn at most.
+                // The calendar of a seed begins within a round, which adds at most one turn.
                 assert!(error < 3.0, "seed {seed}: member {member} is off by {error}");
             }
             for (member, &count) in counts.iter().enumerate() {
@@ -274,7 +272,7 @@ mod tests {
         }
     }
 
-    /// The same member comes twice in a row no more often than its share forces.
+    /// A member is picked twice in a row no more often than its share requires.
     #[test]
     fn turns_are_interleaved() {
         for seed in 0..256 {
@@ -304,7 +302,7 @@ mod tests {
         assert_eq!(balancer.pick(&table), None);
     }
 
-    /// The share of a full member goes to the others in their proportions, not to its neighbour.
+    /// The share of a full member goes to the others in proportion, not to its neighbour.
     #[test]
     fn proportions_hold_around_a_full_member() {
         let weights = [4, 4, 8, 2, 2];
@@ -320,7 +318,7 @@ mod tests {
         }
     }
 
-    /// One free member among many is always found, wherever it is and whatever it weighs.
+    /// A free member among many is always found, at any index and with any weight.
     #[test]
     fn a_free_member_is_always_found() {
         for seed in 0..64 {

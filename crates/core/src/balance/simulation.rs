@@ -3,7 +3,7 @@
 use super::{Balancer, Method, View};
 use weir_testing::Random;
 
-/// State of the members that the cores share.
+/// The state of members that all cores share.
 pub struct Table {
     occupancy: Vec<u32>,
     limit: Vec<u32>,
@@ -36,13 +36,13 @@ impl View for Table {
     }
 }
 
-/// Cores that pick, hold and release members of one pool.
+/// Cores that start and end requests on the members of one pool.
 struct Cores {
     table: Table,
     balancers: Vec<Balancer>,
-    /// Requests under way: core and member.
+    /// Open requests: core and member.
     requests: Vec<(usize, usize)>,
-    /// Requests that each member got.
+    /// The number of requests per member.
     picks: Vec<u64>,
 }
 
@@ -83,7 +83,7 @@ impl Cores {
         self.balancers[core].ended(index);
     }
 
-    /// `steps` requests start, and end in random order so that about `held` are under way.
+    /// Starts `steps` requests, and ends them in random order, so that about `held` are open.
     fn run(&mut self, random: &mut Random, steps: usize, held: usize) {
         for _ in 0..steps {
             self.start(random.below(self.balancers.len()));
@@ -104,8 +104,8 @@ fn least_connections_of_several_cores_level_the_load() {
         let mut pool = Cores::new(Method::LeastConnections, &weights, cores, seed);
         let load = 4 + random.below(8);
         pool.run(&mut random, 200 * members, load * members);
-        // Requests end at random, so members drain unevenly; none must be loaded far beyond the mean (random choice would
-        // reach 2.5 times the mean here) and none must be forgotten.
+        // Requests end at random, so members drain unevenly. No member may be loaded far beyond the mean (random
+        // selection would reach 2.5 times the mean here), and no member may starve.
         let highest = pool.table.occupancy.iter().max().unwrap();
         assert!(f64::from(*highest) <= load as f64 + 3.0, "seed {seed}: {highest} of {load}");
         for (index, &picks) in pool.picks.iter().enumerate() {
@@ -114,8 +114,7 @@ fn least_connections_of_several_cores_level_the_load() {
     }
 }
 
-/// The power of two choices, on the same loads: somewhat above the mean, where single draws reach 2.5
-/// times the mean.
+/// With the power of two choices and the same loads: somewhat above the mean; single draws reach 2.5 times the mean.
 #[test]
 fn random_two_of_several_cores_levels_the_load() {
     for seed in 0..64 {
@@ -168,8 +167,8 @@ fn least_connections_of_several_cores_follow_weights() {
     }
 }
 
-/// Limits come and go, members fill up and drain: no pick is wrong, none fails while a member is free,
-/// and every member that is admitted gets requests.
+/// Limits change, members fill up and drain: no selection is wrong, no selection fails while a member is free, and
+/// every admitted member gets requests.
 #[test]
 fn no_member_starves_under_changing_limits() {
     for seed in 0..256 {

@@ -149,7 +149,7 @@ fn a_slow_member_is_left_alone_and_a_recovered_one_gets_its_share() {
     }
 }
 
-/// Every member is tried, even slow ones: none is forgotten.
+/// Every member is tried, including slow ones.
 #[test]
 fn no_member_starves() {
     for seed in 0..4 {
@@ -162,7 +162,7 @@ fn no_member_starves() {
     }
 }
 
-/// A member of which nothing is known, or nothing of late, is tried with one request at a time.
+/// A member without response times, or without recent ones, is tried with one request at a time.
 #[test]
 fn an_unknown_member_is_tried_but_not_flooded() {
     for (seed, members) in (0..12).zip([2, 5, 30].repeat(4)) {
@@ -170,7 +170,7 @@ fn an_unknown_member_is_tried_but_not_flooded() {
         cores.run(2_000, 500, &|_, _| (2_000, false));
         let old = ResponseTime::UNKNOWN.observe(100_000, 300_000);
         cores.members[0].response_time = if seed % 2 == 0 { ResponseTime::UNKNOWN } else { old };
-        // Its open requests do not matter here.
+        // Its open requests are irrelevant here.
         cores.under_way.retain(|request| request.0.2 != 0);
         cores.members[0].occupancy = 0;
         let slow = |index: usize, _: u64| (if index == 0 { 400_000 } else { 2_000 }, false);

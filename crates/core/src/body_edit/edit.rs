@@ -34,8 +34,8 @@ impl What {
         }
     }
 
-    /// The next match in `text` from this place on; `is_end`: nothing follows the text. `tail` is state for the searches
-    /// of one text.
+    /// The next match in `text` from this place on; `is_end`: nothing follows the text. `tail` is state for the
+    /// searches of one text.
     pub(super) fn find(
         &self,
         (searcher, tail): (Option<&mut Searcher>, &mut Option<Tail>),

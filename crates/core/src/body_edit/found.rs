@@ -3,7 +3,7 @@
 /// The next match in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
-    /// This is to be replaced.
+    /// A match to be replaced.
     Match {
         /// Where it begins.
         start: usize,

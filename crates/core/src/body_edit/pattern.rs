@@ -1,9 +1,9 @@
-//! Replaces the matches of a regular expression.
+//! Replacement of the matches of a regular expression.
 //!
-//! The length of a match is limited: the match at a place is the one that the expression, tried only there, finds within
-//! that many bytes. Places are tried from left to right. So the result does not depend on the pieces of the text, and it
-//! is known for a place as soon as that many bytes behind it have come. Often it is known earlier: when the search is back
-//! in its initial state, no match is open.
+//! The length of a match is limited: the match at a position is the one that the expression, anchored there, finds
+//! within that many bytes. Positions are tried from left to right. So the result does not depend on how the text is
+//! divided into pieces, and it is known for a position when that many bytes behind it have arrived. Often it is known
+//! earlier: when the search is in its initial state again, no match is open.
 
 use std::fmt;
 
@@ -55,7 +55,7 @@ pub enum PatternError {
     Text(ReplacementError),
     /// It matches the empty text.
     Empty,
-    /// It looks around its match.
+    /// It contains look-around assertions.
     Around,
 }
 
@@ -139,7 +139,7 @@ impl PatternEdit {
             let found = self.regex.search_with(&mut searcher.cache, &input);
             let settled = to - self.match_bytes_max.min(to - from);
             if to < text.len() && found.is_none_or(|found| found.start() > settled) {
-                // All bytes of a match that begins up to there are here, and there is none.
+                // All bytes of any match that begins before this position have arrived, and there is no match.
                 from = settled + 1;
                 continue;
             }
@@ -158,7 +158,7 @@ impl PatternEdit {
             if let Some(end) = self.match_at(searcher, text, start) {
                 return Found::Match { start, end, string: 0 };
             }
-            // It has too many bytes.
+            // The match exceeds the maximum length.
             from = start + 1;
         }
     }
@@ -172,8 +172,8 @@ impl PatternEdit {
         captures.get_match().map(|found| found.end())
     }
 
-    /// The place before which no match can begin, whatever follows the text: at least `from`, at most `upto`. There is no
-    /// complete match that begins before `upto`.
+    /// A position before which no match can begin, whatever text follows: between `from` and `upto`. No complete match
+    /// begins before `upto`.
     fn open_from(
         &self,
         searcher: &mut Searcher,
@@ -195,7 +195,7 @@ impl PatternEdit {
         open
     }
 
-    /// Whether the match at the beginning of a text stays the same whatever follows it.
+    /// Whether the match at the beginning of a text is final, whatever text follows.
     fn is_settled(&self, searcher: &mut Searcher, text: &[u8]) -> bool {
         let cache = &mut searcher.dfa;
         let config = start::Config::new().anchored(Anchored::Yes);

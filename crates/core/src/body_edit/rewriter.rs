@@ -20,7 +20,7 @@ pub struct Rewriter {
 }
 
 impl Rewriter {
-    /// For one body.
+    /// A rewriter for one body.
     pub fn new(edit: Arc<BodyEdit>) -> Self {
         Self {
             edit,
@@ -80,7 +80,8 @@ impl Rewriter {
         joined: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) {
-        // Each search begins anew with the text: its state is lent for this piece alone, and not kept for the body.
+        // Each search begins at the start of the text, so its state is borrowed for this piece and not stored with the
+        // body.
         let mut searcher = searchers.lend(&self.edit);
         let text = if self.held.is_empty() {
             piece

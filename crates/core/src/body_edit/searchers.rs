@@ -8,11 +8,11 @@ use super::pattern::Searcher;
 /// Most that are kept for further searches.
 pub const SPARE_MAX: usize = 16;
 
-/// Searchers for bodies, used one after another: one for each edit, for any number of open bodies. They depend only on the
-/// patterns, and keep no data of a body.
+/// Searchers for bodies, used one after another: one for each edit, for any number of open bodies. They depend only on
+/// the patterns, and keep no data of a body.
 #[derive(Debug, Default)]
 pub struct Searchers {
-    /// The one that was used last is the last. They are large, and move.
+    /// In order of use. Searchers are large, so they are boxed.
     pub(super) spare: Vec<(Arc<BodyEdit>, Box<Searcher>)>,
 }
 

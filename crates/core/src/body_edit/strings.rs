@@ -26,11 +26,11 @@ pub struct StringEdit {
 pub enum StringError {
     /// There are no strings, or more than [`STRINGS_MAX`].
     Count,
-    /// This one is empty.
+    /// This string is empty.
     Empty(usize),
     /// This one, or its replacement, is longer than [`STRING_BYTES_MAX`].
     Length(usize),
-    /// They do not fit the search.
+    /// The search cannot be built from the strings.
     Search,
 }
 
@@ -48,10 +48,10 @@ impl fmt::Display for StringError {
 impl std::error::Error for StringError {}
 
 impl StringEdit {
-    /// For strings and their replacements.
+    /// Builds the search for strings and their replacements.
     ///
     /// # Errors
-    /// The index of the wrong one, and the reason.
+    /// The index of the invalid string, and the reason.
     pub fn new(strings: &[(&[u8], &[u8])]) -> Result<Self, StringError> {
         if strings.is_empty() || strings.len() > STRINGS_MAX {
             return Err(StringError::Count);
@@ -80,8 +80,8 @@ impl StringEdit {
         self.to.get(string).map_or(&[], |to| to)
     }
 
-    /// The next match in `text` from this place on. `tail` is for the searches of one text, each from further on than the
-    /// one before; empty at first.
+    /// The next match in `text` from this place on. `tail` is for the searches of one text, each from further on than
+    /// the one before; empty at first.
     pub(super) fn find(
         &self,
         tail: &mut Option<Tail>,
@@ -113,12 +113,12 @@ impl StringEdit {
     }
 }
 
-/// The longest beginning of a string that a text ends with, of those that have yet to be replaced.
+/// The longest suffix of a text that is the beginning of a string, among those that were not replaced yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tail(u32);
 
-/// The beginnings of the strings, as a tree; each leads to the longest other one that it ends with (the automaton of Aho
-/// and Corasick, 1975). It shows how much of a text's end may still become a string.
+/// The beginnings of the strings, as a tree; each leads to the longest other one that it ends with (the automaton of
+/// Aho and Corasick, 1975). It shows how much of a text's end may still become a string.
 #[derive(Debug)]
 struct Beginnings {
     nodes: Vec<Beginning>,

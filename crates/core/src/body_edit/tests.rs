@@ -100,11 +100,11 @@ fn what_is_too_much_passes_as_it_is() {
         rewriter.finish(&mut searchers, &mut joined, &mut out);
         (String::from_utf8(out).unwrap(), rewriter.is_cut())
     };
-    // Of the input.
+    // The limit on the input.
     assert_eq!(rewritten(8, &["xx", "xxxa"]), ("xxxxxbbb".into(), false));
     assert_eq!(rewritten(4, &["xxxac"]), ("xxxac".into(), true));
     assert_eq!(rewritten(6, &["xxa", "xxxaa", "a"]), ("xxbbbxxxaaa".into(), true));
-    // Of the output.
+    // The limit on the output.
     assert_eq!(rewritten(9, &["aaaa"]), ("bbbbbbbbba".into(), true));
     assert_eq!(rewritten(9, &["aa", "aa", "ac"]), ("bbbbbbbbbaac".into(), true));
 }
@@ -136,7 +136,7 @@ fn bodies_on_their_way_share_what_searches() {
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
     assert_eq!(searchers.spare.len(), 2, "one for each pattern");
-    // Those of removed edits are dropped.
+    // Searchers of removed edits are dropped.
     for _ in 0..2 * SPARE_MAX {
         let gone = pattern("a", "b", 10);
         Rewriter::new(gone).rewrite(b"a", &mut searchers, &mut joined, &mut out);

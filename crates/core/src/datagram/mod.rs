@@ -1,8 +1,8 @@
 //! Datagrams and their readers, which read enough of a protocol to keep related datagrams on one member.
 //!
-//! Each reader takes the bytes of one datagram and returns a [`Span`] of them, or `None` (QUIC: an error) if they are not
-//! of its protocol. Readers do not allocate, read a byte only a few times, and check only the parts that they need: the
-//! member speaks the protocol.
+//! Each reader takes the bytes of one datagram and returns a [`Span`] of them, or `None` (QUIC: an error) if they are
+//! not of its protocol. Readers do not allocate, read a byte only a few times, and check only the parts that they need:
+//! the member speaks the protocol.
 
 pub mod quic;
 pub mod radius;

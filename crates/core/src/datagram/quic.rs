@@ -50,7 +50,7 @@ pub struct LongHeader {
     pub version: u32,
     /// The connection, as the receiver called it; in a client's first packets a random id of the client's choice.
     pub destination: Span,
-    /// The connection, as the sender wants it called.
+    /// The source connection ID: the sender's name for the connection.
     pub source: Span,
 }
 
@@ -68,11 +68,11 @@ pub struct VersionNegotiation {
 /// Why a datagram does not begin with a QUIC packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderError {
-    /// It ends within the header.
+    /// The datagram ends within the header.
     Truncated,
     /// A connection id is longer than its version allows; packets of that kind are to be dropped.
     ConnectionIdLength(u8),
-    /// The list of a Version Negotiation packet is empty, or not of whole versions.
+    /// The list of a Version Negotiation packet is empty, or contains an incomplete version.
     Versions,
 }
 

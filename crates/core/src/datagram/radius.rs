@@ -22,8 +22,8 @@ const ATTRIBUTE_HEADER_BYTES: usize = 2;
 /// Bytes of a vendor's number.
 const VENDOR_BYTES: usize = 4;
 
-/// The value of the first attribute of this number. `None` if there is none, or if the datagram is no RADIUS packet. In a
-/// packet with a malformed attribute, only the attributes before it are found.
+/// The value of the first attribute with this number. `None`: no such attribute, or not a RADIUS packet. In a packet
+/// with a malformed attribute, only the attributes before it are found.
 pub fn attribute(datagram: &[u8], number: u8) -> Option<Span> {
     attributes(datagram)?.find(|found| found.number == number).map(|found| found.value)
 }
@@ -46,7 +46,7 @@ pub fn vendor_attribute(datagram: &[u8], vendor: u32, number: u8) -> Option<Span
         .map(|found| found.value)
 }
 
-/// The attributes of a packet; `None` if the datagram is no packet. Data behind its length is padding.
+/// The attributes of a packet; `None`: not a RADIUS packet. Data beyond the packet's length is padding.
 fn attributes(datagram: &[u8]) -> Option<Attributes<'_>> {
     let header = datagram.first_chunk::<HEADER_BYTES>()?;
     let [code, _, length @ ..] = *header.first_chunk::<4>()?;

@@ -41,10 +41,10 @@ const COMPACT_FORMS: [(&[u8], u8); 20] = [
     (b"via", b'v'),
 ];
 
-/// The value of the first field of this name; its long and its short form are equal, and case does not matter. `None` if
-/// the message has no such field, or if the datagram is no SIP message.
+/// The value of the first field with this name. The long and the short form of a name are equivalent, and case is
+/// ignored. `None`: no such field, or not a SIP message.
 ///
-/// A field whose line does not end within the datagram is not found: it may be truncated.
+/// A field whose line does not end within the datagram is not found, because it may be truncated.
 pub fn header(datagram: &[u8], name: &str) -> Option<Value> {
     let (start, mut at) = line(datagram, 0)?;
     if !is_start_line(start.of(datagram)) {

@@ -9,16 +9,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub enum Network {
     /// IPv4.
     V4 {
-        /// Its first address.
+        /// The first address.
         first: u32,
-        /// Its last address.
+        /// The last address.
         last: u32,
     },
     /// IPv6.
     V6 {
-        /// Its first address.
+        /// The first address.
         first: u128,
-        /// Its last address.
+        /// The last address.
         last: u128,
     },
 }

@@ -1,7 +1,7 @@
 //! Numbers that chance gives.
 
-/// A number below `below` for one call in the expressions. The same seed gives the same number for this call, and another
-/// one for other calls.
+/// A number below `below` for one call in the expressions. The same seed gives the same number for this call, and
+/// another one for other calls.
 pub(super) fn draw(seed: u64, call: u32, below: u32) -> i64 {
     // The steps and the end of SplitMix64 (Steele, Lea and Flood, 2014).
     let mut mixed = seed.wrapping_add(u64::from(call).wrapping_mul(0x9e37_79b9_7f4a_7c15));

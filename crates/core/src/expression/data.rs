@@ -22,7 +22,7 @@ impl DataSets {
         Self::default()
     }
 
-    /// Adds a data set, or replaces the one of this name. Compiled expressions keep the old one.
+    /// Adds a data set, or replaces the one with this name. Expressions that were compiled before keep the old one.
     pub fn insert(&mut self, name: impl Into<String>, set: DataSet) {
         self.0.insert(name.into(), set);
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 /// Most errors reported for one text.
 pub const ERRORS_MAX: usize = 10;
 
-/// Why a text is no expression of the wanted type.
+/// The reason why a text is not an expression of the required type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpressionError {
     /// The mistake; one line.
@@ -56,7 +56,7 @@ impl ExpressionError {
     }
 }
 
-/// All values, or all errors as one. What comes after many errors is not looked at.
+/// All values, or all errors as one. After too many errors, the rest is not checked.
 pub(super) fn all<T>(
     results: impl IntoIterator<Item = Result<T, ExpressionError>>,
 ) -> Result<Vec<T>, ExpressionError> {
@@ -118,7 +118,7 @@ fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Opt
         .take(CANDIDATES_MAX)
         .filter(|candidate| candidate.len() <= WORD_LENGTH_BYTES_MAX)
         .map(|candidate| (strsim::damerau_levenshtein(&word, &candidate.to_lowercase()), candidate))
-        // One letter for another is no likeness when there are only one or two letters.
+        // In a word of one or two letters, one different letter is no similarity.
         .filter(|(distance, candidate)| {
             *distance <= distance_max && *distance < candidate.len().min(word.len().max(1))
         })

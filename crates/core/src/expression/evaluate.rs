@@ -27,7 +27,7 @@ pub struct Evaluation<'a> {
 }
 
 impl Fields {
-    /// Starts anew with these facts.
+    /// Begins an evaluation with these facts.
     pub fn begin<'a>(&'a mut self, facts: Facts<'a>) -> Evaluation<'a> {
         self.forget();
         Evaluation { fields: self, facts }
@@ -112,7 +112,7 @@ impl<'a> Evaluation<'a> {
         self.address(address)
     }
 
-    /// Several values, joined; `None`: there are none.
+    /// Several values, joined; `None`: no value.
     pub(super) fn all_values(&self, values: &Values) -> Option<Vec<u8>> {
         let mut all: Option<Vec<u8>> = None;
         self.facts.any_value(values, |value| {

@@ -23,7 +23,7 @@ pub struct Facts<'a> {
     pub tls: Option<TlsFacts<'a>>,
     /// `None` while there is no response.
     pub response: Option<ResponseFacts<'a>>,
-    /// The source of `datagram`, `sip`, `radius` and `quic`; `None` if there is no datagram: then they are empty.
+    /// The source of `datagram`, `sip`, `radius` and `quic`; `None`: no datagram, so these are empty.
     pub datagram: Option<&'a DatagramFacts<'a>>,
     /// The surroundings.
     pub around: &'a dyn Surroundings,
@@ -31,8 +31,8 @@ pub struct Facts<'a> {
     pub unix_s: Option<u64>,
 }
 
-/// Values besides a request and its connection. Each is queried only when an expression reads it. Random numbers and time
-/// must stay the same until the request has ended.
+/// Values besides a request and its connection. Each is queried only when an expression reads it. Random numbers and
+/// time must stay the same until the request has ended.
 pub trait Surroundings: fmt::Debug {
     /// The source of `random(…)`: any number, a different one for each request.
     fn seed(&self) -> u64;
@@ -74,7 +74,7 @@ impl Surroundings for Nowhere {
 /// A datagram that a client sent.
 #[derive(Debug, Clone, Copy)]
 pub struct DatagramFacts<'a> {
-    /// Its payload.
+    /// The payload.
     pub bytes: &'a [u8],
     /// Bytes of the connection ids that members give to clients of QUIC; 0 where that is not known: a short header
     /// has no connection id then.
@@ -90,7 +90,7 @@ pub struct TlsFacts<'a> {
     pub sni: &'a str,
     /// The cipher suite, by its registered name.
     pub cipher: &'a str,
-    /// The subject of the client's certificate; empty when it sent none.
+    /// The subject of the client's certificate; empty without a certificate.
     pub client_certificate_subject: &'a str,
     /// Its further contents; `None`: the client sent no certificate.
     pub client_certificate: Option<&'a dyn ClientCertificate>,
@@ -98,18 +98,18 @@ pub struct TlsFacts<'a> {
 
 /// A client's certificate, which is parsed when an expression reads it.
 pub trait ClientCertificate: fmt::Debug {
-    /// Its contents.
+    /// The parsed facts.
     fn read(&self) -> &CertificateFacts;
 }
 
 /// The contents of a certificate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CertificateFacts {
-    /// In hexadecimal digits, in lower case.
+    /// The serial number in lower-case hexadecimal digits.
     pub serial: Box<str>,
     /// SHA-256 of the certificate, in the same.
     pub fingerprint: Box<str>,
-    /// Its alternative names, in its order.
+    /// The alternative names in the certificate's order.
     pub names: Box<[(CertificateName, Box<str>)]>,
 }
 
@@ -140,11 +140,11 @@ pub(super) enum Values {
 /// The response that a client is about to get.
 #[derive(Debug, Clone, Copy)]
 pub struct ResponseFacts<'a> {
-    /// Its head.
+    /// The head.
     pub head: &'a ResponseHead,
     /// The bytes that it was parsed from.
     pub input: &'a [u8],
-    /// The member that was chosen; `None`: none was.
+    /// The selected member; `None`: no member was selected.
     pub member: Option<MemberFacts<'a>>,
 }
 
@@ -153,7 +153,7 @@ pub struct ResponseFacts<'a> {
 pub struct MemberFacts<'a> {
     /// Where it is; `None`: a unix socket.
     pub address: Option<SocketAddr>,
-    /// Its name in the file.
+    /// The name in the file.
     pub name: &'a str,
     /// The pool that it was chosen in.
     pub pool: &'a str,

@@ -1,5 +1,5 @@
-//! The evaluation state of one worker: the values of the slots, found at their first use, and buffers for values that are
-//! not part of the received bytes.
+//! The evaluation state of one worker: the values of the slots, found at their first use, and buffers for values that
+//! are not part of the received bytes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const BUFFER_KEPT_BYTES_MAX: usize = 64 * 1024;
 pub struct Fields {
     slots: Arc<Slots>,
     values: Box<[Value]>,
-    /// Values with another stamp are those of an earlier request.
+    /// Values with another stamp belong to an earlier request.
     stamp: u32,
     /// Values of slots that had to be made.
     made: Vec<u8>,
@@ -50,13 +50,13 @@ struct Value {
 enum Place {
     /// There is no such header, parameter or cookie.
     Absent,
-    /// In the bytes of the request.
+    /// A part of the request.
     Request(Span),
-    /// In the bytes of the response.
+    /// A part of the response.
     Response(Span),
-    /// In the bytes of the datagram.
+    /// A part of the datagram.
     Datagram(Span),
-    /// In [`Fields::made`].
+    /// A part of [`Fields::made`].
     Made(Span),
 }
 
@@ -159,7 +159,7 @@ impl Fields {
         self.tokens.read(reader, self.stamp, facts).cloned()
     }
 
-    /// The authenticated user; empty: none.
+    /// The authenticated user; empty: not authenticated.
     pub(super) fn user<'v>(&self) -> Piece<'v> {
         self.user.map_or(Piece::Bytes(b""), Piece::Made)
     }

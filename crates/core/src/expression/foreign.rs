@@ -72,7 +72,7 @@ const REQUEST: &[(&str, &str)] = &[
     ("useragent", "request.headers['user-agent']"),
 ];
 
-/// Commands of iRules, and the words of NetScaler, wherever they stand in a text.
+/// Commands of iRules and words of NetScaler, anywhere in a text.
 const COMMANDS: &[(&str, &str)] = &[
     ("HTTP::cookie", "request.cookies['NAME']"),
     ("HTTP::header", "request.headers['NAME']"),

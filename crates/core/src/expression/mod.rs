@@ -10,9 +10,9 @@
 //!                                            └───▶ Slots ───┴─▶ Fields
 //! ```
 //!
-//! All expressions and templates of a snapshot are compiled into one [`Slots`]: each value that one of them reads from a
-//! request (a header, a cookie, the host in lower case) has a number there. A worker makes [`Fields`] from it once, and
-//! for each request an [`Evaluation`]; a value is found at its first use, and kept for all other expressions.
+//! All expressions and templates of a snapshot are compiled into one [`Slots`]: each value that one of them reads from
+//! a request (a header, a cookie, the host in lower case) has a number there. A worker makes [`Fields`] from it once,
+//! and for each request an [`Evaluation`]; a value is found at its first use, and kept for all other expressions.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -128,7 +128,7 @@ pub const REGEX_NESTING_MAX: u32 = 100;
 /// Bytes of a text after replacement.
 pub const REPLACED_LENGTH_BYTES_MAX: usize = 64 * 1024;
 
-// Each bound can be reached within the one before it.
+// Each bound is reachable within the previous one.
 const _: () = assert!(NODES_MAX < TEXT_LENGTH_BYTES_MAX && NESTING_MAX < NODES_MAX);
 
 /// Names that an expression may use.
@@ -152,8 +152,8 @@ pub struct Scope<'s> {
 pub enum Phase {
     /// Before there is a response: to name it is an error.
     Request,
-    /// When there is a response, or may be; [`Condition::reads_response`] and similar functions show whether an expression
-    /// needs it.
+    /// When there is a response, or may be; [`Condition::reads_response`] and similar functions show whether an
+    /// expression needs it.
     Response,
 }
 

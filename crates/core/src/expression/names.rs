@@ -54,7 +54,7 @@ pub(super) enum Keyed {
 }
 
 impl Keyed {
-    /// As it is written.
+    /// The name as written in expressions.
     pub fn path(self) -> &'static str {
         match self {
             Self::Query => "request.query",
@@ -122,7 +122,7 @@ pub(super) const TOKEN_FIELDS: [(&str, TokenField); 2] =
     [("valid", TokenField::Valid), ("claims", TokenField::Claims)];
 
 impl Group {
-    /// As it is written.
+    /// The name as written in expressions.
     pub fn path(self) -> &'static str {
         match self {
             Self::Request => "request",

@@ -20,9 +20,9 @@ pub struct PathText<'c> {
 pub enum PathPlace {
     /// The whole path is the text.
     Whole,
-    /// At its start.
+    /// The path begins with the text.
     Start,
-    /// At its end.
+    /// The path ends with the text.
     End,
     /// Anywhere.
     Within,
@@ -74,7 +74,7 @@ fn collect<'c>(test: &'c Test, texts: &mut Vec<PathText<'c>>) {
     }
 }
 
-/// Whether a text that is the path has it in lower case; `None`: it is something else.
+/// Whether a text that is the path is in lower case; `None`: the text is not the path.
 fn lowered_path(text: &Text) -> Option<bool> {
     match text {
         Text::Fact(TextFact::Path) => Some(false),

@@ -1,7 +1,7 @@
-//! Regular expressions over bytes (the syntax of the `regex` crate; a search is linear in what is searched).
+//! Regular expressions over bytes (the syntax of the `regex` crate; search time is linear in the length of the text).
 //!
-//! Requests consist of bytes, so `.` is any byte, and `\w`, `\d`, `\b` and `(?i)` are about ASCII. A pattern that only
-//! makes sense in Unicode, such as `\pL` or `[ä]`, is read as Unicode as a whole.
+//! Requests consist of bytes, so `.` matches any byte, and `\w`, `\d`, `\b` and `(?i)` refer to ASCII. A pattern that
+//! needs Unicode, such as `\pL` or `[ä]`, is compiled as Unicode as a whole.
 
 use std::ops::ControlFlow;
 
@@ -17,11 +17,12 @@ use super::{REGEX_CACHE_BYTES_MAX, REGEX_NESTING_MAX, REGEX_SIZE_BYTES_MAX};
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     regex: Regex,
-    /// It is read as Unicode in whole.
+    /// Whether it is compiled as Unicode.
     is_unicode: bool,
 }
 
-/// The search state of one worker for one [`Pattern`]: no worker waits for another, and none allocates once it has grown.
+/// The search state of one worker for one [`Pattern`]: workers share no locks, and a search allocates only until its
+/// cache has grown.
 #[derive(Debug)]
 pub(super) struct Machine {
     cache: Cache,
@@ -56,8 +57,8 @@ impl Pattern {
         self.regex.search_half_with(&mut machine.cache, &input).is_some()
     }
 
-    /// Calls `found` for each match with the text between the previous match and this one, and its groups, until it breaks
-    /// off. Returns the text behind the last match, or `None` if there is no match.
+    /// Calls `found` for each match with the text between the previous match and this one, and the groups, until
+    /// `found` breaks off. Returns the text after the last match; `None`: no match.
     pub(super) fn for_each_match<'t>(
         &self,
         machine: &mut Machine,

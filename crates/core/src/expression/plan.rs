@@ -57,14 +57,14 @@ pub(super) enum Text {
     Lower(Box<Text>),
     /// The result of a function on a text.
     Made(Box<(TextFunction, Text)>),
-    /// The value of a key in a map, empty if there is none.
+    /// The value of a key in a map; empty without an entry.
     Lookup(Arc<TextMap>, Box<Text>),
     Choice(Box<Choice<Text>>),
     /// The value of this place, from 0; empty if there are fewer.
     Value(Values, u32),
-    /// In decimal.
+    /// In decimal digits.
     Number(Box<Number>),
-    /// In the usual form; empty if there is none.
+    /// In canonical form; empty without an address.
     Address(Address),
     /// The authenticated user.
     User,
@@ -145,8 +145,8 @@ impl Order {
         }
     }
 
-    /// The order that a relation asks of its sides, whether they change places, and whether it must
-    /// not be. `None` for `in`, which is no order.
+    /// The order that a relation requires: the operation, whether to swap the sides, and whether to negate the result.
+    /// `None` for `in`.
     pub fn of(relation: Relation) -> Option<(Self, bool, bool)> {
         match relation {
             Relation::Equal => Some((Self::Equal, false, false)),
@@ -326,7 +326,7 @@ impl Text {
     pub fn lower(of: Text) -> Text {
         match of {
             Text::Constant(text) => Text::Constant(text.to_ascii_lowercase().into()),
-            // In lower case already.
+            // Already in lower case.
             Text::Slot(HOST) | Text::Lower(_) | Text::Number(_) | Text::Address(_) => of,
             of => Text::Lower(Box::new(of)),
         }
@@ -363,7 +363,7 @@ impl Text {
 }
 
 impl Number {
-    /// In bytes.
+    /// The length in bytes.
     pub fn size(of: Text) -> Number {
         match of {
             Text::Constant(text) => Number::Constant(i64::try_from(text.len()).unwrap_or(i64::MAX)),

@@ -16,9 +16,9 @@ pub const MATCHES_MAX: usize = 1_024;
 
 /// A regular expression, and the replacement of its matches.
 ///
-/// In the replacement, `$1` and `${name}` are the groups of the match (`$0` the whole match), empty if the group took no
-/// part, and `$$` is a dollar sign. Matches are found from left to right and do not overlap; the text between them stays.
-/// An expression that should match once needs anchors: `^…$`.
+/// In the replacement, `$1` and `${name}` are the groups of the match (`$0` the whole match), empty if the group took
+/// no part, and `$$` is a dollar sign. Matches are found from left to right and do not overlap; the text between them
+/// stays. An expression that should match once needs anchors: `^…$`.
 #[derive(Debug, Clone)]
 pub struct Replacement {
     pattern: u32,
@@ -28,7 +28,7 @@ pub struct Replacement {
 /// A part of a replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// These bytes.
+    /// Literal bytes.
     Literal(Box<[u8]>),
     /// The text of the group with this number.
     Group(usize),

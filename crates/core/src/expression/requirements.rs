@@ -23,21 +23,21 @@ pub struct Key<'c> {
 /// A requirement on `request.path`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKey<'c> {
-    /// It equals this.
+    /// The value equals this.
     Exact(&'c [u8]),
-    /// It starts with this.
+    /// The value starts with this.
     Prefix(&'c [u8]),
 }
 
 impl Condition {
-    /// Keys such that each request for which the condition holds fits at least one. `None` if there is no list of at most
-    /// [`KEYS_PER_CONDITION_MAX`] keys; an empty list if the condition never holds.
+    /// Keys such that each request that fulfils the condition matches at least one. `None`: such a list would have more
+    /// than [`KEYS_PER_CONDITION_MAX`] keys or does not exist; an empty list: the condition never holds.
     pub fn requirements(&self) -> Option<Vec<Key<'_>>> {
         keys(&self.test)
     }
 
-    /// Exact keys: the condition holds for each request that fits one of them, and for no other. `None` if it has other
-    /// requirements, too.
+    /// Exact keys: the condition holds for exactly the requests that match one of them. `None`: the condition has
+    /// further requirements.
     pub fn exact_keys(&self) -> Option<Vec<Key<'_>>> {
         exact(&self.test)
     }
@@ -134,8 +134,8 @@ fn either<'c>(mut one: Vec<Key<'c>>, other: Vec<Key<'c>>) -> Option<Vec<Key<'c>>
     (one.len() <= KEYS_PER_CONDITION_MAX).then_some(one)
 }
 
-/// The requirements of both, pair by pair, without contradictory pairs. If the pairs are too many, the requirements of one
-/// of them are also valid.
+/// The requirements of both, pair by pair, without contradictory pairs. If the pairs are too many, the requirements of
+/// one of them are also valid.
 fn both<'c>(one: Option<Vec<Key<'c>>>, other: Option<Vec<Key<'c>>>) -> Option<Vec<Key<'c>>> {
     let (Some(one), Some(other)) = (&one, &other) else {
         return one.or(other);

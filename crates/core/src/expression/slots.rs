@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::pattern::Pattern;
 use crate::jwt::TokenReader;
 
-/// The slots of a set of expressions: values that must be found or computed, numbered so that all expressions share them,
-/// and the regular expressions that they search with.
+/// The slots of a set of expressions: values that must be found or computed, numbered so that all expressions share
+/// them, and the regular expressions that they search with.
 ///
 /// It grows while expressions are compiled; the evaluation state ([`super::Fields`]) is made from it afterwards.
 #[derive(Debug, Clone)]

@@ -99,12 +99,12 @@ impl Template {
         self.reads.response
     }
 
-    /// Whether it reads a datagram: requests and connections have none.
+    /// Whether it reads a datagram, which requests and connections do not have.
     pub fn reads_datagram(&self) -> bool {
         self.reads.datagram
     }
 
-    /// The text that it always makes, if there is no expression in it.
+    /// The constant text, if the template contains no expressions.
     pub fn constant(&self) -> Option<&[u8]> {
         match &*self.parts {
             [] => Some(b""),

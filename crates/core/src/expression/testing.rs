@@ -96,7 +96,7 @@ impl Sample {
         sample
     }
 
-    /// For expressions that may read everything.
+    /// A scope for expressions that may read everything.
     pub fn scope(&mut self) -> Scope<'_> {
         let (phase, has_datagrams) = (Phase::Response, true);
         let Self { data, pools, slots, .. } = self;

@@ -107,8 +107,8 @@ fn base64_decode(text: &[u8], out: &mut Vec<u8>) {
     );
 }
 
-/// The integer that the whole text represents, in decimal digits; 0 if it is no integer. A value outside 64 bits is the
-/// nearest integer within.
+/// The integer that the whole text represents in decimal digits; 0: not an integer. Values outside the range of 64 bits
+/// become the nearest integer in the range.
 pub(super) fn integer(text: &[u8]) -> i64 {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let is_negative = digits.len() < text.len();

@@ -9,8 +9,8 @@ const SMALL_TEXTS_MAX: usize = 8;
 
 /// A set of texts.
 ///
-/// The hash is not keyed: the texts come from the configuration, and a client that finds collisions causes only one more
-/// comparison per colliding text.
+/// The hash is not keyed: the texts come from the configuration, and a client that finds collisions causes only one
+/// more comparison per colliding text.
 #[derive(Debug, Clone)]
 pub(super) enum TextSet {
     Small(Box<[Box<[u8]>]>),
@@ -42,7 +42,7 @@ impl TextSet {
         }
     }
 
-    /// In no particular order.
+    /// The texts in arbitrary order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let (small, large) = match self {
             Self::Small(texts) => (Some(texts), None),
@@ -59,7 +59,7 @@ impl TextSet {
 pub(super) struct TextMap(HashMap<Box<[u8]>, Box<[u8]>, FixedState>);
 
 impl TextMap {
-    /// Of duplicate keys, the last counts.
+    /// Of duplicate keys, the last one is used.
     pub fn new(entries: impl IntoIterator<Item = (Box<[u8]>, Box<[u8]>)>) -> Self {
         Self(entries.into_iter().collect())
     }
@@ -68,13 +68,13 @@ impl TextMap {
         self.0.get(key).map(|value| &**value)
     }
 
-    /// In no particular order.
+    /// The keys in arbitrary order.
     pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
         self.0.keys().map(|key| &**key)
     }
 }
 
-/// Whether a text starts with any of these: one binary search, whatever their number.
+/// A set of prefixes: one binary search finds whether a text starts with any of them.
 #[derive(Debug, Clone)]
 pub(super) struct Prefixes(Box<[Box<[u8]>]>);
 

@@ -110,7 +110,7 @@ mod tests {
         }
     }
 
-    /// Each day is the one after the day before.
+    /// Each day follows the previous one.
     #[test]
     fn days_follow_each_other() {
         let (mut year, mut month, mut day) = (1970, 1, 1);

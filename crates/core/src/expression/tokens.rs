@@ -50,7 +50,7 @@ impl Tokens {
         token.found.as_ref().map_err(|refusal| *refusal)
     }
 
-    /// At the wrap of the stamps.
+    /// Clears the cache when the stamps wrap around.
     pub fn forget(&mut self) {
         self.0.iter_mut().for_each(|token| token.stamp = 0);
     }

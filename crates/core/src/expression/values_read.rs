@@ -1,6 +1,6 @@
-//! The values that a condition reads, by name: for those who ask why it held, or did not.
+//! The values that a condition reads, by name, to explain its result.
 //!
-//! A value is found as an evaluation finds it. All that a condition names is listed, also the parts that were skipped.
+//! Values are determined as in an evaluation. All values in a condition are listed, including those in skipped parts.
 
 use super::Condition;
 use super::evaluate::Evaluation;
@@ -15,7 +15,7 @@ pub const VALUES_READ_MAX: usize = 16;
 /// A value that a condition reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueRead {
-    /// As it is written in an expression.
+    /// The name as written in an expression.
     pub name: String,
     /// The part of a request that it is.
     pub part: PartRead,
@@ -38,7 +38,7 @@ pub enum PartRead {
     Other,
 }
 
-/// What is read, without its value.
+/// A value to read.
 #[derive(Clone, Copy)]
 enum Leaf<'a> {
     Text(&'a Text),
@@ -50,8 +50,8 @@ enum Leaf<'a> {
 }
 
 impl Evaluation<'_> {
-    /// The values that a condition reads, each once, [`VALUES_READ_MAX`] at most. `pool` has the names of pools by their
-    /// numbers.
+    /// The values that a condition reads, each once, [`VALUES_READ_MAX`] at most. `pool` has the names of pools by
+    /// their numbers.
     pub fn values_read(
         &mut self,
         condition: &Condition,

@@ -11,7 +11,7 @@ pub struct Claims {
     members: Map<String, Value>,
     /// Seconds since 1970: its time is over then.
     pub(super) expires_s: Option<u64>,
-    /// Its time begins then.
+    /// The time from which the token is valid.
     pub(super) not_before_s: Option<u64>,
 }
 
@@ -28,8 +28,8 @@ impl Claims {
         self.members.get(name)
     }
 
-    /// Appends the text of a claim: for a list its items, joined by `, `. Returns whether there is a text; an object and
-    /// null have none.
+    /// Appends the text of a claim; for a list, its items joined by `, `. Returns false if it has no text: an object,
+    /// or null.
     pub fn write(&self, name: &str, out: &mut Vec<u8>) -> bool {
         find(&self.members, name).is_some_and(|value| write(value, out))
     }

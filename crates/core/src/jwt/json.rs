@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::CLAIMS_MAX;
 
-/// The object in a text; `None`: it is no object, it has too many members, or a duplicate name. Values may be nested as
-/// deeply as the parser allows: 128 levels.
+/// The object in a text; `None`: not an object, too many members, or a duplicate name. Values may be nested as deeply
+/// as the parser permits: 128 levels.
 pub(super) fn object(text: &[u8]) -> Option<Map<String, Value>> {
     let mut parser = serde_json::Deserializer::from_slice(text);
     let found = parser.deserialize_map(Object).ok()?;

@@ -37,7 +37,7 @@ impl Algorithm {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Rs256, Self::Es256, Self::EdDsa];
 
-    /// Its registered name.
+    /// The registered name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rs256 => "RS256",
@@ -46,7 +46,7 @@ impl Algorithm {
         }
     }
 
-    /// The one of this name; `Ed25519` is EdDSA (RFC 9864).
+    /// The algorithm with this name; `Ed25519` means EdDSA (RFC 9864).
     pub(super) fn named(name: &str) -> Option<Self> {
         match name {
             "Ed25519" => Some(Self::EdDsa),
@@ -75,13 +75,13 @@ impl Key {
 /// A mistake in a set of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeysError {
-    /// It is longer than any may be.
+    /// The document exceeds the maximum size.
     TooLong,
-    /// It is no JSON object.
+    /// The document is not a JSON object.
     NoObject,
-    /// It has no list `keys`.
+    /// The document has no list `keys`.
     NoList,
-    /// It has more usable keys than any may have.
+    /// The document has too many usable keys.
     TooMany,
     /// A key is unsound: its number, from 1, and why.
     Key(usize, &'static str),
@@ -177,7 +177,7 @@ impl Keys {
     }
 }
 
-/// The key of a member of `keys`; `Ok(None)`: it is for something else.
+/// The key in an item of `keys`; `Ok(None)`: it has another use.
 fn key(item: &Map<String, Value>) -> Result<Option<Key>, &'static str> {
     let text = |name: &str| item.get(name).and_then(Value::as_str);
     let algorithm = match (text("kty").ok_or("has no `kty`")?, text("crv")) {

@@ -1,8 +1,7 @@
 //! Verification of signed JSON Web Tokens (RFC 7519, RFC 7515), and their claims.
 //!
-//! Only signatures with a public key are accepted: RS256, ES256 and EdDSA with Ed25519. The key decides the algorithm: it
-//! verifies only that one, whatever the token's header says. `none`, HMAC and encrypted tokens
-//! (JWE) are refused.
+//! Only signatures with a public key are accepted: RS256, ES256 and EdDSA with Ed25519. The key decides the algorithm:
+//! it verifies only that one, whatever the token's header says. `none`, HMAC and encrypted tokens (JWE) are refused.
 //!
 //! ```text
 //! token ─ place ─▶ header.claims.signature ─ keys ─▶ signature is good ─ claims ─▶ time, issuer, audience ─▶ Claims
@@ -39,7 +38,7 @@ pub const JWKS_BYTES_MAX: usize = 256 * 1024;
 pub const KEYS_MAX: usize = 64;
 /// Bytes of a key's name.
 pub const KEY_ID_BYTES_MAX: usize = 256;
-/// Keys that are tried for a token that names none.
+/// Maximum number of keys that are tried for a token without a key id.
 pub const KEYS_TRIED_MAX: usize = 4;
 
 // A head with the longest token can be received.
@@ -68,36 +67,36 @@ pub struct TokenReader {
     keys: ArcSwapOption<Keys>,
 }
 
-/// Why there is no token that could be relied on.
+/// The reason why a token is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The request has no token.
     Missing,
-    /// It has several.
+    /// There are several tokens.
     Several,
-    /// It is no token.
+    /// Not a valid token.
     Malformed,
-    /// It is too long.
+    /// The token exceeds the maximum length.
     TooLong,
-    /// It is signed in a way that is not taken.
+    /// The signature algorithm is not accepted.
     Algorithm,
     /// It requires an extension that weir does not support.
     Critical,
     /// No key is known that could have signed it.
     UnknownKey,
-    /// Its signature is not that of its key.
+    /// The signature is invalid.
     Signature,
-    /// It does not say when it ends.
+    /// The token has no expiry.
     Endless,
-    /// Its time is over.
+    /// The token has expired.
     Expired,
-    /// Its time has not come.
+    /// The token is not valid yet.
     NotYet,
     /// Somebody else has issued it.
     Issuer,
-    /// It is for another audience.
+    /// The token is for another audience.
     Audience,
-    /// There are no keys yet.
+    /// No keys are available yet.
     NoKeys,
     /// The time is not known here.
     NoTime,
@@ -142,13 +141,13 @@ impl TokenReader {
         self.keys.store(Some(keys));
     }
 
-    /// Its keys now.
+    /// The current keys.
     pub fn keys(&self) -> Option<Arc<Keys>> {
         self.keys.load_full()
     }
 
-    /// The claims of a token, if it is valid at this time, in seconds since 1970. The time is checked for each token, the
-    /// signature only if it is not in `cache`.
+    /// The claims of a token, if it is valid at this time, in seconds since 1970. The time is checked for each token,
+    /// the signature only if it is not in `cache`.
     ///
     /// # Errors
     /// The reason why it is not valid.
@@ -199,7 +198,7 @@ impl TokenReader {
         Claims::new(claims).ok_or(Refusal::Malformed)
     }
 
-    /// Whether claims are those of a token for us, now (RFC 7519 section 4.1).
+    /// Checks the claims: issuer, audience and time (RFC 7519 section 4.1).
     fn accept(&self, claims: &Claims, now_s: u64) -> Result<(), Refusal> {
         let TokenSettings { leeway_s, issuers, audiences, .. } = &self.settings;
         let until_s = claims.expires_s.ok_or(Refusal::Endless)?;

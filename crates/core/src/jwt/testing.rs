@@ -32,7 +32,7 @@ impl Issuer {
         Self::Ed(Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap())
     }
 
-    /// Its public key, with further members.
+    /// The public key as a JWK, with further members.
     pub fn jwk(&self, more: &str) -> String {
         let text = |bytes: &[u8]| BASE64URL_NOPAD.encode(bytes);
         let key = match self {
@@ -90,7 +90,7 @@ pub fn settings() -> TokenSettings {
     }
 }
 
-/// For tokens of the issuer `Issuer::ed(7)`.
+/// A reader for tokens of the issuer `Issuer::ed(7)`.
 pub fn reader() -> TokenReader {
     TokenReader::new(settings(), Some(keys(&[Issuer::ed(7).jwk("")])))
 }

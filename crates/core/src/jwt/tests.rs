@@ -31,7 +31,7 @@ const RFC_EC_SIGNATURE: &str =
 /// The key of RFC 8037 appendix A.2.
 const RFC_ED: &str =
     r#"{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
-/// The token of RFC 8037 appendix A.4, whose payload is no JSON.
+/// The token of RFC 8037 appendix A.4, whose payload is not JSON.
 const RFC_ED_TOKEN: &str = concat!(
     "eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc.",
     "hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg"
@@ -184,7 +184,7 @@ fn malformed_tokens() {
     let id = "a".repeat(KEY_ID_BYTES_MAX + 1);
     let token = issuer.sign(&format!(r#"{{"alg":"EdDSA","kid":"{id}"}}"#), r#"{"exp":1}"#);
     assert_eq!(refusal(&own, &token, 0), Some(Refusal::Malformed));
-    // Five parts are those of an encrypted token.
+    // An encrypted token has five parts.
     for token in ["", "a", "a.b", "..", "a.b.c.d.e", "e30.e30.", "=.=.="] {
         assert_eq!(refusal(&own, token, 0), Some(Refusal::Malformed), "{token}");
     }

@@ -211,7 +211,7 @@ fn room_is_what_passes_at_once() {
         let expected = room(word, now_us, &limit);
         assert_eq!(passed_at_once(&mut word, now_us, &limit, 1_000), expected, "{limit:?}");
     }
-    // What a slower rate has left counts as a used burst, for both.
+    // The debt of a slower rate counts as a used burst for both.
     let (slow, fast) = (rate(1, 3_600_000, 5), rate(1_000, 1_000, 5));
     let mut word = admit(0, 1_000_000, &slow).word().unwrap();
     let expected = room(word, 1_000_000, &fast);

@@ -1,4 +1,4 @@
-//! One monitor of one member: results in, health out.
+//! One monitor of one member: computes the member's health from results of probes.
 //!
 //! | state | passed | asked to drain | failed |
 //! |---|---|---|---|
@@ -7,16 +7,16 @@
 //! | draining | up | draining | down after `fall` in a row, else draining |
 //! | down | up after `rise` passes in a row, else down | draining after as many, else down | down |
 //!
-//! With `up_delay`, a member that is down also stays down until passes have come in a row for that time. New members have
-//! no such delay: their first pass counts at once.
+//! With `up_delay`, a member that is down must also have passed in a row for that time. New members have no such delay:
+//! their first pass counts at once.
 //!
-//! A request to drain is an answer: it counts as a pass, and takes effect at once, as does its end. Failures end a drain
-//! only when they take the member down.
+//! A request to drain counts as a pass. Its beginning and its end take effect at once. Failures end a drain only when
+//! they mark the member down.
 
 use super::{Health, Schedule};
 
-/// The first probes of a member come within this time, so that those of many members spread a little
-/// and yet a start is quick.
+/// The first probes of a member happen within this time: it spreads the probes of many members a little, and a start
+/// remains fast.
 const FIRST_PROBE_SPREAD_MS: u64 = 100;
 
 /// The result of a probe.
@@ -52,13 +52,13 @@ impl From<bool> for Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MonitorState {
     health: Health,
-    /// Results in a row that speak against `health`.
+    /// The number of results in a row that contradict `health`.
     streak: u32,
-    /// When the first of them came.
+    /// The time of the first of them.
     streak_began_ms: u64,
 }
 
-/// A change of a monitor's mind.
+/// A change of health by a monitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transition {
     /// The health before.
@@ -74,12 +74,12 @@ impl Default for MonitorState {
 }
 
 impl MonitorState {
-    /// No probe has ended yet.
+    /// The state before the first probe has ended.
     pub fn new() -> Self {
         Self { health: Health::Pending, streak: 0, streak_began_ms: 0 }
     }
 
-    /// A new monitor of a member that already takes traffic: it keeps it until enough probes fail.
+    /// A new monitor of a member that already takes traffic: the member keeps it until enough probes fail.
     pub fn trusting() -> Self {
         Self { health: Health::Up, streak: 0, streak_began_ms: 0 }
     }
@@ -89,20 +89,20 @@ impl MonitorState {
         self.health
     }
 
-    /// Results in a row that speak against [`MonitorState::health`]: answers when it is down, failures
-    /// else.
+    /// The number of successive results that contradict [`MonitorState::health`]: successes if it is down, else
+    /// failures.
     pub fn streak(&self) -> u32 {
         self.streak
     }
 
-    /// The earliest time when it may come up, if probes keep passing; `None`: no delay applies.
+    /// The earliest time at which the member may come up, if probes keep passing; `None`: no delay applies.
     pub fn held_up_until_ms(&self, schedule: &Schedule) -> Option<u64> {
         let is_held_up = self.health == Health::Down && self.streak > 0 && schedule.up_delay_ms > 0;
         is_held_up.then(|| self.streak_began_ms.saturating_add(schedule.up_delay_ms))
     }
 
-    /// Takes the outcome of a probe that ended at `now_ms`; the times of one state must come from one clock. A `rise`
-    /// or `fall` of 0 counts as 1.
+    /// Applies the result of a probe that ended at `now_ms`. All times of a state must come from one clock. A `rise` or
+    /// `fall` of 0 counts as 1.
     ///
     /// Cost: constant.
     pub fn on_result(
@@ -138,7 +138,7 @@ impl MonitorState {
         Some(Transition { from, to })
     }
 
-    /// A streak that is long enough has changed the health, unless a delay holds it up.
+    /// A streak that is long enough has changed the health, unless `up_delay` delays the change.
     fn check_invariants(&self, schedule: &Schedule) {
         let (needed, delay_ms) = match self.health {
             Health::Down => (schedule.rise, schedule.up_delay_ms),
@@ -154,9 +154,8 @@ impl Schedule {
         now_ms + random % FIRST_PROBE_SPREAD_MS.min(self.interval_ms).max(1)
     }
 
-    /// When the probe after the one that started at `started_ms` starts: an interval later, give or
-    /// take `jitter_percent` of it as `random` says, but not before `now_ms`: a probe that outlasts the
-    /// interval delays the next one.
+    /// The start of the probe after the one that started at `started_ms`: an interval later, varied by `jitter_percent`
+    /// with `random`, but not before `now_ms`. A probe that takes longer than the interval delays the next one.
     pub fn next_probe_at(&self, started_ms: u64, now_ms: u64, random: u64) -> u64 {
         let jitter_ms =
             self.interval_ms.saturating_mul(u64::from(self.jitter_percent.min(100))) / 100;
@@ -267,7 +266,7 @@ mod tests {
         check(10, &[&down[..], &up, &[(4, false)]].concat(), None);
         check(10, &[&down[..], &up, &[(4, false), (5, true)]].concat(), Some(15));
         check(10, &[&down[..], &up, &[(12, true)]].concat(), None);
-        // Failures in a row of one that is up are no pass.
+        // Successive failures of a member that is up are not a success.
         check(10, &[(0, true), (1, false)], None);
     }
 
@@ -305,8 +304,7 @@ mod tests {
         check(10, &then(&[(20, '+'), (3, '+'), (30, '+')]), "pdddu");
     }
 
-    /// Whatever the results: the health changes only after as many in a row as it takes, and it
-    /// changes as soon as there are as many.
+    /// For any results: the health changes exactly when the required number of successive results is reached.
     #[test]
     fn a_change_has_its_results() {
         for seed in 0..256 {

@@ -9,12 +9,12 @@ mod passive;
 pub use active::{MonitorState, Outcome, Transition};
 pub use passive::{Circuit, Ejected, EjectionBounds, Passive, TRIAL_MS, may_eject};
 
-/// When a monitor probes and how many results change its mind. Durations in milliseconds.
+/// The times of a monitor's probes, and the number of results that change the health. Durations in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
     /// From the start of one probe to the start of the next.
     pub interval_ms: u64,
-    /// A probe without an answer by then has failed.
+    /// A probe without an answer after this time has failed.
     pub timeout_ms: u64,
     /// Consecutive passes that bring a member up again.
     pub rise: u32,
@@ -26,41 +26,40 @@ pub struct Schedule {
     pub up_delay_ms: u64,
 }
 
-/// Passive marking: the verdict of traffic about a member.
+/// Passive monitoring: health by the results of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassiveSettings {
     /// Consecutive failures (no connection, 5xx, malformed response) that eject the member.
     pub failures: u16,
-    /// The failures must fall into this time.
+    /// The failures must occur within this time.
     pub window_ms: u32,
-    /// How long the member gets no traffic; longer with each ejection in a row.
+    /// The length of the first ejection; later ejections in a row are longer.
     pub eject_ms: u32,
 }
 
-/// The verdict of all monitors of one member.
+/// The result of all monitors of one member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Health {
-    /// Monitored, and no probe has passed yet: no traffic.
+    /// No probe has passed yet: no traffic.
     Pending = 0,
     /// Takes traffic.
     Up = 1,
-    /// Takes none.
+    /// Takes no requests.
     Down = 2,
     /// Up, but a probe's answer asks for no new clients: it keeps clients that persistence sends to it.
     Draining = 3,
 }
 
 impl Health {
-    /// The health of a member with these monitors, all of which must be up; see [`Health::of_monitors`]. Up if there are
-    /// none.
+    /// The health of a member whose monitors must all be up; see [`Health::of_monitors`]. Without monitors: up.
     pub fn of_member(monitors: impl IntoIterator<Item = Health>) -> Health {
         Self::of_monitors(monitors, usize::MAX)
     }
 
-    /// The health of a member with these monitors, of which at least `up_min` must be up: pending while pending ones could
-    /// still make it so many, and down if they cannot. Draining if any of them drains, which otherwise counts as up. An
-    /// `up_min` beyond the number of monitors means all of them, and 0 means 1; a member without monitors is up.
+    /// The health of a member of whose monitors at least `up_min` must be up. Pending: pending monitors may still
+    /// complete the number. Down: they cannot. A draining monitor counts as up and makes the member drain. `up_min` is
+    /// limited to the number of monitors; 0 means 1. A member without monitors is up.
     pub fn of_monitors(monitors: impl IntoIterator<Item = Health>, up_min: usize) -> Health {
         let (mut up, mut pending, mut draining, mut all) = (0, 0, 0, 0);
         for monitor in monitors {
@@ -81,7 +80,7 @@ impl Health {
         }
     }
 
-    /// The word for logs, metrics and people.
+    /// The word in logs, metrics and status.
     pub fn as_str(self) -> &'static str {
         match self {
             Health::Pending => "pending",

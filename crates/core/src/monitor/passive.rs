@@ -1,9 +1,9 @@
-//! Passive marking: a member whose requests fail one after the other is ejected for a while, and then
-//! tried with a single request.
+//! Passive monitoring: a member whose requests fail in a row is ejected for a while, and then tried with a single
+//! request.
 //!
-//! A circuit breaker per member (Nygard: "Release it!", chapter 5). The whole state is one word, so that
-//! any number of workers can change it by compare-and-swap, and a healthy member's word is
-//! [`Passive::CLEAN`]: a success on it needs no write.
+//! This is a circuit breaker per member (Nygard: "Release it!", chapter 5). The whole state is one word, so any number
+//! of workers can change it by compare-and-swap. The word of a healthy member is [`Passive::CLEAN`]: a success on it
+//! needs no write.
 //!
 //! | state | circuit | failure | success |
 //! |---|---|---|---|
@@ -13,64 +13,63 @@
 //! | ejected, time over | half open | ejected again, twice as long | clean |
 //! | trial open | half open, taken | ejected again, twice as long | clean |
 //!
-//! **One failure after recovery ejects again.** A member that comes back has failed every time when it
-//! was last asked; it is on trial, and one request per ejection is enough to see that nothing has
-//! changed. The first success ends the trial. A caller that wants to try with a single request, and not with all requests
-//! until the first answer, uses [`Passive::begin_trial`]; a trial without a result (its client has gone) is forgotten
-//! after [`TRIAL_MS`].
+//! **One failure after an ejection ejects again.** All of the member's latest requests had failed, so the member is on
+//! trial: one request per ejection is enough to see whether it still fails. The first success ends the trial. A caller
+//! that wants to try a single request, instead of all requests until the first answer, uses [`Passive::begin_trial`]. A
+//! trial without a result (because its client has gone) ends after [`TRIAL_MS`].
 //!
-//! **Ejections in a row grow.** Each is twice as long as the one before, up to
-//! [`EjectionBounds::eject_max_ms`]; a success starts over with the first.
+//! **Ejections in a row become longer.** Each is twice as long as the one before, up to
+//! [`EjectionBounds::eject_max_ms`]. After a success, the next ejection has the initial length again.
 //!
-//! **A pool keeps members.** When a failure would eject ([`Passive::would_eject`]), the caller counts the ejected members
-//! and asks [`may_eject`]. If the answer is no, the member stays, and its next failure asks again.
-//! Workers that ask at the same moment can exceed the share by one member each.
+//! **A pool keeps members.** If a failure would eject ([`Passive::would_eject`]), the caller counts the ejected members
+//! and calls [`may_eject`]. If the result is false, the member stays, and its next failure asks again. Workers that ask
+//! at the same time can exceed the share by one member each.
 //!
-//! The window is counted from the first failure of a row. When it ends, the row starts anew with the
-//! failure that came too late, so a row is recognised after at most twice the failures.
+//! The window begins with the first failure of a row. A failure after the window begins a new row, so a row is
+//! recognised after at most twice the failures.
 
 use super::PassiveSettings;
 
-/// Bits of a state that hold a time in milliseconds: 2,229 years.
+/// Number of bits of a state for a time in milliseconds: 2,229 years.
 const TIME_BITS: u32 = 46;
 
-/// Bits of a state that hold the number of failures, or of ejections, in a row.
+/// Number of bits of a state for the number of failures, or of ejections, in a row.
 const COUNT_BITS: u32 = 16;
 
-/// The bits of a state that give the others their meaning; neither of them: the number of failures in a row and the time
+/// The bits that determine the meaning of the other bits. If both are 0: the number of failures in a row, and the time
 /// of the first.
 const KIND: u64 = EJECTED | ON_TRIAL;
 
-/// Ejections in a row and the end of the last.
+/// The number of ejections in a row, and the end of the last one.
 const EJECTED: u64 = 1 << 62;
 
-/// Ejections in a row and the beginning of a trial.
+/// The number of ejections in a row, and the beginning of a trial.
 const ON_TRIAL: u64 = 1 << 63;
 
 const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
 
 const _: () = assert!(TIME_BITS + COUNT_BITS == 62 && COUNT_BITS == u16::BITS);
 
-/// A trial without an answer is forgotten after this time.
+/// A trial without an answer ends after this time.
 pub const TRIAL_MS: u64 = 5_000;
 
-/// The verdict of traffic about a member.
+/// The state of passive monitoring of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Passive(u64);
 
-/// Whether requests may pass to a member.
+/// Whether requests may be sent to a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Circuit {
-    /// They may.
+    /// Requests are permitted.
     Closed,
-    /// They may not: it is ejected.
+    /// Requests are not permitted: the member is ejected.
     Open {
-        /// The end of that.
+        /// The end of the ejection.
         until_ms: u64,
     },
-    /// One may: [`Passive::begin_trial`].
+    /// One request is permitted, by [`Passive::begin_trial`].
     HalfOpen,
-    /// They may not: one has begun the trial and was not answered yet.
+    /// No further request is permitted: the request of the trial has no answer yet.
     OnTrial,
 }
 
@@ -83,15 +82,15 @@ pub struct EjectionBounds {
     pub allowed: bool,
 }
 
-/// A member gets no more traffic from now on.
+/// The ejection of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ejected {
-    /// Until then; after that it is on trial.
+    /// The end of the ejection; after it, the member is on trial.
     pub until_ms: u64,
 }
 
-/// Whether one more member of a pool may be ejected, `ejected` of whose `members` are: as long as no more
-/// than `share_max_percent` of them are then. One always may, unless the share is 0.
+/// Whether one more member of a pool may be ejected if `ejected` of `members` already are: the ejected ones must then
+/// be at most `share_max_percent` of all. One member always may be ejected, unless the share is 0.
 pub fn may_eject(ejected: usize, members: usize, share_max_percent: u8) -> bool {
     let most = members.saturating_mul(usize::from(share_max_percent)) / 100;
     share_max_percent > 0 && ejected < most.max(1)
@@ -101,17 +100,17 @@ impl Passive {
     /// No failure since the last success.
     pub const CLEAN: Self = Self(0);
 
-    /// The state as the word that workers share.
+    /// The word that workers share.
     pub fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// The state that a shared word holds.
+    /// The state from a shared word.
     pub fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// Nothing speaks against the member: a success changes nothing.
+    /// Whether the state has no failures: a success does not change it.
     pub fn is_clean(self) -> bool {
         self.0 == 0
     }
@@ -121,12 +120,12 @@ impl Passive {
         self.ejected_until_ms(now_ms).is_some()
     }
 
-    /// When the ejection that holds at `now_ms` ends.
+    /// The end of the ejection that is active at `now_ms`.
     pub fn ejected_until_ms(self, now_ms: u64) -> Option<u64> {
         (self.0 & KIND == EJECTED && now_ms < self.time_ms()).then(|| self.time_ms())
     }
 
-    /// Whether requests may pass at `now_ms`.
+    /// Whether requests may be sent at `now_ms`.
     pub fn circuit(self, now_ms: u64) -> Circuit {
         if self.is_counting() {
             return Circuit::Closed;
@@ -142,15 +141,14 @@ impl Passive {
         }
     }
 
-    /// A request asks to be the trial: returns the state for the caller to swap in; the caller that succeeds sends the
-    /// request. `None` unless the circuit is half open.
+    /// Begins a trial: returns the state to swap in. The caller that succeeds in swapping sends the request. `None`
+    /// unless the circuit is half open.
     pub fn begin_trial(self, now_ms: u64) -> Option<Self> {
         (self.circuit(now_ms) == Circuit::HalfOpen)
             .then(|| Self::pack(ON_TRIAL, self.count(), now_ms))
     }
 
-    /// The trial did not take place: the state in which the next request may begin it. `None` if nothing is
-    /// on trial.
+    /// The state after a trial whose request was not sent: the next request may begin it. `None` if there is no trial.
     pub fn without_trial(self) -> Option<Self> {
         (self.0 & KIND == ON_TRIAL).then(|| Self::pack(EJECTED, self.count(), 0))
     }
@@ -165,15 +163,15 @@ impl Passive {
         if self.is_counting() { 0 } else { self.count() }
     }
 
-    /// Whether a failure at `now_ms` ejects the member if that is allowed.
+    /// Whether a failure at `now_ms` ejects the member if ejection is allowed.
     pub fn would_eject(self, now_ms: u64, settings: &PassiveSettings) -> bool {
         let failures = self.row_with_failure(now_ms, settings).0;
         !self.is_ejected(now_ms) && (!self.is_counting() || failures >= settings.failures)
     }
 
-    /// A request on the member failed. The times of one state must come from one clock.
+    /// A request to the member failed. All times of a state must come from one clock.
     ///
-    /// Cost: constant. When compare-and-swap finds another word, the caller asks again with that one.
+    /// The cost is constant. If compare-and-swap finds another word, the caller calls this again with that word.
     pub fn on_failure(
         self,
         now_ms: u64,
@@ -193,14 +191,14 @@ impl Passive {
             return (Self::pack(EJECTED, ejections, until_ms), Some(Ejected { until_ms }));
         }
         let (failures, first_ms) = self.row_with_failure(now_ms, settings);
-        // The trial of a member that may not be ejected has failed: the next failure asks again.
+        // The trial of a member that must not be ejected has failed: the next failure asks again.
         let failures = if self.is_counting() { failures } else { settings.failures.max(1) };
         (Self::pack(0, failures, first_ms), None)
     }
 
-    /// A request on the member succeeded.
+    /// A request to the member succeeded.
     ///
-    /// Cost: constant. Need not be called on a clean state.
+    /// The cost is constant. The call may be omitted for a clean state.
     pub fn on_success(self, now_ms: u64) -> Self {
         if self.is_ejected(now_ms) { self } else { Self::CLEAN }
     }

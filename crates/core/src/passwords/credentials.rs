@@ -27,7 +27,7 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// The credentials of a request. `None`: it has none, invalid ones, or two fields of that name.
+    /// The credentials of a request. `None`: no credentials, invalid ones, or several fields.
     pub fn of(head: &RequestHead, input: &[u8]) -> Option<Self> {
         let is_it = |field: &&weir_http::message::Field| {
             field.name.of(input).eq_ignore_ascii_case(b"authorization")

@@ -57,7 +57,7 @@ struct OfArgon2 {
 pub enum HashError {
     /// It is one of MD5, SHA-1 or DES, or of crypt with another hash.
     Weak(&'static str),
-    /// It is no hash: perhaps the password itself.
+    /// Not a hash; perhaps a plain password.
     Plain,
     /// It is cut, or has characters that it does not have.
     Malformed(&'static str),
@@ -112,7 +112,7 @@ impl Hash {
         Ok(Self { text: text.into(), how })
     }
 
-    /// As it was written.
+    /// The hash as written.
     pub fn text(&self) -> &[u8] {
         &self.text
     }

@@ -1,7 +1,7 @@
 //! Users and the hashes of their passwords, from a file as `htpasswd` writes it, and the credentials that clients send.
 //!
-//! A hash is slow on purpose: checking a password takes tens of milliseconds, which workers must not do. [`Users::tag`] is
-//! quick: it identifies logins that were checked before.
+//! A hash is slow on purpose: checking a password takes tens of milliseconds, which workers must not do. [`Users::tag`]
+//! is quick: it identifies logins that were checked before.
 
 mod credentials;
 mod hash;
@@ -40,7 +40,7 @@ impl fmt::Debug for Users {
 /// A mistake in a line of a file with users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsersError {
-    /// Its number, from 1; 0: with all of them.
+    /// The line number, from 1; 0: the error concerns the whole file.
     pub line: usize,
     /// The mistake.
     pub what: LineError,
@@ -49,9 +49,9 @@ pub struct UsersError {
 /// A kind of mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LineError {
-    /// It has no colon.
+    /// The line has no colon.
     NoColon,
-    /// Nobody stands before the colon.
+    /// The user name is empty.
     NoName,
     /// The name is longer than any client can send.
     LongName,
@@ -63,7 +63,7 @@ pub enum LineError {
     Hash(HashError),
     /// The file has no user.
     Nobody,
-    /// It has too many.
+    /// The file has too many users.
     TooMany,
 }
 
@@ -156,8 +156,8 @@ impl Users {
         known.is_some() && is_right
     }
 
-    /// The tag of a user with this password. It changes if the file has another hash, or `key` is another; it cannot be
-    /// computed without the key. `None`: there is no such user.
+    /// The tag of a user with this password. It depends on the hash in the file and on `key`, and cannot be computed
+    /// without the key. `None`: there is no such user.
     pub fn tag(&self, key: &hmac::Key, name: &[u8], password: &[u8]) -> Option<[u8; TAG_BYTES]> {
         let hash = &self.hashes[*self.numbers.get(name)? as usize];
         let mut context = hmac::Context::with_key(key);

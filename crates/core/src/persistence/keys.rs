@@ -1,9 +1,9 @@
 //! The keys of persistence cookies and of sealed ones: their file, and derived keys.
 //!
-//! A key file has one key per line: 32 bytes as base64 (44 characters) or as 64 hexadecimal digits.
-//! Empty lines and lines that start with `#` are passed over. The first key signs; the others are still accepted, so that
-//! a key can be changed without a client losing its member: put the new key on top, and remove the old one when its
-//! cookies have expired.
+//! A key file has one key per line: 32 bytes as base64 (44 characters) or as 64 hexadecimal digits. Empty lines and
+//! lines that start with `#` are passed over. The first key signs; the others are still accepted, so that a key can be
+//! changed without a client losing its member: put the new key on top, and remove the old one when its cookies have
+//! expired.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub const KEYS_MAX: usize = 8;
 /// Bytes that are kept of a message authentication code.
 pub const TAG_BYTES: usize = 16;
 
-/// One secret. What is derived from it says nothing about it.
+/// A secret. Values derived from it reveal nothing about it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; KEY_BYTES]);
 
@@ -62,18 +62,18 @@ impl Key {
     }
 }
 
-/// One to [`KEYS_MAX`] keys, the one that signs first.
+/// One to [`KEYS_MAX`] keys; the first one signs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys(Vec<Key>);
 
 /// Why a key file cannot be used. Lines are counted from 1; no error holds a part of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyFileError {
-    /// The line is no key.
+    /// The line is not a key.
     Line(usize),
     /// The line's key stands further up already.
     Repeated(usize),
-    /// There is no key.
+    /// There are no keys.
     Empty,
     /// There are more than [`KEYS_MAX`].
     TooMany,
@@ -149,7 +149,7 @@ impl Keys {
         Seals(self.0.iter().map(derived).collect())
     }
 
-    /// The keys, the one that signs first.
+    /// The keys; the first one signs.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Key> {
         self.0.iter()
     }

@@ -23,22 +23,22 @@ pub use path_parameter::{path_parameter, session_id};
 /// The state of a client's member; the first that applies from the top.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberState {
-    /// It is configured no more.
+    /// Removed from the configuration.
     Gone,
     /// The operator took it out.
     Disabled,
     /// Its monitors or its traffic say that it does not serve, or no probe has passed yet.
     Down,
-    /// At its limit of connections.
+    /// At its connection limit.
     Full,
     /// It finishes open requests: no new clients, its persistent ones stay.
     Draining,
-    /// It takes requests.
+    /// Takes requests.
     Up,
 }
 
-/// Whether a client stays at its member in this state; otherwise the balancing method picks another one, and the cookie or
-/// the table is updated.
+/// Whether a client stays at its member in this state; otherwise the balancing method picks another one, and the cookie
+/// or the table is updated.
 ///
 /// | state | stays | reason |
 /// |---|---|---|
@@ -46,8 +46,8 @@ pub enum MemberState {
 /// | draining | yes | until the cookie or the entry ends: that is what draining waits for |
 /// | full, down, disabled, gone | no | |
 ///
-/// The new member is remembered: the client's next requests go there, even when the old one recovers. So the application's
-/// session moves once, not twice.
+/// The new member is remembered: the client's next requests go there, even when the old one recovers. So the
+/// application's session moves once, not twice.
 pub fn stays(state: MemberState) -> bool {
     match state {
         MemberState::Up | MemberState::Draining => true,

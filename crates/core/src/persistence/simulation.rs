@@ -1,5 +1,5 @@
-//! Clients of two kinds, with a cookie for two pools and with an entry in a table, while members come and go,
-//! keys change and time passes: none moves without a cause.
+//! Simulation: clients with cookies for two pools and with entries in a table, while members come and go, keys change
+//! and time passes. No client may move without a cause.
 
 use super::cookie::{CookieTokens, Found, OtherTokens, SetCookieFields, Standing};
 use super::keys::Keys;
@@ -87,7 +87,7 @@ impl World {
         }
     }
 
-    /// Members change their state; now and then the configuration is loaded anew.
+    /// Members change their state; sometimes the configuration is reloaded.
     fn something_happens(&mut self) {
         use MemberState::*;
         let label = self.random.below(LABELS.len());

@@ -1,8 +1,8 @@
 //! Persistence by the client's address: the entry of a client in a table, in 56 bits.
 //!
-//! The table itself is shared by the workers and elsewhere; its words change by compare-and-swap. The expiry of an entry
-//! is moved only when a part of the timeout has passed since the last time: other requests only read, and the cache line
-//! stays with every core.
+//! The table itself is shared by the workers and elsewhere; its words change by compare-and-swap. The expiry of an
+//! entry is moved only when a part of the timeout has passed since the last time: other requests only read, and the
+//! cache line stays with every core.
 
 /// Bits that name a member.
 pub const MEMBER_BITS: u32 = 24;

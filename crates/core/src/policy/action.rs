@@ -65,7 +65,7 @@ pub enum Action {
 pub enum PoolChoice {
     /// To this pool, by its index in the snapshot.
     One(u32),
-    /// To one of several.
+    /// To one of several pools.
     Split(Arc<Split>),
 }
 
@@ -122,12 +122,13 @@ impl Action {
         matches!(self, Self::Answer(_) | Self::VirtualServer(_) | Self::Close | Self::Reset)
     }
 
-    /// Whether its virtual server does nothing more with its request. An answer that reads the response takes the place of that.
+    /// Whether its virtual server does nothing more with its request. An answer that reads the response takes the place
+    /// of that.
     pub fn ends_request(&self) -> bool {
         self.is_end() && !self.reads_response()
     }
 
-    /// Whether it changes the head of whatever response there will be.
+    /// Whether it changes the head of every response.
     pub fn edits_response(&self) -> bool {
         matches!(self, Self::ResponseField(_) | Self::SetCookie(_) | Self::CookieAttributes(_))
     }
@@ -182,7 +183,8 @@ impl Action {
             || matches!(self, Self::ResponseField(field) if rewrites(field))
     }
 
-    /// Whether it works on the request, and so comes too late for a response. An answer may take the place of a member's.
+    /// Whether it works on the request, and so comes too late for a response. An answer may take the place of a
+    /// member's.
     pub fn is_for_request(&self) -> bool {
         !matches!(
             self,
@@ -201,7 +203,7 @@ impl Action {
 /// The mode of the web application firewall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WafMode {
-    /// It does not look at it.
+    /// No inspection.
     Off,
     /// Findings are logged and counted.
     Detect,
@@ -210,7 +212,7 @@ pub enum WafMode {
 }
 
 impl WafMode {
-    /// Its name in the configuration and in logs.
+    /// The name in the configuration and in logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -236,7 +238,7 @@ pub enum FieldChange {
     Set(Template),
     /// One more.
     Add(Template),
-    /// They are taken away.
+    /// The attributes are removed.
     Remove,
     /// So are all whose names begin with the name.
     RemovePrefix,
@@ -265,7 +267,7 @@ impl Rewrite {
 /// Cookies by their names, and the attributes that they get.
 #[derive(Debug, Clone)]
 pub struct NamedCookies {
-    /// Their names; none: all.
+    /// The names of the cookies; empty: all.
     pub names: Vec<NamePattern>,
     /// The attributes.
     pub attributes: CookieAttributes,
@@ -289,7 +291,7 @@ pub struct CookieTemplate {
 pub enum Secure {
     /// When the request came over TLS.
     Auto,
-    /// In any case.
+    /// Always.
     Always,
     /// Never.
     Never,
@@ -309,11 +311,11 @@ impl Secure {
 /// An answer of weir's own.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// Its status.
+    /// The status.
     pub status: u16,
-    /// Its body.
+    /// The body.
     pub body: Body,
-    /// Its fields: name and value.
+    /// Fields: names and values.
     pub fields: Vec<(Arc<str>, Template)>,
 }
 

@@ -14,7 +14,7 @@ use crate::passwords::{Credentials, TAG_BYTES, Users};
 /// Accepts requests with valid credentials; others get a response.
 #[derive(Debug)]
 pub struct Authenticator {
-    /// Its key in the file.
+    /// The key in the file.
     pub name: Arc<str>,
     /// The realm for clients; safe within quotes.
     pub realm: Box<str>,
@@ -29,14 +29,14 @@ pub struct Authenticator {
 pub enum How {
     /// By a token.
     Token {
-        /// The number of its reader among those of the snapshot's expressions.
+        /// The index of its reader in the snapshot's expressions.
         reader: u32,
         /// Where it is.
         place: TokenPlace,
         /// The claim that names the user.
         user_claim: Box<str>,
     },
-    /// By a name and a password (RFC 7617).
+    /// By user name and password (RFC 7617).
     Password(Arc<Users>),
     /// A service says whether it is let in.
     External(Box<External>),
@@ -67,7 +67,7 @@ pub struct Login {
 }
 
 impl Login {
-    /// These credentials, for users of this file.
+    /// A login with these credentials, to be checked against this file's users.
     pub fn new(by: Arc<Authenticator>, users: Arc<Users>, credentials: Credentials) -> Self {
         Self { by, users, credentials }
     }

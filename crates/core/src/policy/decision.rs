@@ -26,7 +26,7 @@ pub struct Decision {
     pub pool: Option<PoolChoice>,
     /// The label of the member that shall get the request.
     pub member: Option<Arc<str>>,
-    /// Another persistence than the virtual server's; the inner `None`: none at all.
+    /// Persistence other than the virtual server's; inner `None`: no persistence.
     pub persistence: Option<Option<u32>>,
     /// Rate limits that the request counts against.
     pub rate_limits: Vec<u32>,
@@ -48,13 +48,13 @@ pub struct Decision {
     pub body: Vec<u8>,
     /// The rules that were followed, by their numbers in the snapshot.
     pub followed: Vec<u32>,
-    /// For the access log.
+    /// Marks for the access log.
     pub marks: Lines,
-    /// For the event log.
+    /// Lines for the event log.
     pub messages: Lines,
     /// Replacements in the body of the response.
     pub body_edits: Vec<Arc<BodyEdit>>,
-    /// A rule was followed: without one there are no results of rules.
+    /// Whether a rule was followed; otherwise there are no results.
     has_followed: bool,
     /// Pending questions about the request's user.
     pub authentication: Authentication,
@@ -70,7 +70,7 @@ pub struct Authentication {
     pub logins: Vec<Login>,
     /// Services that have to be asked then.
     pub externals: Vec<Arc<Authenticator>>,
-    /// It did not show that.
+    /// The request is refused for lack of valid credentials.
     pub is_refused: bool,
 }
 
@@ -110,14 +110,14 @@ impl Target {
     }
 }
 
-/// How the policies of a virtual server end, where they do not let the request go to a member.
+/// The end of a request by policies.
 #[derive(Debug, Clone)]
 pub enum End {
     /// With an answer of this status; its fields are in [`Decision::answer`].
     Answer {
-        /// Its status.
+        /// The status.
         status: u16,
-        /// Its body.
+        /// The body.
         body: AnswerBody,
     },
     /// Another virtual server decides, by its index in the snapshot.
@@ -128,23 +128,23 @@ pub enum End {
     Reset,
 }
 
-/// What goes with a request to the virtual server that it is handed to. All else that was decided stays behind.
+/// The part of a decision that stays valid when the request is handed over to another virtual server.
 #[derive(Debug, Default)]
 pub struct HandOver {
-    /// What is changed in the request.
+    /// The changes to the request.
     pub request: RequestEdits,
     /// Fields of the response, cookies among them, that do not depend on it.
     pub response: FieldEdits,
     /// The rules that were followed.
     pub followed: Vec<u32>,
-    /// For the access log.
+    /// Marks for the access log.
     pub marks: Lines,
 }
 
 /// The body of an answer.
 #[derive(Debug, Clone)]
 pub enum AnswerBody {
-    /// The rule gives none: the page for its status, where there is one.
+    /// No body: the error page for the status is used, if there is one.
     None,
     /// These bytes.
     Fixed(Arc<[u8]>),
@@ -159,11 +159,11 @@ enum Extent {
     All,
     /// All that hold, with their changes to the response: the request has its answer.
     ResponseEdits,
-    /// Those without a condition, with their changes to the response: there is no request.
+    /// Unconditional rules that change the response, without a request.
     Unconditional,
 }
 
-/// Why a request cannot be sent as a policy has it.
+/// The reason why a request with the changes of policies cannot be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RewriteError {
     /// The new path is not valid, or has a dot-segment.
@@ -241,8 +241,9 @@ impl Decision {
         self.authentication.is_refused = false;
     }
 
-    /// Follows the policies for a request, up to an action that ends it. Of the rules behind that only the changes to the
-    /// response are made: these are for every response. A path that they make is taken as `form` says, as the received one was.
+    /// Follows the policies for a request, up to an action that ends it. Of the rules behind that only the changes to
+    /// the response are made: these are for every response. A path that they make is taken as `form` says, as the
+    /// received one was.
     ///
     /// # Errors
     /// The rewritten target is invalid; the request must not be sent.
@@ -266,7 +267,7 @@ impl Decision {
         }
     }
 
-    /// What goes with the request to another virtual server, if it is handed to one. Nothing of the decision is left then.
+    /// The data for the other virtual server, if the request is handed over. The decision is empty afterwards.
     pub fn hand_over(&mut self) -> Option<HandOver> {
         let Some(End::VirtualServer(_)) = self.end else { return None };
         let over = HandOver {
@@ -291,7 +292,7 @@ impl Decision {
         }
     }
 
-    /// Makes the unconditional changes to the response: there is no request, or none that rules may see.
+    /// Makes the unconditional changes to the response: there is no request, or rules must not read it.
     pub fn edit_response_unconditionally(
         &mut self,
         policies: &[Arc<Policy>],
@@ -308,8 +309,8 @@ impl Decision {
         matches!(self.end, Some(End::Close | End::Reset))
     }
 
-    /// Follows the policies for a response; its changes are added to [`Decision::response`]. An answer takes the place of the
-    /// response; of the rules behind it only the changes to that are made.
+    /// Follows the policies for a response; its changes are added to [`Decision::response`]. An answer takes the place
+    /// of the response; of the rules behind it only the changes to that are made.
     pub fn follow_response(
         &mut self,
         policies: &[Arc<Policy>],

@@ -17,7 +17,8 @@ const TOLD: [&[u8]; 5] = [
     b"X-Forwarded-Uri",
 ];
 
-/// Fields by which proxies name the client, its request or its user in other ways. A service might trust them, and clients could write them.
+/// Fields by which proxies name the client, its request or its user in other ways. A service might trust them, and
+/// clients could write them.
 const OF_PROXIES: [&[u8]; 7] = [
     b"Forwarded",
     b"X-Original-Host",
@@ -28,8 +29,8 @@ const OF_PROXIES: [&[u8]; 7] = [
     b"X-Rewrite-URL",
 ];
 
-/// Fields of the client that are about its own request alone: its body, and which response it would take. The answer of the
-/// service has to be a whole one that is not encoded, since the client may get it.
+/// Fields of the client that are about its own request alone: its body, and which response it would take. The answer of
+/// the service has to be a whole one that is not encoded, since the client may get it.
 const ABOUT_THE_REQUEST: [&[u8]; 8] = [
     b"Accept-Encoding",
     b"Expect",
@@ -136,7 +137,7 @@ impl External {
         }
     }
 
-    /// The user that an answer names; empty: none.
+    /// The user in an answer; empty: not named.
     pub fn user<'a>(&'a self, head: &'a ResponseHead, input: &'a [u8]) -> &'a [u8] {
         let name = self.user.as_deref();
         name.and_then(|name| forwarded_values(&head.fields, input, name.as_bytes()).next())

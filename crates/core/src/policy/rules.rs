@@ -18,19 +18,19 @@ pub enum Strategy {
 /// One rule.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// Its name; a number if the file gives none.
+    /// The name; a number if the file names none.
     pub name: Arc<str>,
     /// Its number among all rules of the snapshot, for counting; `None`: it is the second part of one that
     /// was counted with the request.
     pub id: Option<u32>,
     /// When it holds; `None`: always.
     pub condition: Option<Condition>,
-    /// Its actions, in order.
+    /// The actions, in order.
     pub actions: Vec<Action>,
 }
 
 impl Rule {
-    /// Whether it changes the head of whatever response there will be.
+    /// Whether it changes the head of every response.
     pub fn edits_response(&self) -> bool {
         self.actions.iter().any(Action::edits_response)
     }
@@ -55,7 +55,7 @@ impl Rules {
         Self { strategy, rules, index, edits_response }
     }
 
-    /// Whether one of them changes the head of whatever response there will be.
+    /// Whether a rule changes the head of every response.
     pub fn edits_response(&self) -> bool {
         self.edits_response
     }
@@ -84,12 +84,12 @@ impl Rules {
 
 /// A policy of a virtual server.
 ///
-/// A rule whose condition reads only the request can also change the response: such a rule has a part that waits for the
-/// response. With `first_match`, the waiting parts keep their place among the rules before and behind them, so that the
-/// same rule is found.
+/// A rule whose condition reads only the request can also change the response: such a rule has a part that waits for
+/// the response. With `first_match`, the waiting parts keep their place among the rules before and behind them, so that
+/// the same rule is found.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// Its name in the file.
+    /// The name in the file.
     pub name: Arc<str>,
     /// Rules for requests.
     pub request: Rules,

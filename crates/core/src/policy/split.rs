@@ -10,13 +10,13 @@ impl Split {
         Self(pools.into_iter().collect())
     }
 
-    /// The pools, also those of weight 0.
+    /// The pools, including those with weight 0.
     pub fn pools(&self) -> impl Iterator<Item = usize> {
         self.0.iter().map(|(pool, _)| *pool as usize)
     }
 
-    /// The pool at this place, of 2^64, among those that `is_usable` accepts. If it accepts none with a weight, all count.
-    /// When weights change, a place moves to another pool only as far as the shares have moved.
+    /// The pool at this position (of 2^64) among the pools that `is_usable` accepts; among all, if it accepts no pool
+    /// with a weight. After a change of weights, a position moves to another pool only as far as shares have moved.
     pub fn at(&self, place: u64, is_usable: impl Fn(usize) -> bool) -> usize {
         let sum = |is_in: &dyn Fn(usize) -> bool| -> u64 {
             let weights = self.0.iter().filter(|(pool, _)| is_in(*pool as usize));

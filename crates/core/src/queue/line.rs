@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-/// Empty places that are no reason to close up the ring.
+/// Minimum number of empty places before the ring is compacted.
 const EMPTY_MIN: usize = 32;
 
 /// Waiting requests of one pool on one worker; the caller finds them again by `T`.
@@ -87,7 +87,7 @@ impl<T> Line<T> {
         self.pop()
     }
 
-    /// Takes a waiter out of the line, wherever it is; `None` if it is there no more.
+    /// Removes a waiter at any position; `None`: it has left already.
     pub fn cancel(&mut self, ticket: Ticket) -> Option<T> {
         let index = self.index_of(ticket)?;
         let waiter = self.places[index].waiter.take()?;
@@ -96,13 +96,13 @@ impl<T> Line<T> {
         Some(waiter)
     }
 
-    /// Changes the bound. Who waits already stays.
+    /// Changes the maximum length. Requests that wait already stay.
     pub fn set_length_max(&mut self, length_max: usize) {
         self.length_max = length_max;
     }
 
-    /// The word that this worker shows to others: the time since which its first request has waited, at least 1; 0 if none
-    /// waits.
+    /// The word that this worker publishes: the time since which its first request has waited, at least 1; 0: no
+    /// request waits.
     pub fn waiting_since_ms(&self) -> u64 {
         self.places.front().map_or(0, |place| place.since_ms.max(1))
     }

@@ -1,8 +1,9 @@
 //! Waiting for a member when all are full: surge protection instead of 503.
 //!
-//! Each worker has its own [`Line`] per pool, bounded in length and in time. One shared word per worker and pool has the
-//! time since which the first request of its line has waited ([`Line::waiting_since_ms`], 0 for an empty line). From these
-//! words every worker decides alone whose turn it is; the caller does the rest, and only when a request waits:
+//! Each worker has its own [`Line`] per pool, bounded in length and in time. One shared word per worker and pool has
+//! the time since which the first request of its line has waited ([`Line::waiting_since_ms`], 0 for an empty line).
+//! From these words every worker decides alone whose turn it is; the caller does the rest, and only when a request
+//! waits:
 //!
 //! 1. **A request comes.** If any request waits ([`anybody_waits`]), or no member admits it, it joins its worker's line
 //!    ([`Line::push`]): later requests do not overtake. The caller stores the worker's
@@ -24,14 +25,14 @@
 //! **Fairness.** Within a worker, requests are served in order of arrival. Between workers, the order is exact to
 //! [`OVERTAKING_MS_MAX`]: no request is served before one that has waited longer by more than that. Within this bound a
 //! worker keeps most of the places that it frees for its own line, since a place given to another worker is idle until
-//! that worker has woken up; at a service time of a millisecond this costs more than exact order is worth. But from time
-//! to time ([`KEPT_MAX`]) it gives one to the next worker whose first request has waited about as long. So in overload,
-//! where all requests wait until their deadline and have about the same age, places move until every worker has as many as
-//! the others, or as it can use.
+//! that worker has woken up; at a service time of a millisecond this costs more than exact order is worth. But from
+//! time to time ([`KEPT_MAX`]) it gives one to the next worker whose first request has waited about as long. So in
+//! overload, where all requests wait until their deadline and have about the same age, places move until every worker
+//! has as many as the others, or as it can use.
 //!
 //! A request that cannot use some members (those that have failed it) does not belong here: the line is for the whole
-//! pool, and such a request would block those behind it. A request with its own member (persistence) does belong here, as
-//! long as it accepts another member when that one is full.
+//! pool, and such a request would block those behind it. A request with its own member (persistence) does belong here,
+//! as long as it accepts another member when that one is full.
 //!
 //! The data path does not wake workers: every worker with waiting requests looks once a turn, and at least each
 //! millisecond. This replaces every "wake" above; a place may be idle for that time.

@@ -11,9 +11,9 @@ const TIMEOUT_MS: u64 = 200;
 enum Step {
     /// A request has come: does any request wait?
     Come(usize),
-    /// Nobody did: is a member free?
+    /// No request waited: is a member free?
     Try(usize),
-    /// It must wait.
+    /// The request must wait.
     Join(usize),
     /// A request on this member has ended.
     Free(usize),

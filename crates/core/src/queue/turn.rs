@@ -3,14 +3,14 @@
 /// A waiting request is served before one that has waited longer only if the difference is at most this.
 pub const OVERTAKING_MS_MAX: u64 = 20;
 
-/// So many of the places that a worker frees may go to its own line in a row while another worker's first
-/// has waited about as long; then one goes to that.
+/// Maximum number of successive places that a worker keeps for its own line while another worker's first request has
+/// waited about as long; the next place goes to that worker.
 pub const KEPT_MAX: u32 = 8;
 
 /// The taker of a free place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// Nobody waits.
+    /// No request waits.
     Nobody,
     /// The first in the own line.
     Own,
@@ -25,9 +25,9 @@ pub fn anybody_waits(waiting_since_ms: impl IntoIterator<Item = u64>) -> bool {
     waiting_since_ms.into_iter().any(|since_ms| since_ms != 0)
 }
 
-/// The next turn from the view of the worker `own`: its own first request if that has waited about as long as any, else
-/// the longest waiting one. Each worker's word is the time since which its first request has waited, on one clock; 0: none
-/// waits.
+/// The next turn from the view of the worker `own`: its own first request if that has waited about as long as the
+/// longest waiting one, else the longest waiting one. Each worker's word is the time since which its first request has
+/// waited, on one clock; 0: no request waits.
 ///
 /// Cost: O(workers).
 pub fn turn(waiting_since_ms: impl Iterator<Item = u64> + Clone, own: usize) -> Turn {
@@ -68,7 +68,7 @@ impl Places {
         Self::default()
     }
 
-    /// The taker of the place that this worker, `own`, has freed, and the state to keep once it has the place. The words
+    /// The taker of the place that this worker, `own`, has freed, and the new state once the place is taken. The words
     /// are those of [`turn`].
     ///
     /// Cost: O(workers).

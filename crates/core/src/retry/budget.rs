@@ -1,12 +1,12 @@
 //! The number of retries that a pool allows.
 //!
-//! When members fail because of overload, retries make it worse: with three attempts each, the load triples at the worst
-//! moment. So retries are limited to a share of the recent requests, and a few more, so that a pool with little traffic
-//! can retry at all (the retry budget of Finagle).
+//! When members fail because of overload, retries make it worse: with three attempts each, the load triples at the
+//! worst moment. So retries are limited to a share of the recent requests, and a few more, so that a pool with little
+//! traffic can retry at all (the retry budget of Finagle).
 //!
-//! In the last [`WINDOW_MS`] there are never more retries than `share_percent` of the requests in it plus
-//! `floor_per_s` for each of its seconds. The window slides in ten steps, so that an event counts for [`WINDOW_MS`] less
-//! at most one step.
+//! In the last [`WINDOW_MS`] there are never more retries than `share_percent` of the requests in it plus `floor_per_s`
+//! for each of its seconds. The window slides in ten steps, so that an event counts for [`WINDOW_MS`] less at most one
+//! step.
 //!
 //! A budget belongs to one worker: each sees its part of the requests and is given its part of the floor, so
 //! no word is shared.
@@ -30,7 +30,7 @@ pub struct BudgetSettings {
     pub floor_per_s: u32,
 }
 
-/// The requests and retries of late of one pool on one worker.
+/// Recent requests and retries of one pool on one worker.
 #[derive(Debug, Clone, Default)]
 pub struct RetryBudget {
     slots: [Counts; SLOTS],

@@ -1,9 +1,8 @@
 //! Whether a request that failed on one member may be sent to another.
 //!
-//! RFC 9110 section 9.2.2: a proxy must not repeat a request with a non-idempotent method on its own
-//! unless it knows that the first one was not processed. It knows that only if no byte of the request has left this host.
-//! Once a byte of a response has arrived, the client may have seen it,
-//! so nothing is ever repeated.
+//! RFC 9110 section 9.2.2: a proxy must not repeat a request with a non-idempotent method on its own unless it knows
+//! that the first one was not processed. It knows that only if no byte of the request has left this host. Once a byte
+//! of a response has arrived, the client may have seen it, so nothing is ever repeated.
 //!
 //! Even allowed retries are limited: [`RetryBudget`] keeps them from multiplying the load on an overloaded pool.
 

@@ -71,7 +71,7 @@ pub fn sip(datagram: &[u8]) {
     }
 }
 
-/// RADIUS attributes equal those of a simple walk.
+/// Attributes of RADIUS are those that a simple reference implementation finds.
 pub fn radius(datagram: &[u8]) {
     let attributes = walk(datagram);
     for number in 0..=u8::MAX {

@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(kept(&out, HEADERS + 1), Some(&b"\0\xff"[..]));
         assert_eq!(kept(&out, HEADERS), None);
         for cut in 0..out.len() {
-            // Whatever is there of it, nothing is read that was not kept.
+            // Even from a truncated text, only stored parts are read.
             let method = kept(&out[..cut], Kept::Method as u8);
             assert!(matches!(method, None | Some(b"GET")), "{method:?}");
         }

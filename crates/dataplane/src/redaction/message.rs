@@ -1,7 +1,7 @@
-//! A request that is recorded whole, without its secrets.
+//! The complete record of a request, without its secrets.
 //!
-//! `weir waf diff` judges recorded requests again, so as much as possible stays unchanged. A body is left out if it may
-//! contain a secret that cannot be masked.
+//! `weir waf diff` inspects recorded requests again, so as much as possible remains unchanged. A body is omitted if it
+//! may contain a secret that cannot be masked.
 
 use std::borrow::Cow;
 
@@ -9,15 +9,15 @@ use super::{
     MASK, Secrets, decoded, is_secret_field, is_secret_name, last_word, target, without_pair,
 };
 
-/// Characters in names of arguments that show that the text is no form.
+/// Characters in parameter names that show that the text is not a form.
 const FOREIGN: &[u8] = b"\"'<>{}\\\n";
 
-/// A request target.
+/// A request target with masked secrets.
 pub fn recorded_target(text: &[u8], secrets: &Secrets<'_>) -> Vec<u8> {
     secrets.without(&target(text)).into_owned()
 }
 
-/// A field's value.
+/// A field's value with masked secrets.
 pub fn recorded_field(name: &[u8], value: &[u8], secrets: &Secrets<'_>) -> Vec<u8> {
     if name.eq_ignore_ascii_case(b"cookie") {
         return cookies(value);
@@ -29,7 +29,7 @@ pub fn recorded_field(name: &[u8], value: &[u8], secrets: &Secrets<'_>) -> Vec<u
     secrets.without(&shown).into_owned()
 }
 
-/// Names of cookies are not secret.
+/// A Cookie value with masked values; names of cookies are not secret.
 fn cookies(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len());
     for (index, cookie) in value.split(|byte| *byte == b';').enumerate() {
@@ -47,13 +47,13 @@ fn cookies(value: &[u8]) -> Vec<u8> {
 /// Facts about a body, from the head.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BodyKind<'a> {
-    /// Content-Type
+    /// The value of Content-Type.
     pub media_type: &'a [u8],
-    /// Whether it is encoded, as by gzip.
+    /// Whether the body has a content coding, such as gzip.
     pub is_encoded: bool,
 }
 
-/// A body without its secrets; `None`: that cannot be made.
+/// A body with masked secrets; `None`: masking is not possible.
 pub fn recorded_body<'a>(
     body: &'a [u8],
     kind: BodyKind<'_>,
@@ -82,7 +82,7 @@ pub fn recorded_body<'a>(
     without_all(masked, secrets)
 }
 
-/// Without secrets of the request that stand elsewhere.
+/// The text with masked values that are secrets elsewhere in the request.
 fn without_all<'a>(text: Cow<'a, [u8]>, secrets: &Secrets<'_>) -> Option<Cow<'a, [u8]>> {
     let shown = match secrets.without(&text) {
         Cow::Borrowed(shown) if shown.len() == text.len() => None,
@@ -90,7 +90,7 @@ fn without_all<'a>(text: Cow<'a, [u8]>, secrets: &Secrets<'_>) -> Option<Cow<'a,
     };
     match shown {
         None => Some(text),
-        // Looking for them has taken too long.
+        // The search for secrets took too long.
         Some(shown) if shown == MASK => None,
         Some(shown) => Some(Cow::Owned(shown)),
     }
@@ -120,7 +120,7 @@ fn form(body: &[u8], secrets: &Secrets<'_>) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Whether an argument's value has a secret in it.
+/// Whether a parameter's value contains a secret.
 fn has_secret(value: &[u8], secrets: &Secrets<'_>) -> bool {
     let text = decoded(value).map_or(Cow::Borrowed(value), Cow::Owned);
     let is_document = matches!(text.first(), Some(b'{' | b'[' | b'<'));
@@ -129,7 +129,7 @@ fn has_secret(value: &[u8], secrets: &Secrets<'_>) -> bool {
         || matches!(secrets.without(&text), Cow::Owned(_))
 }
 
-/// JSON whose secrets are texts, numbers or words.
+/// JSON with masked secrets, if they are strings, numbers or literals.
 fn json(body: &[u8]) -> Option<Vec<u8>> {
     let (mut out, mut outside) = (Vec::with_capacity(body.len()), Vec::new());
     let mut at = 0;
@@ -148,7 +148,7 @@ fn json(body: &[u8]) -> Option<Vec<u8>> {
             at = end;
             continue;
         }
-        // An escape may hide the real name.
+        // An escape may obfuscate the real name.
         if text.contains(&b'\\') {
             return None;
         }
@@ -163,7 +163,7 @@ fn json(body: &[u8]) -> Option<Vec<u8>> {
     (!is_secret_name(&outside)).then_some(out)
 }
 
-/// A text that stands under a name that is no secret.
+/// Writes the value of a name that is not secret.
 fn put_value(out: &mut Vec<u8>, text: &[u8]) {
     let is_document = text.contains(&b'\\') && is_secret_name(text);
     let is_masked = is_document || without_pair(text, last_word).is_some();
@@ -172,7 +172,7 @@ fn put_value(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
 }
 
-/// Where a text ends that begins at this quote: behind the other quote.
+/// The end of the string that begins at this quote: the index after the closing quote.
 fn string_end(body: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
@@ -189,7 +189,7 @@ fn blanks_end(body: &[u8], start: usize) -> usize {
     body[start..].iter().position(is_other).map_or(body.len(), |at| start + at)
 }
 
-/// Where a secret ends, unless it is an object or an array.
+/// The end of a secret value, unless it is an object or an array.
 fn secret_end(body: &[u8], start: usize) -> Option<usize> {
     match body.get(start)? {
         b'"' => string_end(body, start),

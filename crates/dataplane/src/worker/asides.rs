@@ -1,4 +1,4 @@
-//! Errands of transactions, done after their call: begins and ends requests of weir's own.
+//! Errands of transactions, executed after their call: begin and end weir's own requests.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::ExchangeKey;
@@ -9,7 +9,7 @@ use weir_exchange::transaction::{Transaction, aside, authorisation, mirror};
 use super::Worker;
 use super::desk::Desk;
 
-/// Does an errand of a transaction.
+/// Executes an errand of a transaction.
 pub fn run(worker: &mut Worker, io: &mut EventLoop, errand: Errand) {
     match errand {
         Errand::Client(client) => worker.client_goes_on(io, client),
@@ -21,7 +21,7 @@ pub fn run(worker: &mut Worker, io: &mut EventLoop, errand: Errand) {
 }
 
 fn begin(worker: &mut Worker, io: &mut EventLoop, order: &Order) {
-    // The transaction that asked for it may have ended.
+    // The transaction that ordered it may have ended.
     if let Some(parent) = order.parent
         && !worker.with(io, parent, |it, _| authorisation::awaits_beginning(it))
     {
@@ -47,7 +47,7 @@ fn begin(worker: &mut Worker, io: &mut EventLoop, order: &Order) {
     }
 }
 
-/// A request of weir's own has ended: it is dropped, and the request that waits for it continues.
+/// Handles the end of one of weir's own requests: removes it, and continues the request that waits for it.
 pub fn ended(worker: &mut Worker, io: &mut EventLoop, aside: ExchangeKey) {
     let transaction = worker.exchanges.get_mut(aside).and_then(Transaction::http_mut);
     let scrutiny = transaction.and_then(|it| it.scrutiny.take()).map(|scrutiny| *scrutiny);

@@ -11,30 +11,30 @@ pub const LISTENER_MESSAGE: u8 = b'L';
 /// On the control socket: a command is in the channel.
 pub const COMMAND_MESSAGE: u8 = b'C';
 
-/// A message of the control plane. It is put into the channel first and announced on the control
-/// socket after it; listeners travel on the socket before the command that names them.
+/// A message of the control plane. It is put into the channel first, then announced on the control socket. Listeners
+/// are sent on the socket before the command that names them.
 #[derive(Debug)]
 pub enum Command {
-    /// Another table is active.
+    /// Make another table active.
     Apply {
         /// The table.
         table: Arc<LiveTable>,
-        /// Addresses of the listeners handed over, in their order.
+        /// The addresses of the listeners that were sent before, in their order.
         added: Vec<ListenPoint>,
         /// Listeners to close.
         removed: Vec<ListenPoint>,
     },
-    /// Accept nothing more; end when the last client has gone, at the latest after this time.
+    /// Accept no more connections; end after the last client, at the latest after `timeout_ms`.
     Drain {
-        /// For the transactions under way.
+        /// The time that open transactions have.
         timeout_ms: u64,
-        /// Another process accepts at the listeners, and reads from those of datagrams; idle clients of HTTP/1 may make
-        /// one more request within this time. `None`: nobody does, and idle clients go at once.
+        /// Another process accepts connections and reads datagrams; idle HTTP/1 clients may send one more request
+        /// within this time. `None`: no other process serves, and idle clients are closed at once.
         idle_ms: Option<u64>,
     },
     /// End now.
     Stop,
-    /// Set this, to show that the worker makes turns.
+    /// Set this flag to show that the loop makes turns.
     Answer(Arc<AtomicBool>),
     /// Open a file, for tests.
     #[cfg(test)]
@@ -42,7 +42,7 @@ pub enum Command {
     /// Panic, for tests.
     #[cfg(test)]
     Panic,
-    /// Do nothing until this says something, for tests.
+    /// Block until this channel has a message, for tests.
     #[cfg(test)]
     Wait(std::sync::mpsc::Receiver<()>),
 }

@@ -1,4 +1,4 @@
-//! Commands of the control plane: another table, draining, the end.
+//! Executes commands of the control plane: another table, drain, stop.
 
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
@@ -27,7 +27,7 @@ use crate::worker::state::listener::Listener;
 use crate::worker::state::stage::Stage;
 
 impl Worker {
-    /// Reads the control socket, then obeys.
+    /// Reads the control socket, and executes the commands.
     pub fn receive_commands(&mut self, io: &mut EventLoop) {
         loop {
             let Some(socket) = io.descriptor(self.control).and_then(Descriptor::socket) else {
@@ -42,7 +42,7 @@ impl Worker {
                         self.obey(io, command);
                     }
                 }
-                // The control plane is gone without a word: so are we.
+                // The control plane is gone: the worker stops too.
                 Ok(Received::End) => return io.stop(),
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR) => {}
@@ -54,7 +54,7 @@ impl Worker {
         }
     }
 
-    /// Obeys a command for which these listeners were handed over.
+    /// Executes a command with the listeners that belong to it.
     #[cfg(feature = "simulation")]
     pub fn obey_in_simulation(
         &mut self,
@@ -124,7 +124,7 @@ impl Worker {
         self.close_idle_clients(io);
     }
 
-    /// Idle clients let go of the table before, which would otherwise live as long as they do.
+    /// Makes idle clients use the new table: otherwise they would keep the old table alive.
     fn refresh_idle_clients(&mut self) {
         let idle = self.world.clients.iter().filter(|(_, client)| client.exchange().is_none());
         let keys: Vec<ClientKey> = idle.map(|(key, _)| key).collect();
@@ -135,8 +135,8 @@ impl Worker {
 }
 
 impl World {
-    /// A client without a virtual server, or whose handshake was for other client certificates, has until `leave_by_ms` to
-    /// finish, or until its earlier deadline.
+    /// A client without a virtual server, or with a handshake for other client certificates, must end by `leave_by_ms`;
+    /// an earlier deadline stays.
     fn set_leave_times(&mut self, leave_by_ms: u64) {
         let is_lost = |client: &Client| {
             self.has_lost_its_server(client) || self.has_handshake_of_others(client)
@@ -148,12 +148,12 @@ impl World {
         self.leave_by_ms = self.next_leave_ms();
     }
 
-    /// When the first of those clients has to go.
+    /// The earliest of these times.
     fn next_leave_ms(&self) -> Option<u64> {
         self.clients.iter().filter_map(|(_, client)| client.leave_by_ms).min()
     }
 
-    /// Points the listeners to the virtual servers of the table in force.
+    /// Assigns the virtual servers of the active table to the listeners.
     pub fn refresh_listeners(&mut self) {
         for listener in self.listeners.values_mut() {
             if let Some(server) = self.table.server_at(listener.address.listen()) {
@@ -200,8 +200,8 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// Closes idle clients that must leave, or all idle ones when the process stops. Clients with an open request are told
-    /// to close with its response.
+    /// Closes idle clients that must leave; all idle clients if the process stops. Clients with an open request get
+    /// `Connection: close` in the response.
     fn close_idle_clients(&mut self, io: &mut EventLoop) {
         let keys: Vec<ClientKey> = self
             .world
@@ -213,7 +213,7 @@ impl Worker {
                     client.leave_by_ms.is_none() && Draining::spares_idle(self.world.draining);
                 match client.stage {
                     Stage::Idle => !stays && !is_spared,
-                    // The end of streams is announced first, and no request is lost.
+                    // HTTP/2 clients get a GOAWAY first, so that no request is lost.
                     Stage::Streams => !stays,
                     _ => false,
                 }
@@ -280,7 +280,7 @@ impl Worker {
         io.stop();
     }
 
-    /// Ends some client connections, whatever they are doing.
+    /// Closes client connections in any state.
     fn close_clients(&mut self, io: &mut EventLoop, which: impl Fn(&Client) -> bool) {
         let keys: Vec<ClientKey> = self
             .world
@@ -304,7 +304,7 @@ impl Worker {
     }
 }
 
-/// Accepts the connections that wait at listeners which are about to be removed.
+/// Accepts the connections in the queues of listeners that are about to be removed.
 fn accept_last(worker: &mut Worker, io: &mut EventLoop, removed: &[ListenPoint]) {
     let listeners = worker.world.listeners.iter().map(|(_, listener)| listener);
     let going = listeners.filter(|listener| removed.contains(listener.address.listen()));
@@ -315,14 +315,14 @@ fn accept_last(worker: &mut Worker, io: &mut EventLoop, removed: &[ListenPoint])
 }
 
 enum Received {
-    /// A listener; `None`: there was no descriptor left for it.
+    /// A listener; `None`: the process had no free descriptor for it.
     Listener(Option<OwnedFd>),
     /// A command waits in the channel.
     Command,
     End,
 }
 
-/// One message of the control socket.
+/// Receives one message of the control socket.
 fn receive(socket: &OwnedFd) -> Result<Received, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

@@ -17,13 +17,13 @@ use weir_exchange::termination::Termination;
 use crate::worker::straight;
 use crate::worker::world::World;
 
-/// The things that a call may act upon: the sockets, and everything else.
+/// The sockets and the state of the worker, which operations of a transaction change.
 pub struct Desk<'a> {
     pub io: &'a mut EventLoop,
     pub world: &'a mut World,
 }
 
-/// Nobody looks on.
+/// Workers do not observe transactions.
 impl Witness for Desk<'_> {}
 
 impl Edge for Desk<'_> {

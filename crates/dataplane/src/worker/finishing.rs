@@ -1,4 +1,4 @@
-//! Transactions that are over: they wait for nothing more, have left their client's connection, and are logged.
+//! Ends transactions: removes them from queues, leaves the client's connection, and writes the log line.
 
 use weir_config::snapshot::AccessFormat;
 use weir_core::clock::Clock;
@@ -15,7 +15,7 @@ use crate::worker::state::client::Client;
 use crate::worker::world::World;
 
 impl Desk<'_> {
-    /// A transaction is over.
+    /// Ends a transaction.
     pub fn finish_transaction(&mut self, ends: &mut Ends, why: Termination, stream_end: StreamEnd) {
         if !matches!(ends.parked, Parked::No) {
             leave_wait(self, ends);
@@ -35,7 +35,7 @@ impl Desk<'_> {
     }
 }
 
-/// A transaction waits for nothing any more.
+/// Removes a transaction from its queues.
 #[cold]
 fn leave_wait(desk: &mut Desk<'_>, ends: &mut Ends) {
     let parked = std::mem::take(&mut ends.parked);
@@ -45,7 +45,7 @@ fn leave_wait(desk: &mut Desk<'_>, ends: &mut Ends) {
 }
 
 impl World {
-    /// Writes the line of a transaction that is over.
+    /// Writes the log line of a transaction that has ended.
     fn log_transaction(&mut self, ends: &Ends, clock: Clock, termination: Termination) {
         let (account, attempt) = (&ends.account, &ends.attempt);
         let total_us = clock.now_us() - account.begun_us;
@@ -75,7 +75,7 @@ impl World {
             bytes_sent: account.bytes_sent,
             head_bytes_sent: account.head_bytes_sent,
             retries: account.retries,
-            // A request without a member has waited the whole time.
+            // A request that was never sent to a member was queued the whole time.
             queue_us: match account.tried_us {
                 0 => total_us,
                 tried_us => tried_us.saturating_sub(account.begun_us),

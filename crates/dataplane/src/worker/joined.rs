@@ -1,8 +1,8 @@
-//! Joins the data of many small frames of one read. Separately, each would become a chunk, a frame or a call of its own on
-//! the other side.
+//! Joins the data of many small frames of one read. Separately, each would become a chunk, a frame or a call of its own
+//! on the other side.
 //!
-//! The data waits with its stream until the whole read is processed, or until an event of the stream must follow it. Long
-//! frames are forwarded directly, and so is the last frame of a read.
+//! The data waits with its stream until the whole read is processed, or until an event of the stream must follow it.
+//! Long frames are forwarded directly, and so is the last frame of a read.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::parts::end::End;
@@ -14,20 +14,20 @@ use super::desk::Desk;
 use crate::worker::state::backlog::Backlog;
 use crate::worker::world::StreamOf;
 
-/// Longer frames pass as they are, unless others wait before them: to copy them would cost more than it saves.
+/// Longer frames are forwarded directly, unless earlier data waits: copying costs more than it saves.
 const JOINED_FRAME_BYTES_MAX: usize = COALESCE_BYTES;
 
-/// The kind of bytes that were read behind a frame.
+/// The input after a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behind {
-    /// Nothing: there is nothing to wait for.
+    /// Nothing follows, so there is no reason to wait.
     Nothing,
     /// More frames.
     More,
 }
 
 impl Behind {
-    /// The bytes behind data that ends at `end` of the read.
+    /// The input after the data that ends at `end` of the read.
     pub fn of(input: &[u8], end: usize) -> Self {
         if end < input.len() { Self::More } else { Self::Nothing }
     }
@@ -35,11 +35,11 @@ impl Behind {
 
 /// The treatment of a piece of a stream's data.
 enum Step {
-    /// It passes as it is.
+    /// Pass the data on as it is.
     Pass,
-    /// It waits with the data before; `is_first`: there was none.
+    /// Keep the data with earlier data. `is_first`: there is no earlier data.
     Wait { is_first: bool },
-    /// It waits no more: all that is there passes, with the end.
+    /// Forward all data, including the earlier data, with the end.
     PassAll,
 }
 
@@ -57,7 +57,7 @@ impl Step {
         let is_first = joined.is_empty();
         match (is_first, waits) {
             (true, false) => return Self::Pass,
-            // There is nothing that could wait.
+            // Nothing needs to wait.
             (true, true) if data.is_empty() => return Self::Pass,
             (true, true) | (false, _) => {}
         }
@@ -67,7 +67,7 @@ impl Step {
 }
 
 impl Desk<'_> {
-    /// Data of a request, and its end.
+    /// Handles data of a request, and its end.
     pub fn join_request_data(
         &mut self,
         it: &mut Transaction,
@@ -95,7 +95,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// All that was read of a client is looked at.
+    /// Forwards the joined data of requests after the whole read of a client is processed.
     pub fn pass_joined_requests(&mut self, io: &mut EventLoop) {
         while let Some(key) = self.world.queues.joined_requests.pop() {
             self.with_any(io, key, |it, at| at.pass_joined_request(it, End::No));
@@ -104,7 +104,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// Data of a response, and its end.
+    /// Handles data of a response, and its end.
     pub fn join_response_data(
         &mut self,
         it: &mut Transaction,
@@ -133,7 +133,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// All that was read of a member is looked at.
+    /// Forwards the joined data of responses after the whole read of a member is processed.
     pub fn pass_joined_responses(&mut self, io: &mut EventLoop) {
         while let Some(key) = self.world.queues.joined_responses.pop() {
             self.with_any(io, key, |it, at| at.pass_joined_response(it, End::No));

@@ -1,9 +1,9 @@
-//! One worker: a thread, its event loop, and everything that only it touches.
+//! A worker: a thread, its event loop, and the state that only this thread uses.
 //!
-//! A request's way through this folder: `client` (bytes to a request head) -> [`Transaction`] (decisions, the member,
-//! failures, the response for the client) -> `member` (a connection to it, its response). Shared parts: `world` has all
-//! state that is acted upon, `desk` acts on it for a transaction, `waiting` has the requests that wait for a member,
-//! `commands` has the commands of the control plane.
+//! The path of a request through this folder: `client` (bytes to a request head) -> [`Transaction`] (decisions, the
+//! member, failures, the response) -> `member` (a connection to the member, its response). Shared parts: `world` has
+//! the state that operations change, `desk` executes the operations of a transaction, `waiting` has the requests that
+//! wait for a member, `commands` has the commands of the control plane.
 
 mod asides;
 mod body;
@@ -54,22 +54,23 @@ use crate::owners::key_of;
 pub use command::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE};
 pub use setup::Setup;
 
-/// One worker: its decisions, the data being read, and the state that is acted upon. Each can be borrowed separately.
+/// A worker: its transactions, the message being read, and the state that operations change. Each can be borrowed
+/// separately.
 pub struct Worker {
     exchanges: Arena<OfExchange, Transaction>,
     inbox: Inbox,
     world: World,
-    /// Sessions of datagrams.
+    /// Sessions of UDP.
     udp: Udp,
     /// Commands of the control plane.
     commands: Receiver<Command>,
     control: Token,
-    /// Listeners that arrived before the command that describes them; `None`: lost on the way.
+    /// Listeners that arrived before the command that names them; `None`: lost for lack of a descriptor.
     handed_over: VecDeque<Option<Descriptor>>,
 }
 
 impl Worker {
-    /// A worker that serves nothing until its first command brings listeners.
+    /// A worker without listeners: its first command brings them.
     pub fn new(setup: Setup, control: Token) -> Self {
         let (world, commands) = World::new(setup);
         Self {
@@ -83,7 +84,7 @@ impl Worker {
         }
     }
 
-    /// Does something with an exchange, if that is still there and has not become something else.
+    /// Calls `f` with an exchange, if it still exists and has not become a tunnel.
     fn with<R: Default>(
         &mut self,
         io: &mut EventLoop,
@@ -95,7 +96,7 @@ impl Worker {
         })
     }
 
-    /// Does something with a tunnel, if that is still there.
+    /// Calls `f` with a tunnel, if it still exists.
     fn with_tunnel<R: Default>(
         &mut self,
         io: &mut EventLoop,
@@ -107,7 +108,7 @@ impl Worker {
         })
     }
 
-    /// Does something with a relay, if that is still there and no tunnel yet.
+    /// Calls `f` with a relay, if it still exists and has not become a tunnel.
     fn with_relay(
         &mut self,
         io: &mut EventLoop,
@@ -140,7 +141,7 @@ impl Worker {
         result
     }
 
-    /// A transaction has ended.
+    /// Continues with the client connection after a transaction has ended.
     fn go_on_after(&mut self, io: &mut EventLoop, key: ExchangeKey, after: After) {
         match after {
             After::Tunnel { has_member_ended } => {
@@ -154,7 +155,7 @@ impl Worker {
         self.exchanges.discard(key);
         let is_shared = self.world.clients.get(client).is_none_or(|it| it.streams().is_some());
         match after {
-            // A shared connection does not end with one stream.
+            // A shared connection stays open when one stream ends.
             After::Response(_) | After::Whole | After::Broken { .. } | After::Gone { .. }
                 if is_shared => {}
             After::Response(outcome) => self.response_ended(io, client, outcome),
@@ -163,7 +164,7 @@ impl Worker {
             After::Gone { must_reset: false } => self.desk(io).close_client(client),
             After::Broken { must_reset } => self.desk(io).cut_client(client, must_reset),
             After::Cut { termination, must_reset } => {
-                // With it go all that are on the same connection.
+                // All exchanges on the same connection end with it.
                 self.abandon_streams(io, client, termination);
                 self.desk(io).cut_client(client, must_reset);
             }
@@ -176,7 +177,8 @@ impl Worker {
         Desk { io, world: &mut self.world }
     }
 
-    /// After a panic: the state of all connections is unreliable. Shared counts for them are taken back.
+    /// Resets the worker after a panic: the state of all connections is unreliable. Takes back what they added to
+    /// shared counts.
     pub fn forget_connections(&mut self, message: &str) {
         use std::sync::atomic::Ordering::Relaxed;
         let counters = &self.world.counted;
@@ -189,7 +191,7 @@ impl Worker {
         for exchange in self.exchanges.values_mut() {
             transforms.push(exchange.http_mut().and_then(|it| it.transforms.take()));
         }
-        // Compressed data for a client that is gone is dropped.
+        // Compressed data for clients whose connections are gone is dropped.
         transforms.into_iter().for_each(|it| self.world.tools.give_transforms(it));
         self.exchanges.clear();
         self.world.tools.encoders.forget_taken();
@@ -198,7 +200,7 @@ impl Worker {
         self.world.tools.mirrors_under_way = 0;
         self.world.waiting = Waiting::default();
         self.world.members.clear();
-        // A removed object may come back, and then needs to know its open requests.
+        // A removed object may be added again, and must know its open requests.
         let departed = &self.world.live.departed;
         let servers =
             self.world.live.virtual_servers.iter().cloned().chain(departed.virtual_servers());
@@ -222,7 +224,7 @@ impl Worker {
             counters.connections_open.subtract(counters.connections_open.get());
             counters.connections_idle.subtract(counters.connections_idle.get());
         }
-        // Without the old table no idle connection is taken over.
+        // Without the old table, no idle connection is reused.
         self.world.table = LocalTable::new(&self.world.live, None, self.world.id);
         self.world.refresh_listeners();
         self.udp.forget(&self.world);
@@ -230,7 +232,7 @@ impl Worker {
     }
 }
 
-/// An exchange or a relay has become a tunnel.
+/// Turns an exchange or a relay into a tunnel.
 fn become_tunnel(
     worker: &mut Worker,
     io: &mut EventLoop,
@@ -248,7 +250,7 @@ fn become_tunnel(
     });
 }
 
-/// The sooner of two times, where there are any.
+/// The earlier of two times; `None` means no time.
 fn sooner(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -408,7 +410,7 @@ impl Handler for Worker {
     fn closed(&mut self, io: &mut EventLoop, owner: Owner) {
         match Side::of(owner) {
             Side::Client(key) => self.desk(io).forget_client(key),
-            // It was forgotten when it was left to linger.
+            // A lingering member connection was removed before.
             Side::Member(_) => self.world.counted.member_connections_leaving.subtract(1),
             Side::Neither => {}
         }
@@ -419,7 +421,7 @@ impl Handler for Worker {
     }
 
     fn turn_ended(&mut self, io: &mut EventLoop) -> Option<u64> {
-        // It may write lines.
+        // This may write log lines.
         let udp_due_ms = self.udp.turn_ended(io, &mut self.world);
         let counters = &self.world.counted;
         counters.loop_turns.add(1);
@@ -439,7 +441,7 @@ impl Handler for Worker {
         self.desk(io).flush_members();
         self.desk(io).flush_clients();
         if has_unbegun || !self.world.queues.lost_streams.is_empty() {
-            // Streams that were lost again are handled at once.
+            // Streams that were lost again are handled in the next turn, at once.
             return Some(io.clock().now_us());
         }
         sooner(due_ms.map(|due_ms| due_ms * 1_000), waiting_us)

@@ -1,5 +1,5 @@
-//! Events of a worker for operators, over channels that it never waits for, and with a limited rate. A full channel loses
-//! an event; counters and the access log have its facts.
+//! Events of a worker for operators. They are sent over channels that the worker never waits for, at a limited rate. If
+//! a channel is full, the event is dropped; counters and the access log have its facts.
 
 use std::sync::mpsc::SyncSender;
 
@@ -42,7 +42,7 @@ pub struct Notices {
 }
 
 impl Notices {
-    /// Over these channels.
+    /// Sends events over these channels.
     pub fn new(
         events: SyncSender<Event>,
         policy_lines: SyncSender<Event>,
@@ -59,7 +59,7 @@ impl Notices {
         }
     }
 
-    /// Tells of a transaction.
+    /// Reports a transaction's notice.
     pub fn tell(&mut self, notice: Notice<'_>, now_ms: u64) {
         let event = match notice {
             Notice::PolicyLine(line) => {
@@ -69,9 +69,9 @@ impl Notices {
                 }
                 return;
             }
-            // It has a log of its own.
+            // The web application firewall has its own log.
             Notice::Inspected(_) => return,
-            // This can happen with every request.
+            // This could happen with every request, so it is rate-limited.
             Notice::Unsendable { .. } if !self.of_rewrites.is_due(now_ms) => return,
             Notice::Unsendable { server, why } => Event::Policy {
                 text: format!(

@@ -1,4 +1,4 @@
-//! The parts of a worker.
+//! The inputs of a worker.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -11,21 +11,21 @@ use crate::reports::Event;
 use crate::waf_log::WafLog;
 use crate::worker::command::Command;
 
-/// The parts of a worker.
+/// The inputs of a worker.
 pub struct Setup {
-    /// Its number.
+    /// The index of the worker.
     pub id: usize,
     /// The first table to serve.
     pub table: Arc<LiveTable>,
-    /// Its own counters are `counters.of(id)`.
+    /// The counters of all workers; this one uses `counters.of(id)`.
     pub counters: Arc<PerWorker<WorkerCounters>>,
     /// The access log.
     pub log: AccessLog,
     /// The log of the web application firewall.
     pub waf_log: WafLog,
-    /// Where events go.
+    /// The channel for events.
     pub events: SyncSender<Event>,
-    /// Where the lines of policies go.
+    /// The channel for log lines of policies.
     pub policy_lines: SyncSender<Event>,
     /// Commands of the control plane; each message is announced on the control socket.
     pub commands: Receiver<Command>,

@@ -13,7 +13,7 @@ use crate::worker::state::streams::{MemberStream, Stream};
 
 #[test]
 fn nothing_is_larger_than_today() {
-    // An idle client is a slot of these, and a slot of the event loop's table of sockets.
+    // An idle client uses one of these slots, and a slot in the event loop's table of sockets.
     check::<Slot<Client>>(320);
     check::<Client>(312);
     // Additional size of a client and a member with HTTP/2.

@@ -1,4 +1,4 @@
-//! The state that a worker's exchanges act upon: connections, queues, buffers, the log.
+//! The state that operations of a worker's transactions change: connections, queues, buffers, the log.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -31,10 +31,10 @@ use crate::worker::state::pending::PendingRequests;
 use crate::worker::state::streams::{MemberStream, Stream, StreamRoom};
 use crate::worker::state::waiting::Waiting;
 
-/// The message being read: it is borrowed while its contents are acted upon.
+/// The message being read: it is borrowed while the worker acts on its contents.
 #[derive(Default)]
 pub struct Inbox {
-    // Reused for every message; each is stale between events. The heads leave while they are used.
+    // Reused for every message; stale between events. The heads are taken out while they are used.
     pub request_head: Option<Box<RequestHead>>,
     pub header_block: Option<HeaderBlock>,
     pub member_block: Option<HeaderBlock>,
@@ -45,7 +45,7 @@ pub struct Inbox {
 /// Work for later turns.
 #[derive(Default)]
 pub struct Queues {
-    /// Clients of HTTP/2 whose frames go out at the end of the turn.
+    /// HTTP/2 clients with frames to send at the end of the turn.
     pub unflushed: Vec<ClientKey>,
     /// Member connections with unsent frames.
     pub unflushed_members: Vec<ConnectionKey>,
@@ -53,9 +53,9 @@ pub struct Queues {
     pub lost_streams: Vec<(ExchangeKey, Option<ConnectionKey>, LostStream)>,
     /// HTTP/2 clients with more requests to begin in the next turn.
     pub unbegun: Vec<ClientKey>,
-    /// Requests whose bodies had not begun to come with their heads.
+    /// Requests whose bodies had not begun when their heads arrived.
     pub bodies_to_come: Vec<ExchangeKey>,
-    /// Requests and responses of which the read that is under way has brought small frames; empty between two.
+    /// Requests and responses with joined data of small frames of the current read; empty between reads.
     pub joined_requests: Vec<ExchangeKey>,
     pub joined_responses: Vec<ExchangeKey>,
 }
@@ -69,7 +69,7 @@ pub struct Spare {
     pub pending: Vec<Box<PendingRequests>>,
 }
 
-/// The state that exchanges act upon.
+/// The state that operations of transactions change.
 pub struct World {
     pub id: usize,
     pub live: Arc<LiveTable>,
@@ -78,14 +78,14 @@ pub struct World {
     pub members: Arena<OfConnection, MemberConnection>,
     pub listeners: Arena<OfListener, Listener>,
     pub counters: Arc<PerWorker<WorkerCounters>>,
-    /// Its own of those.
+    /// The counters of this worker.
     pub counted: Own<WorkerCounters>,
     pub log: AccessLog,
     pub waf_log: WafLog,
     pub notices: Notices,
-    /// When the first client has to go whose virtual server is in no table any more.
+    /// The earliest deadline of a client whose virtual server was removed.
     pub leave_by_ms: Option<u64>,
-    /// The process stops.
+    /// Set while the process stops.
     pub draining: Option<Draining>,
     pub wall: WallClock,
     /// Requests that wait for a member or for their time.
@@ -95,7 +95,7 @@ pub struct World {
     pub tools: Tools,
 }
 
-/// A stream of a member's connection, and the connection.
+/// A stream of a member connection, and the connection.
 pub struct StreamOf<'a> {
     pub key: ConnectionKey,
     pub token: Token,
@@ -104,7 +104,7 @@ pub struct StreamOf<'a> {
 }
 
 impl World {
-    /// Nothing is under way. What the control plane wants comes with it.
+    /// A world without connections, and the receiver for commands of the control plane.
     pub fn new(setup: Setup) -> (Self, Receiver<Command>) {
         let Setup { id, table, counters, mut log, waf_log, events, policy_lines, commands } = setup;
         let local = LocalTable::new(&table, None, id);
@@ -170,22 +170,22 @@ impl World {
     }
 }
 
-/// The end of a process that drains.
+/// The deadlines of a process that drains.
 #[derive(Debug, Clone, Copy)]
 pub struct Draining {
-    /// When the last clients are closed.
+    /// When the remaining clients are closed.
     pub until_ms: u64,
-    /// Until when idle clients of HTTP/1 may make one more request; `None`: they are closed.
+    /// Until when idle HTTP/1 clients may send one more request; `None`: they are closed at once.
     pub idle_until_ms: Option<u64>,
 }
 
 impl Draining {
-    /// Whether the process is stopping, and idle clients may still make a request.
+    /// Whether the process is stopping while idle clients may still send a request.
     pub fn spares_idle(this: Option<Self>) -> bool {
         this.is_some_and(|draining| draining.idle_until_ms.is_some())
     }
 
-    /// When there is something to do next.
+    /// The time of the next step.
     pub fn next_ms(self) -> u64 {
         self.idle_until_ms.map_or(self.until_ms, |idle_ms| idle_ms.min(self.until_ms))
     }

@@ -1,9 +1,9 @@
 //! Sockets of datagrams: listeners, each for all its clients, and sockets that are connected to one member each.
 //!
-//! Datagrams are read in batches (recvmmsg). Several datagrams of one sender arrive as one train if the kernel has joined
-//! them (GRO). Trains are forwarded as trains (GSO). Datagrams to clients are gathered for one turn and sent with one call
-//! per listener (sendmmsg). Nothing waits for a full socket: a datagram that the kernel does not accept is lost, as on the
-//! network, and counted.
+//! Datagrams are read in batches (recvmmsg). Several datagrams of one sender arrive as one train if the kernel has
+//! joined them (GRO). Trains are forwarded as trains (GSO). Datagrams to clients are gathered for one turn and sent
+//! with one call per listener (sendmmsg). Nothing waits for a full socket: a datagram that the kernel does not accept
+//! is lost, as on the network, and counted.
 
 mod reading;
 mod sending;
@@ -60,8 +60,8 @@ impl<'a> Datagrams<'a> {
         self.io.add(fd, owner, State::Datagrams, epoll::EventFlags::IN)
     }
 
-    /// Sends to the member of a socket, at once, and each datagram once. What the kernel does not take is lost and counted. An
-    /// error says that the member cannot be reached ([`is_unreachable`]), and nothing more was sent then.
+    /// Sends to the member of a socket, each datagram once. Datagrams that the kernel does not take are dropped and
+    /// counted. An error means that the member cannot be reached ([`is_unreachable`]) and that nothing more was sent.
     pub fn send(&mut self, token: Token, train: Train<'_>) -> Result<(), Errno> {
         let Some(socket) = self.io.sockets.get(token) else { return Err(Errno::BADF) };
         let Some(fd) = &socket.fd else { return Err(Errno::BADF) };
@@ -99,8 +99,8 @@ impl<'a> Datagrams<'a> {
         self.io.open_count < self.io.room.accept_below / 2
     }
 
-    /// Closes a listener whose duplicates nothing reads: its datagrams must not use the kernel's memory. Returns how many
-    /// datagrams waited there.
+    /// Closes a listener whose duplicates nothing reads: its datagrams must not use the kernel's memory. Returns how
+    /// many datagrams waited there.
     pub fn close_unread(&mut self, token: Token) -> u64 {
         let count = self.discard(token, false);
         self.io.close(token);
@@ -115,7 +115,7 @@ impl<'a> Datagrams<'a> {
         }
     }
 
-    /// Reads such a listener again. Returns how many datagrams waited there, too long to be answered.
+    /// Reads a closed listener again. Returns the number of queued datagrams that are too old to be answered.
     pub fn reopen(&mut self, token: Token) -> u64 {
         self.discard(token, true)
     }

@@ -1,7 +1,7 @@
-//! Sends trains to a member: each datagram is sent once, whatever errors the kernel reports.
+//! Sends datagrams to a member: each is sent once, whatever errors the kernel reports.
 //!
-//! A send reports an error either of earlier datagrams (ICMP), or of the current ones. In both cases it has sent nothing:
-//! the kernel checks the size of a train before it divides it. So refused datagrams may be sent again, and only these.
+//! A send reports an error of earlier datagrams (ICMP) or of the current ones. In both cases nothing was sent: the
+//! kernel checks the size of a train before it divides it. So refused datagrams, and only these, may be sent again.
 
 use rustix::io::Errno;
 use weir_core::datagram::Train;
@@ -14,7 +14,7 @@ const TRIES_MAX: u32 = 3;
 
 /// The call that sends a train.
 pub(super) trait Wire {
-    /// Sends as many datagrams as the kernel takes at once: all of them, or none.
+    /// Sends all datagrams at once, or none.
     fn send(&mut self, part: Train<'_>) -> Result<(), Errno>;
     /// Discards errors of earlier datagrams.
     fn forget_errors(&mut self);
@@ -87,8 +87,9 @@ fn is_late(wire: &mut impl Wire, error: Errno) -> bool {
     error == Errno::HOSTUNREACH && wire.took_too_long()
 }
 
-/// Whether an error is the member's: its host or a router says that it is not there or takes nothing (ICMP), or this host knows
-/// no way to it. Others are of a single datagram (MSGSIZE), or of this host: a full queue, a firewall, an interface that is down.
+/// Whether an error is the member's: its host or a router says that it is not there or takes nothing (ICMP), or this
+/// host knows no way to it. Others are of a single datagram (MSGSIZE), or of this host: a full queue, a firewall, an
+/// interface that is down.
 pub(super) fn is_unreachable(error: Errno) -> bool {
     matches!(
         error,
@@ -139,7 +140,8 @@ mod tests {
 
     /// A kernel that reports errors of earlier datagrams on demand.
     struct Telling {
-        /// The result of each of the next sends, as a base-3 digit: success, too long, or an error of earlier datagrams.
+        /// The result of each of the next sends, as a base-3 digit: success, too long, or an error of earlier
+        /// datagrams.
         told: u32,
         is_late: bool,
         /// The first byte of each datagram that was sent.

@@ -30,7 +30,7 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// For a batch.
+    /// An inbox for one batch.
     pub fn new() -> Self {
         Self { bytes: vec![0; BATCH_MAX * SLOT_BYTES], arrivals: vec![NOTHING; BATCH_MAX] }
     }

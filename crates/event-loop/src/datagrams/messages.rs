@@ -17,7 +17,7 @@ use super::{BATCH_MAX, Outgoing};
 /// Room for the messages beside the bytes: an address, and a size. Of words, for their alignment.
 type Control = [u64; 12];
 
-/// Errors that are thrown away at once. What is left over wakes the loop once more.
+/// Maximum number of errors that are read at once. Further ones wake the loop again.
 const ERRORS_AT_ONCE_MAX: usize = 64;
 
 const UDP_SEGMENT: c_int = 103;
@@ -71,8 +71,8 @@ pub(crate) fn receive(
         header.msg_controllen = size_of::<Control>() as _;
         prepared += 1;
     }
-    // SAFETY: this many messages were written above. Each points to its own room, which lives to the end of this function,
-    // or, for the slots, belongs to the inbox, which is borrowed until then.
+    // SAFETY: this many messages were written above. Each points to its own room, which lives to the end of this
+    // function, or, for the slots, belongs to the inbox, which is borrowed until then.
     let received = unsafe {
         libc::recvmmsg(
             fd.as_raw_fd(),
@@ -112,8 +112,8 @@ pub(crate) fn forget_errors(fd: BorrowedFd<'_>) {
 /// ICMP, type 11 (RFC 792) and of version 6, type 3 (RFC 4443).
 const TIME_EXCEEDED: [(u8, u8); 2] = [(libc::SO_EE_ORIGIN_ICMP, 11), (libc::SO_EE_ORIGIN_ICMP6, 3)];
 
-/// Reads the errors of a socket: whether those that say that its host is not reached say only that a packet took too long,
-/// or did not come as a whole. The kernel has one number for both.
+/// Reads the errors of a socket. Returns whether all "host unreachable" errors mean only that a packet expired in
+/// transit or in reassembly: the kernel has one number for both.
 pub(crate) fn took_too_long(fd: BorrowedFd<'_>) -> bool {
     let (mut is_late, mut is_away) = (false, false);
     for _ in 0..ERRORS_AT_ONCE_MAX {
@@ -218,7 +218,7 @@ unsafe fn name(header: &msghdr) -> Option<SocketAddr> {
     if header.msg_name.is_null() || length < size_of::<libc::sa_family_t>() {
         return None;
     }
-    // SAFETY: there are at least as many bytes as of the family, and with the family comes the length of the address.
+    // SAFETY: at least the family's bytes are valid, and the family determines the length of the address.
     unsafe {
         let family = c_int::from(header.msg_name.cast::<libc::sa_family_t>().read_unaligned());
         if family == libc::AF_INET && length >= size_of::<libc::sockaddr_in>() {
@@ -293,7 +293,7 @@ unsafe fn beside(header: &msghdr) -> Beside {
     told
 }
 
-/// Writes an address as the kernel has it; its length.
+/// Writes an address in the kernel's form; returns its length.
 fn write_name(
     address: SocketAddr,
     into: &mut MaybeUninit<libc::sockaddr_storage>,
@@ -416,7 +416,7 @@ mod tests {
             assert_eq!(all.iter().map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>(), sent);
             let client = member.local_addr().unwrap();
             assert!(all.iter().all(|(flow, _)| *flow == Some(Flow { client, local: None })));
-            // And the replies to the senders.
+            // The replies to the senders too.
             let mut outbox = crate::datagrams::Outbox::default();
             let token = crate::token::Token::from_data(rustix::event::epoll::EventData::new_u64(7));
             outbox.push(token, Flow { client, local: None }, train);

@@ -1,4 +1,5 @@
-//! Datagrams on their way between the kernel and the loop: how they are read and sent in batches, and where they stay meanwhile.
+//! Datagrams on their way between the kernel and the loop: how they are read and sent in batches, and where they stay
+//! meanwhile.
 
 mod inbox;
 mod messages;
@@ -11,7 +12,7 @@ pub(crate) use outbox::{Outbox, Outgoing};
 /// Messages that are read of a listener at once, or sent to one.
 pub(crate) const BATCH_MAX: usize = 32;
 
-/// State for datagrams; a loop has it once it has a socket of them.
+/// State for datagrams; a loop has it after its first socket for datagrams.
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub inbox: Inbox,

@@ -35,7 +35,7 @@ impl<'a> Outgoing<'a> {
         Self { flow: NOWHERE, bytes: train.bytes, size: train.size }
     }
 
-    /// One datagram of it, by itself.
+    /// One of its datagrams.
     pub fn alone(whole: &Self, bytes: &'a [u8]) -> Self {
         Self { flow: whole.flow, bytes, size: bytes.len().max(1) }
     }
@@ -72,8 +72,8 @@ impl Outbox {
         self.bytes.len() >= OUTBOX_BYTES_MAX || self.entries.len() >= OUTBOX_TRAINS_MAX
     }
 
-    /// Fills a batch with datagrams for one listener, in their order, beginning at this place. Returns the listener and
-    /// the count. `None`: there are no more.
+    /// Fills a batch with datagrams for one listener, in order, beginning at this index. Returns the listener and the
+    /// number of datagrams. `None`: no datagrams are left.
     pub fn batch<'a>(&'a self, at: usize, into: &mut [Outgoing<'a>]) -> Option<(Token, usize)> {
         let listener = self.entries.get(at)?.listener;
         let entries = self.entries[at..].iter().take_while(|entry| entry.listener == listener);

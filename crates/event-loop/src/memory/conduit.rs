@@ -14,7 +14,7 @@ use crate::bounds::Bulk;
 /// One in this many attempts finds no descriptor or memory for a pipe.
 const NO_PIPE_ONE_IN: usize = 16;
 
-/// A pipe. Its contents stay there, whoever reads it next.
+/// A pipe. Its content stays until it is read.
 #[derive(Debug)]
 pub struct Conduit {
     network: Network,
@@ -22,7 +22,7 @@ pub struct Conduit {
 }
 
 impl Network {
-    /// The amounts from which bytes count as bulk: small ones, so that short tunnels are spliced, too.
+    /// Thresholds for bulk data: small ones, so that short tunnels are spliced too.
     pub fn bulk(&self) -> Bulk {
         const READS: [usize; 4] = [40, 200, 1_000, 8_000];
         const FILLS: [usize; 4] = [60, 500, 4_000, 20_000];

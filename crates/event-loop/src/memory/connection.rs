@@ -32,13 +32,13 @@ impl Direction {
 pub struct Side {
     /// Somebody holds it.
     pub is_open: bool,
-    /// Its close is a reset.
+    /// Whether its close is a reset.
     pub resets: bool,
     /// An error that is reported once.
     pub error: Option<Errno>,
     /// A reset has arrived.
     pub was_reset: bool,
-    /// It has sent its end.
+    /// Whether it has sent its end.
     pub has_shut: bool,
     /// It found no room, and waits for a report of room.
     pub wants_room: bool,
@@ -47,7 +47,7 @@ pub struct Side {
 /// Data of the peer that was not requested, and our end's reaction to it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unasked {
-    /// Bytes before it that our end is yet to receive.
+    /// The number of bytes before it that our side has not received yet.
     pub before: usize,
     /// Our end can know of it.
     pub is_known: bool,
@@ -62,21 +62,21 @@ pub struct Unasked {
 pub struct Connection {
     /// Where the other end is.
     pub peer: SocketAddr,
-    /// It is being opened from here.
+    /// Whether it is being opened from here.
     pub is_connecting: bool,
-    /// It waits to be accepted here.
+    /// Whether it waits in the queue of a listener here.
     pub is_in_backlog: bool,
     /// From them.
     pub inward: Pipe,
-    /// To them.
+    /// The direction from us to the peer.
     pub outward: Pipe,
-    /// This host's end.
+    /// Our side.
     pub ours: Side,
     /// The other.
     pub theirs: Side,
     /// The token of our events.
     pub watch: Option<u64>,
-    /// It is among the connections with events.
+    /// Whether it is in the list of connections with events.
     pub in_ready: bool,
     /// The task that waits at their end.
     pub waiter: Option<u32>,
@@ -298,7 +298,7 @@ impl State {
         }
         let back = self.connection(id).pipe(direction.back());
         if !back.flight.is_empty() {
-            // It finds no receiver, whatever the window was.
+            // Without a receiver, the window does not matter.
             self.set_moving(id, direction.back());
         }
         self.forget_if_closed(id);

@@ -21,9 +21,9 @@ const OWN_PORTS: std::ops::Range<u16> = 10_000..60_000;
 /// How unkind the way of datagrams is.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DatagramWeather {
-    /// They do not arrive.
+    /// Percentage of datagrams that are lost.
     pub lost_percent: usize,
-    /// They arrive twice.
+    /// Percentage of datagrams that are duplicated.
     pub doubled_percent: usize,
     /// They are still on their way when others that were sent later have arrived.
     pub delayed_percent: usize,
@@ -43,7 +43,7 @@ struct Packet {
 #[derive(Debug)]
 struct Socket {
     address: SocketAddr,
-    /// It takes datagrams from there alone.
+    /// The only source of accepted datagrams.
     connected: Option<SocketAddr>,
     queue: VecDeque<Packet>,
     /// A datagram that it has sent was refused.
@@ -204,7 +204,7 @@ impl Network {
         self.0.borrow_mut().datagrams.mailboxes.entry(address).or_default();
     }
 
-    /// Nobody does any more.
+    /// Closes the mailbox of an address: nobody receives there any more.
     pub fn close_mailbox(&self, address: SocketAddr) {
         self.0.borrow_mut().datagrams.mailboxes.remove(&address);
     }

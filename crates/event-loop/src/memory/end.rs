@@ -1,4 +1,4 @@
-//! Our ends: those that the event loop holds.
+//! The ends of the event loop.
 
 use std::io::IoSlice;
 use std::net::SocketAddr;

@@ -1,8 +1,8 @@
 //! A kernel in memory, for the simulation: sockets, events and time, all by a seed.
 //!
-//! It behaves like Linux at its least convenient: sends accept less than they could, bytes and ends travel in pieces and
-//! arrive between any two calls, windows are small, connections are refused, hang and break, and time passes with every
-//! look at the clock. The simulation plays the other side of a connection ([`Peer`]).
+//! It behaves like Linux at its least convenient: sends accept less than they could, bytes and ends travel in pieces
+//! and arrive between any two calls, windows are small, connections are refused, hang and break, and time passes with
+//! every look at the clock. The simulation plays the other side of a connection ([`Peer`]).
 //!
 //! | here | Linux |
 //! |---|---|
@@ -51,7 +51,7 @@ thread_local! {
     static WORDS: RefCell<Option<Random>> = const { RefCell::new(None) };
 }
 
-/// The time of this thread's simulation, which passes with every look at it; `None`: there is no simulation.
+/// The time of this thread's simulation, which advances with each call; `None`: there is no simulation.
 pub fn time_us() -> Option<u64> {
     let now_us = TIME_US.get()?;
     let word = LOOKS.with_borrow_mut(|looks| looks.as_mut().map(Random::next));
@@ -108,15 +108,15 @@ pub struct Weather {
 /// The fate of connections to an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// They are opened.
+    /// Connects succeed.
     Open,
-    /// Nobody listens.
+    /// Connects are refused.
     Refusing,
-    /// Nobody answers.
+    /// Connects get no answer.
     Silent,
-    /// There is no way.
+    /// There is no route.
     Unreachable,
-    /// This host has no socket for them.
+    /// This host has no socket.
     Exhausted,
 }
 
@@ -206,7 +206,7 @@ impl Network {
         self.0.borrow().digest
     }
 
-    /// A call on an end panics after this many others, with [`PANIC_AS_TOLD`], whatever its caller. `None`: none does.
+    /// Makes a call on an end panic after this many others, with [`PANIC_AS_TOLD`]. `None`: no call panics.
     pub fn panic_after(&self, calls: Option<usize>) {
         self.0.borrow_mut().calls_until_panic = calls;
     }
@@ -278,7 +278,7 @@ impl Network {
         Ok(End::stream(self.clone(), id))
     }
 
-    /// Tells of events on an end from now on.
+    /// Begins to report events on an end.
     pub fn watch(
         &self,
         end: &End,
@@ -288,7 +288,7 @@ impl Network {
         self.0.borrow_mut().watch(end, Some(data.u64()))
     }
 
-    /// Tells of no more events on it.
+    /// Stops reporting events on an end.
     pub fn unwatch(&self, end: &End) -> Result<(), Errno> {
         self.0.borrow_mut().watch(end, None)
     }
@@ -327,7 +327,7 @@ impl Network {
                 state.travel(id, direction);
             }
         }
-        // The allocation is kept: it is no matter of the worker that is looked at.
+        // The allocation is kept, so that it does not count for the worker under test.
         moving.append(&mut state.moving);
         state.moving = moving;
         let has_datagrams = state.travel_datagrams();
@@ -453,7 +453,7 @@ impl State {
         self.datagrams.events(events);
     }
 
-    /// Whether this call of ours is the one that is to panic.
+    /// Whether this call must panic.
     fn is_time_to_panic(&mut self) -> bool {
         match self.calls_until_panic.take() {
             Some(0) => true,

@@ -1,4 +1,4 @@
-//! Their ends: those of the simulation's clients and members.
+//! The ends of the simulation's clients and members.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -88,8 +88,8 @@ impl Peer {
         state.offer_room(self.id, Direction::Out);
     }
 
-    /// Lets the rest of the expected data arrive at once, and in the same piece unrequested data behind it. Returns false
-    /// and does nothing if data is in flight in either direction. Our end must not reuse the connection then: see
+    /// Lets the rest of the expected data arrive at once, and in the same piece unrequested data behind it. Returns
+    /// false and does nothing if data is in flight in either direction. Our end must not reuse the connection then: see
     /// [`Self::unasked`].
     pub fn say_unasked(&mut self, tail: &[u8], surplus: &[u8]) -> bool {
         let mut state = self.network.0.borrow_mut();

@@ -55,15 +55,15 @@ impl Bytes {
 /// How a direction ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It does not.
+    /// The direction is open.
     None,
     /// A FIN is on its way behind the bytes.
     Fin,
-    /// It has arrived.
+    /// The FIN has arrived.
     FinArrived,
     /// A reset is on its way.
     Reset,
-    /// It has arrived.
+    /// The reset has arrived.
     ResetArrived,
 }
 
@@ -76,7 +76,7 @@ pub struct Pipe {
     pub arrived: Bytes,
     /// How it ends.
     pub ending: Ending,
-    /// Its FIN has arrived, whatever came after it.
+    /// Whether a FIN has arrived, even if a reset followed.
     pub had_fin: bool,
     /// Bytes that may have arrived at a time.
     pub window: usize,
@@ -84,7 +84,7 @@ pub struct Pipe {
     pub room: usize,
     /// The receiver lets nothing more be sent.
     pub takes_nothing: bool,
-    /// It has data in flight.
+    /// Whether data is in flight.
     pub is_moving: bool,
 }
 

@@ -43,7 +43,7 @@ impl Tunnel {
         }
         io.pause(self.source);
         if let Some(stopped) = &self.stopped {
-            // Nobody waits for the second time.
+            // The second signal has no receiver.
             let _ = stopped.send(());
         }
         if self.ends_when_stopped {
@@ -315,7 +315,7 @@ fn urgent_data_neither_stops_nor_ends_what_is_moved() {
             let mut received = vec![0; 20_000];
             let outcome = to.read_exact(&mut received);
             from.shutdown(Shutdown::Write).unwrap();
-            // It stays open: its end would be the sink's.
+            // Kept open: closing it would end the sink.
             (outcome.map(|()| received), to)
         });
         io.run(&mut tunnel).unwrap();

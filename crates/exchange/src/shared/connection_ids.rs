@@ -98,7 +98,7 @@ impl ConnectionIds {
         self.lengths.load(Relaxed)
     }
 
-    /// IDs of these lengths are in the table, too.
+    /// Adds the lengths of IDs that were taken over.
     pub fn add_lengths(&self, lengths: u32) {
         self.lengths.fetch_or(lengths, Relaxed);
     }
@@ -178,7 +178,7 @@ impl ConnectionIds {
         }
         let member = self.number(label)?;
         let id = match self.settings.server_id {
-            // There are no more names than members, and a name may pass to another.
+            // There are at most as many names as members; a name may pass to another member.
             Some(_) => {
                 let name = self.server_id(whole)?;
                 self.table.remember_bytes(name, member, now_ms);

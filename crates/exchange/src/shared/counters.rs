@@ -36,7 +36,7 @@ impl Counter {
 #[derive(Debug)]
 pub struct PerWorker<T>(Box<[Arc<Padded<T>>]>);
 
-/// The block of one worker, for that to keep at hand.
+/// The block of one worker, kept by that worker.
 #[derive(Debug)]
 pub struct Own<T>(Arc<Padded<T>>);
 
@@ -153,15 +153,15 @@ counters! {
         http2_errors,
         /// Of those, connections ended because too many streams were reset, refused or written to after their end.
         http2_floods_streams,
-        /// For frames that cost more than they bring.
+        /// HTTP/2 connections ended because of too many frames without benefit.
         http2_floods_frames,
-        /// For header blocks without end.
+        /// HTTP/2 connections ended because of header blocks that do not end or are too large.
         http2_floods_headers,
         /// TLS handshakes done in full.
         handshakes_full,
         /// TLS handshakes that went on with an earlier session.
         handshakes_resumed,
-        /// TLS handshakes that came to nothing.
+        /// Failed TLS handshakes.
         handshakes_failed,
         /// Client connections closed at `tls.handshakes_max`.
         handshakes_limited,
@@ -177,7 +177,7 @@ counters! {
         authorisations_allowed,
         /// Requests that a service refused.
         authorisations_denied,
-        /// Those about which it could not be asked, or gave no answer.
+        /// Requests for which a service could not be asked, or did not answer.
         authorisations_failed,
         /// Copies of requests that a member has answered.
         mirrors_answered,
@@ -193,7 +193,7 @@ counters! {
         requests_ended_by_policy,
         /// Requests that rules handed to another virtual server, which counts them.
         requests_handed_over,
-        /// Responses that policies answered in the place of.
+        /// Responses that a policy replaced by its own answer.
         responses_replaced,
         /// Requests that a policy rewrote into something that cannot be sent.
         rewrites_failed,
@@ -223,7 +223,7 @@ counters! {
         compression_bytes_in,
         /// Bytes after compression.
         compression_bytes_out,
-        /// Responses sent, by class; those that weir made itself included.
+        /// Responses sent, by class, including weir's own.
         responses_1xx,
         /// 2xx.
         responses_2xx,
@@ -386,9 +386,9 @@ counters! {
         member_connections_leaving,
         /// Bytes that encoders and collected bodies take at most now.
         compression_memory_bytes,
-        /// Responses compressed at a lower level than configured, for want of time.
+        /// Responses compressed at a lower level than configured, because CPU time was short.
         compression_reduced,
-        /// Responses not compressed for want of time.
+        /// Responses not compressed because CPU time was short.
         compression_skipped,
         /// Bytes of tunnels that went from socket to socket by a pipe.
         bytes_spliced,

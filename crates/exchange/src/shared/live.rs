@@ -96,13 +96,13 @@ pub type RuleCount = Arc<PerWorker<RuleCounters>>;
 /// Live state of a virtual server.
 #[derive(Debug)]
 pub struct LiveVirtualServer {
-    /// Its name.
+    /// The name.
     pub name: Arc<str>,
     /// Client connections open on all workers, for `limits.connections`.
     pub connections: AtomicU32,
     /// How much is used of its limits.
     pub used: ServerUse,
-    /// Its counters.
+    /// The counters.
     pub counters: PerWorker<VirtualServerCounters>,
 }
 
@@ -120,17 +120,17 @@ pub struct ServerUse {
 /// Live state of a pool.
 #[derive(Debug)]
 pub struct LivePool {
-    /// Its name.
+    /// The name.
     pub name: Arc<str>,
-    /// No other pool of this process has it; pools that come later have higher ones.
+    /// Unique in this process; later pools have higher numbers.
     pub number: u64,
     /// Changes whenever the set of members that may take traffic may have changed.
     pub epoch: AtomicU32,
-    /// Per worker, since when the first of its requests waits for a member; 0: none does.
+    /// Per worker, the time since which its first queued request waits for a member; 0: its queue is empty.
     pub waiting_since_ms: Box<[AtomicU64]>,
     /// Requests that wait in its queue, on all workers.
     pub waiting: AtomicU32,
-    /// Its counters.
+    /// The counters.
     pub counters: PerWorker<PoolCounters>,
 }
 
@@ -139,15 +139,15 @@ pub struct LivePool {
 pub struct LiveMember {
     /// The pool it belongs to.
     pub pool: Arc<LivePool>,
-    /// Its address.
+    /// The address.
     pub address: Address,
-    /// Its address as text.
+    /// The address as text.
     pub label: Arc<str>,
     /// Requests that occupy it now, on all workers.
     pub occupancy: AtomicU32,
     /// How much is used of its limit on the rate of requests.
     pub rate: SharedLimit,
-    /// Its counters.
+    /// The counters.
     pub counters: PerWorker<MemberCounters>,
     health: AtomicU8,
     /// When it last came up; 0: before this process looked.
@@ -158,7 +158,7 @@ pub struct LiveMember {
     state_override: AtomicU8,
     /// A packed [`Passive`].
     passive: AtomicU64,
-    /// The reason of its last ejection; 0: none.
+    /// The reason of the last ejection; 0: never ejected.
     ejected_for: AtomicU16,
 }
 
@@ -218,7 +218,7 @@ impl LiveMember {
         self.up_since_ms.load(Relaxed)
     }
 
-    /// How fast it answered of late.
+    /// The recent response time.
     pub fn response_time(&self) -> ResponseTime {
         ResponseTime::from_bits(self.response_time.load(Relaxed))
     }
@@ -234,7 +234,7 @@ impl LiveMember {
             };
             Some(next.to_bits())
         };
-        // It is never refused.
+        // The closure never refuses the update.
         let _ = self.response_time.fetch_update(Relaxed, Relaxed, next);
     }
 
@@ -259,8 +259,8 @@ impl LiveMember {
         override_from_bits(before)
     }
 
-    /// It had left its pool, and is a member again: commands and passive marks of before are dropped. Its open requests
-    /// still count.
+    /// Resets a member that had left its pool and returns: clears its run-time state and passive marks. Requests that
+    /// are still open count.
     fn come_back(&self) {
         self.state_override.store(override_to_bits(None), Relaxed);
         self.passive.store(Passive::CLEAN.to_bits(), Relaxed);
@@ -316,7 +316,7 @@ impl LiveMember {
         self.ejected_for.store(blame, Relaxed);
     }
 
-    /// The reason of its last ejection; 0: none.
+    /// The reason of the last ejection; 0: never ejected.
     pub fn ejected_for(&self) -> u16 {
         self.ejected_for.load(Relaxed)
     }
@@ -355,7 +355,7 @@ impl LiveMember {
     }
 }
 
-/// A run-time state as one byte; 0: none.
+/// A run-time state as one byte; 0: not set.
 fn override_to_bits(state: Option<AdminState>) -> u8 {
     match state {
         None => 0,

@@ -31,7 +31,7 @@ const PLACES: usize = 4;
 const TIME_BITS: u32 = 24;
 const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
 
-// The expiry can be told from a time that has passed, and one client leaves room for others.
+// An expiry is distinguishable from a past time, and one client cannot fill the queue.
 const _: () = assert!(KNOWN_FOR_S < TIME_MASK / 2 && (CHECKS_PER_CLIENT_MAX as usize) < CHECKS_MAX);
 
 /// Checks of passwords, of all workers.
@@ -175,7 +175,7 @@ impl Logins {
         self.threads.load(Relaxed)
     }
 
-    /// So many threads check from now on.
+    /// Sets the number of checking threads.
     pub fn set_threads(&self, count: usize) {
         self.threads.store(count, Relaxed);
     }
@@ -193,8 +193,8 @@ impl Logins {
     }
 }
 
-/// Successful logins by tag: two words for each. A reader that races with two writers may combine halves of two tags.
-/// Nobody can produce such a tag, so the combination matches no login.
+/// Successful logins by tag, two words each. A reader that races with two writers may combine halves of two tags; no
+/// login has such a combination as its tag.
 struct Known(Box<[[[AtomicU64; 2]; PLACES]]>);
 
 impl Default for Known {
@@ -236,7 +236,7 @@ impl Known {
         })
     }
 
-    /// Replaces the entry of the tag, or the one that would expire first.
+    /// Replaces the entry of the tag, or the entry that expires first.
     fn put(&self, tag: &Tag, now_s: u64) {
         let cut = Cut::of(tag);
         let places = &self.0[cut.set];

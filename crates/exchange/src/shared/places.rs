@@ -25,7 +25,7 @@ pub struct Places {
 pub struct MadeFor {
     /// The value that identifies clients.
     pub told_by: ToldBy,
-    /// Its size, and how long it remembers.
+    /// The size and timeout of the table.
     pub table: TableSettings,
 }
 

@@ -121,7 +121,7 @@ mod tests {
         };
         let expected: Vec<_> = [None, Some(0)].into_iter().cycle().take(20).collect();
         assert_eq!(found(now_ms), expected);
-        // What has ended is not brought back to life, and another place is none.
+        // Expired entries are not restored, nor entries of an unknown table.
         let late_ms = now_ms + 365 * 24 * 3_600_000;
         let third = table("[ 127.0.0.1:2 ]");
         remembered[0].restore(&third.stickies, late_ms);

@@ -17,7 +17,7 @@ pub struct LiveTls {
     pub handshakes: Arc<AtomicU32>,
     sessions: Sessions,
     of: SessionsOf,
-    /// Which clients are let in, by their certificates; the same for the same settings.
+    /// Identifies the accepted client certificates; equal for equal settings.
     pub lets_in: Arc<[u8]>,
 }
 
@@ -84,7 +84,7 @@ fn sessions(purpose: &[u8], of: &SessionsOf) -> Sessions {
                 None => TicketKeys::own(purpose),
                 Some(keys) => TicketKeys::shared(purpose, &keys.secrets()),
             };
-            // Without random numbers there are no handshakes either.
+            // Without random numbers, handshakes fail too.
             keys.map_or(Sessions::Off, |keys| Sessions::Tickets(Arc::new(keys)))
         }
     }

@@ -127,9 +127,9 @@ pub struct Losses {
 /// A slot that can be given to a new entry.
 struct Candidate<'a> {
     slot: &'a Slot,
-    /// Its word as it was seen.
+    /// The word that was read.
     word: u64,
-    /// It holds an entry that has not ended.
+    /// Whether it holds an entry that has not expired.
     is_live: bool,
 }
 
@@ -184,7 +184,7 @@ impl Slot {
         self.word.compare_exchange(seen, word, AcqRel, Relaxed).is_ok()
     }
 
-    /// Frees the slot, if it still holds the entry that was seen, whatever its value is by now.
+    /// Frees the slot if it still holds the entry that was seen, even with another value.
     fn free(&self, mut seen: u64) {
         let generation = seen;
         while is_entry(seen) && same_generation(generation, seen) {
@@ -274,7 +274,7 @@ impl SharedTable {
         self.unplaced.fetch_add(1, Relaxed);
     }
 
-    /// Live entries, each with its hash. What other threads change meanwhile is seen or not.
+    /// Live entries with their hashes. Concurrent changes may be missing.
     pub fn live(&self, now: u64) -> impl Iterator<Item = (u64, u64)> {
         let slots = self.buckets.iter().flat_map(|bucket| &bucket.0);
         let entries = slots.filter_map(Slot::read).map(|(hash, word)| (hash, value_of(word)));
@@ -358,8 +358,8 @@ impl SharedTable {
         true
     }
 
-    /// Whether a slot other than `ours` holds an entry with this hash, or is being given to one that
-    /// may have it if that is to count.
+    /// Whether a slot other than `ours` holds an entry with this hash; or, with `given_counts`, is being given to an
+    /// entry that may have it.
     fn has_rival(&self, hash: u64, ours: &Slot, given_counts: bool) -> bool {
         fence(SeqCst);
         self.places(hash).any(|other| {
@@ -368,8 +368,8 @@ impl SharedTable {
         })
     }
 
-    /// The slot to give to a new entry: one without a live entry in the bucket that has more of those,
-    /// else the one whose entry ends first. `None` when all are just being given away.
+    /// The slot for a new entry: a free one in the bucket with more free slots, else the slot whose entry expires
+    /// first. `None`: all slots are being given away at the moment.
     fn candidate(&self, hash: u64, now: u64) -> Option<Candidate<'_>> {
         let mut reusable: Option<Candidate<'_>> = None;
         let mut reusable_most = 0;

@@ -28,7 +28,7 @@ pub enum Sticky {
     Insert(Insert),
     /// A cookie of the application, by whose value the member is picked.
     Passive {
-        /// Its name.
+        /// The name of the cookie.
         name: Arc<str>,
         /// The hash of its value.
         hash: KeyedHash,
@@ -74,12 +74,12 @@ pub enum Sticky {
 pub struct Insert {
     /// Which member a cookie stands for.
     pub tokens: CookieTokens,
-    /// Its name.
+    /// The name of the cookie.
     pub name: Arc<str>,
     /// Whether members get it.
     to_member: bool,
     plain: SetCookieFields,
-    /// With Secure.
+    /// The attributes with Secure.
     secure: SetCookieFields,
     when_secure: Secure,
 }
@@ -164,8 +164,8 @@ impl Stickies {
         stickies
     }
 
-    /// Another one with the same clients, for requests of some virtual servers only: what is asked of it changes
-    /// nothing here.
+    /// A copy with the same clients, for requests of some virtual servers only. Requests to the copy change nothing
+    /// here.
     pub fn copied(&self, servers: &[&VirtualServer], now_ms: u64) -> Self {
         let is_reached = |place: &Place| {
             place.server.is_empty() || servers.iter().any(|server| server.name == place.server)
@@ -181,7 +181,7 @@ impl Stickies {
     }
 
     /// The cookies that members of a virtual server do not get: those of its persistence, and tokens of other
-    /// configured pools. A virtual server that inserts no cookie hides none.
+    /// configured pools. A virtual server that inserts no cookie hides no cookie.
     pub fn hidden<'a>(
         &self,
         of_server: impl Iterator<Item = &'a Arc<Sticky>>,
@@ -243,8 +243,8 @@ pub fn reached_persistence(server: &VirtualServer, snapshot: &Snapshot) -> Vec<u
     Reach::of(server, snapshot).persistence
 }
 
-/// The pools that requests of a virtual server can come to, by their places: its own ones, those that rules choose, and
-/// their fallbacks.
+/// The pools that requests of a virtual server can reach, by their indexes: its own, those that rules select, and their
+/// fallbacks.
 pub fn reached_pools(server: &VirtualServer, snapshot: &Snapshot) -> Vec<usize> {
     Reach::of(server, snapshot).pools
 }
@@ -291,7 +291,7 @@ fn follow<N: Iterator<Item = usize>>(known: &mut Vec<usize>, next: impl Fn(usize
 }
 
 impl Sticky {
-    /// Whether it is a table that would be made no different for these, and nothing else.
+    /// Whether it is a table with the same settings, and nothing else.
     fn is_the_same_table(&self, persistence: &Persistence, pool: &Pool) -> bool {
         match (self, &persistence.kind) {
             (Self::ConnectionIds(ids), PersistenceKind::ConnectionIds(settings)) => {
@@ -346,7 +346,7 @@ impl Sticky {
 }
 
 impl Sticky {
-    /// Another one with the same clients; itself, where it remembers none that come with requests.
+    /// A copy with the same clients; `self` if it has no table that requests fill.
     fn copied(self: &Arc<Self>, now_ms: u64) -> Arc<Self> {
         match &**self {
             Self::Address { of, places } => {
@@ -391,8 +391,8 @@ impl Insert {
             cookie.secure = secure;
             SetCookieFields::new(&cookie, &tokens)
         };
-        // The configuration was checked with Secure wherever it may be set; a cookie that must have it
-        // is never sent without.
+        // The configuration was checked with Secure wherever it may be set. A cookie that requires Secure is never sent
+        // without it.
         let secure = fields(true).unwrap_or_default();
         let plain = fields(false).unwrap_or_else(|_| secure.clone());
         Self {

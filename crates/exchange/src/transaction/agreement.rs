@@ -22,7 +22,7 @@ impl Exchange {
     ) {
         self.response_began(at, head.status, false);
         count_status!(self.ends.server.counters, head.status);
-        // The following bytes are no response.
+        // The following bytes are not a response.
         inspect::leave(self, at);
         let mut edits = std::mem::take(&mut at.tools().response_edits);
         if let Some(mut answer) = self.edit_response(at, head, input, &mut edits) {

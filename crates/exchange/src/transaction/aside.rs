@@ -66,7 +66,7 @@ pub fn begin(
         request.is_whole = true;
         request.send();
     }
-    // It takes no interim responses.
+    // With HTTP/1.0, it gets no interim responses.
     request.version = Version::Http10;
     let turn = at.turn();
     order.pool.note_request(turn.now_ms());
@@ -113,7 +113,7 @@ pub fn enter(exchange: &mut Exchange, at: &mut impl Edge) {
     }
 }
 
-/// Whether it is one.
+/// Whether the exchange is a request of weir's own.
 pub fn is_one(exchange: &Exchange) -> bool {
     matches!(exchange.scrutiny.as_deref(), Some(Scrutiny::Aside(_)))
 }

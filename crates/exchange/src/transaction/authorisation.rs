@@ -23,8 +23,8 @@ use crate::parts::remembered::Remembered;
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 
-/// How often a request that waits for a service looks at the time. What is left of those that have their answer is
-/// bounded by that.
+/// The interval at which a request that waits for a service checks the time. It also bounds the number of leftover
+/// timers.
 const LOOK_US: u64 = 1_000_000;
 
 /// Lists the services to ask about a request, the last one first. Removes fields of the client that only services may

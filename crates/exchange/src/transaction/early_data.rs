@@ -6,7 +6,7 @@ use weir_http::message::RequestHead;
 /// The field for members (RFC 8470 section 5.1).
 const EARLY_DATA: &[u8] = b"Early-Data";
 
-/// Tells the member of a request that it may have been sent by another. What a client says of itself travels on.
+/// Adds Early-Data to the request for the member if it may be a replay. A field from the client is forwarded.
 pub fn tell_member(is_early: bool, head: &RequestHead, input: &[u8], edits: &mut RequestEdits) {
     let says_so = || {
         head.fields

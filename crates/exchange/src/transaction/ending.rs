@@ -23,7 +23,7 @@ impl Exchange {
         self.respond_adding(at, status, termination, FieldEdits::NONE);
     }
 
-    /// As above, with further fields.
+    /// As [`Self::respond`], with further fields.
     pub fn respond_adding(
         &mut self,
         at: &mut impl Edge,
@@ -117,7 +117,7 @@ impl Exchange {
         self.ends.drop_member(at);
         // An end by closing would make the part look like the whole.
         let must_reset = self.response_framing == Framing::UntilClose;
-        // Its stream is reset with it.
+        // The client's stream is reset with it.
         self.end(at, termination, After::Broken { must_reset });
     }
 
@@ -231,7 +231,8 @@ fn with_answer(
     then(exchange, (*status, fields, Some(body)));
 }
 
-/// Answers instead of a member that has responded: the rest of its response is dropped. `is_whole`: there is no rest.
+/// Answers instead of a member that has responded: the rest of its response is dropped. `is_whole`: the response is
+/// complete.
 pub fn replace_response(
     exchange: &mut Exchange,
     at: &mut impl Edge,
@@ -282,7 +283,7 @@ impl Exchange {
                 Some(End::Reset) => {
                     self.end_unanswered(at, Termination::Policy, true);
                 }
-                // What was handed over did not end here.
+                // A hand-over does not end the request here.
                 Some(End::Close | End::VirtualServer(_)) | None => {
                     self.end_unanswered(at, Termination::Policy, false);
                 }

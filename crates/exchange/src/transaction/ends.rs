@@ -75,8 +75,8 @@ impl Ends {
         at.flow(self, Side::Client, Flow::Window);
     }
 
-    /// Whether the head of a request goes before its body comes: a client that has its connection for itself may wait
-    /// for an answer to it. On a stream it is sent by itself.
+    /// Whether the head of a request is sent before its body arrives: an HTTP/1 client may wait for a response to the
+    /// head. On a client's stream, `send_heads` has this effect.
     pub fn sends_head_first(&self) -> bool {
         self.stream.is_none()
     }
@@ -117,7 +117,7 @@ impl Ends {
         self.leave_member(at, None);
     }
 
-    /// Whether the end of the member's connection can be told from a break.
+    /// Whether the member connection distinguishes an orderly end from a break.
     pub fn tells_breaks(&self) -> bool {
         self.attempt.member_stream.is_some()
     }

@@ -1,5 +1,4 @@
-//! A virtual server hands a request to another: what was decided is taken apart, and what goes with the request is put
-//! together.
+//! A hand-over: a virtual server passes a request to another one, with the part of its decisions that stays valid.
 
 use std::rc::Rc;
 
@@ -13,8 +12,8 @@ use crate::parts::handed_over::{Brought, HandedOver, Rewritten};
 use crate::parts::notice::Notice;
 use crate::parts::pending::Pending;
 
-/// Hands a request over, as `decision` has it, to the virtual server at this place in the snapshot; nothing of the
-/// decision is left. `None`: it cannot be sent with the changes that rules have made.
+/// Hands a request over to the virtual server with this index, with the changes in `decision`, which is empty
+/// afterwards. `None`: the changes of rules make a request that cannot be sent.
 pub fn hand_over(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,

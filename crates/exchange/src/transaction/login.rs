@@ -28,9 +28,9 @@ fn now_s(turn: Turn) -> u64 {
     turn.now_ms() / 1_000
 }
 
-/// Has the passwords of a request checked that are not known to be right, and services asked about it; it is held back
-/// until then. `None`: they are not checked, and nothing is for the user that the request names: it ends by a limit,
-/// cannot be sent, or too many wait. `pending`: what it waits for already.
+/// Begins the checks of a request: of passwords that are not known to be right, and by services. The request is held
+/// back until they are done. `None`: no checks are made, because the request ends by a limit, cannot be sent, or finds
+/// the queue full; then nothing may depend on the user that it names. `pending`: checks from earlier virtual servers.
 pub fn ask(
     at: &mut impl Edge,
     of: (&Traffic, &Arrival<'_>),
@@ -43,7 +43,7 @@ pub fn ask(
     if !decision.mirrors.is_empty() && considered.ending.is_none() {
         let mirrors = choose_mirrors(at, of.0, (known.0, &mut *known.1), decision);
         if mirrors.is_some() {
-            // It takes the way of those that wait, where copies are made.
+            // The request is parked, because copies are made when a parked request continues.
             considered.not_before_us = considered.not_before_us.max(turn.now_us() + AT_ONCE_US);
         }
         pending.mirrors = mirrors;

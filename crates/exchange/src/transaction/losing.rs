@@ -8,8 +8,8 @@ use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 
 impl Exchange {
-    /// The stream of an exchange has failed; the exchange continues elsewhere or ends. If the member has not read the
-    /// request, it has not failed: once, such a request goes to another connection, as after a stale one.
+    /// The stream of an exchange has failed; the exchange is retried elsewhere or ends. If the member has not read the
+    /// request, this is not its failure: once, the request uses another connection to it, as after a stale one.
     pub fn stream_lost(&mut self, at: &mut impl Edge, why: MemberFailure, is_unread: bool) {
         if is_unread {
             self.ends.attempt.may_be_stale =
@@ -31,8 +31,8 @@ impl Exchange {
         self.member_lost(at, loss);
     }
 
-    /// The member does not take extended CONNECT. That is no failure of it, and others are not tried: members of a
-    /// pool are alike, and each try would be taken from the budget for those that fail.
+    /// The member does not support extended CONNECT. This is not a failure of the member, and no other is tried:
+    /// members of a pool are alike, and tries would use up the retry budget.
     pub fn refuse_tunnel(&mut self, at: &mut impl Edge) {
         if let Some(member) = &self.ends.account.last_member {
             at.tell(Notice::NoTunnel(member));

@@ -18,7 +18,7 @@ pub const TAKEN_BYTES_MAX: usize = 128;
 /// The id of a request.
 #[derive(Debug, Default)]
 pub struct Named {
-    /// Its number; 0: it has another name, or none.
+    /// The number; 0: the request has an id from a proxy, or none yet.
     pub number: u64,
     /// The id from a trusted proxy; empty: it has a number, or no id.
     pub taken: Box<[u8]>,

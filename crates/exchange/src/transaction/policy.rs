@@ -32,8 +32,8 @@ use crate::transaction::login::ask;
 use crate::transaction::naming::{Named, name};
 use crate::transaction::rewrite;
 
-/// Decides about a request of a virtual server that does more than hand it on. `brought`: what it brings from others,
-/// which have handed it over.
+/// Decides about a request of a virtual server with settings that concern requests. `brought`: data from other virtual
+/// servers that have handed the request over.
 pub fn consider(
     at: &mut impl Edge,
     arrival: &Arrival<'_>,
@@ -105,7 +105,7 @@ pub fn consider(
     Course::Decided(considered)
 }
 
-/// What was decided where a request was before holds.
+/// Earlier decisions that stay valid after a hand-over.
 fn take_what_is_brought(
     brought: Option<&mut Brought>,
     decision: &mut Decision,
@@ -117,7 +117,7 @@ fn take_what_is_brought(
     std::mem::swap(&mut brought.response, &mut decision.response);
 }
 
-/// What the member of a request is told of its client, and is not.
+/// Adds facts about the client to the request for the member, and removes weir's own cookies.
 fn tell_about_client(
     arrival: &Arrival<'_>,
     traffic: &Traffic,
@@ -139,7 +139,8 @@ fn tell_about_client(
     }
 }
 
-/// What a request waits for, as [`ask`] says, with what it has brought; what is not asked about it then.
+/// The checks for which the request waits, including earlier ones; see [`ask`]. If they are not made, drops the
+/// decisions that depend on them.
 fn wait_for(
     at: &mut impl Edge,
     of: (&Traffic, &Arrival<'_>),
@@ -163,7 +164,7 @@ fn wait_for(
         decision.body_edits.clear();
     }
     if let (None, false, Some(brought)) = (&pending, is_let_in, brought) {
-        // Nobody finds out any more whether it is from the user that it named where it came in.
+        // The user at the virtual server of the listener is not verified.
         brought.user = Box::default();
         brought.marks.clear();
     }
@@ -297,7 +298,8 @@ fn keep(
     considered.remembered = Some(remembered);
 }
 
-/// Keeps what a request brings from other virtual servers. What its client asked for there, if that was changed.
+/// Stores data that a request brings from other virtual servers. Returns the host that the client requested, if rules
+/// have changed it.
 fn keep_brought(remembered: &mut Remembered, brought: &mut Brought) -> Vec<u8> {
     remembered.entered_at = brought.entered_at().cloned();
     remembered.marks = brought.marks_with(&remembered.marks);
@@ -332,9 +334,8 @@ fn why_unsendable(error: RewriteError) -> &'static str {
 }
 
 impl Exchange {
-    /// The changes to the response of an exchange: those decided with the request, those of rules for responses, the
-    /// cookie of its persistence. They are left in `edits`. Where a rule has an answer for the place of the response,
-    /// it is returned.
+    /// Stores in `edits` the changes to the response: those decided with the request, those of rules for responses, and
+    /// the persistence cookie. Returns the decision of a rule that answers instead of the member.
     pub fn edit_response(
         &mut self,
         at: &mut impl Edge,
@@ -426,7 +427,7 @@ fn remember(
     }
 }
 
-/// Seals the cookies of a response, where that is wanted: those of its member, and those that policies set.
+/// Seals the cookies of a response, if configured: those of the member, and those that policies set.
 #[inline]
 pub fn keep_cookies(
     exchange: &Exchange,

@@ -23,7 +23,7 @@ impl Exchange {
         }
         self.ends.account.bytes_received += pieces.data_bytes as u64;
         if awaits_tunnel {
-            // It is the tunnel's, if there will be one.
+            // The data belongs to the tunnel, if the member accepts it.
             return at.hold(&mut self.ends, (input, pieces), end);
         }
         if let Phase::Deliver { unwanted_bytes, .. } = &mut self.phase {
@@ -43,7 +43,7 @@ impl Exchange {
             return inspect::hold(self, at, (input, pieces), end);
         }
         if self.ends.attempt.connection.is_none() {
-            // It waits for a member.
+            // The request waits for a member.
             return at.hold(&mut self.ends, (input, pieces), end);
         }
         if self.scrutiny.is_some() {
@@ -84,7 +84,7 @@ impl Exchange {
         match at.let_on(&mut self.ends) {
             Some((held, OwnedEnd::No)) if held.is_empty() && is_sent => self.ends.give_window(at),
             Some((held, end)) => {
-                // It is counted anew.
+                // `client_data` counts it a second time.
                 self.ends.account.bytes_received -= held.len() as u64;
                 self.client_data(at, (&held, &Pieces::whole(held.len())), end.get());
                 at.recycle(held);

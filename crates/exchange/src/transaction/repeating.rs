@@ -10,8 +10,8 @@ use crate::parts::tries::Lease;
 use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::sending::is_all;
 
-/// Asks another member in place of the one that has answered so, if its pool wants that, the request allows it, and
-/// another one has a place. Whether it does.
+/// Retries on another member after this response, if the pool's settings, the request and the members permit it.
+/// Returns whether it does.
 pub fn repeat(
     exchange: &mut Exchange,
     at: &mut impl Edge,
@@ -24,7 +24,7 @@ pub fn repeat(
         return false;
     }
     let clock = at.turn().clock;
-    // A place counts for the member's rate, and may be its trial request: none is taken in vain.
+    // A place counts for the member's rate and may be its trial request, so it is taken only if the retry is permitted.
     if !pool.has_retry(clock.now_ms()) {
         return false;
     }

@@ -26,11 +26,11 @@ enum Fate {
     Rewritten,
     /// It has no body: its head has the values of the rewritten body.
     Unchanged,
-    /// It passes as it is: it is encoded.
+    /// It stays unchanged, because it is encoded.
     Encoded,
-    /// It is a part.
+    /// It stays unchanged, because it is partial content.
     Part,
-    /// It is too long.
+    /// It stays unchanged, because it is too long.
     TooLong,
     /// It is of another type, or has nothing to rewrite.
     Other,

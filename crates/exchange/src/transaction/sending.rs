@@ -21,11 +21,11 @@ use crate::transaction::rewrite;
 /// The result of forwarding a piece of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Passed {
-    /// It was passed on.
+    /// The data was forwarded.
     On,
     /// So it was, and the rest is not worth waiting for.
     Enough,
-    /// It could not be, and the exchange is over.
+    /// The data could not be forwarded, and the exchange has ended.
     #[default]
     Over,
 }
@@ -188,7 +188,7 @@ fn send_encoded(
     if encoded == Encoded::Enough { Passed::Enough } else { Passed::On }
 }
 
-/// Sends an interim response to a client that takes such.
+/// Sends an interim response to a client that supports them.
 pub fn send_interim(
     exchange: &mut Exchange,
     at: &mut impl Edge,

@@ -299,7 +299,7 @@ pub fn half_close(world: &mut World, ends: &Ends) {
     }
 }
 
-/// Until when a member has time to accept more.
+/// The deadline of a member for accepting more.
 pub fn patience_until_ms(world: &mut World, ends: &Ends, timeout_ms: u64) -> u64 {
     let Some(connection) = world.member(ends) else { return 0 };
     let (progress_ms, is_queued) = (connection.progress_ms, !connection.queued.is_empty());
@@ -322,7 +322,7 @@ pub fn release(world: &mut World, ends: &mut Ends, how: Release) -> bool {
     if stream.is_some() {
         let was_opened = connection.stream.take().is_some_and(|stream| stream.is_opened);
         (connection.exchange, connection.idle_since_ms) = (None, now_ms);
-        // Bytes sent before are no evidence about the next.
+        // Earlier sent bytes say nothing about the next request.
         connection.queued.clear();
         if !connection.is_connecting {
             connection.due_ms = None;

@@ -44,12 +44,12 @@ pub struct Sequences {
 }
 
 impl Sequences {
-    /// The first.
+    /// The first sequence.
     pub fn new(length_max: usize) -> Self {
         Self { chosen: Vec::new(), made: 0, length_max }
     }
 
-    /// Advances to the next. False: there is none.
+    /// Advances to the next sequence. False: there are no more.
     pub fn advance(&mut self) -> bool {
         self.made = 0;
         while let Some((choice, end)) = self.chosen.pop() {

@@ -1,4 +1,4 @@
-//! The client's side of the fake world: a connection of HTTP/1, or a stream of one of HTTP/2.
+//! The client's side of the simulated world: an HTTP/1 connection, or a stream of an HTTP/2 connection.
 
 use weir_exchange::edge::Lag;
 use weir_exchange::parts::end::{End, OwnedEnd};
@@ -11,67 +11,67 @@ use super::plan::Plan;
 pub struct Got {
     /// Heads of interim responses.
     pub interims: usize,
-    /// The status of the one final head; 0: none has arrived.
+    /// The status of the final head; 0: none has arrived.
     pub status: u16,
-    /// The head was written, and has yet to go out.
+    /// The final head was written, but not sent yet.
     pub is_head_written: bool,
     /// Weir generated the response.
     pub is_own: bool,
     /// Bytes of the body, or of the tunnel.
     pub bytes: usize,
-    /// The end, after all of them.
+    /// Whether the end has arrived, after all bytes.
     pub has_end: bool,
-    /// It ends with the connection.
+    /// Whether the response ends with the connection.
     pub is_until_close: bool,
-    /// Nothing else follows on the connection.
+    /// Whether the response is the last one on the connection.
     pub is_last: bool,
 }
 
-/// The stream of a client of HTTP/2.
+/// The stream of an HTTP/2 client.
 pub struct ClientStream {
     /// Bytes that the client's window still allows.
     pub allowance: usize,
     /// Bytes that wait for the window.
     pub pending: usize,
-    /// The end waits with them.
+    /// Whether the end waits with them.
     pub is_end_pending: bool,
     /// Bytes that cannot be sent yet.
     pub held: Vec<u8>,
-    /// The part that follows.
+    /// The end that follows the held bytes.
     pub held_end: OwnedEnd,
     /// Bytes of the request that were not returned to the window.
     pub unreleased: usize,
-    /// The client of a tunnel knows that its member sends nothing more.
+    /// Whether the client of a tunnel knows that the member has ended its sending side.
     pub is_end_told: bool,
-    /// Since when its window has been closed.
+    /// Since when the client's window has been closed.
     pub stalled_ms: u64,
 }
 
 /// A client, and weir's state of its connection.
 pub struct Client {
-    /// Its stream, with HTTP/2.
+    /// The stream, with HTTP/2.
     pub stream: Option<ClientStream>,
-    /// It does not read from its connection for now.
+    /// Whether the client currently does not read from the connection.
     pub is_slow: bool,
-    /// Bytes that it has not read.
+    /// Bytes that the client has not read.
     pub queued: usize,
-    /// When it last read something.
+    /// When the client last read something.
     pub progress_ms: u64,
-    /// Weir does not read from it.
+    /// Whether weir currently does not read from the client.
     pub is_paused: bool,
-    /// Bytes that it has sent, and how many of them the transaction has seen.
+    /// Bytes that the client has sent, and how many of them the transaction has seen.
     pub sent: usize,
     pub used: usize,
-    /// It has sent the end of its body, and the transaction has seen that.
+    /// Whether the client has sent the end of its body, and whether the transaction has seen it.
     pub has_sent_end: bool,
     pub is_end_used: bool,
-    /// It has ended its connection.
+    /// Whether the client has ended its connection.
     pub has_ended: bool,
-    /// Its buffered bytes are examined after the call has returned.
+    /// Whether the client's buffered bytes are examined after the call.
     pub goes_on: bool,
-    /// When it must have done something.
+    /// The client's deadline.
     pub due_ms: Option<u64>,
-    /// What it has got.
+    /// The data that the client has received.
     pub got: Got,
 }
 
@@ -105,12 +105,12 @@ impl Client {
         }
     }
 
-    /// Whether some of its bytes are buffered.
+    /// Whether some of the client's bytes are buffered.
     pub fn has_input(&self) -> bool {
         self.stream.is_none() && (self.used < self.sent || self.has_sent_end && !self.is_end_used)
     }
 
-    /// Whether it reads its bytes.
+    /// Whether the client reads its data.
     pub fn lag(&self) -> Lag {
         match &self.stream {
             Some(stream) if stream.pending > 0 => Lag::Behind,
@@ -120,7 +120,7 @@ impl Client {
         }
     }
 
-    /// Bytes are sent on its connection.
+    /// Queues bytes on the client's connection.
     pub fn queue(&mut self, bytes: usize, now_ms: u64) {
         if self.is_slow && bytes > 0 {
             if self.queued == 0 {
@@ -130,7 +130,7 @@ impl Client {
         }
     }
 
-    /// It receives data, and perhaps the end. Data of its member follows the plan.
+    /// The client receives data, and possibly the end. Data of the member is compared with the plan.
     pub fn get(&mut self, plan: &Plan, (input, pieces): (&[u8], &Pieces), end: End<'_>) {
         let got = &mut self.got;
         assert!(!got.has_end, "nothing follows the end");
@@ -143,7 +143,7 @@ impl Client {
         got.has_end = !matches!(end, End::No);
     }
 
-    /// Bytes go out on its stream, as its window allows.
+    /// Sends bytes on the client's stream, as far as its window allows.
     pub fn deliver(&mut self, bytes: usize, is_end: bool, now_ms: u64) {
         let Some(stream) = &mut self.stream else { return };
         let sent = if stream.pending > 0 { 0 } else { bytes.min(stream.allowance) };
@@ -158,7 +158,7 @@ impl Client {
         self.queue(sent, now_ms);
     }
 
-    /// Whether all of its bytes were sent.
+    /// Whether all bytes for the client were sent.
     pub fn is_delivered(&self) -> bool {
         self.stream.as_ref().is_none_or(|stream| stream.pending == 0)
     }

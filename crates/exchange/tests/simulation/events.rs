@@ -11,74 +11,74 @@ use super::router::Router;
 use super::scene::BODY_BYTES_MAX;
 use super::{from_client, from_member, from_service, from_worker};
 
-/// A window that opens a little.
+/// The size by which a window opens a little.
 const LITTLE_BYTES: usize = 5;
 
 /// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// A piece of the request's body, or of the tunnel.
+    /// The client sends a piece of the request's body or of the tunnel.
     ClientSends,
-    /// All that is left of it, and the end.
+    /// The client sends the rest, and the end.
     ClientSendsRest,
-    /// A malformed body.
+    /// The client sends a malformed body.
     ClientSendsGarbage,
-    /// It stops reading for now.
+    /// The client stops reading.
     ClientStops,
-    /// It reads everything.
+    /// The client reads everything.
     ClientTakes,
-    /// The window of its stream is closed, opens a little, opens.
+    /// The window of the client's stream closes, opens a little, opens.
     ClientShuts,
     ClientOpensALittle,
     ClientOpens,
-    /// The end of its connection, or of its half of a tunnel.
+    /// The client ends its connection, or its half of a tunnel.
     ClientEnds,
-    /// It knows the answer, and ends its request early.
+    /// The client knows the answer and ends its request early.
     ClientCuts,
-    /// It is gone.
+    /// The client's connection fails.
     ClientLeaves,
-    /// The connection is open.
+    /// The connection to the member opens.
     MemberConnects,
-    /// It cannot be opened.
+    /// The connection to the member fails to open.
     MemberRefuses,
-    /// It stops reading for now.
+    /// The member stops reading.
     MemberStops,
-    /// It reads everything.
+    /// The member reads everything.
     MemberTakes,
-    /// The window of its stream is closed, opens a little, opens.
+    /// The window of the member's stream closes, opens a little, opens.
     MemberShuts,
     MemberOpensALittle,
     MemberOpens,
-    /// Its SETTINGS: it supports extended CONNECT, or not.
+    /// The member's SETTINGS arrive: it supports extended CONNECT, or not.
     MemberTakesTunnels,
     MemberTakesNoTunnels,
-    /// An interim response.
+    /// The member sends an interim response.
     MemberSaysInterim,
-    /// It accepts a tunnel.
+    /// The member accepts a tunnel.
     MemberSwitches,
-    /// The head of a response, and a piece of its body.
+    /// The member sends the head of a response, and a piece of its body.
     MemberResponds,
-    /// The head of a response, and all of its body.
+    /// The member sends a complete response.
     MemberRespondsWhole,
-    /// A response without a body, 304.
+    /// The member sends a response without a body: 304.
     MemberRespondsBare,
-    /// The head of a response that counts as a failure, 503.
+    /// The member sends the head of a response that counts as a failure: 503.
     MemberFails,
-    /// A piece of the body, or of the tunnel.
+    /// The member sends a piece of the body or of the tunnel.
     MemberSends,
-    /// All that is left of it, and the end.
+    /// The member sends the rest, and the end.
     MemberSendsRest,
-    /// The end of its connection, or of its half of a tunnel.
+    /// The member ends its connection, or its half of a tunnel.
     MemberEnds,
-    /// Its connection breaks.
+    /// The member's connection fails.
     MemberBreaks,
-    /// It resets its stream.
+    /// The member resets its stream.
     MemberResets,
-    /// It reports its stream as unprocessed.
+    /// The member reports its stream as unprocessed.
     MemberHasNotRead,
-    /// It has ended its half, and does not want the rest of the other.
+    /// The member has ended its half of a tunnel, and refuses the rest of the other half.
     MemberLeaves,
-    /// It sends invalid bytes.
+    /// The member sends invalid bytes.
     MemberSendsGarbage,
     /// The authorisation service allows the request, denies it, or fails.
     ServiceLetsIn,
@@ -88,7 +88,7 @@ pub enum Event {
     PlaceIsFreed,
     /// Time passes until a timer expires.
     TimePasses,
-    /// The process is told to stop, and stops.
+    /// The process drains, and stops.
     Drains,
     Stops,
 }
@@ -96,7 +96,7 @@ pub enum Event {
 use Event::*;
 
 impl Event {
-    /// Whether few events can follow it.
+    /// Whether the event ends most transactions.
     pub fn is_rash(self) -> bool {
         matches!(
             self,
@@ -117,7 +117,7 @@ impl Event {
         )
     }
 
-    /// Whether it is an avoidable loss.
+    /// Whether the event causes a loss that peers can avoid.
     fn spoils(self, plan: &Plan) -> bool {
         if matches!(self, MemberSwitches | MemberResponds | MemberRespondsWhole | MemberFails) {
             return plan.is_tunnel() != (self == MemberSwitches);
@@ -147,7 +147,7 @@ impl Event {
     }
 }
 
-/// How much of a body is left, and how much of that arrives next.
+/// The remaining bytes of a body, and the size of the next piece.
 fn next(body: &Body, sent: usize) -> (usize, usize) {
     let rest = body.bytes.saturating_sub(sent);
     (rest, rest.min(body.piece))

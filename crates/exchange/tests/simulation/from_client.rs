@@ -9,7 +9,7 @@ use weir_exchange::transaction::Transaction;
 use super::plan::Framed;
 use super::router::Router;
 
-/// It sends so many bytes more, and perhaps the end of its body.
+/// The client sends bytes, and possibly the end of its body.
 pub fn sends(router: &mut Router, bytes: usize, is_end: bool) {
     let plan = router.world.plan;
     let client = &mut router.world.client;
@@ -29,7 +29,7 @@ pub fn sends(router: &mut Router, bytes: usize, is_end: bool) {
     router.with(|it, at| it.client_data(at, data, end));
 }
 
-/// Examines its sent bytes, with HTTP/1.
+/// Examines the sent bytes of an HTTP/1 client.
 pub fn input(router: &mut Router) {
     let plan = router.world.plan;
     let client = &mut router.world.client;
@@ -63,7 +63,7 @@ pub fn input(router: &mut Router) {
     }
 }
 
-/// It may continue sending: its buffered bytes are examined, and the end that may follow them.
+/// The client may continue: examines its buffered bytes, and the end that may follow them.
 pub fn goes_on(router: &mut Router) {
     if router.world.client.has_input() {
         input(router);
@@ -73,7 +73,7 @@ pub fn goes_on(router: &mut Router) {
     }
 }
 
-/// Its bytes are malformed, or too many.
+/// The client sends malformed bytes, or too many.
 pub fn sends_garbage(router: &mut Router) {
     if router.world.client.stream.is_some() {
         return router.with(|it, at| it.abandon(at, Termination::ClientMalformed));
@@ -81,7 +81,7 @@ pub fn sends_garbage(router: &mut Router) {
     router.with_http(|it, at| it.respond(at, 400, Termination::ClientMalformed));
 }
 
-/// It has read everything that was sent on its connection.
+/// The client has read all bytes on its connection.
 pub fn takes(router: &mut Router) {
     let now_ms = router.world.now_ms();
     let client = &mut router.world.client;
@@ -102,7 +102,7 @@ pub fn takes(router: &mut Router) {
     }
 }
 
-/// The window of its stream opens by this many bytes.
+/// The window of the client's stream opens by this many bytes.
 pub fn opens(router: &mut Router, bytes: usize) {
     if let Some(stream) = &mut router.world.client.stream {
         stream.allowance = stream.allowance.saturating_add(bytes);
@@ -135,19 +135,19 @@ fn lets_out(router: &mut Router) {
     }
 }
 
-/// It ends its connection, with HTTP/1.
+/// The HTTP/1 client ends its connection.
 pub fn ends(router: &mut Router) {
     router.world.client.has_ended = true;
     router.with(|it, at| it.client_finished(at));
 }
 
-/// It ends its stream early, because it knows the answer.
+/// The client ends its stream early, because it knows the answer.
 pub fn cuts(router: &mut Router) {
     router.world.client.has_sent_end = true;
     router.with(|it, at| it.client_cut(at));
 }
 
-/// It is gone.
+/// The client's connection fails.
 pub fn leaves(router: &mut Router) {
     router.with(|it, at| it.abandon(at, Termination::ClientAbort));
 }

@@ -25,7 +25,7 @@ fn is_stream(router: &Router) -> bool {
     router.ends().is_some_and(|ends| ends.attempt.member_stream.is_some())
 }
 
-/// Its connection is open, and accepts the queued bytes.
+/// The connection to the member opens, and accepts the queued bytes.
 pub fn connects(router: &mut Router) {
     let now_us = router.world.clock.now_us();
     let Some(connection) = connection(router) else { return };
@@ -56,7 +56,7 @@ pub fn connects(router: &mut Router) {
     takes(router);
 }
 
-/// It reads everything that was sent on its connection.
+/// The member reads all bytes on its connection.
 pub fn takes(router: &mut Router) {
     let now_ms = router.world.now_ms();
     let Some(connection) = connection(router) else { return };
@@ -101,7 +101,7 @@ fn stream_took(router: &mut Router) {
     }
 }
 
-/// The window of its stream opens by this many bytes.
+/// The window of the member's stream opens by this many bytes.
 pub fn opens(router: &mut Router, bytes: usize) {
     let stream = connection(router).and_then(|it| it.stream.as_mut());
     let Some(stream) = stream else { return };
@@ -109,7 +109,7 @@ pub fn opens(router: &mut Router, bytes: usize) {
     router.let_request_out();
 }
 
-/// It announces whether it supports extended CONNECT.
+/// The member announces whether it supports extended CONNECT.
 pub fn says(router: &mut Router, takes_tunnels: bool) {
     let Some(connection) = connection(router) else { return };
     connection.takes_tunnels = Some(takes_tunnels);
@@ -123,7 +123,7 @@ pub fn says(router: &mut Router, takes_tunnels: bool) {
     }
 }
 
-/// Bytes of an answer arrive. False: without a request.
+/// Bytes of an answer arrive. False: the connection carries no request.
 fn answers(router: &mut Router) -> bool {
     let Some(connection) = connection(router) else { return false };
     let (attempt, sent_bytes) = (connection.attempt, connection.sent_bytes);
@@ -140,7 +140,7 @@ fn answers(router: &mut Router) -> bool {
     true
 }
 
-/// An interim response.
+/// The member sends an interim response.
 pub fn says_interim(router: &mut Router) {
     if answers(router) {
         if let Some(attempt) = connection(router).map(|it| it.attempt) {
@@ -151,7 +151,7 @@ pub fn says_interim(router: &mut Router) {
     }
 }
 
-/// It switches to another protocol, offered or not.
+/// The member switches to another protocol, offered or not.
 pub fn switches(router: &mut Router) {
     if !answers(router) {
         return;
@@ -167,7 +167,7 @@ pub fn switches(router: &mut Router) {
     });
 }
 
-/// The head of its response, with this many bytes of the body.
+/// The member sends the head of its response, with this many bytes of the body.
 pub fn responds(router: &mut Router, status: u16, bytes: usize, is_end: bool) {
     if !answers(router) {
         return;
@@ -198,7 +198,7 @@ pub fn responds(router: &mut Router, status: u16, bytes: usize, is_end: bool) {
     if !is_on_stream {
         return passes(router, message, bytes, is_end);
     }
-    // On a stream data follows the head in a frame of its own.
+    // On a stream, data follows the head in its own frame.
     let end = if is_end && bytes == 0 { End::Data } else { End::No };
     router.world.book.has_response_end |= !matches!(end, End::No);
     router.with_http(|it, at| it.member_body(at, message, b"", end));
@@ -207,7 +207,7 @@ pub fn responds(router: &mut Router, status: u16, bytes: usize, is_end: bool) {
     }
 }
 
-/// More of its response, or of the tunnel.
+/// The member sends more of its response or of the tunnel.
 pub fn sends(router: &mut Router, bytes: usize, is_end: bool) {
     let plan = router.world.plan;
     if let Some(Transaction::Tunnel(_)) = router.it
@@ -266,7 +266,7 @@ fn passes(router: &mut Router, head: Message, bytes: usize, is_end: bool) {
     }
 }
 
-/// It ends its connection, or its half of a tunnel.
+/// The member ends its connection, or its half of a tunnel.
 pub fn ends(router: &mut Router) {
     if let Some(Transaction::Tunnel(_)) = router.it {
         router.world.book.has_response_end = true;
@@ -294,7 +294,7 @@ pub fn ends(router: &mut Router) {
     router.with_http(|it, at| it.response_done(at, true));
 }
 
-/// Its bytes are invalid.
+/// The member's bytes are invalid.
 pub fn fails(router: &mut Router, why: MemberFailure) {
     if !is_stream(router) {
         return router.connection_lost(why);
@@ -305,7 +305,7 @@ pub fn fails(router: &mut Router, why: MemberFailure) {
     router.with(|it, at| it.stream_lost(at, why, false));
 }
 
-/// It has not processed the request.
+/// The member has not processed the request.
 pub fn has_not_read(router: &mut Router) {
     let Some(connection) = connection(router) else { return };
     let attempt = connection.attempt;
@@ -313,7 +313,7 @@ pub fn has_not_read(router: &mut Router) {
     router.with(|it, at| it.stream_lost(at, MemberFailure::Abort, true));
 }
 
-/// It has ended its half of a tunnel, and does not want the rest of the other.
+/// The member has ended its half of a tunnel, and refuses the rest of the other half.
 pub fn leaves(router: &mut Router) {
     if !router.with_tunnel(|it, at| it.member_left(at)) {
         fails(router, MemberFailure::Abort);

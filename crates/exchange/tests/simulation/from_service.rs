@@ -1,4 +1,4 @@
-//! The answers of an authorisation service, and the fate of the question.
+//! The answers of an authorisation service, and the transaction's request to it.
 
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::parts::aside::Reply;
@@ -35,7 +35,7 @@ pub fn run(router: &mut Router, errand: &Errand) {
     }
 }
 
-/// It answers with this status; 0: it fails.
+/// The service answers with this status; 0: it fails.
 pub fn says(router: &mut Router, status: u16) {
     let Some(aside) = router.world.asked.take() else { return };
     router.world.book.is_let_in |= status == 200;

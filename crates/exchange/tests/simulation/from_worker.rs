@@ -1,5 +1,4 @@
-//! Events of a transaction caused by neither of its ends: its turn, its timer, the end of its
-//! connection.
+//! Events of a transaction that neither of its ends causes: its turn, its timer, the end of its connection.
 
 use std::rc::Rc;
 
@@ -13,7 +12,7 @@ use weir_exchange::termination::Termination;
 use super::asking;
 use super::router::Router;
 
-/// Serves it if its turn has come or its timer has expired.
+/// Serves the transaction if its turn has come or its timer has expired.
 pub fn serve_waiting(router: &mut Router) {
     let now = router.world.clock;
     if router.world.delayed_until_us.is_some_and(|until_us| until_us <= now.now_us()) {
@@ -42,14 +41,14 @@ pub fn serve_waiting(router: &mut Router) {
     router.with(|it, at| it.go_on(at));
 }
 
-/// The first timer, and its time.
+/// The timer that expires first, and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Due {
     Client,
     /// The connection of a client that speaks HTTP/2.
     ClientConnection,
     Member,
-    /// Its turn, or its timeout in the queue.
+    /// The transaction's turn, or its timeout in the queue.
     Worker,
 }
 
@@ -124,7 +123,7 @@ fn member_timer(router: &mut Router) {
     }
 }
 
-/// A connection to a member has become useless: its transaction continues elsewhere or ends.
+/// A connection to a member has become unusable: its transaction continues elsewhere or ends.
 pub fn connection_lost(router: &mut Router, why: MemberFailure) {
     let Some(it) = &mut router.it else { return };
     let ends = it.ends_mut();

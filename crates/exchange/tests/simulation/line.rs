@@ -1,5 +1,4 @@
-//! The queue of a pool, in which one transaction may wait, and other requests with the places that
-//! it waits for.
+//! The queue of a pool, in which one transaction may wait, and the other requests that occupy places.
 
 use std::rc::Rc;
 
@@ -14,16 +13,16 @@ use weir_exchange::parts::tries::Lease;
 /// The waiting transaction, and the occupied places.
 #[derive(Default)]
 pub struct Queue {
-    /// In the queue.
+    /// The transaction in the queue.
     line: Option<Line<ExchangeKey>>,
-    /// Outside the queue, until this time.
+    /// A transaction that waits outside the queue, and its deadline.
     beside: Option<(ExchangeKey, u64)>,
     /// Places occupied by others.
     others: Vec<Lease>,
 }
 
 impl Queue {
-    /// Others occupy all places of this pool.
+    /// Other requests occupy all places of this pool.
     pub fn fill(&mut self, pool: &Rc<LocalPool>, now: Clock) {
         while self.others.len() < 8
             && let Ok(member) = pool.occupy(&[], now, Preference::Any)
@@ -37,7 +36,7 @@ impl Queue {
         self.others.len()
     }
 
-    /// One of the others is done.
+    /// Another request ends and frees its place.
     pub fn free(&mut self) {
         self.others.pop();
     }
@@ -79,7 +78,7 @@ impl Queue {
         true
     }
 
-    /// A transaction waits no more.
+    /// A transaction stops waiting.
     pub fn leave(&mut self, pool: &LocalPool, parked: &Parked) {
         match (parked, &mut self.line) {
             (Parked::InLine(ticket), Some(line)) => {
@@ -93,7 +92,7 @@ impl Queue {
         self.publish(pool);
     }
 
-    /// Its turn has come, or its timeout has expired.
+    /// Removes the transaction: its turn has come, or its timeout has expired.
     pub fn take_out(&mut self, pool: &LocalPool) {
         if self.beside.take().is_none() {
             let first = self.line.as_mut().and_then(Line::pop);

@@ -1,22 +1,22 @@
-//! The members' side of the fake world: connections of HTTP/1, and of HTTP/2 with one stream each.
+//! The members' side of the simulated world: HTTP/1 connections, and HTTP/2 connections with one stream each.
 
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::edge::Lag;
 use weir_exchange::parts::end::OwnedEnd;
 
-/// The stream of a member of HTTP/2.
+/// The stream of an HTTP/2 member.
 pub struct MemberStream {
-    /// Its head is written.
+    /// Whether the request head was written.
     pub is_opened: bool,
     /// Bytes that the member's window still allows.
     pub allowance: usize,
     /// Bytes that wait for the window.
     pub pending: Vec<u8>,
-    /// The end waits with them.
+    /// The end that waits with them.
     pub pending_end: OwnedEnd,
-    /// The client waits until the member has accepted the available bytes of the request.
+    /// Whether the client waits until the member has accepted the available bytes of the request.
     pub was_backed_up: bool,
-    /// The member of a tunnel knows that its client sends nothing more.
+    /// Whether the member of a tunnel knows that the client has ended its sending side.
     pub is_end_told: bool,
     /// Bytes of the response that were not returned to the window.
     pub unreleased: usize,
@@ -41,27 +41,27 @@ impl MemberStream {
 pub struct MemberConnection {
     /// Index of the member in its pool.
     pub member: u32,
-    /// The owner of the request that it carries.
+    /// The exchange on the connection.
     pub exchange: Option<ExchangeKey>,
-    /// It is not open yet.
+    /// Whether the connection is not open yet.
     pub is_connecting: bool,
-    /// It does not read for now.
+    /// Whether the member currently does not read.
     pub is_slow: bool,
-    /// Bytes that it has not read.
+    /// Bytes that the member has not read.
     pub queued: Vec<u8>,
-    /// Bytes that it has read.
+    /// The number of bytes that the member has read.
     pub sent_bytes: u64,
-    /// When it last read something.
+    /// When the member last read something.
     pub progress_ms: u64,
-    /// Weir does not read from it.
+    /// Whether weir currently does not read from the member.
     pub is_paused: bool,
-    /// It has served a request, and carries none since.
+    /// Since when the connection has been idle, after a request.
     pub idle_since_ms: u64,
-    /// It may carry another.
+    /// Whether the connection may carry another request.
     pub keep: bool,
-    /// When it must have done something.
+    /// The member's deadline.
     pub due_ms: Option<u64>,
-    /// It speaks HTTP/2.
+    /// Whether the connection uses HTTP/2.
     pub is_http2: bool,
     /// Whether it supports extended CONNECT; `None`: not announced yet.
     pub takes_tunnels: Option<bool>,
@@ -115,7 +115,7 @@ impl MemberConnection {
         !bytes.is_empty()
     }
 
-    /// Whether it reads its bytes. The caller waits for it from then on.
+    /// Whether the member reads its data. The caller waits for it from then on.
     pub fn lag(&mut self) -> Lag {
         let is_queued = !self.queued.is_empty();
         let Some(stream) = &mut self.stream else {

@@ -1,15 +1,15 @@
-//! Transactions without sockets: a driver that chooses what happens next, a fake world, and a model that looks on.
+//! Transactions without sockets: a driver that chooses events, a simulated world, and a model that checks invariants.
 //!
 //! | part | what |
 //! |---|---|
-//! | [`choices`] | who chooses: a seed, the bytes of a fuzzer, or one of all sequences |
-//! | [`scene`], [`plan`] | a small configuration; what a request and its response are |
+//! | [`choices`] | the source of choices: a seed, the bytes of a fuzzer, or all sequences in turn |
+//! | [`scene`], [`plan`] | a small configuration; the content of a request and its response |
 //! | [`world`] | [`Edge`](weir_exchange::edge::Edge) in memory: [`client`], [`asking`] and [`member`], [`line`] |
-//! | [`router`], [`from_client`], [`from_member`], [`from_service`], [`from_worker`] | how a worker tells a transaction what happened |
-//! | [`events`] | what can happen in a state, and no more |
-//! | [`model`] | what must hold, whatever happened |
+//! | [`router`], [`from_client`], [`from_member`], [`from_service`], [`from_worker`] | report events to a transaction as a worker does |
+//! | [`events`] | the events that are possible in a state |
+//! | [`model`] | the invariants of all runs |
 //!
-//! The contract that the driver keeps is that of the workers of the data path (`crates/dataplane/src/worker/`).
+//! The driver keeps the same contract as the workers of the data path (`crates/dataplane/src/worker/`).
 
 #![allow(dead_code, reason = "each of those that include this uses a part")]
 

@@ -19,7 +19,7 @@ use super::scene::{BODY_BYTES_MAX, Scene, Server};
 const KEPT: TargetForm = TargetForm { path: PathForm::Keep, raw_bytes: RawBytes::Refuse };
 const ANY_HEAD: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
 
-/// Heads are shorter.
+/// Upper bound for the length of a head.
 const HEAD_BYTES_MAX: usize = 300;
 /// Maximum number of tries of a request: with each eligible member, on a stale kept connection and
 /// on a new one, and once more if it was not processed.
@@ -30,19 +30,19 @@ const ATTEMPTS_MAX: usize = 2 * 3 + 1;
 pub struct Attempt {
     /// As sent by HTTP/1; on a stream the body follows the head without framing.
     pub bytes: Vec<u8>,
-    /// Length of the head, on a stream.
+    /// The length of the head, on a stream.
     pub stream_head: Option<usize>,
-    /// The end of the stream.
+    /// Whether the stream has ended.
     pub has_end: bool,
-    /// Trailers were its end.
+    /// Whether it ended with trailers.
     pub has_trailers: bool,
-    /// Something of it has reached the member.
+    /// Whether part of it has reached the member.
     pub is_reached: bool,
-    /// The member has reported that it did not process it.
+    /// Whether the member has reported the request as unprocessed.
     pub is_unread: bool,
-    /// The member has sent a response that its client receives.
+    /// Whether the member has sent a response that the client receives.
     pub is_answered: bool,
-    /// It has sent an interim response.
+    /// Whether the member has sent an interim response.
     pub has_interim: bool,
 }
 
@@ -57,22 +57,22 @@ pub struct Book {
     pub recycled: usize,
     /// Lent buffers with data of the client, to be returned with the others.
     pub handed_out: usize,
-    /// Bytes of its response that the member has sent, and the end of it.
+    /// Bytes of its response that the member has sent, and whether it has sent the end.
     pub response_sent: usize,
     pub has_response_end: bool,
-    /// A service has allowed it.
+    /// Whether a service has allowed the request.
     pub is_let_in: bool,
-    /// Something undesired happened.
+    /// Whether an undesired event has happened.
     pub is_spoiled: bool,
 }
 
 impl Book {
-    /// Only a transaction that is not over may request an action.
+    /// Checks that the transaction has not ended: only then may it request an action.
     pub fn expect_under_way(&self, what: &str) {
         assert!(self.finished.is_none(), "{what} of a transaction that is over");
     }
 
-    /// A member has accepted some of the request.
+    /// A member has accepted part of the request.
     pub fn reach(&mut self, plan: &Plan, attempt: usize) {
         if !std::mem::replace(&mut self.attempts[attempt].is_reached, true) {
             for earlier in
@@ -84,14 +84,14 @@ impl Book {
         }
     }
 
-    /// A response begins. A failure by its status may be dropped, and another member tried.
+    /// A response begins. If its status counts as a failure, it may be dropped and another member tried.
     pub fn begin_answer(&mut self, plan: &Plan, attempt: usize, status: u16) {
         let it = &mut self.attempts[attempt];
         let has_got_some = it.has_interim && plan.ask != Ask::OldGet;
         it.is_answered = status != 503 || has_got_some;
     }
 
-    /// A transaction is over: the sent part of its request, and the data that its client received.
+    /// A transaction has ended: checks the sent part of its request, and the data that its client received.
     pub fn check_over(&self, plan: &Plan, client: &Client, after: &After) {
         let (why, stream_end) = self.finished.expect("what is over was logged");
         assert!(self.attempts.len() <= ATTEMPTS_MAX, "it is tried for ever");
@@ -126,7 +126,7 @@ impl Book {
             After::Broken { must_reset } => {
                 let looks_whole = got.has_end || got.is_until_close;
                 let is_visible = !looks_whole || !client.is_delivered() || *must_reset;
-                // Of a tunnel the other half may be broken.
+                // The other half of a tunnel may have failed.
                 let is_whole = self.has_response_end && self.response_sent == got.bytes;
                 assert!(is_visible || is_whole, "a part does not look like the whole");
                 assert_ne!(why, Termination::Complete);
@@ -147,7 +147,7 @@ impl Book {
 }
 
 impl Attempt {
-    /// How its stream ends, if it ends.
+    /// Records the end of the request on its stream.
     pub fn note_end(&mut self, end: End<'_>) {
         self.has_end |= !matches!(end, End::No);
         self.has_trailers |= matches!(end, End::Trailers(..));
@@ -169,8 +169,7 @@ impl Attempt {
         }
     }
 
-    /// The member's bytes are a prefix of this request, and the whole request if they look
-    /// complete.
+    /// Checks that the member's bytes are a prefix of this request, and the whole request if they look complete.
     fn check(&self, plan: &Plan, client: &Client) {
         if plan.is_held() && !self.bytes.is_empty() {
             assert!(client.has_sent_end, "it was judged before all of it was there");
@@ -241,7 +240,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A transaction has ended this way.
+    /// Records the end of a transaction.
     pub fn note(&mut self, why: Termination) {
         if !self.ends.contains(&why) {
             self.ends.push(why);
@@ -249,7 +248,7 @@ impl Tally {
     }
 }
 
-/// Nothing is left of a finished transaction, except places of others.
+/// Checks that an ended transaction leaves nothing, except places of others.
 pub fn check_nothing_is_left(scene: &Scene, others: usize) {
     let mut occupied = 0;
     for pool in scene.pools() {
@@ -267,7 +266,7 @@ pub fn check_nothing_is_left(scene: &Scene, others: usize) {
 }
 
 impl super::router::Router {
-    /// No party has done anything that could harm another.
+    /// Checks that no party has done anything that could harm another.
     pub fn expect_fine(&self) {
         let (plan, book, got) = (&self.world.plan, &self.world.book, &self.world.client.got);
         let (why, _) = book.finished.expect("it is over");

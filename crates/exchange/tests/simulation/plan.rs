@@ -11,13 +11,13 @@ use weir_testing::Random;
 use super::choices::Choices;
 use super::scene::{JUDGED_BYTES_MAX, Server};
 
-/// The most that either side sends.
+/// Maximum number of bytes that either side sends.
 pub const BYTES_MAX: usize = 40_000;
 /// Bytes that either side may send on a stream until its window is returned.
 pub const WINDOW_BYTES: usize = 16 * 1024;
 const LIMITS: HeadLimits = HeadLimits { head_size_max: 16 * 1024, headers_max: 100 };
 
-/// The content of bodies: no two places look alike.
+/// The content of bodies: no two positions look alike.
 static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut random = Random::new(1);
     std::iter::repeat_with(|| random.next() as u8).take(4 * BYTES_MAX).collect()
@@ -28,15 +28,15 @@ static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
 pub enum Ask {
     /// A request without a body.
     Get,
-    /// The same, with HEAD.
+    /// A HEAD request.
     Head,
-    /// The same, in HTTP/1.0.
+    /// A GET request in HTTP/1.0.
     OldGet,
     /// A repeatable request with a body.
     Put,
     /// A non-repeatable request with a body.
     Post,
-    /// The same: the body waits for an answer to the head.
+    /// As [`Self::Post`], with a body that waits for an answer to the head.
     Expect,
     /// A tunnel.
     WebSocket,
@@ -48,13 +48,13 @@ const ASKS: [Ask; 7] =
 /// How the end of a body is signalled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framed {
-    /// Before it begins.
+    /// By a length before the body.
     Length,
-    /// Behind its last piece.
+    /// By a mark behind the last piece.
     Mark,
-    /// The same, with trailers.
+    /// By a mark with trailers.
     Trailers,
-    /// With the connection; for a request and on a stream by a mark.
+    /// By the end of the connection; for a request and on a stream by a mark.
     Close,
 }
 
@@ -63,11 +63,11 @@ const FRAMED: [Framed; 4] = [Framed::Length, Framed::Mark, Framed::Trailers, Fra
 /// A body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Body {
-    /// How long it is.
+    /// The length.
     pub bytes: usize,
-    /// How much of it arrives at a time.
+    /// The number of bytes that arrive at a time.
     pub piece: usize,
-    /// How it ends.
+    /// How the end is signalled.
     pub framed: Framed,
 }
 
@@ -76,7 +76,7 @@ impl Body {
         const BYTES: [usize; 7] = [10, 1, 0, 200, 6_000, 20_000, BYTES_MAX];
         const PIECES: [usize; 4] = [7, 100, 5_000, WINDOW_BYTES];
         let bytes = BYTES[choices.below(BYTES.len())];
-        // Not for ever.
+        // Bounds the number of pieces.
         let piece = PIECES[choices.below(PIECES.len())].max(bytes / 40);
         Self { bytes, piece, framed: FRAMED[choices.below(FRAMED.len())] }
     }
@@ -85,30 +85,30 @@ impl Body {
 /// A request and its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// Its number: its bytes are its own.
+    /// The number of the request, which determines its bytes.
     pub number: usize,
-    /// Its client speaks HTTP/2.
+    /// Whether the client uses HTTP/2.
     pub has_http2_client: bool,
-    /// Its members do.
+    /// Whether the members use HTTP/2.
     pub has_http2_members: bool,
-    /// The virtual server that receives it.
+    /// The virtual server that receives the request.
     pub server: Server,
-    /// What it asks for.
+    /// The kind of the request.
     pub ask: Ask,
     /// The request's body.
     pub request: Body,
     /// The response.
     pub response: Body,
-    /// The member closes its connection after the response.
+    /// Whether the member closes its connection after the response.
     pub member_closes: bool,
-    /// Others occupy all places at the members.
+    /// Whether others occupy all places at the members.
     pub others: bool,
-    /// This many connects fail at once.
+    /// The number of connects that fail at once.
     pub bad_connects: usize,
 }
 
 impl Plan {
-    /// One of all plans.
+    /// Draws a plan.
     pub fn draw(choices: &mut dyn Choices, number: usize) -> Self {
         let mut plan = Self {
             number,
@@ -187,58 +187,58 @@ impl Plan {
         }
     }
 
-    /// Whether it has a body.
+    /// Whether the request has a body.
     pub fn has_body(&self) -> bool {
         let may_have = matches!(self.ask, Ask::Put | Ask::Post | Ask::Expect);
         may_have && !(self.request.bytes == 0 && self.request.framed == Framed::Length)
     }
 
-    /// Whether its body is held until it was inspected.
+    /// Whether the body is held until it was inspected.
     pub fn is_held(&self) -> bool {
         let is_short = self.request.bytes <= JUDGED_BYTES_MAX;
         self.server == Server::Guarded && self.has_body() && is_short
     }
 
-    /// Whether members do not receive it.
+    /// Whether members do not receive the request.
     pub fn is_blocked(&self) -> bool {
         let has_bad_body =
             self.has_body() && (self.request.bytes == 200 || self.request.bytes > JUDGED_BYTES_MAX);
         self.server == Server::Guarded && (self.number % 10 == 7 || has_bad_body)
     }
 
-    /// Whether a service authorises it.
+    /// Whether a service authorises the request.
     pub fn is_asked(&self) -> bool {
         matches!(self.server, Server::Asked | Server::HandedOver)
     }
 
-    /// Whether repeating it does no harm.
+    /// Whether repeating the request does no harm.
     pub fn is_idempotent(&self) -> bool {
         !matches!(self.ask, Ask::Post | Ask::Expect)
     }
 
-    /// Whether bytes flow in both directions in the end, if nothing fails.
+    /// Whether bytes flow in both directions at the end, if nothing fails.
     pub fn is_tunnel(&self) -> bool {
         self.ask == Ask::WebSocket || self.server == Server::Relay
     }
 
-    /// Bytes of the client's body, or tunnel, from this place on.
+    /// Bytes of the client's body or tunnel, from this position on.
     pub fn request_bytes(&self, at: usize, count: usize) -> &'static [u8] {
         let start = self.number % 64 * 97 + at;
         &NOISE[start..start + count]
     }
 
-    /// Bytes of the member's.
+    /// Bytes of the member's body or tunnel, from this position on.
     pub fn response_bytes(&self, at: usize, count: usize) -> &'static [u8] {
         let start = 2 * BYTES_MAX + self.number % 64 * 89 + at;
         &NOISE[start..start + count]
     }
 
-    /// Bytes of a client: of its body, or for a tunnel.
+    /// The length of the request's body, or of the client's bytes in a tunnel.
     pub fn request_length(&self) -> usize {
         if self.has_body() || self.is_tunnel() { self.request.bytes } else { 0 }
     }
 
-    /// Bytes of a response's body.
+    /// The length of the response's body.
     pub fn response_length(&self) -> usize {
         if self.ask == Ask::Head { 0 } else { self.response.bytes }
     }

@@ -29,17 +29,17 @@ use super::scene::{BEGINNING_US, Scene, Server};
 use super::world::World;
 use super::{asking, from_client, from_service, from_worker};
 
-/// A transaction, if one is under way, and its environment.
+/// The current transaction, if any, and its environment.
 pub struct Router {
-    /// The configuration in force.
+    /// The active configuration.
     pub scene: Scene,
     /// The environment.
     pub world: World,
     /// The state from which transactions begin.
     transactions: Arena<OfExchange, Transaction>,
-    /// The transaction under way.
+    /// The current transaction.
     pub it: Option<Transaction>,
-    /// A head on a stream whose body has not begun to arrive.
+    /// Whether a head has arrived on a stream, and its body has not begun to.
     pub is_body_to_come: bool,
 }
 
@@ -86,7 +86,7 @@ impl Router {
         self.it.as_ref().map(Transaction::ends)
     }
 
-    /// The transaction under way, if it is an exchange.
+    /// The current transaction, if it is an exchange.
     pub fn http(&self) -> Option<&Exchange> {
         self.it.as_ref().and_then(Transaction::http)
     }
@@ -170,12 +170,12 @@ impl Router {
         result
     }
 
-    /// The same with an exchange.
+    /// As [`Self::with`], for an exchange.
     pub fn with_http<R: Default>(&mut self, act: impl FnOnce(&mut Exchange, &mut World) -> R) -> R {
         self.with(|it, at| it.http_mut().map_or_else(R::default, |exchange| act(exchange, at)))
     }
 
-    /// The same with a tunnel.
+    /// As [`Self::with`], for a tunnel.
     pub fn with_tunnel<R: Default>(&mut self, act: impl FnOnce(&mut Tunnel, &mut World) -> R) -> R {
         self.with(|it, at| it.tunnel_mut().map_or_else(R::default, |tunnel| act(tunnel, at)))
     }
@@ -220,7 +220,7 @@ impl Router {
         model::check_nothing_is_left(&self.scene, self.world.queue.others());
     }
 
-    /// The end of a turn of the loop.
+    /// Ends a turn of the loop.
     pub fn turn_ends(&mut self) {
         if std::mem::take(&mut self.is_body_to_come) {
             self.send_head();
@@ -233,7 +233,7 @@ impl Router {
         self.check();
     }
 
-    /// A client may wait for an answer before it sends its body.
+    /// Sends the head alone: a client may wait for an answer before it sends its body.
     fn send_head(&mut self) {
         let is_unsent =
             |it: &Exchange| !it.request.is_sent() && it.ends.attempt.connection.is_some();
@@ -242,7 +242,7 @@ impl Router {
         }
     }
 
-    /// A waiting transaction has a timer, or a turn to come.
+    /// Checks that a waiting transaction has a timer or a turn to come.
     fn check(&mut self) {
         let Some(it) = &self.it else { return };
         let ends = it.ends();
@@ -257,7 +257,7 @@ impl Router {
         assert!(!ends.parked.is_in_queue() || !self.world.queue.is_empty(), "a place in line");
     }
 
-    /// The connection to the member has become useless.
+    /// The connection to the member has become unusable.
     pub fn connection_lost(&mut self, why: MemberFailure) {
         from_worker::connection_lost(self, why);
     }

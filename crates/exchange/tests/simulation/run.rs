@@ -1,4 +1,4 @@
-//! A run: transactions one after another, in each of them any possible event, and an end.
+//! A run: transactions one after another, each with any possible events, and an end.
 
 use super::choices::Choices;
 use super::events::{self, Event};
@@ -7,7 +7,7 @@ use super::plan::{Ask, Plan};
 use super::router::Router;
 use super::scene::BEGINNING_US;
 
-/// Events that end most transactions are left out except for one choice in this many.
+/// Events that end most transactions are omitted, except for one choice in this many.
 const RASH_ONE_IN: usize = 6;
 /// Number of events within which a transaction must make progress.
 const EVENTS_MAX: usize = 400;
@@ -120,7 +120,7 @@ fn chosen(
     steps
 }
 
-/// Both sides cooperate from now on, or both stop: the transaction ends.
+/// Ends the transaction: from now on both sides cooperate, or both stop.
 fn end(router: &mut Router, is_fair: bool, story: &mut Story) -> usize {
     story.0.push(Line::Ends { is_fair });
     let (mut possible, mut steps) = (Vec::new(), 0);
@@ -168,7 +168,7 @@ fn fair(router: &Router, possible: &[Event]) -> Option<Event> {
     let is_tunnel = router.it.as_ref().is_some_and(|it| it.is_tunnel());
     let attempt = router.world.book.attempts.last();
     let is_asked = attempt.is_some_and(|attempt| attempt.is_reached);
-    // A peer that was cut short is not waited for.
+    // A peer whose message was cut off is not waited for.
     let is_cut = router.http().is_some_and(|it| it.request.is_cut);
     let has_all = || is_cut || attempt.is_some_and(|attempt| is_asked && attempt.is_whole(plan));
     let got = &router.world.client.got;
@@ -179,7 +179,7 @@ fn fair(router: &Router, possible: &[Event]) -> Option<Event> {
         MemberSwitches => plan.is_tunnel() && is_asked,
         MemberRespondsWhole | MemberResponds => !plan.is_tunnel() && has_all(),
         ClientEnds | MemberEnds => is_tunnel,
-        // Only a transaction with a timer waits for time.
+        // Time passes only for a transaction with a timer.
         TimePasses => router.world.delayed_until_us.is_some(),
         _ => true,
     };

@@ -1,4 +1,4 @@
-//! A small configuration, and the state that belongs to it while it is in force.
+//! A small configuration, and the state that belongs to it while it is active.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use weir_waf::body::Limits;
 use weir_waf::inspection::CommonTexts;
 use weir_waf::plan::{Files, RuleSet, Settings, View};
 
-/// When it begins.
+/// The time at the beginning.
 pub const BEGINNING_US: u64 = 1_000_000_000;
-/// A body may have so many bytes.
+/// Maximum length of a body.
 pub const BODY_BYTES_MAX: usize = 32 * 1024;
 /// Maximum length of the queue.
 const LINE: &str = "queue: { length_max: 4, timeout: 5s }";
@@ -26,27 +26,26 @@ const LINE: &str = "queue: { length_max: 4, timeout: 5s }";
 pub enum Server {
     /// Forwards requests.
     Plain,
-    /// Its members have one place each, and there is a queue.
+    /// The members have one place each, and there is a queue.
     Queue,
     /// One request per second; others are delayed.
     Delayed,
     /// Relays connections.
     Relay,
-    /// Its requests are inspected before members get them.
+    /// Requests are inspected before members get them.
     Guarded,
-    /// They are inspected, and members get them in any case.
+    /// Requests are inspected, and members get them in any case.
     Watched,
-    /// Text is searched in the bodies of their responses, which holds back some of each; those
-    /// without a body are replaced.
+    /// Text is replaced in response bodies, which holds back part of each; responses without a body are replaced.
     Rewritten,
-    /// A service authorises each of its requests.
+    /// A service authorises each request.
     Asked,
-    /// The same, and then another virtual server decides, with limits of its own.
+    /// A service authorises each request; then another virtual server with its own limits handles it.
     HandedOver,
 }
 
 impl Server {
-    /// All of them.
+    /// All virtual servers.
     pub const ALL: [Self; 9] = [
         Self::Plain,
         Self::Queue,
@@ -60,7 +59,7 @@ impl Server {
     ];
 }
 
-/// The configuration in force.
+/// The active configuration.
 pub struct Scene {
     /// State shared by all workers.
     pub live: LiveTable,
@@ -68,7 +67,7 @@ pub struct Scene {
     pub table: LocalTable,
 }
 
-/// It never occurs in any body, but each byte may be its beginning.
+/// A text that occurs in no body; but each byte of a body may be its beginning.
 const REWRITING: &str = r#"
   rewriting:
     strategy: all_match
@@ -81,7 +80,7 @@ const REWRITING: &str = r#"
         then: [ { respond: { status: 410, body: "gone" } } ]
 "#;
 
-/// Longer than the delay that a request accepts.
+/// A delay that is longer than a request accepts.
 const PORTAL: &str =
     "  portal: { type: external, pool: service, add_headers: X-User, timeout: 3s }\n";
 

@@ -1,5 +1,4 @@
-//! The environment of a transaction, in memory. It does what the `Desk` of the data path does with
-//! sockets.
+//! The environment of a transaction, in memory: the counterpart of the data path's `Desk` without sockets.
 
 use std::collections::VecDeque;
 
@@ -31,13 +30,13 @@ use super::plan::Plan;
 pub struct World {
     /// Scratch state reused by each transaction.
     pub tools: Tools,
-    /// The time.
+    /// The current time.
     pub clock: Clock,
-    /// The process stops.
+    /// Whether the process is stopping.
     pub is_draining: bool,
     /// The transaction's plan.
     pub plan: Plan,
-    /// Its client.
+    /// The transaction's client.
     pub client: Client,
     /// Connections to members, kept ones included.
     pub members: Arena<OfConnection, MemberConnection>,
@@ -49,15 +48,14 @@ pub struct World {
     pub delayed_until_us: Option<u64>,
     /// The transaction's request to the service.
     pub asked: Option<ExchangeKey>,
-    /// The member on this connection does not support tunnels: the transaction is notified at the
-    /// end of the turn.
+    /// The connection whose member does not support tunnels: the transaction is notified at the end of the turn.
     pub refuses_tunnel: Option<ConnectionKey>,
     /// The requested actions.
     pub book: Book,
 }
 
 impl World {
-    /// The time.
+    /// The current time.
     pub fn now_ms(&self) -> u64 {
         self.clock.now_ms()
     }

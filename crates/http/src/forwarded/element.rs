@@ -10,8 +10,8 @@ use crate::ip_text::write_ip;
 
 /// The statement of one proxy. Missing parameters, and parameters other than these four, are `None`.
 ///
-/// Nodes (`for`, `by`) are an address, perhaps with a port, `unknown`, or an identifier that starts with an underscore and
-/// hides the address (section 6.3).
+/// Nodes (`for`, `by`) are an address, perhaps with a port, `unknown`, or an identifier that starts with an underscore
+/// and hides the address (section 6.3).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Element<'a> {
     /// `for`: the proxy's client.
@@ -24,7 +24,7 @@ pub struct Element<'a> {
     pub proto: Option<Cow<'a, [u8]>>,
 }
 
-/// The rest of a Forwarded field is no list of elements.
+/// The rest of a Forwarded field is not a list of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -109,8 +109,8 @@ fn parse_pair<'a>(input: &'a [u8], element: &mut Element<'a>) -> Option<&'a [u8]
     place.replace(value).is_none().then_some(rest)
 }
 
-/// A token or a quoted string (RFC 9110 section 5.6.4), and the rest. Colons and brackets are accepted without quotes too:
-/// proxies omit them around ports and IPv6 addresses.
+/// A token or a quoted string (RFC 9110 section 5.6.4), and the rest. Colons and brackets are accepted without quotes
+/// too: proxies omit them around ports and IPv6 addresses.
 fn parse_value(input: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     let Some(quoted) = input.strip_prefix(b"\"") else {
         let is_part = |byte: &u8| is_token_byte(*byte) || b":[]".contains(byte);

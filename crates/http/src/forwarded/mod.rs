@@ -2,7 +2,8 @@
 //!
 //! Every proxy appends the address that *it* saw to the list, so only the part written by known proxies can be trusted.
 //! [`client_address`] walks from the right: while an address belongs to a trusted proxy, the element to its left was
-//! written by that proxy. The first address that is not trusted is the client's; everything further left may be invented.
+//! written by that proxy. The first address that is not trusted is the client's; everything further left may be
+//! invented.
 //!
 //! A malformed element ends the walk at the proxy that forwarded it: nothing further left is trusted.
 
@@ -63,7 +64,7 @@ struct Walk<Trust> {
 }
 
 impl<Trust: Fn(IpAddr) -> bool> Walk<Trust> {
-    /// Processes the next element to the left; `told` is its address. Returns whether the walk continues.
+    /// Processes the next element to the left; `told` returns its address. Returns whether the walk continues.
     fn step(&mut self, told: impl FnOnce() -> Option<IpAddr>) -> bool {
         if self.hops_left == 0 || !(self.is_trusted)(self.client) {
             return false;
@@ -81,7 +82,7 @@ impl<Trust: Fn(IpAddr) -> bool> Walk<Trust> {
     fn through_list(&mut self, field: &[u8]) -> bool {
         let mut elements = field.rsplit(|byte| *byte == b',').map(trim_ows);
         elements.all(|element| {
-            // Empty elements are no elements (RFC 9110 section 5.6.1.2).
+            // Empty elements are ignored (RFC 9110 section 5.6.1.2).
             element.is_empty() || self.step(|| parse_address(element).map(|(ip, _)| ip))
         })
     }
@@ -137,7 +138,8 @@ pub fn is_whole(field: &[u8]) -> bool {
     elements(field).all(|element| element.is_ok())
 }
 
-/// Appends the values of `existing` fields, in order, as the beginning of one field's value; one further element follows.
+/// Appends the values of `existing` fields, in order, as the beginning of one field's value; one further element
+/// follows.
 pub fn write_existing<'a>(existing: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     for value in existing {
         let value = trim_ows(value);

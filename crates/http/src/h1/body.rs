@@ -101,7 +101,7 @@ pub enum BodyStep {
 pub enum BodyError {
     /// More data than the receiver allows.
     TooLarge,
-    /// A chunk size that is no hexadecimal number, or whitespace about it.
+    /// The chunk size is not a hexadecimal number, or has whitespace around it.
     ChunkSize,
     /// A chunk size, or the sum of them, that is too large a number.
     ChunkSizeOverflow,
@@ -285,7 +285,7 @@ impl BodyDecoder {
         Ok(BodyStep::NeedMore { consumed: input.len() })
     }
 
-    /// The state after a byte that is no data.
+    /// The state after a byte of framing.
     #[inline(always)]
     fn next(&mut self, state: State, byte: u8) -> Result<State, BodyError> {
         match (state, byte) {

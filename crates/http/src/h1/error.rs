@@ -1,5 +1,5 @@
-//! Reasons for refusing a message. The type names the side: a [`RequestError`] is the client's fault and has the status of
-//! the response, a [`ResponseError`] the member's.
+//! Reasons for refusing a message. The type names the side: a [`RequestError`] is the client's fault and has the status
+//! of the response, a [`ResponseError`] the member's.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub enum FieldError {
     NameEmpty,
     /// Whitespace between name and colon.
     SpaceBeforeColon,
-    /// A name that is no token, or a line without a colon.
+    /// A name is not a token, or a line has no colon.
     Name,
     /// A control character in a value.
     Value,
@@ -46,7 +46,7 @@ impl std::error::Error for FieldError {}
 /// Fields that leave the end of the body in doubt (RFC 9112 section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FramingError {
-    /// Content-Length that is no number, or too large a one.
+    /// Content-Length is not a number, or too large.
     ContentLength,
     /// More than one Content-Length field.
     ContentLengthRepeated,
@@ -78,7 +78,7 @@ impl std::error::Error for FramingError {}
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestError {
-    /// The method is no token.
+    /// The method is not a token.
     Method,
     /// The method is longer than any there is.
     MethodTooLong,
@@ -118,7 +118,7 @@ pub enum RequestError {
     Expectation,
     /// TRACE with a body.
     TraceWithBody,
-    /// Max-Forwards of TRACE or OPTIONS that is no number, or more than one.
+    /// Max-Forwards of TRACE or OPTIONS is not a number, or is repeated.
     MaxForwards,
     /// An extended CONNECT for a protocol that would take requests past every policy.
     Protocol,
@@ -218,7 +218,7 @@ impl std::error::Error for ResponseError {}
 /// Why a trailer section is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrailerError {
-    /// It passes the limit.
+    /// It exceeds the limit.
     TooLarge,
     /// It is malformed.
     Field(FieldError),

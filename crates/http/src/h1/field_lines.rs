@@ -12,11 +12,11 @@ use crate::usual_names::usual_name;
 /// The line that ends a section.
 const EMPTY_LINE: &[u8] = b"\r\n";
 
-/// Parses the field lines from `start` up to and including the empty line, and returns its end; `None` if the input ends
-/// before. The caller judges the meaning of the fields afterwards.
+/// Parses the field lines from `start` up to and including the empty line, and returns its end; `None` if the input
+/// ends before. The caller judges the meaning of the fields afterwards.
 ///
-/// The decision about a byte depends only on earlier bytes, so a truncated section fails, if at all, at the same byte and
-/// for the same reason as the whole one.
+/// The decision about a byte depends only on earlier bytes, so a truncated section fails, if at all, at the same byte
+/// and for the same reason as the whole one.
 pub(super) fn parse_field_lines(
     input: &[u8],
     start: usize,
@@ -62,8 +62,8 @@ fn field(
     value_length: usize,
 ) -> Field {
     let value_start = start + name_length + b":".len();
-    // Nearly all senders write one space before the value and none after it. The value has no control character but HTAB,
-    // so every other byte up to the space is whitespace or the line's end.
+    // Nearly all senders write one space before the value and none after it. The value has no control character except
+    // HTAB, so every other byte up to the space is whitespace or the end of the line.
     let is_tidy = matches!(behind_colon, [b' ', first, ..] if *first > b' ')
         && behind_colon.get(value_length.wrapping_sub(1)).is_some_and(|last| *last > b' ');
     Field {
@@ -147,8 +147,8 @@ pub fn parse_trailers(
 
 /// As above, for a member whose flaws in `taken` are tolerated; found flaws are added to `flaws`.
 ///
-/// A section with repaired lines is in `repaired`, and its spans refer to that instead of `input`; otherwise `repaired` is
-/// empty. The length is always that of the received bytes.
+/// A section with repaired lines is in `repaired`, and its spans refer to that instead of `input`; otherwise `repaired`
+/// is empty. The length is always that of the received bytes.
 pub fn parse_trailers_of_member(
     input: &[u8],
     limits: &HeadLimits,

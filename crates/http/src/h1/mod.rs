@@ -2,7 +2,8 @@
 //!
 //! The caller owns the bytes and parses them. While the result is [`Parsed::Partial`] it collects more and asks
 //! [`HeadScan`] whether the head is complete, so that a head that arrives byte by byte costs no more than its length.
-//! Bodies go through a [`BodyDecoder`], which returns the ranges of data. Outgoing messages are written from parsed ones.
+//! Bodies go through a [`BodyDecoder`], which returns the ranges of data. Outgoing messages are written from parsed
+//! ones.
 //!
 //! ```
 //! use weir_http::edits::RequestEdits;
@@ -62,7 +63,7 @@ pub struct HeadLimits {
 pub enum Parsed {
     /// More bytes are needed.
     Partial,
-    /// It is whole.
+    /// The head is complete.
     Complete {
         /// Bytes that it takes, its empty line included.
         length: usize,

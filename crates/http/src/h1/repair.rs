@@ -1,7 +1,7 @@
 //! Repairs malformed sections of a member: bare line feeds and control characters.
 //!
-//! The strict parser stays the only one. A section that it refuses for such a flaw is written anew without the flaw, and
-//! then parsed by it. Sections that it accepts never come here.
+//! The strict parser remains the only parser. A section that it refuses for one of these flaws is rewritten without the
+//! flaw, and then parsed by it. Sections that it accepts are not changed.
 
 use super::{HeadLimits, within_limit};
 use crate::chars::find_control;
@@ -14,16 +14,17 @@ use crate::message::FieldId;
 pub(super) enum Repair {
     /// The section takes this many bytes of the input; its repaired form is in the buffer.
     Done(usize),
-    /// Its end has not come yet.
+    /// The end of the section has not arrived.
     Partial,
-    /// It is longer than allowed.
+    /// The section exceeds the limit.
     TooLarge,
-    /// It has a flaw that is not overlooked.
+    /// The section has a flaw that is not tolerated.
     Refused,
 }
 
-/// Writes the lines at the start of `input` to `out`, up to and including the empty one: each with CR LF at its end, and
-/// with spaces for control characters. `taken` selects which of the two is repaired; found flaws are added to `flaws`.
+/// Writes the lines at the start of `input` to `out`, up to and including the empty one: each with CR LF at its end,
+/// and with spaces for control characters. `taken` selects which of the two is repaired; found flaws are added to
+/// `flaws`.
 #[cold]
 pub(super) fn repair(
     input: &[u8],
@@ -125,7 +126,7 @@ mod tests {
             ("A: \r\n\n", controls, Repair::Refused, ""),
             ("A: a\rb\0\x7f\r\n\r\n", controls, Repair::Done(12), "A: a b  \r\n\r\n"),
             ("A: \t\x01\n\n", both, Repair::Done(7), "A: \t \r\n\r\n"),
-            // Either all parsers see the empty line, or none.
+            // All parsers see the empty line, or no parser does.
             ("A: b\r\n\r\r\n\r\n", controls, Repair::Done(11), "A: b\r\n \r\n\r\n"),
             ("Connection: a\0\n\n", both, Repair::Refused, ""),
             ("transfer-encoding:\x01chunked\n\n", both, Repair::Refused, ""),

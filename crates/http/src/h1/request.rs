@@ -12,15 +12,15 @@ use crate::target::{Target, encode_query};
 /// Bytes of a method; the longest registered one (UPDATEREDIRECTREF) has 17.
 pub const METHOD_LENGTH_MAX: usize = 32;
 
-/// Empty lines before a request line. RFC 9112 section 2.2 wants at least one ignored; old clients send CR LF
-/// behind a body without counting it, some of them twice.
+/// Maximum number of empty lines before a request line. RFC 9112 section 2.2 requires at least one to be ignored; old
+/// clients send an uncounted CR LF after a body, some of them twice.
 pub const EMPTY_LINES_MAX: u8 = 2;
 
 /// Parses the request head at the start of `input`; its target is normalised by `form`.
 ///
-/// An error is final; the connection must be closed after the response. Malformed bytes are an error as soon as they have
-/// arrived; the meaning of the fields is judged when the head is complete. After `Partial` or an error, `head` has the
-/// part that was read so far.
+/// An error is final; the connection must be closed after the response. Malformed bytes are an error as soon as they
+/// have arrived; the meaning of the fields is judged when the head is complete. After `Partial` or an error, `head` has
+/// the part that was read so far.
 pub fn parse_request(
     input: &[u8],
     limits: &HeadLimits,

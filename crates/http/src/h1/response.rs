@@ -10,10 +10,10 @@ use crate::message::{FieldId, Framing, Method, ResponseHead, Span, Version};
 
 /// Parses the response head at the start of `input`, the answer to a request with `request_method`.
 ///
-/// An error is final: the client gets 502 and the member's connection is discarded. A status of 600
-/// and more is an error too: RFC 9110 section 15 calls it invalid and wants it treated as 5xx.
+/// An error is final: the client gets 502, and the member connection is closed. A status of 600 or more is an error
+/// too: RFC 9110 section 15 calls it invalid and requires it to be treated as 5xx.
 ///
-/// That a 101 answers a request that offered the protocol is for the caller to check, with
+/// The caller must check that a 101 answers a request that offered the protocol, with
 /// [`upgrade_was_offered`](super::upgrade_was_offered).
 pub fn parse_response(
     input: &[u8],
@@ -204,8 +204,8 @@ fn settle(
     } else {
         declared.unwrap_or(Framing::UntilClose)
     };
-    // RFC 9110 section 8.6: neither 1xx nor 204 may have one.
-    // RFC 9112 section 6.3: the one beside an encoding means nothing.
+    // RFC 9110 section 8.6: 1xx and 204 must not have Content-Length. RFC 9112 section 6.3: Content-Length beside a
+    // transfer coding is ignored.
     let has_both = head.flaws.have(Flaw::BothFramings);
     let may_have_length = !matches!(head.status, 100..=199 | 204) && !has_both;
     head.content_length = facts.content_length.filter(|_| may_have_length);

@@ -16,7 +16,7 @@ pub struct HeadScan {
     /// Bytes seen to the last control character that could not be judged yet.
     position: usize,
     line_start: usize,
-    /// So many lines that start here may be empty (before a request line).
+    /// This many lines that begin here may be empty (before a request line).
     empty_lines: u8,
     /// Tolerated flaws.
     taken: Flaws,

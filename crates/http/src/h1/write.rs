@@ -45,9 +45,9 @@ pub struct OwnResponse<'a> {
     /// Names and values beyond the framing and connection fields, and Content-Type when it is not
     /// plain text. They must be free of CR and LF.
     pub fields: &'a [(&'a str, &'a [u8])],
-    /// Further lines, and changes to all of them but those of framing and connection.
+    /// Further fields, and changes to all fields except those of framing and connection.
     pub edits: &'a FieldEdits,
-    /// The body; not sent where the status allows none.
+    /// The body; not sent if the status forbids one.
     pub body: &'a [u8],
     /// The client's version.
     pub client_version: Version,
@@ -63,8 +63,8 @@ const HEAD_GROWTH_SIZE: usize = 256;
 /// Writes the head for a member.
 ///
 /// Always HTTP/1.1, in origin-form (or `*`) with the canonical path, with exactly one Host, first, and with one forward
-/// less where they are counted. If `max_forwards` is 0, the caller must answer the request. New values in `edits` replace
-/// received ones.
+/// less where they are counted. If `max_forwards` is 0, the caller must answer the request. New values in `edits`
+/// replace received ones.
 pub fn write_request_head(
     head: &RequestHead,
     input: &[u8],
@@ -151,8 +151,8 @@ fn write_method_and_target(
     }
 }
 
-/// Writes the head that the client gets: always an HTTP/1.1 status line, as RFC 9110 section 2.5
-/// asks of a server whatever the client's version.
+/// Writes the head for the client, always with an HTTP/1.1 status line: RFC 9110 section 2.5 requires this of servers
+/// for any version of the client.
 pub fn write_response_head(
     head: &ResponseHead,
     input: &[u8],
@@ -202,10 +202,10 @@ fn write_status_line(head: &ResponseHead, input: &[u8], out: &mut Vec<u8>) -> Ra
     0..0
 }
 
-/// Writes a response that no member made, with its body.
+/// Writes a response of weir's own with its body.
 ///
-/// The body is plain text unless `fields` say otherwise. There is no clock here: a caller that has
-/// one passes Date. Returns the length of the head.
+/// The body is plain text unless `fields` contain a Content-Type. This crate has no clock: callers with a clock pass
+/// Date. Returns the length of the head.
 pub fn write_own_response(response: &OwnResponse<'_>, out: &mut Vec<u8>) -> usize {
     let start = out.len();
     write_status(response.status, reason_phrase(response.status).as_bytes(), out);
@@ -270,8 +270,8 @@ pub fn write_trailers(fields: &[Field], input: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes the fields selected by `travels`, without those withheld by the edits, and the lines that the edits add; before
-/// them, the range `received` of `input`.
+/// Writes the fields selected by `travels`, without those withheld by the edits, and the lines that the edits add;
+/// before them, the range `received` of `input`.
 #[inline(always)]
 fn write_edited(
     fields: &[Field],
@@ -292,8 +292,8 @@ fn write_edited(
     }
 }
 
-/// Writes the fields selected by `travels` as `Name: value CR LF`. Adjacent lines that were received in exactly this form
-/// are copied in one piece, together with the range `received` of `input` if they follow it.
+/// Writes the fields selected by `travels` as `Name: value CR LF`. Adjacent lines that were received in exactly this
+/// form are copied in one piece, together with the range `received` of `input` if they follow it.
 #[inline(always)]
 fn write_fields(
     fields: &[Field],

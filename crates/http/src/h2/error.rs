@@ -73,7 +73,7 @@ impl Misbehaviour {
         }
     }
 
-    /// It in words.
+    /// The error in words.
     pub fn text(self) -> &'static str {
         match self {
             Self::Preface => "no HTTP/2 connection preface",
@@ -204,7 +204,7 @@ impl ConnectionError {
         }
     }
 
-    /// It in words, as GOAWAY carries them.
+    /// The error in words, for GOAWAY.
     pub fn text(self) -> &'static str {
         match self {
             Self::Misbehaved(error) => error.text(),
@@ -265,7 +265,7 @@ impl std::error::Error for SendError {}
 /// Why no stream is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenError {
-    /// As many as the peer allows are open.
+    /// The peer's limit on open streams is reached.
     Full,
     /// The connection takes no more: either side said GOAWAY, ids ran out, or it has failed.
     Closing,

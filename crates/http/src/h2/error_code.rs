@@ -36,7 +36,7 @@ impl ErrorCode {
     /// HTTP/1.1 is to be used instead.
     pub const HTTP_1_1_REQUIRED: Self = Self(0xd);
 
-    /// Its name in the standard.
+    /// The name in the standard.
     pub fn name(self) -> &'static str {
         const NAMES: [&str; 14] = [
             "NO_ERROR",

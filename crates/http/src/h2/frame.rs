@@ -1,5 +1,5 @@
-//! Frames (RFC 9113 sections 4 and 6): headers, codes, and checks of a frame's header alone. Everything is appended to the
-//! caller's buffer.
+//! Frames (RFC 9113 sections 4 and 6): headers, codes, and checks of a frame's header alone. Everything is appended to
+//! the caller's buffer.
 
 use super::error::Misbehaviour;
 use super::error_code::ErrorCode;
@@ -95,7 +95,7 @@ impl FrameHeader {
         out.extend_from_slice(&self.bytes());
     }
 
-    /// It as it is sent.
+    /// The header in its encoded form.
     pub fn bytes(&self) -> [u8; FRAME_HEADER_SIZE] {
         debug_assert!(self.length <= FRAME_SIZE_MAX && self.stream <= STREAM_ID_MAX);
         let [_, l0, l1, l2] = self.length.to_be_bytes();
@@ -108,8 +108,8 @@ impl FrameHeader {
         self.flags & flag != 0
     }
 
-    /// Checks its length and stream independently of the state: section 6, frame by frame. [`Severity::Stream`] concerns
-    /// only the stream.
+    /// Checks its length and stream independently of the state: section 6, frame by frame. [`Severity::Stream`]
+    /// concerns only the stream.
     pub(super) fn check(&self, frame_size_max: u32) -> Result<(), (Severity, Misbehaviour)> {
         let connection = |error| Err((Severity::Connection, error));
         let on_stream = self.stream != 0;

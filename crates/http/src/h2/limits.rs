@@ -6,7 +6,7 @@ use super::hpack::{ListLimits, TABLE_SIZE_DEFAULT};
 /// How much of something is allowed at once, and how fast that comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
-    /// At once.
+    /// The burst.
     pub burst: u32,
     /// The refill per second, up to the burst.
     pub per_second: u32,
@@ -21,11 +21,11 @@ impl Allowance {
 /// Everything that bounds a connection. The names end in their unit; numbers without one are counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Streams that the peer may have open at once (SETTINGS_MAX_CONCURRENT_STREAMS of a server); of a
-    /// client, the most that it opens whatever the peer allows.
+    /// Maximum number of streams that the peer may have open (SETTINGS_MAX_CONCURRENT_STREAMS) of a server; of a
+    /// client, the maximum that it opens even if the peer permits more.
     pub streams_max: u32,
-    /// Size of a header list as it is decoded, with 32 bytes for each line (SETTINGS_MAX_HEADER_LIST_SIZE). A larger one
-    /// is delivered truncated, so that it can be answered.
+    /// Size of a header list as it is decoded, with 32 bytes for each line (SETTINGS_MAX_HEADER_LIST_SIZE). A larger
+    /// one is delivered truncated, so that it can be answered.
     pub header_list_size_max: u32,
     /// Lines of a header list, crumbs of a cookie each for itself.
     pub headers_max: u16,
@@ -37,11 +37,11 @@ pub struct Limits {
     pub continuations_max: u16,
     /// Size of the table that the peer's encoder may use (SETTINGS_HEADER_TABLE_SIZE).
     pub decoder_table_size: u32,
-    /// Size of the table that our encoder uses, whatever the peer allows.
+    /// Maximum size of the table that our encoder uses, even if the peer permits more.
     pub encoder_table_size_max: u32,
     /// Size of a received frame's payload (SETTINGS_MAX_FRAME_SIZE): 16,384 to 16,777,215.
     pub frame_size_max: u32,
-    /// Size of a sent frame's payload, whatever the peer allows.
+    /// Maximum payload of a sent frame, even if the peer permits more.
     pub sent_frame_size_max: u32,
     /// Bytes that a peer may send on a stream beyond the forwarded ones (SETTINGS_INITIAL_WINDOW_SIZE).
     pub stream_window_size: u32,
@@ -56,8 +56,8 @@ pub struct Limits {
     /// Streams that a client resets within a second of opening them. A stream that comes to its end gives one
     /// back.
     pub resets: Allowance,
-    /// Streams that are reset for a client's errors, of which a sound one makes none. A stream that comes to
-    /// its end gives one back. Those of servers have no bound but the requests that they are asked.
+    /// Streams that are reset for a client's errors, which correct clients do not make. Each stream that ends regularly
+    /// returns one. Servers have no such limit: our own requests bound the number.
     pub stream_errors: Allowance,
     /// Frames on streams that were closed. A whole window in small frames may be under way when a stream is
     /// reset.
@@ -70,17 +70,17 @@ pub struct Limits {
     pub pings: Allowance,
     /// PRIORITY, PRIORITY_UPDATE and frames of unknown types. A new stream gives four back.
     pub priorities: Allowance,
-    /// WINDOW_UPDATE frames. A DATA frame that we send gives four back, also beyond the burst, for its receiver may answer
-    /// many of them late and at once; a new stream two.
+    /// WINDOW_UPDATE frames. A DATA frame that we send gives four back, also beyond the burst, for its receiver may
+    /// answer many of them late and at once; a new stream two.
     pub window_updates: Allowance,
     /// DATA frames that bring nothing. One that brings something gives one back.
     pub empty_data: Allowance,
-    /// DATA frames of a client that are shorter than [`TINY_DATA_SIZE`] and do not end their stream; a frame of half that
-    /// size costs half. Larger frames earn one back per this many bytes.
+    /// DATA frames of a client that are shorter than [`TINY_DATA_SIZE`] and do not end their stream; a frame of half
+    /// that size costs half. Larger frames earn one back per this many bytes.
     pub tiny_data: Allowance,
     /// For the rest of a request that was answered before its end: bytes accepted beyond the stream's window.
     pub unwanted_size_max: u32,
-    /// The time in milliseconds until such a stream is reset.
+    /// The time in milliseconds until the stream is reset.
     pub unwanted_ms_max: u64,
 }
 
@@ -146,7 +146,7 @@ impl Limits {
         }
     }
 
-    /// The allowance behind a flood; `None` for those that are bounded otherwise.
+    /// The allowance for a kind of flood; `None`: that kind is bounded otherwise.
     pub(super) fn allowance(&self, flood: Flood) -> Option<Allowance> {
         Some(match flood {
             Flood::Resets => self.resets,
@@ -197,7 +197,7 @@ impl Budgets {
         Self { left_milli, refilled_ms: [0; Flood::ALL.len()] }
     }
 
-    /// Takes one; an error if none is left.
+    /// Uses one unit; an error if none is left.
     pub(super) fn spend(
         &mut self,
         flood: Flood,
@@ -207,7 +207,7 @@ impl Budgets {
         self.spend_milli(flood, 1000, limits, now_ms)
     }
 
-    /// As above, in thousandths.
+    /// As [`Self::spend`], in thousandths.
     pub(super) fn spend_milli(
         &mut self,
         flood: Flood,

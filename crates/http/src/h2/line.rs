@@ -1,5 +1,5 @@
-//! Facts about a header line by itself (RFC 9113 sections 8.2 and 8.3). They are determined when the line is first
-//! decoded, and kept in the table, so that a repeated line is not checked again.
+//! Facts about a single header line (RFC 9113 sections 8.2 and 8.3). They are determined when the line is first
+//! decoded, and stored in the table, so that a repeated line is not checked again.
 
 use crate::chars::{find_control, is_ows, token_length};
 use crate::fields::{Kind, classify};
@@ -107,8 +107,8 @@ impl Name {
 pub(super) enum Value {
     /// Nothing.
     Sound,
-    /// A control character other than the tab. Section 8.2.1 names only some; RFC 9110 section 5.5
-    /// allows none, and HTTP/1 takes none.
+    /// A control character other than the tab. Section 8.2.1 names only some; RFC 9110 section 5.5 permits none of
+    /// them, and HTTP/1 accepts none.
     Control,
     /// Whitespace at its start or end.
     Space,

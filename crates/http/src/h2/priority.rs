@@ -15,9 +15,9 @@ impl Priority {
     /// The default (section 4).
     pub const DEFAULT: Self = Self { urgency: 3, incremental: false };
 
-    /// Reads the value of a Priority field, or of PRIORITY_UPDATE: a dictionary of RFC 8941 of which `u`
-    /// and `i` count. What is out of range or of the wrong type is ignored, as section 4 asks; a value
-    /// that is no dictionary at all says nothing.
+    /// Parses the value of a Priority field or of PRIORITY_UPDATE: a dictionary of RFC 8941, of which `u` and `i` are
+    /// used. Values out of range or of the wrong type are ignored, as section 4 requires; a value that is not a
+    /// dictionary has no effect.
     pub fn parse(value: &[u8]) -> Self {
         let mut priority = Self::DEFAULT;
         for member in value.split(|byte| *byte == b',') {

@@ -31,9 +31,9 @@ pub struct PeerSettings {
     pub frame_size_max: u32,
     /// The limit for header lists that we send, if the peer has set it.
     pub header_list_size_max: Option<u32>,
-    /// It takes extended CONNECT (RFC 8441).
+    /// Whether it supports extended CONNECT (RFC 8441).
     pub extended_connect: bool,
-    /// It goes by RFC 9218 alone.
+    /// Whether it uses only the priorities of RFC 9218.
     pub no_rfc7540_priorities: bool,
 }
 

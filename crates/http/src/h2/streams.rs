@@ -1,13 +1,13 @@
-//! The streams of a connection: those that live, densely, and a memory of those that closed lately.
+//! The streams of a connection: open ones, stored densely, and a memory of recently closed ones.
 //!
 //! | state (RFC 9113 section 5.1) | here |
 //! |---|---|
 //! | idle | an id above all that were used |
 //! | open | both halves are not [`Half::Ended`] |
 //! | half-closed (local), (remote) | one half is |
-//! | closed | not among the living; how it closed is in the memory for a while |
+//! | closed | not among the open ones; the way of closing is remembered for a while |
 //!
-//! Streams are never reserved: nothing is pushed.
+//! Streams are never reserved, because there is no server push.
 
 use super::window::ReceiveWindow;
 
@@ -84,8 +84,8 @@ pub(super) enum Closed {
     ByUs,
 }
 
-/// Numbers of remembered streams: those that we reset, and those that ended otherwise. A frame for a stream that ended
-/// long ago is a connection error; for one that we reset it never is, since the peer may not have known.
+/// Maximum number of remembered streams: of those that we reset, and of those that ended otherwise. A frame on a stream
+/// that ended long ago is a connection error; on one that we reset it never is, because the peer may not have known.
 const REMEMBERED_MAX: usize = 128;
 
 /// The latest of some values.
@@ -103,7 +103,7 @@ impl<T> Default for Ring<T> {
 }
 
 impl<T> Ring<T> {
-    /// Adds a value and gives the one that goes for it.
+    /// Adds a value; returns the value that is dropped for it.
     fn push(&mut self, value: T) -> Option<T> {
         if self.values.len() < REMEMBERED_MAX {
             self.values.push(value);
@@ -118,15 +118,15 @@ impl<T> Ring<T> {
 /// The streams of a connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Streams {
-    /// In no order.
+    /// In arbitrary order.
     alive: Vec<Stream>,
-    /// Places in `alive` by hash of the id, open addressing; [`VACANT`] for none. A power of two, and at least twice the
-    /// number of live streams.
+    /// Positions in `alive` by hash of the id, with open addressing; [`VACANT`] for an empty slot. The size is a power
+    /// of two, and at least twice the number of open streams.
     index: Vec<u32>,
     /// Streams that we reset.
     reset: Ring<u32>,
-    /// The highest of those that were forgotten. What is below and not remembered otherwise may have been
-    /// one.
+    /// The highest forgotten stream that we reset. A lower stream that is not remembered otherwise may have been reset
+    /// too.
     reset_forgotten: u32,
     /// Streams that ended, and whether the peer reset them.
     ended: Ring<(u32, Closed)>,

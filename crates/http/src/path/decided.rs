@@ -14,7 +14,7 @@ pub(super) fn write(out: &mut Vec<u8>) {
             }
             b'/' => push_slash(out, end),
             b'%' => {
-                // It is canonical: two digits follow.
+                // The path is canonical, so two digits follow.
                 let digit = |at: usize| out.get(at).and_then(|digit| hex_value(*digit));
                 let decoded = digit(at + 1).unwrap_or(0) << 4 | digit(at + 2).unwrap_or(0);
                 if decoded == b'/' {

@@ -4,16 +4,16 @@
 //! some take `..;x` for a dot-segment. A rule for one spelling can be bypassed with another. So there are two paths,
 //! computed from the received one in this order:
 //!
-//! 1. The **member's path** is one that all usual servers read alike: escapes of unreserved characters are decoded, others
-//!    get upper-case digits (RFC 3986 section 6.2.2), and characters that browsers send raw although they are not allowed
-//!    are encoded, as are bytes above 0x7F. [`Spellings`] decides about repeated slashes, `%2F`, `\`, parameters and
-//!    `%00`. Only then are dot-segments removed. With [`PathForm::Keep`] it is the received one, but for
+//! 1. The **member's path** is one that all usual servers read alike: escapes of unreserved characters are decoded,
+//!    others get upper-case digits (RFC 3986 section 6.2.2), and characters that browsers send raw although they are
+//!    not allowed are encoded, as are bytes above 0x7F. [`Spellings`] decides about repeated slashes, `%2F`, `\`,
+//!    parameters and `%00`. Only then are dot-segments removed. With [`PathForm::Keep`] it is the received one, but for
 //!    [raw bytes](RawBytes), which are encoded.
-//! 2. The **decided path** is the path that those servers resolve, in one spelling: without parameters, with a slash for a
-//!    kept `%2F`, slashes merged, and without unnecessary escapes. Mostly it equals the member's.
+//! 2. The **decided path** is the path that those servers resolve, in one spelling: without parameters, with a slash
+//!    for a kept `%2F`, slashes merged, and without unnecessary escapes. Mostly it equals the member's.
 //!
-//! Paths that servers would read differently are refused: see [`PathError`]. A path that is already a member's path stays
-//! unchanged.
+//! Paths that servers would read differently are refused: see [`PathError`]. A path that is already a member's path
+//! stays unchanged.
 
 mod decided;
 mod raw_bytes;
@@ -56,7 +56,7 @@ pub struct Spellings {
 /// The treatment of repeated slashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Slashes {
-    /// They are one.
+    /// Merged.
     #[default]
     Merge,
     /// They stay, except at the start of the path, where `//name` may be read as a host.
@@ -69,7 +69,7 @@ pub enum EncodedSlashes {
     /// The request is refused.
     #[default]
     Refuse,
-    /// It is a slash.
+    /// Decoded to a slash.
     Decode,
     /// The member gets it as it is; to decisions it is a slash.
     Keep,
@@ -81,9 +81,9 @@ pub enum Backslash {
     /// The request is refused.
     #[default]
     Refuse,
-    /// It is a slash.
+    /// Treated as a slash.
     Slash,
-    /// It is an ordinary character, and encoded.
+    /// An ordinary character, which is encoded.
     Keep,
 }
 
@@ -93,7 +93,7 @@ pub enum Parameters {
     /// The member gets them; decisions do not see them.
     #[default]
     Keep,
-    /// They are taken out.
+    /// Removed.
     Remove,
     /// The request is refused.
     Refuse,
@@ -105,7 +105,7 @@ pub enum Nul {
     /// The request is refused.
     #[default]
     Refuse,
-    /// It stays, encoded.
+    /// Kept encoded.
     Keep,
 }
 
@@ -126,8 +126,8 @@ impl Default for PathForm {
     }
 }
 
-/// Why a path has no form. What comes after [`Character`](Self::Character) are paths that may be sound, but not
-/// to servers of every kind.
+/// The reason why a path is refused. Paths of the errors after [`Character`](Self::Character) are valid, but servers
+/// read them differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathError {
     /// `%` without two hexadecimal digits.
@@ -140,7 +140,7 @@ pub enum PathError {
     Backslash,
     /// `%2F`; where it is kept, one beside a dot-segment or within parameters.
     EncodedSlash,
-    /// Parameters; where they are kept, those of a dot-segment, or of an empty one with others behind it.
+    /// Parameters; if they are kept, parameters of a dot-segment, or of an empty segment followed by others.
     Parameters,
     /// In a kept path: `..` behind an empty segment, or behind one with an encoded slash. In a path of a rule: any.
     DotSegment,
@@ -184,8 +184,9 @@ pub fn canonicalise(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-/// As above, for a path that a rule has computed. A dot-segment in it could escape from the prefix that the rule has
-/// added, whether it comes from the request or arises from `..` and a slash of the rule: such a path is refused.
+/// Writes the member's path for a path that a rule has computed. A dot-segment in it could escape from the prefix that
+/// the rule has added, whether it comes from the request or arises from `..` and a slash of the rule; so the path is
+/// refused.
 pub fn rewritten(path: &[u8], form: PathForm, out: &mut Vec<u8>) -> Result<(), PathError> {
     match form {
         PathForm::Canonical(spellings) => {
@@ -254,7 +255,7 @@ fn read_kept(path: &[u8], decided: Span, out: &mut Vec<u8>) -> Read {
 
 /// As above, for a path that is kept: `out` gets its canonical form with as much kept as possible.
 fn check_kept(path: &[u8], dots: Dots, out: &mut Vec<u8>) -> Result<bool, PathError> {
-    // It is no path character, so no signature covers it.
+    // Not a path character, so no signature covers it.
     if path.contains(&b'\\') {
         return Err(PathError::Backslash);
     }

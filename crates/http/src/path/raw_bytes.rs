@@ -1,5 +1,5 @@
-//! Bytes that clients send raw in a target, though RFC 3986 section 2 wants them encoded: those above 0x7F, and
-//! `"`, `<` and `>`. Browsers of old, scripts and `curl` do so with names in UTF-8; most servers take them.
+//! Bytes that clients send raw in a target although RFC 3986 section 2 requires encoding: bytes above 0x7F, and `"`,
+//! `<` and `>`. Old browsers, scripts and `curl` send them, for names in UTF-8; most servers accept them.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub enum RawBytes {
 /// How the target of a request is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TargetForm {
-    /// Its path.
+    /// The form of the path.
     pub path: PathForm,
     /// Raw bytes in its path and its query.
     pub raw_bytes: RawBytes,

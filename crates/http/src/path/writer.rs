@@ -8,8 +8,8 @@ use crate::chars::{PATH, PathByte, hex_value, is_segment_delimiter, is_unreserve
 pub(super) enum Dots {
     /// As RFC 3986 section 5.2.4 says.
     Remove,
-    /// As `Remove`, but not if another order of merging slashes, decoding and removing would give another path: for a path
-    /// that the member gets with its dot-segments.
+    /// As `Remove`, but not if another order of merging slashes, decoding and removing would give another path: for a
+    /// path that the member gets with its dot-segments.
     RemoveUnambiguous,
     /// Not at all: a path with one is refused.
     Refuse,
@@ -72,7 +72,7 @@ struct Writer<'a> {
     segment_start: usize,
     /// Where in `out` its parameters start; with [`Parameters::Remove`] they are not written.
     parameters_start: Option<usize>,
-    /// It has an encoded slash.
+    /// Whether it contains an encoded slash.
     has_encoded_slash: bool,
     decided_differs: bool,
 }

@@ -1,12 +1,11 @@
 //! The PROXY protocol, versions 1 and 2: a few bytes ahead of a connection that contain its real addresses
 //! (HAProxy's `proxy-protocol.txt`).
 //!
-//! The caller decides who may send it: it must be read from listed sources only, there it must be present, and it is never
+//! The caller decides who may send a header: it is parsed only from listed sources, where it is required, and is never
 //! guessed from the bytes (section 2 of the specification).
 //!
-//! Read strictly, with one spelling for everything: a header that two readers could take for
-//! different addresses is an error. Both versions are bounded, so that a sender cannot fill memory: [`V1_BYTES_MAX`] and
-//! [`V2_BYTES_MAX`].
+//! Read strictly, with one spelling for everything: a header that two readers could take for different addresses is an
+//! error. Both versions are bounded, so that a sender cannot fill memory: [`V1_BYTES_MAX`] and [`V2_BYTES_MAX`].
 
 mod v1;
 mod v2;
@@ -20,8 +19,8 @@ pub use v2::write_v2;
 /// Longest header of version 1, its CR LF included (section 2.1).
 pub const V1_BYTES_MAX: usize = 107;
 
-/// Longest header of version 2 that is read. The format allows 65,551; ours has at most 450, and
-/// those with a client certificate's names about a thousand.
+/// Maximum length of a parsed header of version 2. The format permits 65,551; ours has at most 450, and headers with
+/// names of a client certificate have about a thousand.
 pub const V2_BYTES_MAX: usize = 4096;
 
 /// Longest unique id (section 2.2.5).
@@ -44,7 +43,7 @@ pub enum ProxyHeader<'a> {
 /// The connection or flow that a sender stands in for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proxied<'a> {
-    /// Its transport; version 1 has streams only.
+    /// The transport; version 1 supports only streams.
     pub transport: Transport,
     /// The client.
     pub source: SocketAddr,
@@ -74,12 +73,12 @@ pub enum Parsed<'a> {
     Complete {
         /// Its length; the connection's own bytes follow.
         length: usize,
-        /// Its contents.
+        /// The contents.
         header: ProxyHeader<'a>,
     },
 }
 
-/// Why the start of a connection is no PROXY header; the connection must be closed.
+/// The reason why a connection does not begin with a valid PROXY header; it must be closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyError {
     /// Neither version's signature.

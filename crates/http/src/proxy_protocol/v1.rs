@@ -29,7 +29,7 @@ pub(super) fn parse(input: &[u8]) -> Result<Parsed<'_>, ProxyError> {
 fn parse_text(text: &str) -> Option<ProxyHeader<'static>> {
     let mut words = text.split(' ');
     let (source, destination) = match words.next()? {
-        // Whatever follows is to be ignored (section 2.1), as long as it is text.
+        // The rest of the line is ignored (section 2.1), if it is text.
         "UNKNOWN" => return (!text.contains(char::is_control)).then_some(ProxyHeader::Unknown),
         "TCP4" => addresses::<Ipv4Addr>(&mut words)?,
         "TCP6" => addresses::<Ipv6Addr>(&mut words)?,

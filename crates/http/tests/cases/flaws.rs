@@ -21,7 +21,7 @@ pub enum HeadExpected {
     /// An HTTP/1.1 client gets this head. It has only these flaws, and with fewer tolerated it is
     /// refused.
     Sent { flaws: Flaws, head: &'static str, framing: Framing, keep_alive: bool },
-    /// It is refused in any case.
+    /// Refused with any settings.
     Refused(E),
 }
 
@@ -341,7 +341,7 @@ pub enum BodyRefused {
 pub enum BodyExpected {
     /// These data and forwarded trailers, mended; with fewer flaws tolerated it is refused.
     Whole { flaws: Flaws, data: &'static str, trailers: Vec<(&'static str, &'static str)> },
-    /// It is refused in any case.
+    /// Refused with any settings.
     Refused(BodyRefused),
 }
 

@@ -1,5 +1,5 @@
-//! HTTP/2: frames of a peer after its preface, and their outcome. Sections are those of RFC 9113
-//! unless another document is named.
+//! HTTP/2: frames of a peer after its preface, and their outcome. Sections refer to RFC 9113 unless another document is
+//! named.
 
 use weir_http::h2::frame::{FrameHeader, flag, kind};
 use weir_http::h2::hpack::HpackError;
@@ -66,7 +66,7 @@ pub fn post(stream: u32) -> Vec<u8> {
     frame(kind::HEADERS, flag::END_HEADERS, stream, &block(&GET))
 }
 
-/// The same, with Content-Length.
+/// As [`post`], with Content-Length.
 pub fn post_of_length(stream: u32, length: &str) -> Vec<u8> {
     let lines = [&GET[..], &[("content-length", length)]].concat();
     frame(kind::HEADERS, flag::END_HEADERS, stream, &block(&lines))

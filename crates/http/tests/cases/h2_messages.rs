@@ -1,5 +1,5 @@
-//! HTTP/2: header lists as requests, responses and trailers. Sections are those of RFC 9113 unless
-//! another document is named; `policy` marks refusals that the standards do not require.
+//! HTTP/2: header lists as requests, responses and trailers. Sections refer to RFC 9113 unless another document is
+//! named; `policy` marks refusals that the standards do not require.
 
 use weir_http::h1::{FieldError, RequestError, ResponseError};
 use weir_http::h2::hpack::Encoder;

@@ -1,5 +1,5 @@
-//! The conformance tables. Sections are those of RFC 9112 unless another document is named;
-//! `policy` marks refusals or actions of weir that the standards do not require.
+//! The conformance tables. Sections refer to RFC 9112 unless another document is named; `policy` marks refusals or
+//! actions of weir that the standards do not require.
 #![allow(dead_code, reason = "each test binary, and the fuzz seeds, use a part")]
 
 pub mod body;
@@ -187,7 +187,7 @@ impl ResponseCase {
         Self { method, ..self }
     }
 
-    /// The same, received at a given time.
+    /// The same bytes, received at a given time.
     pub fn at(self, date: &'static [u8]) -> Self {
         Self { date: Some(date), ..self }
     }

@@ -9,7 +9,7 @@ use weir_http::forwarded::{
 const PROXY: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
 const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
-/// No bytes of a client change the claims of the one trusted proxy.
+/// No bytes of a client change the addresses that the one trusted proxy has added.
 pub fn check(field: &[u8]) {
     let is_trusted = |ip| ip == PROXY;
     let find = |source, fields: &[&[u8]]| {

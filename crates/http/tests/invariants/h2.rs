@@ -61,7 +61,7 @@ fn list(block: &HeaderBlock) -> Vec<(Vec<u8>, Vec<u8>)> {
     block.lines().iter().map(|found| line(found.name.of(text), found.value.of(text))).collect()
 }
 
-/// What was decoded, encoded and decoded again, is the same.
+/// Decoding, encoding and decoding again gives the same result.
 fn check_again(
     block: &HeaderBlock,
     encoder: &mut Encoder,

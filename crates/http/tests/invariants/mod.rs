@@ -33,8 +33,8 @@ pub fn forwarded<'a>(fields: &[Field], input: &'a [u8]) -> Vec<(&'a [u8], &'a [u
     travels.map(|field| (field.name.of(input), field.value.of(input))).collect()
 }
 
-/// An outgoing head: lines that end in CR LF and hold no other control character but HTAB, and
-/// nothing after the empty line.
+/// Asserts that the lines of an outgoing head end in CR LF and contain no other control character except HTAB, and that
+/// nothing follows the empty line.
 pub fn assert_clean_head(head: &[u8]) {
     let text = head.strip_suffix(b"\r\n\r\n").expect("ends in an empty line");
     assert!(!text.windows(4).any(|window| window == b"\r\n\r\n"), "empty line inside the head");

@@ -92,7 +92,7 @@ impl Bed {
         if interface == "out0" && packet[..6] == ADC_IN[..6] {
             packet[..6].copy_from_slice(&TO_MEMBER[6..]);
         }
-        // As weir does regularly: routes are cached wherever allowed.
+        // As weir does regularly: routes are cached if possible.
         self.path.get().watch_routes(Instant::now()).expect("routes");
         let options = TrialOptions { rung: self.rung, packet: &packet, interface, repeat: 1 };
         let trial = self.path.get().trial(&options).expect("a trial");

@@ -111,7 +111,7 @@ impl Namespace {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// The same, to be started or changed.
+    /// As above, but not started yet.
     pub fn command(&self, words: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.name]).args(words.split_whitespace());

@@ -16,7 +16,7 @@ pub enum Carried {
         flags: u8,
         options: Vec<u8>,
     },
-    /// Without a checksum where the sender made none.
+    /// `has_checksum`: whether the sender has computed a checksum.
     Udp {
         ports: (u16, u16),
         has_checksum: bool,

@@ -37,7 +37,7 @@ fn the_example_is_good_for_its_certificate_and_time() {
 fn one_that_was_changed_is_refused() {
     let [certificate, issuer] = shop();
     let now = now_unix_s();
-    // Certificates of responders follow the signature; none is needed.
+    // The responder's certificates, which are optional, follow the signature.
     let basic = Basic::read(basic_response(RESPONSE).expect("one")).expect("one");
     let unsigned = basic.signature.as_ptr_range().end as usize - RESPONSE.as_ptr() as usize;
     for at in 0..RESPONSE.len() {

@@ -1,4 +1,4 @@
-//! Requests as browsers and programs send them.
+//! Requests of browsers and programs.
 
 /// A request.
 pub struct Case {
@@ -30,7 +30,7 @@ const BROWSER: [(&str, &str); 12] = [
 const COOKIES: &str = "session=3f2a9c1e8b7d4650a1c2e3f405162738; lang=de; _ga=GA1.2.1234567890.1700000000; \
                        consent=necessary%2Cstatistics; cart=8f14e45fceea167a5a36dedd4bea2543";
 
-/// What forms have in them.
+/// Words for values in forms.
 const WORDS: [&str; 24] = [
     "Thank",
     "you",
@@ -63,7 +63,7 @@ fn browser(more: &[(&str, &str)]) -> Vec<(Vec<u8>, Vec<u8>)> {
     all.map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect()
 }
 
-/// A request that posts this body.
+/// A POST request with this body.
 pub fn post(name: &str, media_type: &str, body: Vec<u8>) -> Case {
     let length = body.len().to_string();
     let more = [("Cookie", COOKIES), ("Content-Type", media_type), ("Content-Length", &*length)];
@@ -76,7 +76,7 @@ pub fn post(name: &str, media_type: &str, body: Vec<u8>) -> Case {
     }
 }
 
-/// A request for this target.
+/// A GET request for this target.
 pub fn get(name: &str, target: &[u8]) -> Case {
     let headers = browser(&[("Cookie", COOKIES)]);
     Case { name: name.into(), method: "GET", target: target.to_vec(), headers, body: Vec::new() }
@@ -99,7 +99,7 @@ fn encoded(text: &str) -> String {
     out
 }
 
-/// A form of some fields, and one of free text that fills it.
+/// A form with some short fields, and free text up to the total size.
 fn form(bytes: usize) -> Vec<u8> {
     let mut body = String::from(
         "first_name=Anna&last_name=M%C3%BCller&email=anna.mueller%40example.com&street=Main+Street+42&city=Springfield\
@@ -112,7 +112,7 @@ fn form(bytes: usize) -> Vec<u8> {
         body += &format!("&note{number}={text}")[..room.min(text.len() + 7)];
         number += 1;
     }
-    // A cut escape would be a finding.
+    // A truncated escape would cause a finding.
     let cut = body.rfind('%').filter(|at| at + 3 > body.len()).unwrap_or(body.len());
     body.truncate(cut);
     body.into_bytes()
@@ -136,7 +136,7 @@ fn json(bytes: usize) -> Vec<u8> {
     body.into_bytes()
 }
 
-/// All that is measured.
+/// All measured requests.
 pub fn all() -> Vec<Case> {
     let query: &[u8] = b"/catalogue/search?q=red+running+shoes&category=sport&size=42&sort=price_asc&page=3&utm_source=newsletter\
                          &utm_campaign=summer-2026&ref=https%3A%2F%2Fwww.example.org%2Fblog";

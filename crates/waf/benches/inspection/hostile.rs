@@ -1,10 +1,11 @@
-//! Inputs made to take long: pieces of the rules' own patterns, and of what transformations look for, repeated, nested and mixed.
+//! Inputs that take long: parts of the rules' own patterns and of texts that transformations search for, repeated,
+//! nested and mixed.
 
 use weir_testing::Random;
 
 use super::cases::{Case, get, post};
 
-/// What transformations, tokenizers and parsers stumble over.
+/// Texts that are expensive for transformations, tokenizers and parsers.
 const PIECES: [&str; 60] = [
     "'",
     "\"",
@@ -67,10 +68,10 @@ const PIECES: [&str; 60] = [
     "$",
     "${",
 ];
-/// Longest piece of a pattern.
+/// Maximum length of a piece from a pattern.
 const PIECE_BYTES_MAX: usize = 40;
 
-/// Pieces of the patterns of CRS's rules, and those above.
+/// Pieces of the patterns of CRS, and [`PIECES`].
 pub fn pieces() -> Vec<Vec<u8>> {
     let mut pieces: Vec<Vec<u8>> = PIECES.iter().map(|piece| piece.as_bytes().to_vec()).collect();
     for path in super::data::paths().unwrap_or_default() {
@@ -83,7 +84,7 @@ pub fn pieces() -> Vec<Vec<u8>> {
     pieces
 }
 
-/// What stands between the brackets and repetitions of a pattern.
+/// The literal words of a pattern, between brackets and repetitions.
 fn words(pattern: &str) -> impl Iterator<Item = Vec<u8>> {
     let plain = pattern.replace("\\s", " ").replace("\\b", "").replace("[^", "[").replace('\\', "");
     let words: Vec<Vec<u8>> = plain
@@ -94,28 +95,28 @@ fn words(pattern: &str) -> impl Iterator<Item = Vec<u8>> {
     words.into_iter()
 }
 
-/// The input of a number: so many bytes.
+/// The input with this number, of this size.
 pub fn case(number: usize, pieces: &[Vec<u8>], bytes: usize) -> Case {
     let mut random = Random::new(number as u64 + 1);
     let mut piece = || {
-        // Half of them of those above.
+        // Half of the pieces are from `PIECES`.
         let end = if random.percent(50) { PIECES.len() } else { pieces.len() };
         pieces[random.below(end)].clone()
     };
     let (one, two, three) = (piece(), piece(), piece());
     let mut text = Vec::with_capacity(bytes + 64);
     match number % 5 {
-        // One piece.
+        // One repeated piece.
         0 => repeat(&mut text, &[&one], bytes),
-        // Two, or three.
+        // Two or three repeated pieces.
         1 => repeat(&mut text, &[&one, &two], bytes),
         2 => repeat(&mut text, &[&one, &two, &three], bytes),
-        // What opens, and what closes.
+        // Opening and closing brackets.
         3 => {
             repeat(&mut text, &[&one], bytes / 2);
             repeat(&mut text, &[&two], bytes);
         }
-        // At random.
+        // A random mixture.
         _ => {
             while text.len() < bytes {
                 let end = if random.percent(50) { PIECES.len() } else { pieces.len() };
@@ -141,7 +142,7 @@ fn repeat(text: &mut Vec<u8>, pieces: &[&[u8]], bytes: usize) {
     }
 }
 
-/// In a form as it is or encoded, in JSON, in a cookie, in the query string.
+/// A request with the text in one of several places: a plain or encoded form, JSON, a cookie, or the query.
 fn placed(number: usize, name: &str, text: &[u8]) -> Case {
     let form = "application/x-www-form-urlencoded";
     let encoded = || -> Vec<u8> {

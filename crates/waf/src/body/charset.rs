@@ -15,7 +15,8 @@ const READABLE: [&str; 11] = [
     "unicode-1-1-utf-8",
 ];
 
-/// Whether rules can read a body of this Content-Type. Every charset that a server could find in the value must be readable.
+/// Whether rules can read a body of this Content-Type. Every charset that a server could find in the value must be
+/// readable.
 pub(crate) fn has_readable_charset(content_type: &[u8]) -> bool {
     const NAME: &[u8] = b"charset";
     let text = content_type.to_ascii_lowercase();
@@ -38,7 +39,7 @@ pub(super) fn is_readable_name(name: &[u8]) -> bool {
 
 fn is_readable(value: &[u8]) -> bool {
     let value = value.trim_ascii_start();
-    // An empty name is no charset.
+    // An empty name is not a charset.
     if matches!(value, [] | [b';', ..]) {
         return true;
     }

@@ -2,9 +2,9 @@
 
 /// The cookies in the value of a Cookie field: names and values, neither decoded nor unquoted.
 ///
-/// The value is split at `;`, and each cookie at its first `=`. Blanks before a name and at the end of the field are dropped. A cookie without `=`
-/// has an empty value. A cookie without a name has an empty name: browsers send these, and some servers keep them. Blanks between a name and `=`
-/// belong to the name, and blanks after `=` to the value.
+/// The value is split at `;`, and each cookie at its first `=`. Blanks before a name and at the end of the field are
+/// dropped. A cookie without `=` has an empty value. A cookie without a name has an empty name: browsers send these,
+/// and some servers keep them. Blanks between a name and `=` belong to the name, and blanks after `=` to the value.
 pub fn cookies(header: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     trim_end(header).split(|byte| *byte == b';').filter_map(|cookie| {
         let equals = memchr::memchr(b'=', cookie).unwrap_or(cookie.len());

@@ -1,7 +1,7 @@
 //! Input that servers read differently.
 
-/// Input that two common servers read differently, so that a rule may see one value and the application another. Reading continues; a policy may
-/// reject the request.
+/// Input that two common servers read differently, so that a rule may see one value and the application another.
+/// Reading continues; a policy may reject the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Difference {
     /// `%` without two hexadecimal digits: kept, dropped or rejected.
@@ -173,7 +173,7 @@ impl Differences {
         .with(Difference::SingleQuotes)
         .with(Difference::QuoteUnclosed);
 
-    /// This set with one more difference.
+    /// The set with another difference.
     #[must_use]
     pub const fn with(self, difference: Difference) -> Self {
         Self(self.0 | difference.bit())

@@ -1,8 +1,9 @@
 //! JSON (RFC 8259), parsed strictly and without recursion. Every leaf is an argument.
 //!
-//! Names are paths, `json.a.b`, with decoded keys (for arrays, see [`JsonNames`]); the name of a top-level value is `json`. Strings are decoded,
-//! numbers, `true` and `false` are their text, and `null` is empty, as in ModSecurity and Coraza. Unlike there, empty arrays and objects below the
-//! top are arguments with an empty value: otherwise their keys would not be examined.
+//! Names are paths, `json.a.b`, with decoded keys (for arrays, see [`JsonNames`]); the name of a top-level value is
+//! `json`. Strings are decoded, numbers, `true` and `false` are their text, and `null` is empty, as in ModSecurity and
+//! Coraza. Unlike there, empty arrays and objects below the top are arguments with an empty value: otherwise their keys
+//! would not be examined.
 
 mod number;
 mod path;

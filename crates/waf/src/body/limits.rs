@@ -3,9 +3,11 @@
 /// Limits of every buffer and counter. Exceeding one is a [`super::Problem`]; everything before it is delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum arguments of a body or query; in XML, texts and attribute values together. ModSecurity's SecArgumentsLimit.
+    /// Maximum arguments of a body or query; in XML, texts and attribute values together. ModSecurity's
+    /// SecArgumentsLimit.
     pub arguments_max: u32,
-    /// Maximum length of an argument's name; in JSON, of the whole path; in XML, of the name of an element, attribute or entity.
+    /// Maximum length of an argument's name; in JSON, of the whole path; in XML, of the name of an element, attribute
+    /// or entity.
     pub name_bytes_max: u32,
     /// Maximum length of a value. A longer value is delivered up to this length.
     pub value_bytes_max: u32,
@@ -13,7 +15,8 @@ pub struct Limits {
     pub depth_max: u16,
     /// Maximum parts of a multipart body.
     pub parts_max: u32,
-    /// Files of a multipart body above which [`super::MultipartFlag::FileLimitExceeded`] is set. ModSecurity's SecUploadFileLimit.
+    /// Files of a multipart body above which [`super::MultipartFlag::FileLimitExceeded`] is set. ModSecurity's
+    /// SecUploadFileLimit.
     pub files_max: u32,
     /// Maximum header lines of a part.
     pub part_headers_max: u16,
@@ -25,7 +28,8 @@ pub struct Limits {
     pub attributes_max: u16,
     /// Maximum total length of the names of all open XML elements.
     pub open_names_bytes_max: u32,
-    /// Maximum length of a document type declaration, including its internal subset, of a processing instruction or of an XML declaration.
+    /// Maximum length of a document type declaration, including its internal subset, of a processing instruction or of
+    /// an XML declaration.
     pub declaration_bytes_max: u32,
 }
 

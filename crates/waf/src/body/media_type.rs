@@ -44,9 +44,10 @@ impl Processor {
 
     /// The processor for a Content-Type value.
     ///
-    /// It is chosen by the beginning of the value, like in ModSecurity and rules 200000, 200001 and 200006 of its recommended configuration: a value
-    /// with unusual text after the type (`application/json, text/plain`) is parsed nevertheless, because the application may parse it too. Further
-    /// names of JSON, and all types with `+json` and `+xml`, are added.
+    /// It is chosen by the beginning of the value, like in ModSecurity and rules 200000, 200001 and 200006 of its
+    /// recommended configuration: a value with unusual text after the type (`application/json, text/plain`) is parsed
+    /// nevertheless, because the application may parse it too. Further names of JSON, and all types with `+json` and
+    /// `+xml`, are added.
     pub fn of(content_type: &[u8]) -> Self {
         let start: Vec<u8> =
             content_type.iter().take(ESSENCE_BYTES_MAX).map(u8::to_ascii_lowercase).collect();
@@ -116,8 +117,8 @@ pub struct Parameter<'a> {
 }
 
 impl<'a> MediaType<'a> {
-    /// Parses a value strictly: no blanks around `=`, no empty parameter, nothing after the last one. `None` if it is malformed or has more than
-    /// [`PARAMETERS_MAX`] parameters.
+    /// Parses a value strictly: no blanks around `=`, no empty parameter, nothing after the last one. `None` if it is
+    /// malformed or has more than [`PARAMETERS_MAX`] parameters.
     pub fn parse(value: &'a [u8]) -> Option<Self> {
         let value = value.trim_ascii();
         let (kind, rest) = token(value)?;
@@ -180,7 +181,7 @@ fn parameter_value(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// Whether the byte may occur in a quoted string, by itself or after a backslash.
+/// Whether the byte may occur in a quoted string, directly or after a backslash.
 fn is_text(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }

@@ -1,11 +1,13 @@
 //! Request bodies, query strings and cookies, parsed into named values.
 //!
-//! [`Body`] parses a body incrementally, cut anywhere: the result does not depend on the cuts. Values go to a [`Sink`] in the order of the body.
-//! Reading ends at the first [`Problem`]; everything before it is delivered, including the beginning of an incomplete value. A [`Difference`] does
-//! not end the reading: it reports input that servers read differently. [`Query`] and [`cookies()`] parse parts of the head.
+//! [`Body`] parses a body incrementally, cut anywhere: the result does not depend on the cuts. Values go to a [`Sink`]
+//! in the order of the body. Reading ends at the first [`Problem`]; everything before it is delivered, including the
+//! beginning of an incomplete value. A [`Difference`] does not end the reading: it reports input that servers read
+//! differently. [`Query`] and [`cookies()`] parse parts of the head.
 //!
-//! **Architecture invariant:** every buffer and counter is bounded by [`Limits`], work is linear in the input (times the logarithm of a limit where
-//! keys are compared), and there is no recursion. Callers limit the size of a whole body.
+//! **Architecture invariant:** every buffer and counter is bounded by [`Limits`], work is linear in the input (times
+//! the logarithm of a limit where keys are compared), and there is no recursion. Callers limit the size of a whole
+//! body.
 
 mod charset;
 mod cookies;

@@ -1,12 +1,13 @@
 //! `multipart/form-data` bodies (RFC 7578, RFC 2046), parsed strictly.
 //!
-//! Other multipart types, which some servers treat as forms too, are parsed in the same way. Their parts need no name: a part without a name is a
-//! value if it is text, and a file otherwise.
+//! Other multipart types, which some servers treat as forms too, are parsed in the same way. Their parts need no name:
+//! a part without a name is a value if it is text, and a file otherwise.
 //!
-//! A boundary is a line of its own. Facts for ModSecurity's MULTIPART variables are kept as [`MultipartFlag`], input that servers read differently as
-//! [`Difference`]; reading continues after both. Input without a reliable reading is a [`Problem`]. Values of fields are arguments; the content of
-//! files is counted and passed on incrementally. A part is a file if its `filename` is not empty, as in ModSecurity; a part with `filename*` alone is
-//! delivered as both, because servers disagree. A value in a charset that does not include ASCII is a problem; a file in one is not.
+//! A boundary is a line of its own. Facts for ModSecurity's MULTIPART variables are kept as [`MultipartFlag`], input
+//! that servers read differently as [`Difference`]; reading continues after both. Input without a reliable reading is a
+//! [`Problem`]. Values of fields are arguments; the content of files is counted and passed on incrementally. A part is
+//! a file if its `filename` is not empty, as in ModSecurity; a part with `filename*` alone is delivered as both,
+//! because servers disagree. A value in a charset that does not include ASCII is a problem; a file in one is not.
 
 mod boundary;
 mod delimiter;
@@ -143,8 +144,8 @@ impl Multipart {
         is_odd || self.failure.is_some()
     }
 
-    /// MULTIPART_UNMATCHED_BOUNDARY: 0 if every line that looks like a boundary is one; 1 if another line looks like one; 2 if a boundary followed
-    /// it.
+    /// MULTIPART_UNMATCHED_BOUNDARY: 0 if every line that looks like a boundary is one; 1 if another line looks like
+    /// one; 2 if a boundary followed it.
     pub fn unmatched_boundary(&self) -> u8 {
         self.unmatched.number()
     }
@@ -187,7 +188,7 @@ impl Multipart {
         }
     }
 
-    /// Parses bytes of a line that is no boundary.
+    /// Parses bytes of a line that is not a boundary.
     fn inside<'a>(&mut self, rest: &'a [u8], to: &mut impl Sink) -> &'a [u8] {
         let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
         let (run, behind) = rest.split_at(end);
@@ -270,7 +271,7 @@ impl Multipart {
         taken as u64
     }
 
-    /// Ends, at LF, a line that is no boundary.
+    /// Ends, at LF, a line that is not a boundary.
     fn end_line(&mut self, to: &mut impl Sink) {
         match self.stage {
             Stage::Preamble | Stage::Epilogue => self.findings.flag(MultipartFlag::DataBefore),

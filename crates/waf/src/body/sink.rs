@@ -7,7 +7,8 @@ pub trait Sink {
         let _ = (name, value);
     }
 
-    /// The start of a file in a multipart body: the field's name, and the file's name as sent. Pieces of the content follow, then [`Self::file`].
+    /// The start of a file in a multipart body: the field's name, and the file's name as sent. Pieces of the content
+    /// follow, then [`Self::file`].
     fn file_start(&mut self, field: &[u8], file_name: &[u8]) {
         let _ = (field, file_name);
     }
@@ -22,7 +23,8 @@ pub trait Sink {
         let _ = (field, file_name, size_bytes);
     }
 
-    /// A header line of a part, without its line end; folded lines are joined by a space. `part` is empty for a part without a name.
+    /// A header line of a part, without its line end; folded lines are joined by a space. `part` is empty for a part
+    /// without a name.
     fn part_header(&mut self, part: &[u8], line: &[u8]) {
         let _ = (part, line);
     }

@@ -63,8 +63,8 @@ impl Sink for Vec<Event> {
     }
 }
 
-/// Parses a body whole, cut in two at every place, byte by byte and in random pieces. All must deliver the same and leave the parser in the same
-/// state, except for its buffers.
+/// Parses a body whole, cut in two at every place, byte by byte and in random pieces. All must deliver the same and
+/// leave the parser in the same state, except for its buffers.
 pub(super) fn check_cuts<P: Outcome>(
     body: &[u8],
     new: impl Fn() -> P,

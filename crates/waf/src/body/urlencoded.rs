@@ -1,8 +1,8 @@
 //! `application/x-www-form-urlencoded` bodies (WHATWG URL section 5.1), parsed incrementally.
 //!
-//! The body is split at the separator, each piece at its first `=`, and then decoded. `+` is a space. `%` without two hexadecimal digits is
-//! unchanged, as in ModSecurity, and counts as a bad escape (URLENCODED_ERROR). Empty pieces are skipped, as servers do; ModSecurity delivers an
-//! argument without name and value for each surplus separator.
+//! The body is split at the separator, each piece at its first `=`, and then decoded. `+` is a space. `%` without two
+//! hexadecimal digits is unchanged, as in ModSecurity, and counts as a bad escape (URLENCODED_ERROR). Empty pieces are
+//! skipped, as servers do; ModSecurity delivers an argument without name and value for each surplus separator.
 
 use memchr::{memchr2, memchr3};
 
@@ -36,7 +36,8 @@ enum Escape {
 }
 
 impl UrlEncoded {
-    /// A parser before the first byte. The separator is `&` except in old applications (ModSecurity's SecArgumentSeparator).
+    /// A parser before the first byte. The separator is `&` except in old applications (ModSecurity's
+    /// SecArgumentSeparator).
     pub fn new(separator: u8, limits: Limits) -> Self {
         Self {
             separator,
@@ -152,7 +153,8 @@ impl UrlEncoded {
         self.bad_escapes += 1;
     }
 
-    /// Adds to the name or value. `counted`: the bytes are copied from the body, so `+` becomes a space and the offset advances.
+    /// Adds to the name or value. `counted`: the bytes are copied from the body, so `+` becomes a space and the offset
+    /// advances.
     fn push(&mut self, bytes: &[u8], counted: bool, to: &mut impl Sink) {
         if self.failure.is_some() {
             return;

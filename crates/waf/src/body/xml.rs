@@ -1,8 +1,9 @@
 //! XML 1.0, parsed strictly, without validation and without recursion.
 //!
-//! Text between two tags is delivered as one piece, including CDATA sections and references: the text that an application reads from an element.
-//! ModSecurity joins the texts of the whole document in `XML:/*`; Coraza delivers each piece, and splits it at comments and CDATA sections. Blanks at
-//! the ends of a piece are dropped, as in Coraza. Comments and processing instructions are not delivered.
+//! Text between two tags is delivered as one piece, including CDATA sections and references: the text that an
+//! application reads from an element. ModSecurity joins the texts of the whole document in `XML:/*`; Coraza delivers
+//! each piece, and splits it at comments and CDATA sections. Blanks at the ends of a piece are dropped, as in Coraza.
+//! Comments and processing instructions are not delivered.
 //!
 //! Entities are never expanded: a reference is unchanged and recorded, with and without a document type.
 

@@ -1,5 +1,5 @@
-//! Requirements of HTTP on a request's head. Weir rejects most violations itself (400) before any check runs; these checks find violations that its
-//! settings accept.
+//! Requirements of HTTP on a request's head. Weir rejects most violations itself (400) before any check runs; these
+//! checks find violations that its settings accept.
 
 use std::net::IpAddr;
 

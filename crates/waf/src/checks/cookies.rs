@@ -6,8 +6,8 @@ use crate::body;
 /// Maximum number of cookie names remembered to detect repeated cookies.
 const COOKIES_SEEN_MAX: usize = 256;
 
-/// Checks the cookies of a request's Cookie fields, after sealed ones were [opened](super::CookieTerms). `changed`: names of cookies with an invalid
-/// tag.
+/// Checks the cookies of a request's Cookie fields, after sealed ones were [opened](super::CookieTerms). `changed`:
+/// names of cookies with an invalid tag.
 pub fn cookies(headers: &[&[u8]], changed: &[Vec<u8>], findings: &mut Findings<'_>) {
     let mut seen: Vec<&[u8]> = Vec::new();
     for (name, value) in headers.iter().flat_map(|header| body::cookies(header)) {

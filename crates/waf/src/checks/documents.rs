@@ -61,7 +61,8 @@ fn of_difference(body: &Body, difference: Difference) -> Option<Check> {
     })
 }
 
-/// Checks a GraphQL document (a request's `query`) by its tokens alone; it need not be valid. `queries`: the number of queries in the request.
+/// Checks a GraphQL document (a request's `query`) by its tokens alone; it need not be valid. `queries`: the number of
+/// queries in the request.
 pub fn graphql(document: &[u8], queries: usize, findings: &mut Findings<'_>) {
     let limits = findings.policy().limits.clone();
     let place = "GraphQL query";
@@ -100,7 +101,8 @@ struct Definition<'d> {
 /// Maximum nesting of fragments that is followed.
 const FRAGMENTS_DEEP_MAX: usize = 64;
 
-/// The maximum depth of the definitions, including their fragments. Fragments that include each other grow up to the limit.
+/// The maximum depth of the definitions, including their fragments. Fragments that include each other grow up to the
+/// limit.
 fn whole_depth(definitions: &[Definition<'_>]) -> usize {
     let named = definitions.iter().enumerate().filter(|(_, it)| !it.name.is_empty());
     let places: HashMap<&[u8], usize> = named.map(|(at, it)| (it.name, at)).collect();

@@ -9,7 +9,8 @@
 //! | documents | `documents.rs` | JSON, XML, GraphQL, multipart |
 //! | declared | `declared/` | paths, parameters and bodies declared in an OpenAPI document |
 //!
-//! **Architecture invariant:** a check examines the request that the member gets: the head as forwarded, the body as parsed.
+//! **Architecture invariant:** a check examines the request that the member gets: the head as forwarded, the body as
+//! parsed.
 
 mod action;
 mod catalogue;
@@ -86,8 +87,8 @@ impl<'a> Findings<'a> {
         self.policy.action(check) != Action::Off
     }
 
-    /// Adds a finding, unless its check is off. Only the first finding of a check at a place is kept. Blocking findings come first, and
-    /// replace an alarm if there is no room.
+    /// Adds a finding, unless its check is off. Only the first finding of a check at a place is kept. Blocking findings
+    /// come first, and replace an alarm if there is no room.
     pub fn add(&mut self, check: Check, place: &str, detail: &[u8]) {
         let action = self.policy.action(check);
         let is_known = self.found.iter().any(|it| it.check == check && it.place == place);

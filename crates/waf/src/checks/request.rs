@@ -22,7 +22,7 @@ pub struct Checks {
 pub type Named<'a> = &'a [(&'a [u8], &'a [u8])];
 
 impl Checks {
-    /// Findings in a head; `arguments` are those of the query.
+    /// Findings in a head. `arguments`: the arguments in the query.
     pub fn head(&self, request: &Request<'_>, arguments: Named<'_>) -> Vec<Finding> {
         let mut findings = Findings::new(&self.policy);
         let to = &mut findings;
@@ -57,7 +57,8 @@ impl Checks {
         findings.into_all()
     }
 
-    /// Findings in a body, in addition to those in its head. `arguments` are those of the body, `before` the number of arguments in the query.
+    /// Findings in a body, in addition to those in its head. `arguments`: the arguments in the body; `before`: their
+    /// number in the query.
     pub fn body(
         &self,
         (method, target): (&[u8], &[u8]),
@@ -132,7 +133,7 @@ fn is_graphql(path: &[u8]) -> bool {
     })
 }
 
-/// The media type of a body, in lower case; `None` if there is no valid one.
+/// The media type of a body in lower case; `None`: absent or invalid.
 fn media_type_of(headers: Named<'_>) -> Option<String> {
     let (_, value) = headers.iter().find(|(name, _)| is_named(name, b"content-type"))?;
     Some(MediaType::parse(value)?.essence())

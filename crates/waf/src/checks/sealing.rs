@@ -1,7 +1,7 @@
 //! Protects cookies against changes: they are sealed on the way to the client, and opened on the way to the member.
 //!
-//! A sealed cookie has a tag after its value: a keyed hash of its name and value, with a key that only weir has. Clients cannot compute the tag of
-//! another value or name. The application gets the value without the tag.
+//! A sealed cookie has a tag after its value: a keyed hash of its name and value, with a key that only weir has.
+//! Clients cannot compute the tag of another value or name. The application gets the value without the tag.
 
 use crate::inspection::decoded_path;
 
@@ -63,7 +63,8 @@ fn alike(name: &[u8]) -> Vec<u8> {
     name
 }
 
-/// A name without leading and trailing bytes that servers strip: Unicode blanks, of which there are many, and bytes that no name has.
+/// A name without leading and trailing bytes that servers strip: Unicode blanks, of which there are many, and bytes
+/// that no name has.
 fn stripped(name: &[u8]) -> &[u8] {
     let Some(start) = name.iter().position(u8::is_ascii_graphic) else { return &[] };
     let end = name.iter().rposition(u8::is_ascii_graphic).map_or(start, |last| last + 1);
@@ -83,8 +84,8 @@ impl CookieTerms {
         self.sealed.iter().any(|names| names.have(&whole) || names.have(&begins))
     }
 
-    /// Writes a Cookie field's value without the tags of its sealed cookies; returns whether it differs. A sealed cookie with an invalid tag is
-    /// unchanged, and its name is added to `changed`.
+    /// Writes a Cookie field's value without the tags of its sealed cookies; returns whether it differs. A sealed
+    /// cookie with an invalid tag is unchanged, and its name is added to `changed`.
     pub fn open(
         &self,
         field: &[u8],
@@ -130,7 +131,8 @@ impl CookieTerms {
         self.others.iter().any(|other| **other == *name)
     }
 
-    /// Writes the name and value of a cookie that the application sets, sealed if required. Returns whether it was sealed.
+    /// Writes the name and value of a cookie that the application sets, sealed if required. Returns whether it was
+    /// sealed.
     pub fn set(&self, name: &[u8], pair: &[u8], sealer: &impl Sealer, to: &mut Vec<u8>) -> bool {
         let is_sealed = self.seals(name);
         if is_sealed {

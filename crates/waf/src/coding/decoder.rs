@@ -35,7 +35,7 @@ impl Decoder {
         Ok(match coding {
             Coding::Gzip => Self::Zlib(Inflate::new(true, WINDOW_BITS + GZIP_FRAME)),
             Coding::Deflate => Self::Zlib(Inflate::new(has_zlib_frame(start)?, WINDOW_BITS)),
-            // Windows larger than those of RFC 7932 are rejected: they require the receiver's consent.
+            // Windows larger than RFC 7932 permits are rejected: they require the receiver's consent.
             Coding::Brotli => Self::Brotli(BrotliDecoder::new()),
             Coding::Zstd => {
                 let mut context = DCtx::try_create().ok_or(InflateProblem::Malformed)?;
@@ -74,8 +74,8 @@ impl Decoder {
 
 /// Whether a deflate stream has the zlib frame (RFC 1950, section 2.2), as required.
 ///
-/// A raw stream may begin like a zlib frame: then it begins with a stored block, because of the low bits of `CM`, and the block's length follows
-/// twice (RFC 1951, section 3.2.4).
+/// A raw stream may begin like a zlib frame: then it begins with a stored block, because of the low bits of `CM`, and
+/// the block's length follows twice (RFC 1951, section 3.2.4).
 fn has_zlib_frame(start: &[u8]) -> Result<bool, InflateProblem> {
     let &[method, flags, ref rest @ ..] = start else { return Ok(false) };
     let is_zlib = method & 0x0f == 8

@@ -19,7 +19,8 @@ pub struct Inflater {
 }
 
 impl Inflater {
-    /// Decodes codings listed in the order in which they were applied. No coding may produce more than `bytes_max` bytes.
+    /// Decodes codings listed in the order in which they were applied. No coding may produce more than `bytes_max`
+    /// bytes.
     pub fn new(codings: &[Coding], bytes_max: u64) -> Self {
         let stages = codings.iter().rev().map(|coding| Stage::new(*coding)).collect();
         Self { stages, bytes_max, taken_bytes: 0 }

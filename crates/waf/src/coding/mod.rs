@@ -1,9 +1,10 @@
 //! Content codings of request bodies (RFC 9110, section 8.4), decoded incrementally and within limits.
 //!
-//! Each coding must be a single stream: servers read several gzip members, several zstd frames and other data after a stream's end differently, so
-//! these are rejected here.
+//! Each coding must be a single stream: servers read several gzip members, several zstd frames and other data after a
+//! stream's end differently, so these are rejected here.
 //!
-//! **Architecture invariant:** memory and work are bounded by the received bytes and by [`Inflater::new`]'s limit; nothing is collected here.
+//! **Architecture invariant:** memory and work are bounded by the received bytes and by [`Inflater::new`]'s limit;
+//! nothing is collected here.
 
 mod decoder;
 mod inflater;

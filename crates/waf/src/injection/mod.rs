@@ -1,10 +1,11 @@
 //! Detection of SQL and script injection by tokenising.
 //!
-//! The two detectors implement SecLang's operators `@detectSQLi` and `@detectXSS`. They do not search for strings: they read a value like a database
-//! or a browser, from each place where an application may have inserted it. The value is an injection if it leaves this place and continues with
-//! tokens that have an effect.
+//! The two detectors implement SecLang's operators `@detectSQLi` and `@detectXSS`. They do not search for strings: they
+//! read a value like a database or a browser, from each place where an application may have inserted it. The value is
+//! an injection if it leaves this place and continues with tokens that have an effect.
 //!
-//! **Architecture invariant:** each detector reads its input a bounded number of times, from left to right, and allocates nothing.
+//! **Architecture invariant:** each detector reads its input a bounded number of times, from left to right, and
+//! allocates nothing.
 
 pub mod html;
 pub mod sql;

@@ -1,8 +1,9 @@
 //! Cache of texts that many requests share: field names, and values that browsers send identically.
 //!
-//! The result of rules for a text depends on its bytes alone: which transformations change it, which operators may match it. So frequent texts are
-//! analysed once, and each request starts with a copy of the results. Only values of fields without secrets are cached. A request finds a text only
-//! by having the same bytes, so it learns nothing about other requests.
+//! The result of rules for a text depends on its bytes alone: which transformations change it, which operators may
+//! match it. So frequent texts are analysed once, and each request starts with a copy of the results. Only values of
+//! fields without secrets are cached. A request finds a text only by having the same bytes, so it learns nothing about
+//! other requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,7 +41,8 @@ const FIELDS: [&[u8]; 22] = [
 ];
 /// Maximum length of a cached text.
 const TEXT_BYTES_MAX: usize = 256;
-/// Maximum number of texts derived by transformations from one cached text. Their analysis delays the request that adds the text.
+/// Maximum number of texts derived by transformations from one cached text. Their analysis delays the request that adds
+/// the text.
 const MADE_MAX: usize = 24;
 /// Maximum bytes and texts in total: each request copies them.
 const ALL_BYTES_MAX: usize = 32 << 10;
@@ -171,7 +173,8 @@ impl CommonTexts {
     }
 }
 
-/// A text that became common with this request, if there is room for one. All texts are counted; the others will come again.
+/// A text that became common with this request, if there is room for one. All texts are counted; the others will come
+/// again.
 fn common<'a>(learned: &mut Learned, request: &Request<'a>) -> Option<&'a [u8]> {
     if learned.count >= TEXTS_MAX {
         return None;

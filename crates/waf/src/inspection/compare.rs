@@ -94,8 +94,8 @@ impl State {
 }
 
 impl State {
-    /// A pattern that is built for this request. It is compiled once for consecutive values and counted as work, because compilation takes far longer
-    /// than matching a value.
+    /// A pattern that is built for this request. It is compiled once for consecutive values and counted as work,
+    /// because compilation takes far longer than matching a value.
     fn pattern_of(&mut self, text: &[u8]) -> Option<Pattern> {
         const WORK_BYTES_PER_BYTE: usize = 10_000;
         if let Some((known, pattern)) = &self.made_pattern
@@ -109,7 +109,8 @@ impl State {
         pattern
     }
 
-    /// Tries a pattern. The steps of a backtracking pattern are counted as work first; if that exceeds the limit, the pattern is not tried.
+    /// Tries a pattern. The steps of a backtracking pattern are counted as work first; if that exceeds the limit, the
+    /// pattern is not tried.
     fn tried(&mut self, pattern: &Pattern, text: TextId, captures: bool) -> Outcome {
         const WORK_BYTES_PER_STEP: usize = 8;
         let steps = pattern.steps_max(self.message.texts.get(text));

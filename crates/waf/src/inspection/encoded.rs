@@ -1,8 +1,8 @@
 //! Encoded bodies: read in decoded form, and examined in encoded form too.
 //!
-//! Many servers ignore Content-Encoding in requests and read the encoded bytes instead. An attack may be in these bytes: in the file name of a gzip
-//! header, or in codes chosen to look like other content. So for forms, arguments found in the encoded bytes are judged too. Other bodies are not
-//! judged if they can be read both ways.
+//! Many servers ignore Content-Encoding in requests and read the encoded bytes instead. An attack may be in these
+//! bytes: in the file name of a gzip header, or in codes chosen to look like other content. So for forms, arguments
+//! found in the encoded bytes are judged too. Other bodies are not judged if they can be read both ways.
 
 use crate::body::{Body, Processor, Sink};
 use crate::coding::{InflateProblem, Inflater};

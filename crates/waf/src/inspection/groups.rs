@@ -1,7 +1,8 @@
-//! The values that links examine, collected and transformed once for all links with the same targets and transformations.
+//! The values that links examine. They are collected and transformed once for all links with the same targets and
+//! transformations.
 //!
-//! The values of the same targets form a list. A transformation derives a new list, unless it changes no value: links whose transformations change
-//! nothing in this request share a list, whatever the transformations are.
+//! The values of the same targets form a list. A transformation derives a new list, unless it changes no value. Links
+//! whose transformations change nothing in this request share one list.
 
 use std::ops::Range;
 
@@ -18,15 +19,15 @@ struct List {
     to: u32,
     /// Transformations that may change one of the values.
     may_change: Steps,
-    /// One more than the place of the list last derived from this one (`made`), and of the list derived earlier from the same source (`before`); 0:
-    /// none.
+    /// `made`: one plus the index of the list last derived from this one; `before`: one plus the index of the list
+    /// derived earlier from the same source; 0: no list.
     made: u32,
     before: u32,
     maker: Option<Maker>,
-    /// Place of the row of operators that may match one of the values, once it was computed. The row may include operators that match only the source
-    /// values.
+    /// Place of the row of operators that may match one of the values, once it was computed. The row may include
+    /// operators that match only the source values.
     row: Option<u32>,
-    /// One more than the place of the source list, if that has as many values; 0: none.
+    /// One plus the index of the source list, if that has as many values; 0: no such list.
     of: u32,
     /// The operators that links apply to the target's values, with any transformations.
     scope: ScopeId,
@@ -51,8 +52,8 @@ struct Bundle {
     may_change: Steps,
     /// Place of the row of operators that may match a value of the lists, once it was computed.
     row: Option<u32>,
-    /// One more than the place of the bundle last derived from this one (`made`), and of the bundle derived earlier from the same source (`before`);
-    /// 0: none.
+    /// `made`: one plus the index of the bundle last derived from this one; `before`: one plus the index of the bundle
+    /// derived earlier from the same source; 0: no bundle.
     made: u32,
     before: u32,
     /// The transformation that derived this bundle from another.
@@ -64,12 +65,12 @@ struct Bundle {
 pub(super) struct Groups {
     /// The generation of the collected values.
     generation: u32,
-    /// One more than the place of the bundle of each group, and of each list of targets; 0: none.
+    /// One plus the index of the bundle of each group, and of each list of targets; 0: no bundle.
     of_groups: Vec<u32>,
     of_sets: Vec<u32>,
     bundles: Vec<Bundle>,
     parts: Vec<u32>,
-    /// One more than the place of the list of each target; 0: none.
+    /// One plus the index of the list of each target; 0: no list.
     of_targets: Vec<u32>,
     lists: Vec<List>,
     hits: Vec<Hit>,
@@ -147,7 +148,8 @@ impl Groups {
 }
 
 impl Groups {
-    /// Range of the lists of a group, empty if the operator can match none of their values. An operator without a number is tried on all values.
+    /// Range of the lists of a group, empty if the operator can match none of their values. An operator without a
+    /// number is tried on all values.
     pub fn group(
         &mut self,
         message: &mut Message,
@@ -222,7 +224,8 @@ impl Groups {
         }
     }
 
-    /// Range of a list's values, empty if the operator can match none of them. An operator without a number is tried on all values.
+    /// Range of a list's values, empty if the operator can match none of them. An operator without a number is tried on
+    /// all values.
     pub fn list(&self, view: &View, part: usize, operator: Option<u16>) -> Range<usize> {
         let Some(place) = self.parts.get(part) else { return 0..0 };
         let Some(list) = self.lists.get(*place as usize) else { return 0..0 };
@@ -233,8 +236,8 @@ impl Groups {
         }
     }
 
-    /// The next value in `places` that the operator must be tried on; an operator without a number is tried on all. Moves the start of `places` past
-    /// this value.
+    /// The next value in `places` that the operator must be tried on; an operator without a number is tried on all.
+    /// Moves the start of `places` past this value.
     pub fn next(
         &self,
         texts: &Texts,
@@ -474,8 +477,8 @@ impl Groups {
         self.end_made(from, Steps::default(), place, maker)
     }
 
-    /// Computes the operators that may match the values of a list. Starts from the row of a source list if there is one: shared values are not
-    /// examined again.
+    /// Computes the operators that may match the values of a list. Starts from the row of a source list if there is
+    /// one: shared values are not examined again.
     fn look_at(&mut self, message: &mut Message, view: &View, place: u32, mut list: List) -> List {
         let (row, words) = (self.operators.len(), view.row_words());
         let like = self.looked_at_before(&list);

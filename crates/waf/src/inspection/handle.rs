@@ -38,8 +38,9 @@ impl Inspection {
         begin_with(view, Texts::new(), options, request)
     }
 
-    /// Evaluates the rules for the request's head. If a limit was exceeded and checks without rules still need the body, [`Self::request_body`]
-    /// reports the limit: callers that let such requests pass still get the checks' findings.
+    /// Evaluates the rules for the request's head. If a limit was exceeded and checks without rules still need the
+    /// body, [`Self::request_body`] reports the limit: so callers that let these requests pass still get the findings
+    /// of checks.
     pub fn request_headers(&mut self) -> Verdict {
         let State { checked, mode, would_be, .. } = &mut self.state;
         if let Some(verdict) = checked.refused(*mode, would_be) {
@@ -89,8 +90,8 @@ impl Inspection {
         names::limit(&mut self.state.message);
     }
 
-    /// Evaluates the rules for the whole request. An unreadable body or too many arguments never result in [`Verdict::Pass`], whatever the rules find
-    /// in the rest.
+    /// Evaluates the rules for the whole request. An unreadable body or too many arguments never result in
+    /// [`Verdict::Pass`], regardless of findings in the rest.
     pub fn request_body(&mut self) -> Verdict {
         let State { checked, mode, would_be, .. } = &mut self.state;
         if let Some(verdict) = checked.refused(*mode, would_be) {
@@ -229,7 +230,7 @@ impl Inspection {
         fields.find(|(of, _)| of.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// Names and values of a variable with its own storage: of `ARGS_GET`, not of `ARGS`.
+    /// Names and values of a variable with its own storage, such as `ARGS_GET` but not `ARGS`.
     pub fn entries(&self, variable: Variable) -> impl Iterator<Item = (&[u8], &[u8])> {
         let texts = &self.state.message.texts;
         let entries = self.state.message.values.of(variable).iter();

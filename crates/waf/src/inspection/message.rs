@@ -21,7 +21,7 @@ pub struct BodySettings {
     pub is_read: bool,
     /// Whether the response's body is examined.
     pub is_response_read: bool,
-    /// Whether `REQUEST_BODY` holds the body, whatever the processor.
+    /// Whether `REQUEST_BODY` contains the body, with any processor.
     pub is_kept: bool,
     /// Limit of examined bytes, if a rule sets it.
     pub bytes_max: Option<u64>,

@@ -1,8 +1,9 @@
 //! Argument names of a body, as judged by rules that examine names.
 //!
-//! The name of a JSON leaf is its whole path, so short leaves below a long key make names many times as long as the body. The work of rules must stay
-//! linear in the body's length. Names of array elements that differ only by index are judged once. The other names may have [`NAMES_PER_BYTE`] times
-//! the bytes of the body; further names are not judged, and the request counts as one with too many arguments.
+//! The name of a JSON leaf is its whole path, so short leaves below a long key make names many times as long as the
+//! body. The work of rules must stay linear in the body's length. Names of array elements that differ only by index are
+//! judged once. The other names may have [`NAMES_PER_BYTE`] times the bytes of the body; further names are not judged,
+//! and the request counts as one with too many arguments.
 
 use std::collections::BTreeSet;
 

@@ -13,7 +13,7 @@ const WORK_BYTES_MAX: u64 = 1 << 30;
 /// The effect of a blocking verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// It is reported only.
+    /// Findings are only reported.
     Detect,
     /// It is reported, and the request is not sent to the member.
     Block,
@@ -24,7 +24,8 @@ pub enum Mode {
 pub struct TimeLimit {
     /// Limit in total.
     pub max_us: u64,
-    /// The clock. It may advance while other requests are served; it should stand still while this thread is not running.
+    /// The clock. It may advance while other requests are served; it should stand still while this thread is not
+    /// running.
     pub now_us: fn() -> u64,
 }
 
@@ -33,7 +34,8 @@ pub struct TimeLimit {
 pub struct Options {
     /// The effect of a blocking verdict.
     pub mode: Mode,
-    /// Limits of parsed arguments and bodies; for the limits set by rule files, see [`crate::plan::FileSettings::limits`].
+    /// Limits of parsed arguments and bodies; for the limits set by rule files, see
+    /// [`crate::plan::FileSettings::limits`].
     pub limits: body::Limits,
     /// Maximum decoded bytes of an encoded body (Content-Encoding).
     pub inflated_bytes_max: u64,

@@ -1,7 +1,8 @@
-//! Text bodies without a type that determines their parser.
+//! Text bodies whose type does not determine their parser.
 //!
-//! Applications read such bodies as JSON, as a form, as XML or as plain text. A body that is JSON or a form from its first to its last byte is judged
-//! only as JSON or a form. Any other body is judged as plain text, and also as far as the other parsers can read it.
+//! Applications read such bodies as JSON, as a form, as XML or as plain text. A body that is JSON or a form from its
+//! first to its last byte is judged only as JSON or a form. Any other body is judged as plain text, and also as far as
+//! the other parsers can read it.
 
 use super::message::Message;
 use crate::body::{Body, Processor};

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 pub enum BodyLength {
     /// No body.
     None,
-    /// This number of bytes.
+    /// This many bytes.
     Known(u64),
     /// Unknown until the body ends.
     Unknown,

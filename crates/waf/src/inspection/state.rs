@@ -43,7 +43,7 @@ impl Passing {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Engine {
     pub is_on: bool,
-    /// Whether a rule has switched to detection, whatever the mode.
+    /// Whether a rule has switched to detection, in any mode.
     pub only_detects: bool,
     pub is_audited: bool,
 }
@@ -52,7 +52,7 @@ pub(super) struct Engine {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tried {
     pub compared: u32,
-    /// Of these, evaluations of patterns.
+    /// Of these evaluations, those of patterns.
     pub patterns: u32,
 }
 

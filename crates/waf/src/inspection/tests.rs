@@ -19,7 +19,8 @@ impl Files for One {
     }
 }
 
-/// Runs a request for this target through all request phases in detection mode, with `TX` variables set by a virtual server.
+/// Runs a request for this target through all request phases in detection mode, with `TX` variables set by a virtual
+/// server.
 fn inspected(rules: &'static str, variables: &[(&str, &str)], target: &str) -> Inspection {
     judged(rules, variables, target, &Options::new(Mode::Detect)).0
 }

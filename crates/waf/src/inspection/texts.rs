@@ -1,7 +1,7 @@
 //! The texts of a request, and the results of transformations.
 //!
-//! Each text has a number. The result of a transformation is looked up before it is computed, so rules with the same first transformations share it.
-//! A transformation that leaves a text unchanged costs one lookup.
+//! Each text has a number. The result of a transformation is looked up before it is computed, so rules with the same
+//! first transformations share it. A transformation that leaves a text unchanged costs one lookup.
 
 use super::report::Counts;
 use crate::plan::{PADDING_BYTES, Pipeline, ScopeId, Stage, View};
@@ -26,7 +26,7 @@ struct Text {
     length: usize,
     /// Transformations that may change the text.
     may_change: Steps,
-    /// One more than the place of the last text derived from it; 0: none.
+    /// One plus the index of the last text derived from it; 0: no text.
     made: u32,
     /// One more than the number of its facts; 0: not analysed.
     facts: u32,
@@ -43,7 +43,7 @@ struct Text {
 struct Made {
     step: Transformation,
     text: TextId,
-    /// One more than the place of the result derived before it from the same text; 0: none.
+    /// One plus the index of the result derived before it from the same text; 0: no result.
     before: u32,
 }
 
@@ -56,8 +56,8 @@ pub struct Texts {
     bytes: Vec<u8>,
     texts: Vec<Text>,
     made: Vec<Made>,
-    /// Hash table of texts, one more than the number of each: equal bytes are one text. If all tried slots are taken, equal bytes may become two
-    /// texts.
+    /// Hash table of texts, one more than the number of each: equal bytes are one text. If all tried slots are taken,
+    /// equal bytes may become two texts.
     places: Vec<u32>,
     /// Rows of operator bits: one row without operators, then one for each analysed text.
     facts: Vec<u64>,
@@ -125,7 +125,8 @@ impl Texts {
         (self.texts.len(), self.bytes.len())
     }
 
-    /// Adds a common text, the results of all pipelines, and the operators that match them. `false`: the results are more than `made_max`.
+    /// Adds a common text, the results of all pipelines, and the operators that match them. `false`: the results are
+    /// more than `made_max`.
     pub fn learn(&mut self, bytes: &[u8], view: &View, made_max: usize) -> bool {
         let first = self.texts.len();
         let id = self.add(bytes);
@@ -141,7 +142,8 @@ impl Texts {
         true
     }
 
-    /// Computes the operators that match a text by trying the candidates. Backtracking patterns may take long, so they stay candidates.
+    /// Computes the operators that match a text by trying the candidates. Backtracking patterns may take long, so they
+    /// stay candidates.
     fn look_closely(&mut self, id: TextId, view: &View) {
         let Some(text) = self.texts.get_mut(id.0 as usize) else { return };
         // A row of its own: operators distinguish case.
@@ -365,8 +367,8 @@ impl Texts {
         self.facts.get(from..from + words).unwrap_or_default()
     }
 
-    /// Whether an operator may match a text; true if the text was not analysed. The text must have been analysed for a scope that covers the
-    /// operator. `words`: length of a row of operators.
+    /// Whether an operator may match a text; true if the text was not analysed. The text must have been analysed for a
+    /// scope that covers the operator. `words`: length of a row of operators.
     #[inline]
     pub fn may_match(&self, id: TextId, operator: u16, words: usize) -> bool {
         let facts = self.texts.get(id.0 as usize).and_then(|text| text.facts.checked_sub(1));

@@ -1,5 +1,5 @@
-//! Measures the time that rules take for one request. The caller provides the clock. It is read once per [`WORK_BYTES_PER_LOOK`] bytes of work, which
-//! ordinary requests do not reach.
+//! Measures the time that rules take for one request. The caller provides the clock. It is read once per
+//! [`WORK_BYTES_PER_LOOK`] bytes of work, which ordinary requests do not reach.
 
 use super::options::TimeLimit;
 

@@ -4,8 +4,8 @@ use super::few::Few;
 use super::grams::{Grams, LITERAL_BYTES_MIN, PADDING_BYTES};
 use super::literals::{ByteSet, Needs};
 
-/// Bytes that most texts lack: control characters except line breaks, and characters typical of languages used in attacks. For texts without these
-/// bytes, patterns are narrower, and patterns that need one of them cannot match.
+/// Bytes that most texts lack: control characters except line breaks, and characters typical of languages used in
+/// attacks. For texts without these bytes, patterns are narrower, and patterns that need one of them cannot match.
 const KINDS: [&[u8]; 3] = [
     b"!\"#$&'()*;<>?[\\]^`{|}~\0\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x7f",
     // Some of these bytes occur in prose.
@@ -111,8 +111,8 @@ impl OperatorIndex {
         operators.iter().zip(&self.known).all(|(word, known)| word & !known == 0)
     }
 
-    /// Sets in `operators` the bits of the wanted operators that may match a text. The text is given in lower case, followed by [`PADDING_BYTES`]
-    /// bytes; its original case does not affect the result.
+    /// Sets in `operators` the bits of the wanted operators that may match a text. The text is given in lower case,
+    /// followed by [`PADDING_BYTES`] bytes; its original case does not affect the result.
     pub fn look(&self, padded: &[u8], stage: Stage, wanted: &[u64], operators: &mut [u64]) {
         let text = &padded[..padded.len().saturating_sub(PADDING_BYTES)];
         let present = present(text);
@@ -250,7 +250,7 @@ pub fn bits_of_row(row: &[u64]) -> impl Iterator<Item = u16> {
 
 /// The set of bytes in a text.
 fn present(text: &[u8]) -> ByteSet {
-    // Bytes as flags, not bits: a store need not wait for the one before.
+    // Bytes as flags instead of bits, so that a store need not wait for the previous one.
     let mut seen = [0u8; 256];
     text.iter().for_each(|byte| seen[usize::from(*byte)] = 1);
     let mut set = [0; 4];

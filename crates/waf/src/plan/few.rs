@@ -1,7 +1,7 @@
 //! Tests whether a text has any of a few literals, with vector instructions.
 //!
-//! Most texts have none of the literals and need no closer search. The test searches for parts shared by several literals, so that there are few
-//! parts.
+//! Most texts have none of the literals and need no closer search. The test searches for parts shared by several
+//! literals, so that there are few parts.
 
 use aho_corasick::packed::{Config, Searcher};
 use memchr::memmem;

@@ -1,9 +1,10 @@
 //! Finds which of many literals occur in a text, ignoring case.
 //!
-//! Each literal is identified by one of its grams that is rare in texts, together with the bytes around it: eight bytes in all. Literals of up to
-//! four bytes have grams of two or three bytes. These are searched for at every byte of the text; one lookup covers two places, because their grams
-//! share two bytes. Longer literals have grams of four bytes, searched for at every other byte: each such literal has two grams, one byte apart.
-//! Unlike the steps of an automaton, these lookups do not depend on one another, and the parts of the tables that a text uses fit into the L1 cache.
+//! Each literal is identified by one of its grams that is rare in texts, together with the bytes around it: eight bytes
+//! in all. Literals of up to four bytes have grams of two or three bytes. These are searched for at every byte of the
+//! text; one lookup covers two places, because their grams share two bytes. Longer literals have grams of four bytes,
+//! searched for at every other byte: each such literal has two grams, one byte apart. Unlike the steps of an automaton,
+//! these lookups do not depend on one another, and the parts of the tables that a text uses fit into the L1 cache.
 
 use std::collections::BTreeMap;
 
@@ -41,8 +42,9 @@ struct Entry {
 /// Index of the literals of operators.
 #[derive(Debug, Default)]
 pub struct Grams {
-    /// Possible places of short grams, indexed by the second and third of four bytes. First word: a bit for each class of the first byte, for grams
-    /// that begin with it. Second word: a bit for each class of the last byte, for grams that begin at the second byte. Empty: no short grams.
+    /// Possible places of short grams, indexed by the second and third of four bytes. First word: a bit for each class
+    /// of the first byte, for grams that begin with it. Second word: a bit for each class of the last byte, for grams
+    /// that begin at the second byte. Empty: no short grams.
     shorts: Box<[[u32; 2]]>,
     /// Whether there are grams of two bytes.
     has_pairs: bool,
@@ -142,8 +144,8 @@ impl Grams {
         }
     }
 
-    /// Calls `found` with each operator that needs a literal of this text. The text is in lower case and followed by [`PADDING_BYTES`] bytes. It may
-    /// also call with operators whose literal is complete only with padding bytes.
+    /// Calls `found` with each operator that needs a literal of this text. The text is in lower case and followed by
+    /// [`PADDING_BYTES`] bytes. It may also call with operators whose literal is complete only with padding bytes.
     pub fn find(&self, padded: &[u8], found: impl FnMut(u16)) {
         let Ok(longs) = <&Longs>::try_from(&*self.longs) else { return };
         let is_long = |bytes: u32| {
@@ -164,7 +166,8 @@ impl Grams {
         }
     }
 
-    /// Implements [`Self::find`]. `may_stand`: whether a gram may begin at these four bytes, or a short gram at the second of them.
+    /// Implements [`Self::find`]. `may_stand`: whether a gram may begin at these four bytes, or a short gram at the
+    /// second of them.
     #[inline(always)]
     fn find_at(&self, padded: &[u8], may_stand: impl Fn(u32) -> bool, mut found: impl FnMut(u16)) {
         // Eight bytes cover six places: the last place's gram ends with the last byte.
@@ -181,7 +184,8 @@ impl Grams {
         }
     }
 
-    /// Compares the literals at a place where a gram may begin: a short gram there or at the next byte, or a long gram there.
+    /// Compares the literals at a place where a gram may begin: a short gram there or at the next byte, or a long gram
+    /// there.
     #[inline(never)]
     fn hit(&self, padded: &[u8], at: usize, bytes: u32, found: &mut impl FnMut(u16)) {
         const PAIR: u32 = 0xffff;

@@ -1,7 +1,7 @@
 //! Derives the needs of a pattern, which every matching text meets, without losing a match.
 //!
-//! Three needs are tested, each cheaply: the length of the text, one of some literals (in any case), and a byte of each of some sets. A pattern
-//! without known needs may match any text.
+//! Three needs are tested, each cheaply: the length of the text, one of some literals (in any case), and a byte of each
+//! of some sets. A pattern without known needs may match any text.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 

@@ -1,8 +1,8 @@
 //! Rules, compiled once and shared by all virtual servers.
 //!
-//! [`RuleSet::compile`] compiles rule files: it resolves defaults, interns names and indexes patterns. The settings of a virtual server (values of
-//! `TX`, so also its paranoia level) make a [`View`]: the rules that this server evaluates, after all rules that do not depend on the request were
-//! evaluated.
+//! [`RuleSet::compile`] compiles rule files: it resolves defaults, interns names and indexes patterns. The settings of
+//! a virtual server (values of `TX`, so also its paranoia level) make a [`View`]: the rules that this server evaluates,
+//! after all rules that do not depend on the request were evaluated.
 
 mod compile;
 mod facts;

@@ -120,7 +120,8 @@ impl TextComparison {
     }
 }
 
-/// A set of bytes: every matching value has at least one of them; `None`: unknown. Not called for operators with literals of their own.
+/// A set of bytes: every matching value has at least one of them; `None`: unknown. Not called for operators with
+/// literals of their own.
 pub fn bytes_needed(comparison: &Comparison) -> Option<ByteSet> {
     let those = |is_needed: &dyn Fn(u8) -> bool| {
         let mut set = [0; 4];

@@ -22,7 +22,7 @@ pub struct Pipeline {
 /// Links with the same targets and the same pipeline.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// Places of the targets among those of all groups.
+    /// Indexes of the targets in the list of all groups' targets.
     pub targets: Box<[u16]>,
     /// The number of this target list: groups with the same list share it.
     pub set: u16,
@@ -123,7 +123,8 @@ pub struct CompiledRule {
     pub is_logged: bool,
     /// Whether a match is in the audit log.
     pub is_audited: bool,
-    /// Where evaluation continues after a match, if not at the next rule: the first rule at or after this place in the order of all rules.
+    /// Where evaluation continues after a match, if not at the next rule: the first rule at or after this place in the
+    /// order of all rules.
     pub(crate) skip: Option<u32>,
     /// An unsupported feature that the rule needs, and why it is unsupported.
     pub(crate) absent: Option<(String, &'static str)>,

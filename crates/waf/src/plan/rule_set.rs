@@ -59,7 +59,8 @@ pub struct RuleSet {
     pub(crate) symbols: Symbols,
     /// Number of indexed operators.
     pub(crate) operators_count: usize,
-    /// Indexes of operators: first of the rules that remain with default settings, then of all rules; each with one index for each scope.
+    /// Indexes of operators: first of the rules that remain with default settings, then of all rules; each with one
+    /// index for each scope.
     pub(crate) operators: Vec<Vec<OperatorIndex>>,
     pub(crate) scopes: Scopes,
     pub(crate) groups: Vec<Group>,

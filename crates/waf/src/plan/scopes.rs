@@ -1,7 +1,8 @@
 //! Which operators can be applied to a value at all.
 //!
-//! Only a few rules examine a body as a whole, so the body is analysed only for their operators. The same holds for the results of some
-//! transformations. If equal bytes are also a value of other operators, they are analysed again for all operators.
+//! Only a few rules examine a body as a whole, so the body is analysed only for their operators. The same holds for the
+//! results of some transformations. If equal bytes are also a value of other operators, they are analysed again for all
+//! operators.
 
 use super::facts::{bits_of_row, row_words, set_bit};
 use super::rule::{CompiledRule, Group, GroupTarget, Pipeline};

@@ -1,13 +1,15 @@
 //! Evaluates rules whose result does not depend on the request.
 //!
-//! Rule sets test in many places what their settings fix once: the paranoia level, or whether a default is missing. These rules are evaluated when a
-//! view is made, and the rules that they skip are dropped. A rule can be decided here if all its inputs are known: variables of `TX` that only
-//! decided rules write. All rules are walked repeatedly, each time with fewer known variables, until nothing changes.
+//! Rule sets test in many places what their settings fix once: the paranoia level, or whether a default is missing.
+//! These rules are evaluated when a view is made, and the rules that they skip are dropped. A rule can be decided here
+//! if all its inputs are known: variables of `TX` that only decided rules write. All rules are walked repeatedly, each
+//! time with fewer known variables, until nothing changes.
 //!
 //! The results must be the same as if every rule were evaluated for every request. So a variable is not known
 //! - if it is written by a rule that depends on the request, or by a rule that one of these may skip,
 //! - if a remaining rule reads it before its last known value is set,
-//! - if an earlier rule ends evaluation for some requests, and the variable is read in a later phase in which these requests continue,
+//! - if an earlier rule ends evaluation for some requests, and the variable is read in a later phase in which these
+//!   requests continue,
 //! - if a remaining rule can remove the rule that writes it.
 
 mod stays;

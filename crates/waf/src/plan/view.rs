@@ -33,15 +33,16 @@ pub struct View {
     operators: Box<[u64]>,
     /// Place of the first index that contains all of these operators.
     index: usize,
-    /// Variables of `TX` with names that no rule contains, in lower case: rules may select them by a pattern, or build their names.
+    /// Variables of `TX` with names that no rule contains, in lower case: rules may select them by a pattern, or build
+    /// their names.
     pub(crate) unnamed: Box<[(Box<[u8]>, Value)]>,
     /// Deviations from the behaviour that the rules expect.
     pub warnings: Vec<Problem>,
 }
 
 impl View {
-    /// Rules with these settings, after evaluating all rules that do not depend on the request. A remaining rule with an unsupported feature is a
-    /// problem.
+    /// Rules with these settings, after evaluating all rules that do not depend on the request. A remaining rule with
+    /// an unsupported feature is a problem.
     pub fn new(rules: Arc<RuleSet>, settings: &Settings) -> Result<Self, Vec<Problem>> {
         let given = given(&rules, settings);
         let statics = statics::decide(&rules, &given);
@@ -95,7 +96,8 @@ impl View {
         index.map_or(0, OperatorIndex::length_min)
     }
 
-    /// Clears the bits of operators that do not match a text. Operators that depend on more than the text, or may take long, stay.
+    /// Clears the bits of operators that do not match a text. Operators that depend on more than the text, or may take
+    /// long, stay.
     pub(crate) fn keep_matching(&self, text: &[u8], row: &mut [u64]) {
         let places = self.phases.iter().flatten();
         let links = places.flat_map(|place| &self.rules.rules[*place as usize].links);
@@ -174,8 +176,8 @@ fn operators(rules: &RuleSet, phases: &[Box<[u32]>; 5]) -> Box<[u64]> {
     operators.into()
 }
 
-/// Indexes of operators: of the rules that remain with default settings, and of all. With default settings, texts are not searched for the needs of
-/// other operators.
+/// Indexes of operators: of the rules that remain with default settings, and of all. With default settings, texts are
+/// not searched for the needs of other operators.
 pub(super) fn indexes(rules: &RuleSet, needs: &[OperatorNeeds]) -> Vec<Vec<OperatorIndex>> {
     let usual = operators(rules, &statics::decide(rules, &[]).phases);
     let mut all: Box<[u64]> = vec![0; usual.len()].into();

@@ -121,7 +121,7 @@ pub enum Control {
     RemoveTargetByTag(Box<str>, Target),
     /// Removes a target of rules with this message.
     RemoveTargetByMessage(Box<str>, Target),
-    /// Whether `REQUEST_BODY` holds the body, whatever the processor.
+    /// Whether `REQUEST_BODY` contains the body, with any processor.
     ForceRequestBodyVariable(bool),
     /// Whether bodies of requests are examined.
     RequestBodyAccess(bool),

@@ -1,7 +1,7 @@
 //! Translates PCRE patterns to the dialect of the linear engine.
 //!
-//! Rules are written for PCRE without its UTF mode: a pattern is bytes. Constructs with another notation are translated. Constructs with another
-//! meaning are left unchanged, so that they fail or go to the backtracking engine.
+//! Rules are written for PCRE without its UTF mode: a pattern is bytes. Constructs with another notation are
+//! translated. Constructs with another meaning are left unchanged, so that they fail or go to the backtracking engine.
 
 /// Translates a pattern for the linear engine.
 pub fn translated(pattern: &str) -> String {
@@ -59,7 +59,7 @@ impl Writer {
         at + 1
     }
 
-    /// Escapes a brace that is no repetition.
+    /// Escapes a brace that does not begin a repetition.
     fn brace(&mut self, chars: &[char], at: usize) -> usize {
         let end = chars[at..].iter().position(|char| *char == '}').map(|length| at + length);
         let inner = end.map(|end| &chars[at + 1..end]).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Splits a file into logical lines: a backslash at the end continues a line, and `#` at the beginning starts a comment.
+//! Splits a file into logical lines: a backslash at the end continues a line, and `#` at the beginning starts a
+//! comment.
 
 use super::{Wrong, wrong};
 

@@ -1,7 +1,7 @@
 //! Parser of SecLang, the rule language of ModSecurity.
 //!
-//! [`parse`] reads one file. Anything unknown is a [`Problem`] with file and line: nothing is ignored. [`plan`](crate::plan) applies the effects of a
-//! directive on earlier ones.
+//! [`parse`] reads one file. Anything unknown is a [`Problem`] with file and line: nothing is ignored.
+//! [`plan`](crate::plan) applies the effects of a directive on earlier ones.
 
 mod actions;
 mod dialect;

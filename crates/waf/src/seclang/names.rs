@@ -8,7 +8,8 @@ use super::pattern::of_names;
 
 /// A pattern of names; case is ignored.
 ///
-/// Collections have dozens of names, and targets select a few of them. So most names are rejected by a literal that every match contains.
+/// Collections have dozens of names, and targets select a few of them. So most names are rejected by a literal that
+/// every match contains.
 #[derive(Debug, Clone)]
 pub struct NamePattern {
     regex: Regex,

@@ -2,8 +2,8 @@
 
 use super::{Wrong, wrong_help};
 
-/// Splits a directive into its words. Within double or single quotes, a backslash before the same quote escapes the quote; any other backslash is
-/// literal, as regular expressions need.
+/// Splits a directive into its words. Within double or single quotes, a backslash before the same quote escapes the
+/// quote; any other backslash is literal, as regular expressions need.
 pub fn split(text: &str) -> Result<Vec<String>, Wrong> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();

@@ -22,9 +22,9 @@ pub(super) fn is_full_width(code: u16) -> bool {
     matches!(code, 0xff01..=0xff5e)
 }
 
-/// The ASCII character that resembles this one: Latin letters lose their diacritics, and typographic quotes, dashes, spaces and brackets become plain
-/// ones. ModSecurity uses the map that its recommended configuration loads (code page 20127), and so does Coraza: without it, a quote written as
-/// `%u02bc` passes as the byte 0xBC.
+/// The ASCII character that resembles this one: Latin letters lose their diacritics, and typographic quotes, dashes,
+/// spaces and brackets become plain ones. ModSecurity uses the map that its recommended configuration loads (code page
+/// 20127), and so does Coraza: without it, a quote written as `%u02bc` passes as the byte 0xBC.
 pub(super) fn best_fit(code: u16) -> Option<u8> {
     let ascii = match code {
         0x00..=0x7f => code.to_le_bytes()[0],

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::scan::{self, BLOCK, NO_NEIGHBOUR};
 
-/// Removes `"`, `'`, `\` and `^`. Replaces a run of spaces, `,`, `;`, tabs and line breaks by one space, or by nothing before `/` and `(`. Converts
-/// letters to lower case.
+/// Removes `"`, `'`, `\` and `^`. Replaces a run of spaces, `,`, `;`, tabs and line breaks by one space, or by nothing
+/// before `/` and `(`. Converts letters to lower case.
 pub(super) fn normalize(input: &[u8], output: &mut Vec<u8>) -> bool {
     if !scan::any_pair(input, changes) {
         return false;
@@ -51,7 +51,7 @@ fn becomes(byte: u8) -> u8 {
     }
 }
 
-/// Whether a replaced byte is removed, by itself or because of the next one.
+/// Whether a replaced byte is removed: in any case, or because of the next byte.
 fn goes(byte: u8, next: u8) -> bool {
     (byte == REMOVED) | (byte == b' ') & is_behind_no_space(next)
 }

@@ -44,10 +44,11 @@ fn closing(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Removes `/* … */` and `<!-- … -->`, and everything after `--` or `#`, including these. Either end closes either comment, as in ModSecurity; a
-/// comment without an end becomes a space.
+/// Removes `/* … */` and `<!-- … -->`, and everything after `--` or `#`, including these. Either end closes either
+/// comment, as in ModSecurity; a comment without an end becomes a space.
 ///
-/// ModSecurity copies the byte after a comment, and a NUL at the end of the value, unexamined; here they are treated like any other byte.
+/// ModSecurity copies the byte after a comment, and a NUL at the end of the value, unexamined; here they are treated
+/// like any other byte.
 pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> bool {
     replace(
         input,

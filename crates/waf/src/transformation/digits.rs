@@ -50,7 +50,8 @@ pub(super) fn octal(input: &[u8]) -> Option<(u16, usize)> {
     (count > 0).then_some((value, count))
 }
 
-/// The byte for a UTF-16 code unit: full-width forms become their ASCII characters; of other code units, the low byte is used.
+/// The byte for a UTF-16 code unit: full-width forms become their ASCII characters; of other code units, the low byte
+/// is used.
 pub(super) fn narrow(code: u16) -> u8 {
     let low = code.to_le_bytes()[0];
     if is_full_width(code) { low + 0x20 } else { low }

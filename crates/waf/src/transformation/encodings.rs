@@ -21,8 +21,9 @@ static BASE64_VALUES: [u8; 256] = {
     values
 };
 
-/// Decodes Base64 up to the first byte outside the alphabet, like ModSecurity 2 and Coraza (CRS rules 934 apply it to any argument). Line breaks are
-/// skipped, and padding ends the decoding. A value that starts with a byte outside the alphabet becomes empty.
+/// Decodes Base64 up to the first byte outside the alphabet, like ModSecurity 2 and Coraza (CRS rules 934 apply it to
+/// any argument). Line breaks are skipped, and padding ends the decoding. A value that starts with a byte outside the
+/// alphabet becomes empty.
 pub(super) fn base64_decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     let digits = input
         .iter()
@@ -32,8 +33,8 @@ pub(super) fn base64_decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     base64_bytes(input.len(), digits, output)
 }
 
-/// Decodes Base64 and skips bytes outside the alphabet, including padding. Also accepts the URL alphabet of RFC 4648 section 5, like Coraza, because
-/// tokens use it.
+/// Decodes Base64 and skips bytes outside the alphabet, including padding. Also accepts the URL alphabet of RFC 4648
+/// section 5, like Coraza, because tokens use it.
 pub(super) fn base64_decode_forgiving(input: &[u8], output: &mut Vec<u8>) -> bool {
     let digits = input
         .iter()
@@ -46,7 +47,7 @@ pub(super) fn base64_decode_forgiving(input: &[u8], output: &mut Vec<u8>) -> boo
     base64_bytes(input.len(), digits, output)
 }
 
-/// A last group of two or three digits encodes one or two bytes; a single digit encodes none.
+/// A last group of two or three digits encodes one or two bytes; a single digit encodes no byte.
 fn base64_bytes(input_len: usize, digits: impl Iterator<Item = u8>, output: &mut Vec<u8>) -> bool {
     if input_len == 0 {
         return false;
@@ -91,7 +92,8 @@ pub(super) fn base64_encode(input: &[u8], output: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Decodes pairs of digits, up to the first other byte. ModSecurity decodes other characters too, and Coraza rejects the value.
+/// Decodes pairs of digits, up to the first other byte. ModSecurity decodes other characters too, and Coraza rejects
+/// the value.
 pub(super) fn hex_decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     if input.is_empty() {
         return false;

@@ -64,12 +64,13 @@ enum Value {
     Character(char),
 }
 
-/// Decodes decimal and hexadecimal numbers with any number of leading zeros (tests of CRS rule 944150 need them), and names; the semicolon is
-/// optional.
+/// Decodes decimal and hexadecimal numbers with any number of leading zeros (tests of CRS rule 944150 need them), and
+/// names; the semicolon is optional.
 ///
-/// A number below 256 becomes the byte with this value, as in ModSecurity. A larger number becomes its character in UTF-8, as in Coraza: ModSecurity
-/// uses a part of the digits, so that letters of other scripts become quotes and brackets. A name without a semicolon ends when it is complete, as in
-/// browsers and Coraza: ModSecurity drops the letters after it, and `&ltscript` would lose its `script`.
+/// A number below 256 becomes the byte with this value, as in ModSecurity. A larger number becomes its character in
+/// UTF-8, as in Coraza: ModSecurity uses a part of the digits, so that letters of other scripts become quotes and
+/// brackets. A name without a semicolon ends when it is complete, as in browsers and Coraza: ModSecurity drops the
+/// letters after it, and `&ltscript` would lose its `script`.
 pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     replace(
         input,

@@ -1,11 +1,11 @@
 //! Transformations: steps applied to a value before an operator compares it (SecLang's `t:`).
 //!
-//! They follow the reference manual of ModSecurity 3 and the regression tests of CRS 4. Where ModSecurity and Coraza differ, each function documents
-//! which it follows, and why.
+//! They follow the reference manual of ModSecurity 3 and the regression tests of CRS 4. Where ModSecurity and Coraza
+//! differ, each function documents which it follows, and why.
 //!
-//! Nearly all transformations leave nearly all values unchanged. So each one first searches for a byte that it could change, in a loop that the
-//! compiler can vectorise, and writes nothing if there is none. Every transformation is linear in its input, and [`Transformation::output_len_max`]
-//! bounds its output.
+//! Nearly all transformations leave nearly all values unchanged. So each one first searches for a byte that it could
+//! change, in a loop that the compiler can vectorise, and writes nothing if there is none. Every transformation is
+//! linear in its input, and [`Transformation::output_len_max`] bounds its output.
 
 mod best_fit;
 mod case;
@@ -42,7 +42,8 @@ pub enum Transformation {
     Base64DecodeExt,
     /// Encodes as Base64 with padding.
     Base64Encode,
-    /// Removes shell obfuscation: quotes, carets and backslashes are removed, separators become one space, letters become lower case.
+    /// Removes shell obfuscation: quotes, carets and backslashes are removed, separators become one space, letters
+    /// become lower case.
     CmdLine,
     /// Replaces each run of whitespace by one space.
     CompressWhitespace,
@@ -146,7 +147,8 @@ impl Transformation {
         Self::ALL.into_iter()
     }
 
-    /// The transformation with this SecLang name, in any case; also accepts the British `normalisePath` and `normalisePathWin`.
+    /// The transformation with this SecLang name, in any case; also accepts the British `normalisePath` and
+    /// `normalisePathWin`.
     pub fn from_name(name: &str) -> Option<Self> {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         if is("normalisePath") {
@@ -196,7 +198,8 @@ impl Transformation {
         }
     }
 
-    /// Writes the transformed input to `output`, which must be empty. `false`: the input is unchanged, and `output` stays empty.
+    /// Writes the transformed input to `output`, which must be empty. `false`: the input is unchanged, and `output`
+    /// stays empty.
     pub fn apply(self, input: &[u8], output: &mut Vec<u8>) -> bool {
         debug_assert!(output.is_empty(), "the output of another value would come first");
         match self {
@@ -235,8 +238,8 @@ impl Transformation {
         }
     }
 
-    /// Maximum number of bytes that [`Self::apply`] writes for an input of `input_len` bytes. Only the encoders and, for short inputs, the length and
-    /// the digests write more than they read.
+    /// Maximum number of bytes that [`Self::apply`] writes for an input of `input_len` bytes. Only the encoders and,
+    /// for short inputs, the length and the digests write more than they read.
     pub const fn output_len_max(self, input_len: usize) -> usize {
         match self {
             // Two bytes become one `%uXXXX`; one byte becomes one `%XX`.

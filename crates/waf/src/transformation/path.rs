@@ -4,8 +4,8 @@ use memchr::memrchr;
 
 use super::scan;
 
-/// Resolves empty segments, `.` and `..`. An absolute path cannot leave its root; a relative path keeps each `..` that leads out of it. A final slash
-/// is kept.
+/// Resolves empty segments, `.` and `..`. An absolute path cannot leave its root; a relative path keeps each `..` that
+/// leads out of it. A final slash is kept.
 ///
 /// Whole segments are compared, as in Coraza: ModSecurity treats `foo..` as `..`.
 pub(super) fn normalize(input: &[u8], output: &mut Vec<u8>) -> bool {

@@ -1,4 +1,5 @@
-//! Fast scans of a value, in loops that the compiler vectorises: their tests combine comparisons with `|` and `&`, which do not branch.
+//! Fast scans of a value, in loops that the compiler vectorises: their tests combine comparisons with `|` and `&`,
+//! which do not branch.
 
 /// Bytes scanned between two branches when any hit counts.
 const STRETCH: usize = 256;

@@ -11,7 +11,8 @@ pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> bool {
     decoded(input, output, escape)
 }
 
-/// Like [`decode`], and also decodes `%uXXXX`: to the best-fit ASCII character, or else to the low byte (like ModSecurity with its Unicode map).
+/// Like [`decode`], and also decodes `%uXXXX`: to the best-fit ASCII character, or else to the low byte (like
+/// ModSecurity with its Unicode map).
 pub(super) fn decode_with_unicode(input: &[u8], output: &mut Vec<u8>) -> bool {
     decoded(input, output, |rest| match rest {
         [b'%', b'u' | b'U', digits @ ..] => {

@@ -4,11 +4,12 @@ use super::digits::hex_digits;
 use super::replace::replace;
 use super::scan;
 
-/// Replaces each non-ASCII character by `%uXXXX` in lower-case digits, five or six of them above U+FFFF (like ModSecurity and Coraza).
+/// Replaces each non-ASCII character by `%uXXXX` in lower-case digits, five or six of them above U+FFFF (like
+/// ModSecurity and Coraza).
 ///
-/// Overlong forms and surrogates are converted too, as in ModSecurity: a lenient server reads `C0 BC` as `<`. ModSecurity appends a byte to them that
-/// hides the following text; that byte is not written here. Other malformed bytes are unchanged; ModSecurity drops some of them, and Coraza writes
-/// `%ufffd`.
+/// Overlong forms and surrogates are converted too, as in ModSecurity: a lenient server reads `C0 BC` as `<`.
+/// ModSecurity appends a byte to them that hides the following text; that byte is not written here. Other malformed
+/// bytes are unchanged; ModSecurity drops some of them, and Coraza writes `%ufffd`.
 pub(super) fn to_percent_u(input: &[u8], output: &mut Vec<u8>) -> bool {
     if input.is_ascii() {
         return false;
@@ -37,7 +38,8 @@ fn write_percent_u(output: &mut Vec<u8>, code: u32) {
     output.extend_from_slice(&hex_digits(low));
 }
 
-/// The code point and the length of the multi-byte sequence at the start of the input, including overlong forms and surrogates.
+/// The code point and the length of the multi-byte sequence at the start of the input, including overlong forms and
+/// surrogates.
 pub(super) fn sequence(input: &[u8]) -> Option<(u32, usize)> {
     let (&lead, rest) = input.split_first()?;
     let (bits, followers) = match lead {

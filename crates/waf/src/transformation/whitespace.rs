@@ -1,8 +1,8 @@
 //! ASCII and other whitespace.
 //!
-//! Other whitespace is: characters with the Unicode property White_Space in well-formed UTF-8, and the byte 0xA0 (the non-breaking space of Latin-1)
-//! outside a character. ModSecurity examines bytes alone and so splits letters such as `à` (C3 A0); Coraza examines characters, but knows fewer of
-//! them in `compressWhitespace`.
+//! Other whitespace is: characters with the Unicode property White_Space in well-formed UTF-8, and the byte 0xA0 (the
+//! non-breaking space of Latin-1) outside a character. ModSecurity examines bytes alone and so splits letters such as
+//! `à` (C3 A0); Coraza examines characters, but knows fewer of them in `compressWhitespace`.
 
 use super::replace::replace;
 use super::scan;
@@ -41,8 +41,8 @@ fn first_character(input: &[u8]) -> (usize, bool) {
     }
 }
 
-/// The end of a run of non-ASCII characters without whitespace, whose first character has `length` bytes. Text in other scripts is skipped in one
-/// run.
+/// The end of a run of non-ASCII characters without whitespace, whose first character has `length` bytes. Text in other
+/// scripts is skipped in one run.
 fn without_space(input: &[u8], mut length: usize) -> usize {
     while input.get(length).is_some_and(|&byte| byte >= 0x80) {
         let (next, space) = first_character(scan::tail(input, length));
@@ -54,7 +54,8 @@ fn without_space(input: &[u8], mut length: usize) -> usize {
     length
 }
 
-/// Removes all whitespace. Idempotent only for well-formed UTF-8: bytes formerly separated by a space may form a character.
+/// Removes all whitespace. Idempotent only for well-formed UTF-8: bytes formerly separated by a space may form a
+/// character.
 pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> bool {
     output.resize(input.len(), 0);
     let mut rest = input;
@@ -87,7 +88,7 @@ pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> bool {
 
 /// Replaces each run of whitespace by one space.
 pub(super) fn compress(input: &[u8], output: &mut Vec<u8>) -> bool {
-    // Single spaces are frequent in text, so they are no candidates.
+    // Single spaces are frequent in text, so they are not candidates.
     let candidate = scan::any_pair(input, |byte, next| {
         (byte != b' ') & may_be_space(byte) | (byte == b' ') & (next == b' ')
     });

@@ -1,4 +1,4 @@
-//! OWASP CRS 4 and its own regression tests, in process: no socket, no other program.
+//! OWASP CRS 4 and its regression tests, in process: without sockets or other programs.
 //!
 //! CRS runs its tests in `DetectionOnly` at paranoia level 4.
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use support::{SETTINGS, data, ftw};
 use weir_waf::plan::{Settings, View};
 
-/// Tests that do not come out as CRS expects, and why. Nothing else may.
+/// Tests with another result than CRS expects, and the reasons. Every other test must pass.
 const KNOWN: [(&str, &str); 4] = [
     ("920181-1", "Apache removes Content-Length beside Transfer-Encoding before rules see it"),
     ("920620-1", "Apache makes one header of two Content-Type headers"),

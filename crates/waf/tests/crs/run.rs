@@ -1,4 +1,4 @@
-//! Runs one stage: the request through all phases, with an answer as CRS's backend gives it.
+//! Runs one stage: the request through all phases, with the response of CRS's backend.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub fn run(view: &Arc<View>, stage: &Stage) -> Result<(), String> {
         method: &sent.method,
         received_target: &sent.target,
         target: &sent.target,
-        // A request line without a version is one of HTTP/0.9.
+        // A request line without a version means HTTP/0.9.
         protocol: if sent.protocol.is_empty() { b"HTTP/0.9" } else { &sent.protocol },
         headers: &headers,
         body: BodyLength::Known(sent.body.len() as u64),
@@ -47,7 +47,7 @@ pub fn run(view: &Arc<View>, stage: &Stage) -> Result<(), String> {
     inspection.response_content(&answer.body);
     verdicts.push(inspection.response_body());
     inspection.logging();
-    // What cannot be read is told, and what rules find before it counts all the same.
+    // Unreadable input is reported, and findings before it count all the same.
     let is_judged =
         |verdict: &&Verdict| !matches!(verdict, Verdict::Pass | Verdict::Exceeded(Limit::Body));
     if let Some(verdict) = verdicts.iter().find(is_judged) {
@@ -73,7 +73,7 @@ fn judge(stage: &Stage, inspection: &Inspection) -> Result<(), String> {
                 "[id \"{}\"] [msg \"{}\"] [data \"{}\"]\n",
                 it.id,
                 String::from_utf8_lossy(&it.message),
-                // As logs have it: in one line.
+                // In one line, as in logs.
                 String::from_utf8_lossy(&it.log_data).escape_debug()
             )
         })

@@ -1,8 +1,8 @@
-//! Scores, thresholds, early blocking and paranoia levels, exactly.
+//! Scores, thresholds, early blocking and paranoia levels, with exact values.
 
 use crate::send::{Sent, run, view};
 
-/// Settings, a request, its score, and the rule and phase that deny it.
+/// Settings, request, score, and the rule and phase that deny the request.
 type Case = (&'static [(&'static str, &'static str)], Sent, i64, Option<(u64, u8)>);
 
 fn check(rules: &std::sync::Arc<weir_waf::plan::RuleSet>, cases: Vec<Case>) {
@@ -37,14 +37,14 @@ fn built_in_rules_score() {
             (&[], Sent::get("/"), 0, None),
             (&[], scanner(), 5, Some((1_009_011, 2))),
             (EARLY, scanner(), 5, Some((1_009_010, 1))),
-            // What is in the body cannot be judged early.
+            // Data in the body cannot be judged early.
             (EARLY, Sent::form("/", &[("x", b"|whoami")]), 10, Some((1_009_011, 2))),
             (&[("inbound_anomaly_score_threshold", "6")], scanner(), 5, None),
             (&[("critical_anomaly_score", "2")], scanner(), 2, None),
-            // A step out of a folder is a warning, and a rule of level 2.
+            // A step out of a folder matches a rule with severity WARNING, and a rule of level 2.
             (&[], value("../a"), 3, None),
             (LEVEL_2, value("../a"), 8, Some((1_009_011, 2))),
-            // Detected at level 2, and not scored.
+            // Detected at level 2, but not scored.
             (&[("detection_paranoia_level", "2")], value("../a"), 3, None),
         ],
     );
@@ -75,7 +75,7 @@ fn crs_scores() {
             (&[("critical_anomaly_score", "2")], scanner(), 2, None),
             // 942100
             (&[], sql.clone(), 5, late),
-            // and ten of level 2
+            // In addition, ten rules of level 2.
             (LEVEL_2, sql, 55, late),
             // 941100, 941110, 941160, 941390
             (&[], script.clone(), 20, late),
@@ -83,7 +83,7 @@ fn crs_scores() {
             (LEVEL_2, script, 30, late),
             // 930120, 932160
             (&[], value("/etc/passwd"), 10, late),
-            // and 930100, 930110
+            // In addition 930100 and 930110.
             (&[], Sent::form("/", &[("x", b"../../etc/passwd")]), 20, late),
             // 932236 is a rule of level 2.
             (&[], value("curl and divergence"), 0, None),

@@ -1,4 +1,4 @@
-//! What the built-in rules find, rule by rule.
+//! The detections of the built-in rules, rule by rule.
 
 use crate::send::{FORM, Sent, run, view};
 
@@ -148,7 +148,7 @@ fn what_looks_alike_passes() {
     }
 }
 
-/// What the message of a rule says, and a request that it finds.
+/// The messages of rules, each with a request that it detects.
 fn exploits() -> Vec<(&'static str, Sent)> {
     let mut all = older_exploits();
     all.extend(newer_exploits());
@@ -286,7 +286,7 @@ fn known_exploits_are_found() {
 
 const SQL: &str = "1' union select password from users-- -";
 
-/// Applications read bodies whatever their type says.
+/// Applications parse bodies regardless of their type.
 #[test]
 fn bodies_of_any_type_of_text_are_judged() {
     let view = view(&crate::builtin(), &[]);
@@ -331,7 +331,7 @@ fn bodies_of_any_type_of_text_are_judged() {
     }
 }
 
-/// Some servers take every kind of multipart for a form.
+/// Some servers read every kind of multipart as a form.
 #[test]
 fn multipart_of_any_kind_is_judged() {
     let view = view(&crate::builtin(), &[]);
@@ -418,7 +418,7 @@ fn cookies_of_scripts_pass_and_attacks_in_them_do_not() {
     }
 }
 
-/// Lenient readers and data bases take other characters for those of ASCII.
+/// Lenient parsers and databases treat some characters as their ASCII equivalents.
 #[test]
 fn characters_in_other_forms_are_judged() {
     let full_width = |text: &str| -> String {

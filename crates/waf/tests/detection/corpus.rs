@@ -1,9 +1,9 @@
-//! Strings of attacks, and harmless ones that look like them.
+//! Attack strings, and harmless strings that resemble them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// In debug builds one string of so many: all of them take minutes there.
+/// Debug builds test one string in this many, because all of them take minutes there.
 const SAMPLE: usize = if cfg!(debug_assertions) { 23 } else { 1 };
 
 /// The strings of one kind of attack.
@@ -14,7 +14,7 @@ pub struct Category {
     pub harmless: Vec<Vec<u8>>,
 }
 
-/// All kinds, by name; `None` where the collection is not there.
+/// All kinds, sorted by name; `None` without the collection.
 pub fn read() -> Option<Vec<Category>> {
     let given = std::env::var_os("WEIR_CORPORA").map(PathBuf::from);
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,10 +1,10 @@
-//! What rules have to look at grows with a request, not with its square.
+//! The work of rules grows linearly with a request, not quadratically.
 
 use weir_waf::inspection::{Limit, Verdict};
 
 use crate::send::{Sent, judge_sent, view};
 
-/// A key that every transformation changes, of so many bytes.
+/// A key of this size that every transformation changes.
 fn key(bytes: usize) -> String {
     "%2525\\\\x41&lt;".chars().cycle().take(bytes / 12 * 12).collect()
 }

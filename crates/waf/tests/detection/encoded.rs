@@ -1,4 +1,4 @@
-//! Ordinary bodies, encoded: they pass as they do plain.
+//! Ordinary requests with encoded bodies pass like those with plain bodies.
 
 use weir_testing::encode;
 use weir_waf::inspection::Verdict;
@@ -15,7 +15,7 @@ fn ordinary_bodies_pass_in_every_coding() {
         if sent.body.is_empty() || judged(&view, &sent) != Verdict::Pass {
             continue;
         }
-        // Text of multipart that is not compressed stands in the encoded body as it is: that is two forms.
+        // Uncompressed multipart text is readable within the encoded body, which then has two forms.
         let is_multipart = sent.headers.iter().any(|(_, value)| value.starts_with("multipart/"));
         for (coding, name) in [
             ("gzip", "gzip"),

@@ -1,4 +1,4 @@
-//! What a rule set finds, in figures.
+//! Detection rates of a rule set.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use weir_waf::plan::View;
 use crate::corpus::Category;
 use crate::send::{Outcome, Sent, run};
 
-/// How many of how many.
+/// A part of a whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Share {
     pub part: usize,
@@ -28,7 +28,7 @@ impl std::fmt::Display for Share {
     }
 }
 
-/// Runs all requests, on all processors.
+/// Judges all requests, on all processors.
 pub fn run_all(view: &Arc<View>, requests: &[Sent]) -> Vec<Outcome> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let chunk = requests.len().div_ceil(threads).max(1);
@@ -46,22 +46,22 @@ pub fn denied(outcomes: &[Outcome]) -> Share {
     Share { part, whole: outcomes.len() }
 }
 
-/// A value where attackers put it: into the query, and into a form.
+/// A value in the usual places of attacks: in the query, and in a form.
 pub fn as_requests(value: &[u8]) -> [Sent; 2] {
     [Sent::query("/search", &[("q", value)]), Sent::form("/search", &[("q", value)])]
 }
 
-/// Figures of one rule set.
+/// Detection rates of one rule set.
 #[derive(Debug, Default)]
 pub struct Figures {
-    /// Attacks that are denied, by category.
+    /// Denied attacks, by category.
     pub attacks: BTreeMap<String, Share>,
     pub all: Share,
-    /// Harmless strings that are denied.
+    /// Denied harmless strings.
     pub harmless: Share,
-    /// Attacks that pass in the query or the form.
+    /// Attacks that pass in the query or in the form.
     pub missed: Vec<(String, Vec<u8>)>,
-    /// Harmless strings that are denied, and by which rules.
+    /// Denied harmless strings, with the rules that matched.
     pub wrong: Vec<(Vec<u8>, Vec<u64>)>,
 }
 

@@ -1,7 +1,8 @@
-//! What rule sets find and what they deny wrongly, through the engine, with figures.
+//! Detections and false positives of rule sets, through the engine, with figures.
 //!
-//! `cargo test --release -p weir-waf --test detection -- --nocapture` prints them. Attack strings are found through `WEIR_CORPORA`, CRS and
-//! its tests through `WEIR_CRS` and `WEIR_CRS_TESTS`, else all in `../shared`. Debug builds take a sample of the attack strings.
+//! `cargo test --release -p weir-waf --test detection -- --nocapture` prints them. Attack strings are found through
+//! `WEIR_CORPORA`, CRS and its tests through `WEIR_CRS` and `WEIR_CRS_TESTS`, else all in `../shared`. Debug builds
+//! take a sample of the attack strings.
 
 mod blocking;
 mod builtin;
@@ -37,7 +38,8 @@ fn builtin() -> Arc<RuleSet> {
     }
 }
 
-/// A rule set with its goals: attacks of the collection that are denied at least, and ordinary requests that are at most, in percent.
+/// A rule set with its goals: attacks of the collection that are denied at least, and ordinary requests that are at
+/// most, in percent.
 struct Candidate {
     name: &'static str,
     rules: Arc<RuleSet>,
@@ -65,7 +67,8 @@ fn candidates() -> Vec<Candidate> {
         },
     ];
     if let Some(crs) = data::rules() {
-        // GraphQL and texts with code are taken for commands of a shell by 932235, `$filter` of OData for MongoDB by 942290.
+        // GraphQL and texts with code are taken for commands of a shell by 932235, `$filter` of OData for MongoDB by
+        // 942290.
         all.push(Candidate {
             name: "CRS 4, level 1",
             rules: Arc::clone(&crs),
@@ -73,7 +76,7 @@ fn candidates() -> Vec<Candidate> {
             attacks_min: 94.0,
             ordinary_max: 8.0,
         });
-        // Short of 97: single steps of traversal with overlong UTF-8, which no rule of CRS describes.
+        // Less than 97%: no rule of CRS matches single steps of traversal with overlong UTF-8.
         all.push(Candidate {
             name: "CRS 4, level 2",
             rules: crs,
@@ -88,7 +91,7 @@ fn candidates() -> Vec<Candidate> {
 #[test]
 fn attacks_are_found() {
     let Some(categories) = corpus::read() else { return };
-    // A sample differs from the whole by chance.
+    // A sample differs randomly from the whole.
     let tolerance = if cfg!(debug_assertions) { 1.5 } else { 0.0 };
     for candidate in candidates() {
         let view = send::view(&candidate.rules, &[("blocking_paranoia_level", candidate.level)]);
@@ -139,7 +142,7 @@ fn ordinary_requests_pass() {
     }
 }
 
-/// The beginning of a value, in one line.
+/// The beginning of a value, as one line.
 fn shown(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(value);
     text.escape_debug().take(100).collect()

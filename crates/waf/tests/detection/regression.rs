@@ -1,11 +1,11 @@
-//! The attacks among CRS's regression tests. Many are fragments that test one pattern of CRS. The built-in rules were widened once by what they
-//! missed here, and not tuned on them further.
+//! The attacks in CRS's regression tests. Many are fragments that test one pattern of CRS. The built-in rules were
+//! extended once for attacks missed here, and were not tuned on them further.
 
 use crate::figures::{Share, denied, run_all};
 use crate::ftw::{self, Stage};
 use crate::send::{Sent, view};
 
-/// Families of rules that look for attacks, by the beginnings of their numbers.
+/// Families of rules that detect attacks, by prefix of the rule id.
 const FAMILIES: [&str; 9] = ["930", "931", "932", "933", "934", "941", "942", "943", "944"];
 
 fn sent(stage: &Stage) -> Sent {

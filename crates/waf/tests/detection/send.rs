@@ -1,4 +1,4 @@
-//! Requests as programs send them, and what becomes of them.
+//! Requests as programs send them, and the verdicts on them.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// What a browser sends to follow a link.
+    /// The request of a browser that follows a link.
     pub fn get(target: impl Into<Vec<u8>>) -> Self {
         let headers = [
             ("Host", "www.example.com"),
@@ -34,7 +34,7 @@ impl Sent {
         Self { method: "GET", target: target.into(), headers: owned.into(), body: Vec::new() }
     }
 
-    /// A body of this type.
+    /// A POST request with a body of this type.
     pub fn post(target: impl Into<Vec<u8>>, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         let body = body.into();
         let sent = Self::get(target);
@@ -43,17 +43,17 @@ impl Sent {
         Self { method: "POST", body, ..sent }
     }
 
-    /// A form, with names and values encoded.
+    /// A form with encoded names and values.
     pub fn form(target: &str, fields: &[(&str, &[u8])]) -> Self {
         Self::post(target, FORM, pairs(fields))
     }
 
-    /// Arguments in the query, encoded.
+    /// A GET request with encoded arguments in the query.
     pub fn query(path: &str, fields: &[(&str, &[u8])]) -> Self {
         Self::get([path.as_bytes(), b"?", &pairs(fields)].concat())
     }
 
-    /// One header more, or another value for one that is there.
+    /// Adds a header, or replaces its value.
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -67,7 +67,7 @@ fn pairs(fields: &[(&str, &[u8])]) -> Vec<u8> {
     fields.iter().map(pair).collect::<Vec<_>>().join(&b'&')
 }
 
-/// As a browser encodes the fields of forms (application/x-www-form-urlencoded of the URL standard).
+/// Encodes like a browser's form (application/x-www-form-urlencoded of the URL standard).
 fn escaped(part: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(part.len() * 2);
     for byte in part {
@@ -87,17 +87,17 @@ pub fn view(rules: &Arc<RuleSet>, pairs: &[(&str, &str)]) -> Arc<View> {
     Arc::new(View::new(Arc::clone(rules), &settings).unwrap_or_else(|it| panic!("{it:?}")))
 }
 
-/// What came of a request.
+/// The verdict on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// Whether it is kept from the member, by which rule, and in which phase.
+    /// The rule and phase that deny it, if any.
     pub denied: Option<(u64, u8)>,
     pub score: i64,
-    /// Rules that held and are logged.
+    /// Logged rules that matched.
     pub ids: Vec<u64>,
 }
 
-/// A request in its parts.
+/// The parts of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Parts<'a> {
     pub method: &'a [u8],
@@ -107,7 +107,7 @@ pub struct Parts<'a> {
     pub body: &'a [u8],
 }
 
-/// What a request is answered with, in which phase, and what was found.
+/// The verdict, its phase, and the findings.
 pub struct Judged {
     pub verdict: Verdict,
     pub phase: u8,
@@ -115,14 +115,14 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Rules that held and are logged.
+    /// Logged rules that matched.
     pub fn ids(&self) -> Vec<u64> {
         let logged = self.inspection.matches().iter().filter(|it| it.is_logged);
         logged.map(|it| it.id).collect()
     }
 }
 
-/// Runs a request through its two phases, as a virtual server does that blocks.
+/// Runs a request through both request phases, like a virtual server that blocks.
 pub fn judge(view: &Arc<View>, options: &Options, parts: &Parts<'_>) -> Judged {
     let request = Request {
         client: CLIENT,
@@ -139,7 +139,7 @@ pub fn judge(view: &Arc<View>, options: &Options, parts: &Parts<'_>) -> Judged {
     let mut inspection = Inspection::begin(Arc::clone(view), options, &request);
     let (mut verdict, mut phase) = (inspection.request_headers(), 1);
     if verdict == Verdict::Pass {
-        // A body that nothing reads passes as it comes.
+        // If no rule reads the body, it passes uninspected.
         if inspection.needs_body() {
             inspection.body(parts.body);
             inspection.end_body();
@@ -149,12 +149,12 @@ pub fn judge(view: &Arc<View>, options: &Options, parts: &Parts<'_>) -> Judged {
     Judged { verdict, phase, inspection }
 }
 
-/// What becomes of a request.
+/// The verdict on a request.
 pub fn judged(view: &Arc<View>, sent: &Sent) -> Verdict {
     judge_sent(view, sent).verdict
 }
 
-/// Runs a request; it panics where it is neither denied by a rule nor passes.
+/// Judges a request. Panics unless a rule denies it or it passes.
 pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
     let judged = judge_sent(view, sent);
     Outcome {
@@ -164,7 +164,7 @@ pub fn run(view: &Arc<View>, sent: &Sent) -> Outcome {
     }
 }
 
-/// What becomes of a request, and how.
+/// The verdict on a request, with its phase and findings.
 pub fn judge_sent(view: &Arc<View>, sent: &Sent) -> Judged {
     let headers: Vec<(&[u8], &[u8])> =
         sent.headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();

@@ -1,8 +1,8 @@
-//! A body, cut anywhere, comes to the same.
+//! The result of reading a body does not depend on how it is cut.
 
 use weir_waf::body::{Body, Limits, Processor, Settings, Sink};
 
-/// Bounds that small inputs reach.
+/// Limits small enough for small inputs to reach.
 const LIMITS: Limits = Limits {
     arguments_max: 12,
     name_bytes_max: 24,
@@ -18,7 +18,7 @@ const LIMITS: Limits = Limits {
     declaration_bytes_max: 64,
 };
 
-/// What a body has in it, in its order. Pieces of a file's content are joined.
+/// The parts of a body in order. Pieces of a file's content are joined.
 #[derive(Debug, Default, PartialEq)]
 struct Delivered(Vec<(&'static str, Vec<u8>, Vec<u8>)>);
 
@@ -62,7 +62,7 @@ impl Sink for Delivered {
     }
 }
 
-/// Reads a body whole, in two pieces and byte by byte, with the bounds of a site and with narrow ones.
+/// Reads a body at once, in two pieces and byte by byte, with usual limits and with small ones.
 pub fn check(processor: Processor, content_type: &[u8], body: &[u8], cut: usize) {
     for limits in [Limits::DEFAULT, LIMITS] {
         let settings = Settings { limits, ..Settings::DEFAULT };
@@ -92,7 +92,7 @@ pub fn check(processor: Processor, content_type: &[u8], body: &[u8], cut: usize)
     }
 }
 
-/// The first byte says where it is cut, the rest is the body.
+/// The first byte is the place of the cut; the rest is the body.
 pub fn check_input(processor: Processor, content_type: &[u8], input: &[u8]) {
     if let Some((cut, body)) = input.split_first() {
         check(processor, content_type, body, usize::from(*cut));

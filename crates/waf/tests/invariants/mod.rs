@@ -1,4 +1,4 @@
-//! What holds for any input, of bodies, texts, rule files and requests. Fuzz targets and the smoke of them assert it.
+//! Invariants for any input: bodies, texts, rule files and requests. Fuzz targets and their smoke tests assert them.
 
 #![allow(dead_code, reason = "each fuzz target uses a part")]
 

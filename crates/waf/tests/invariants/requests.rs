@@ -10,14 +10,15 @@ use weir_waf::plan::{Settings, View};
 
 use super::rules;
 
-/// Bytes that are looked at for one small request.
+/// Maximum number of inspected bytes for a small request.
 const WORK_BYTES_MAX: u64 = 8 << 20;
 
-/// A request as the checks take one: where the body is cut, target, two header fields and a body, a line each but for the body.
+/// A request as the checks take one: where the body is cut, target, two header fields and a body, a line each but for
+/// the body.
 pub const REQUEST: &[u8] =
     b"\x03/a%2fb?x=select+1&y=%3Cscript\nfoo: bar\nCookie: a=foo; b\nx=1&z=%00foo";
 
-/// Rules of all kinds that a request may meet.
+/// Rules of all kinds.
 pub const RULES: &str = r#"
 SecDefaultAction "phase:1,log,auditlog,pass"
 SecDefaultAction "phase:2,log,auditlog,deny"
@@ -41,7 +42,7 @@ SecRule RESPONSE_BODY|RESPONSE_HEADERS "@contains foo" "id:14,phase:4,pass,t:non
 SecAction "id:15,phase:5,pass,msg:'%{tx.score} %{tx.last}'"
 "#;
 
-/// The fixed rules: with what was decided beforehand, and plain.
+/// The fixed rules: with precomputed decisions, and without.
 static VIEWS: LazyLock<[Arc<View>; 2]> = LazyLock::new(|| {
     let rules = rules::compiled(RULES).expect("the fixed rules");
     let settings = Settings::default();
@@ -49,14 +50,14 @@ static VIEWS: LazyLock<[Arc<View>; 2]> = LazyLock::new(|| {
     [Arc::new(view), Arc::new(View::plain(rules, &settings))]
 });
 
-/// What comes of a request.
+/// The result of a request.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     verdicts: Vec<Verdict>,
     matches: Vec<Match>,
 }
 
-/// A request through the fixed rules: by both views and with the body in one piece or two it comes to the same.
+/// Judges a request by the fixed rules: both views, and the body in one or two pieces, must have the same outcome.
 pub fn check(input: &[u8]) {
     check_with([&VIEWS[0], &VIEWS[1]], input);
 }
@@ -101,7 +102,7 @@ fn outcome(view: &Arc<View>, mode: Mode, input: &[u8], is_cut: bool) -> Outcome 
     inspection.response_content(body);
     verdicts.push(inspection.response_body());
     inspection.logging();
-    // How much work there is depends on what was decided beforehand, so what comes of too much of it may differ.
+    // The amount of work depends on precomputed decisions, so results after too much work may differ.
     if verdicts.iter().any(|verdict| matches!(verdict, Verdict::Exceeded(_))) {
         return Outcome { verdicts: Vec::new(), matches: Vec::new() };
     }

@@ -7,7 +7,7 @@ use weir_waf::seclang::{Problem, parse};
 
 const FILE: &str = "rules.conf";
 
-/// One rule file, and a file of words beside it.
+/// A rule file, and a file of words beside it.
 pub struct InMemory<'a>(pub &'a str);
 
 impl Files for InMemory<'_> {
@@ -29,13 +29,13 @@ pub fn compiled(text: &str) -> Result<Arc<RuleSet>, Vec<Problem>> {
     RuleSet::compile(&[FILE.to_owned()], &mut InMemory(text)).map(Arc::new)
 }
 
-/// A text is refused with places in it, or its rules can be used.
+/// A text is either refused with valid places, or its rules are usable.
 pub fn check(text: &str) {
     let lines = text.lines().count().max(1) as u32;
     let has_places = |problems: &[Problem]| {
         assert!(!problems.is_empty(), "refused without a reason");
         for problem in problems {
-            // A file that it includes has lines of its own.
+            // An included file has its own line numbers.
             let is_other = *problem.place.file != *FILE;
             let is_within = is_other || (1..=lines).contains(&problem.place.line);
             assert!(is_within && !problem.message.is_empty(), "{problem}");

@@ -3,12 +3,12 @@
 use weir_waf::injection::{detect_script, detect_sql};
 use weir_waf::transformation::Transformation;
 
-/// Steps that follow each other.
+/// Maximum number of consecutive steps.
 const STEPS_MAX: usize = 5;
-/// Longest text that is transformed: steps that make texts longer would go on for ever.
+/// Maximum length of a transformed text. Steps that lengthen texts would otherwise continue forever.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// Each step by itself, and a few, as the first bytes say, one behind the other.
+/// Each transformation alone, and a few in sequence, selected by the first bytes.
 pub fn check_transformations(input: &[u8]) {
     for step in Transformation::all() {
         let _ = applied(step, input);
@@ -34,7 +34,7 @@ fn applied(step: Transformation, input: &[u8]) -> Vec<u8> {
     output
 }
 
-/// Detectors come to an end, and to the same again.
+/// Detectors terminate, with the same result each time.
 pub fn check_injection(input: &[u8]) {
     let fingerprint = detect_sql(input);
     if let Some(fingerprint) = &fingerprint {

@@ -1,4 +1,4 @@
-//! The same case through the engine, in both of its forms, and through the interpreter.
+//! Runs a case in the engine, in both of its forms, and in the interpreter.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
@@ -17,19 +17,19 @@ const FILE: &str = "rules.conf";
 const CLIENT: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::new(10, 1, 2, 3)), 4_711);
 const SERVER: (IpAddr, u16) = (IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
 
-/// What comes of a request.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     pub verdict: Verdict,
     pub would_be: Option<Verdict>,
     pub is_audited: bool,
     pub held: Vec<Held>,
-    /// Of `TX`, in the end. Not of a request for which a rule has ended evaluation: no rule reads what the engine holds ready for rules that
-    /// did not come to their turn.
+    /// Final values of `TX`. Not compared for a request for which a rule has ended evaluation: the engine may not have
+    /// computed values for rules that were not reached.
     pub numbers: Vec<(String, i64)>,
 }
 
-/// A message and its answer.
+/// A request and its response.
 pub struct Exchange<'a> {
     pub method: &'a [u8],
     pub target: &'a [u8],
@@ -62,7 +62,7 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// What the engine makes of it.
+/// The result of the engine.
 pub fn by_engine(
     view: &Arc<View>,
     mode: Mode,
@@ -73,7 +73,7 @@ pub fn by_engine(
     outcome(inspection, exchange, names)
 }
 
-/// The same, where every text of the head was learned before.
+/// The same after the engine has learned every text of the head.
 pub fn by_engine_that_knows(
     view: &Arc<View>,
     mode: Mode,
@@ -111,7 +111,7 @@ fn outcome(mut inspection: Inspection, exchange: &Exchange<'_>, names: &[String]
     }
 }
 
-/// The phases up to a verdict.
+/// Runs the phases until a verdict.
 fn through(inspection: &mut Inspection, exchange: &Exchange<'_>) -> Verdict {
     let verdict = inspection.request_headers();
     if verdict != Verdict::Pass {
@@ -120,7 +120,7 @@ fn through(inspection: &mut Inspection, exchange: &Exchange<'_>) -> Verdict {
     inspection.body(exchange.body);
     inspection.end_body();
     let verdict = inspection.request_body();
-    // A body that could not be read is no verdict of rules.
+    // An unreadable body is not a verdict of rules.
     if !matches!(verdict, Verdict::Pass | Verdict::Exceeded(Limit::Body)) {
         return verdict;
     }
@@ -133,7 +133,7 @@ fn through(inspection: &mut Inspection, exchange: &Exchange<'_>) -> Verdict {
     inspection.response_body()
 }
 
-/// What the interpreter makes of it.
+/// The result of the interpreter.
 pub fn by_interpreter(
     program: &Program,
     settings: &[(String, String)],
@@ -166,16 +166,16 @@ pub fn by_interpreter(
     }
 }
 
-/// What a case comes to.
+/// The result of a case.
 pub enum Comparison {
-    /// The same by all three; so many rules held for each request.
+    /// All three agree; the number of rules that matched for each request.
     Same(Vec<usize>),
     /// The engine refuses the rules.
     Refused(String),
     Different(String),
 }
 
-/// Compares the three, in both modes.
+/// Compares the three outcomes, in both modes.
 pub fn compare(case: &Case) -> Comparison {
     let text = case.rules();
     let compiled = match RuleSet::compile(&[FILE.to_owned()], &mut InMemory(&text)) {
@@ -201,7 +201,7 @@ pub fn compare(case: &Case) -> Comparison {
     Comparison::Same(counts)
 }
 
-/// Compares for one request. How many rules held.
+/// Compares the outcomes for one request. Returns the number of matching rules.
 fn of_request(
     case: &Case,
     sent: &Sent,
@@ -237,7 +237,8 @@ fn of_request(
     Ok(count)
 }
 
-/// How the engine's outcome differs from what is expected. Rules of these numbers look at values that come in no order.
+/// The difference between the engine's result and the expected one. `rules`: rules that examine values without a
+/// defined order.
 pub fn difference(
     expected: &Outcome,
     outcome: &Outcome,

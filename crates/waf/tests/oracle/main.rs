@@ -1,6 +1,6 @@
-//! The engine beside a plain interpreter of the same rules: random rule files and requests have to come to the same.
+//! Compares the engine with a plain interpreter: random rule files and requests must have the same outcome.
 //!
-//! `WEIR_WAF_ORACLE_CASES` says how many; `WEIR_WAF_ORACLE_SEED` shows one case.
+//! `WEIR_WAF_ORACLE_CASES` sets the number of cases; `WEIR_WAF_ORACLE_SEED` shows one case.
 
 mod compare;
 mod crs;
@@ -16,17 +16,17 @@ use std::time::{Duration, Instant};
 use compare::{Comparison, compare};
 use generator::Case;
 
-/// Cases that each run of the tests makes, and how long they may take.
+/// Number of cases in each run of the tests, and time limit.
 const CASES: u64 = 20_000;
 const TIME_MAX: Duration = Duration::from_secs(20);
-/// Cases of the long run.
+/// Number of cases of the long run.
 const CASES_LONG: u64 = 1_000_000;
 
 fn asked(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
 }
 
-/// What is told of a case that differs.
+/// A report on a case that differs.
 fn told(seed: u64, case: Case, what: String) -> String {
     let (small, what) = shrink::shrunk(case, what);
     let mut text = format!("seed {seed}: {what}\nsettings {:?}\n{}", small.settings, small.rules());
@@ -38,13 +38,13 @@ fn told(seed: u64, case: Case, what: String) -> String {
     text
 }
 
-/// What has been seen.
+/// Statistics of the cases.
 #[derive(Debug, Default)]
 struct Seen {
     requests: u64,
-    /// Requests for which rules held.
+    /// Requests in which rules matched.
     with_matches: u64,
-    /// Rules that held.
+    /// Number of matches.
     held: usize,
     rule_files: u64,
     refused: u64,
@@ -70,7 +70,7 @@ impl Seen {
     }
 }
 
-/// Compares so many cases, as long as there is time, on all processors.
+/// Compares this many cases within the time, on all processors.
 fn run(cases: u64, time_max: Option<Duration>) {
     let start = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, |it| it.get() as u64);
@@ -92,7 +92,7 @@ fn run(cases: u64, time_max: Option<Duration>) {
     let mut requests = 0;
     for it in seen {
         println!("{:?}: {it:?}", start.elapsed());
-        // Requests for which nothing is found say little.
+        // Requests without findings prove little.
         assert!(it.with_matches * 5 > it.requests * 2, "{it:?}");
         requests += it.requests;
     }

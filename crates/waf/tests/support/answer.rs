@@ -1,10 +1,10 @@
-//! CRS's backend.
+//! The backend of CRS's tests.
 
 use base64::Engine as _;
 
 use super::ftw::Stage;
 
-/// What the backend answers.
+/// The response of the backend.
 pub struct Answer {
     pub status: u16,
     pub headers: Vec<(String, String)>,
@@ -12,7 +12,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// `/reflect` answers as the request's JSON says, everything else with nothing.
+    /// `/reflect` responds as the request's JSON says; everything else gets an empty response.
     pub fn to(stage: &Stage) -> Self {
         let nothing = Self { status: 200, headers: Vec::new(), body: Vec::new() };
         if !stage.request.target.starts_with(b"/reflect") {

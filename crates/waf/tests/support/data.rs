@@ -1,4 +1,4 @@
-//! Where rules and tests are.
+//! Finds rules and tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use weir_waf::plan::{Files, RuleSet};
 
-/// Files of this machine.
+/// Files on disk.
 struct Disk;
 
 impl Files for Disk {
@@ -49,7 +49,7 @@ fn shared(variable: &str, name: &str) -> Option<PathBuf> {
     is_there.then_some(found)
 }
 
-/// The rules of these files.
+/// Compiles the rules of these files.
 pub fn compiled(paths: Vec<PathBuf>) -> Arc<RuleSet> {
     let paths: Vec<String> = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
     match RuleSet::compile(&paths, &mut Disk) {
@@ -72,7 +72,7 @@ fn in_order(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The files of CRS 4.
+/// Paths of the files of CRS 4.
 pub fn paths() -> Option<Vec<PathBuf>> {
     let folder = shared("WEIR_CRS", "crs4")?;
     let mut paths = vec![folder.join("crs-setup.conf.example")];
@@ -80,7 +80,7 @@ pub fn paths() -> Option<Vec<PathBuf>> {
     Some(paths)
 }
 
-/// CRS 4, once for all tests.
+/// CRS 4, compiled once for all tests.
 pub fn rules() -> Option<Arc<RuleSet>> {
     static RULES: OnceLock<Option<Arc<RuleSet>>> = OnceLock::new();
     RULES.get_or_init(|| paths().map(compiled)).clone()
@@ -91,7 +91,7 @@ pub fn tests() -> Option<PathBuf> {
     Some(shared("WEIR_CRS_TESTS", "crs4-tests")?.join("tests/regression/tests"))
 }
 
-/// CRS 3 as Debian packages it.
+/// CRS 3 from Debian's package.
 pub fn debian_rules() -> Option<Arc<RuleSet>> {
     let given = std::env::var_os("WEIR_CRS_DEBIAN").map(PathBuf::from);
     let root = given.unwrap_or_else(|| PathBuf::from("/"));

@@ -1,4 +1,4 @@
-//! Reads CRS's regression tests, and makes of them what its test program, go-ftw, sends.
+//! Reads CRS's regression tests, and builds the requests that its test program, go-ftw, sends.
 
 use std::fs;
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::path::Path;
 use base64::Engine as _;
 use saphyr::{LoadableYamlNode as _, Yaml};
 
-/// A test of one stage, or one stage of a test.
+/// One stage of a test.
 #[derive(Debug)]
 pub struct Stage {
-    /// `920100-1`.
+    /// The name, such as `920100-1`.
     pub name: String,
     pub request: Request,
     pub expect: Expect,
 }
 
-/// A request as it is sent.
+/// A request.
 #[derive(Debug, Default)]
 pub struct Request {
     pub method: Vec<u8>,
@@ -25,7 +25,7 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-/// What is expected of the log and of the answer.
+/// Expectations about the log and the response.
 #[derive(Debug, Default)]
 pub struct Expect {
     pub ids: Vec<u64>,
@@ -82,7 +82,7 @@ fn list<'a>(node: &'a Yaml<'_>, key: &str) -> Vec<&'a Yaml<'a>> {
     found.into_iter().flatten().map(narrowed).collect()
 }
 
-/// The same node, borrowed for as long as its parent.
+/// The same node, borrowed for the lifetime of its parent's reference.
 fn narrowed<'a>(node: &'a Yaml<'_>) -> &'a Yaml<'a> {
     node
 }
@@ -178,12 +178,12 @@ fn content_type(headers: &[(Vec<u8>, Vec<u8>)]) -> String {
     found.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).unwrap_or_default()
 }
 
-/// Encodes names and values, if decoding would leave the text as it is.
+/// Percent-encodes names and values, unless the text already contains escapes.
 fn encoded(body: &[u8]) -> Vec<u8> {
     let has_escape = body
         .windows(3)
         .any(|it| it[0] == b'%' && it[1].is_ascii_hexdigit() && it[2].is_ascii_hexdigit());
-    // A lone percent sign makes decoding fail, which gives an empty text there.
+    // A lone percent sign makes decoding fail there, with an empty result.
     if has_escape || body.contains(&b'+') || body.contains(&b'%') {
         return body.to_vec();
     }
@@ -210,7 +210,7 @@ fn escaped(part: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A request that is given as bytes.
+/// Parses a request given as bytes.
 fn raw(bytes: &[u8]) -> Request {
     let end = bytes.windows(4).position(|it| it == b"\r\n\r\n").unwrap_or(bytes.len());
     let (head, body) = bytes.split_at(end);

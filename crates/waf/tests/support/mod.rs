@@ -1,13 +1,13 @@
-//! OWASP CRS, its regression tests, and what its backend answers.
+//! OWASP CRS, its regression tests, and the responses of its backend.
 //!
-//! Rules and tests are found through `WEIR_CRS` and `WEIR_CRS_TESTS` (a checkout's folder, and its `tests`), else in `../shared`; where they are
-//! absent tests are skipped.
+//! Rules and tests are found through `WEIR_CRS` and `WEIR_CRS_TESTS` (a checkout's folder, and its `tests`), else in
+//! `../shared`; where they are absent tests are skipped.
 
 pub mod answer;
 pub mod data;
 pub mod ftw;
 
-/// How CRS's own tests are set up.
+/// The settings of CRS's own tests.
 pub const SETTINGS: [(&str, &str); 10] = [
     ("blocking_paranoia_level", "4"),
     ("detection_paranoia_level", "4"),

@@ -14,7 +14,7 @@ pub enum AdminAddress {
     Unix(PathBuf),
     /// `host:port`: reading only, or with a token.
     Tcp(String),
-    /// `https://host:port`: with a token or a client certificate.
+    /// `https://host:port`, with a token or a client certificate.
     Tls(String),
 }
 

@@ -44,7 +44,7 @@ pub struct Client {
 /// The reason for a failed request.
 #[derive(Debug)]
 pub enum Error {
-    /// No connection.
+    /// The connection failed.
     Unreachable(AdminAddress, io::Error),
     /// A connection, but no answer in time, or a malformed one.
     NoAnswer(AdminAddress, String),
@@ -59,7 +59,7 @@ pub enum Error {
         /// Errors in a configuration.
         findings: Vec<Finding>,
     },
-    /// A token, certificate or authority cannot be used.
+    /// A token, certificate or authority is not usable.
     Credentials(String),
     /// A resource of this system is missing.
     System(io::Error),
@@ -181,7 +181,7 @@ impl Client {
         }
     }
 
-    /// A connection with TLS.
+    /// Opens a connection with TLS.
     async fn secure(&self, address: &str) -> Result<TlsStream<TcpStream>, Error> {
         let tls = TlsConnector::from(self.credentials.tls()?);
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);

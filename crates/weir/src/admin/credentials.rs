@@ -44,7 +44,7 @@ struct Settings {
 }
 
 impl CredentialArguments {
-    /// Reads the token.
+    /// Reads the token and keeps the settings for TLS.
     pub fn read(&self) -> Result<Credentials, Error> {
         let token = self.token_file.as_deref().map(token).transpose()?;
         let (authorities, certificate) = (self.admin_ca.clone(), self.admin_certificate.clone());
@@ -53,7 +53,7 @@ impl CredentialArguments {
 }
 
 impl Credentials {
-    /// The settings for TLS.
+    /// Reads the files, and returns the TLS configuration.
     pub fn tls(&self) -> Result<Arc<ClientConfig>, Error> {
         let authorities = match &self.settings.authorities {
             Some(path) => read_authorities(&read(path)?).map_err(|error| wrong(path, error))?,

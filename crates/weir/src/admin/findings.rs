@@ -44,7 +44,7 @@ pub fn render(findings: &[Finding]) -> String {
     weir_config::render_text(&diagnostics, colour())
 }
 
-/// Whether standard error takes colours.
+/// The use of colours on standard error.
 pub fn colour() -> Colour {
     match io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
         true => Colour::Always,

@@ -112,7 +112,7 @@ pub struct Flow {
     pub bytes_out: u64,
 }
 
-/// The answer to a request to end flows.
+/// The response to a request to end flows.
 #[derive(Debug, Deserialize)]
 pub struct EndedFlows {
     pub flows: u64,
@@ -241,12 +241,19 @@ pub struct Member {
     pub connections_idle: u64,
     pub connect_failures: u64,
     pub response_failures: u64,
-    pub ejections: u64,
+    #[serde(flatten)]
+    pub counts: MemberCounts,
     pub responses: Responses,
-    /// Bytes of its responses.
+    pub response_duration: Latency,
+}
+
+/// Further counters of a member.
+#[derive(Debug, Deserialize)]
+pub struct MemberCounts {
+    pub ejections: u64,
+    /// Bytes of its responses. Absent in old versions.
     #[serde(default)]
     pub bytes_received: u64,
-    pub response_duration: Latency,
 }
 
 #[derive(Debug, Deserialize)]
@@ -275,7 +282,7 @@ pub struct Latency {
     pub p99_ms: Option<f64>,
 }
 
-/// The answer to a change of a member.
+/// The response to a change of a member.
 #[derive(Debug, Deserialize)]
 pub struct Changed {
     pub pool: String,
@@ -285,7 +292,7 @@ pub struct Changed {
     pub member: Member,
 }
 
-/// The answer to a change of a server in all its pools.
+/// The response to a change of a server in all its pools.
 #[derive(Debug, Deserialize)]
 pub struct ChangedAll {
     pub members: Vec<Changed>,
@@ -307,7 +314,7 @@ pub const ENABLED: &str = "enabled";
 pub const UP: &str = "up";
 
 impl Member {
-    /// Whether it takes new requests.
+    /// Whether it gets new requests.
     pub fn is_in_service(&self) -> bool {
         self.state == UP && self.weight > 0 && self.is_enabled()
     }
@@ -322,7 +329,7 @@ impl Member {
         self.connect_failures + self.response_failures + self.responses.server_error
     }
 
-    /// `drain (run time)`: the administrative state, and whether it was set at run time.
+    /// The administrative state as text, and whether it was set at run time: `drain (run time)`.
     pub fn administrative_text(&self) -> String {
         match self.administrative_source.as_str() {
             "runtime" => format!("{} (run time)", self.administrative),

@@ -22,7 +22,7 @@ pub enum Paint {
 }
 
 impl Paint {
-    /// A line in the colour of its tone; `!` marks problems.
+    /// A line in the colour of its tone. `!` marks problems.
     pub fn line(self, tone: Tone, indent: &str, text: &str) -> String {
         let mark = if tone == Tone::Wrong { "! " } else { "" };
         let indent = match mark {
@@ -96,12 +96,12 @@ impl Table {
         }
     }
 
-    /// Whether it has no row.
+    /// Whether the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The whole table, indented.
+    /// The table as indented text.
     pub fn render(&self, paint: Paint, indent: &str) -> String {
         let widths = self.widths();
         let names = self.columns.iter().map(|&(name, _)| name);
@@ -131,7 +131,7 @@ impl Table {
         {
             let padding = " ".repeat(column - width(cell).min(column));
             let gap = if index == 0 { "" } else { GAP };
-            // Writing into a string does not fail.
+            // Writing to a string cannot fail.
             let _ = match side {
                 Side::Left => write!(line, "{gap}{cell}{padding}"),
                 Side::Right => write!(line, "{gap}{padding}{cell}"),
@@ -146,13 +146,13 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// `1 request`, `1,204 requests`.
+/// A number with its noun, such as `1 request` or `1,204 requests`.
 pub fn counted(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", grouped(count))
 }
 
-/// `12,345`
+/// A number with thousands separators, such as `12,345`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -165,14 +165,14 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// `900 B`, `1.2 MB`
+/// An amount of bytes, such as `900 B` or `1.2 MB`.
 pub fn bytes_amount(value: f64) -> String {
     let text = amount(value);
     let gap = if text.ends_with(char::is_alphabetic) { "" } else { " " };
     format!("{text}{gap}B")
 }
 
-/// `0`, `0.3`, `2,411`, `1.2 M`
+/// An amount, such as `0`, `0.3`, `2,411` or `1.2 M`.
 pub fn amount(value: f64) -> String {
     match value {
         value if value <= 0.0 => "0".into(),
@@ -184,7 +184,7 @@ pub fn amount(value: f64) -> String {
     }
 }
 
-/// A latency; `-` for none.
+/// A latency; `-` without a value.
 pub fn latency(milliseconds: Option<f64>) -> String {
     match milliseconds {
         None => "-".into(),
@@ -194,7 +194,7 @@ pub fn latency(milliseconds: Option<f64>) -> String {
     }
 }
 
-/// `42 s`, `3 min`, `5 h 12 min`, `8 days 3 h`.
+/// A duration, such as `42 s`, `3 min`, `5 h 12 min` or `8 days 3 h`.
 pub fn span(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);

@@ -10,7 +10,7 @@ use crate::output;
 
 /// Exit status if a ratio became worse beyond the noise.
 const EXIT_WORSE: u8 = 1;
-/// Exit status when the runs cannot be compared.
+/// Exit status if the runs cannot be compared.
 const EXIT_FAILED: u8 = 2;
 /// Exit status if the output cannot be written.
 const EXIT_OUTPUT: u8 = 3;

@@ -230,7 +230,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The load: HTTP, or queries over UDP.
+/// The plan: HTTP, or UDP queries.
 enum Load {
     Http(Box<Plan>),
     Udp(UdpPlan),
@@ -262,7 +262,7 @@ fn load_of(arguments: &Arguments) -> Result<Load, String> {
     plan_of(arguments).map(|plan| Load::Http(Box::new(plan)))
 }
 
-/// One line on the terminal that says how far the load is.
+/// A line on the terminal that shows the progress of the load.
 struct ProgressLine {
     shown: bool,
     on_terminal: bool,
@@ -286,7 +286,7 @@ impl Observer for ProgressLine {
     }
 }
 
-// From arguments to a plan.
+// Conversion of arguments to a plan.
 
 fn plan_of(arguments: &Arguments) -> Result<Plan, String> {
     let urls: Vec<Url> =
@@ -339,7 +339,7 @@ fn targets_of(arguments: &Arguments, urls: &[Url]) -> Result<Vec<Target>, String
             fields: arguments.headers.clone(),
             body: body.to_vec(),
         };
-        // Where some of the requests are POST, the body is theirs.
+        // With --post-share, only POST requests have the body.
         let plain_body: &[u8] = if arguments.post_share.is_some() { b"" } else { &body };
         let shares = [
             (spec(&arguments.method, plain_body), WEIGHT_ALL - post_share),
@@ -351,7 +351,7 @@ fn targets_of(arguments: &Arguments, urls: &[Url]) -> Result<Vec<Target>, String
     Ok(targets)
 }
 
-/// The body of requests: a file, or bytes of the given number.
+/// The body of requests: the content of a file, or the given number of bytes.
 fn body_of(arguments: &Arguments) -> Result<Vec<u8>, String> {
     let too_large = || format!("a request body has at most {} MiB", BODY_BYTES_MAX >> 20);
     let Some(path) = &arguments.body else {
@@ -361,7 +361,7 @@ fn body_of(arguments: &Arguments) -> Result<Vec<u8>, String> {
         };
     };
     let mut body = Vec::new();
-    // One more byte shows that the file is too long; it may be endless.
+    // One byte more shows that the file is too large, even if it is endless.
     File::open(path)
         .and_then(|file| file.take(BODY_BYTES_MAX + 1).read_to_end(&mut body))
         .map_err(|error| format!("{}: {error}", path.display()))?;
@@ -393,7 +393,7 @@ fn tls_of(arguments: &Arguments, urls: &[Url]) -> Result<Option<TlsPlan>, String
     options.plan(name, arguments.tls_resume == "on").map(Some)
 }
 
-/// An `http` or `https` URL, its name looked up.
+/// An `http` or `https` URL with the resolved address.
 #[derive(Debug)]
 struct Url {
     address: SocketAddr,
@@ -446,7 +446,7 @@ fn first_that_accepts(addresses: &[SocketAddr]) -> Option<SocketAddr> {
     }
 }
 
-/// Source addresses of one argument.
+/// The source addresses of an argument.
 #[derive(Debug, Clone)]
 struct Sources(Vec<IpAddr>);
 
@@ -479,7 +479,8 @@ fn parse_method(text: &str) -> Result<String, String> {
     }
 }
 
-/// `Name: value`. Fields that frame the message or end the connection are ours.
+/// Parses `Name: value`. Rejects fields that frame the message or end the connection, because the load generator sets
+/// them.
 fn parse_field(text: &str) -> Result<(String, String), String> {
     const OURS: [&str; 6] =
         ["content-length", "transfer-encoding", "connection", "upgrade", "expect", "keep-alive"];

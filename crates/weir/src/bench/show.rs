@@ -21,7 +21,7 @@ pub fn progress(progress: &Progress) -> String {
 pub fn outcome(outcome: &Outcome) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
-        // Writing into a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{name:<16} {value}");
     };
     let (window, rate) = (outcome.completed(), outcome.requests_per_second);

@@ -11,7 +11,7 @@ use signal_hook::iterator;
 /// Exit status after a second signal, which ends the command at once.
 const EXIT_SIGNALLED: i32 = 130;
 
-/// Waits for a signal that ends the command.
+/// Waits for SIGINT or SIGTERM.
 pub struct Signals(iterator::Signals);
 
 impl Signals {

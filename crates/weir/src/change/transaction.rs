@@ -179,7 +179,7 @@ fn tell(command: &str, client: &Client, outcome: &Outcome, waited: Duration) -> 
     }
 }
 
-/// `version 7 is in effect: 1 change`, and the changed parts.
+/// The result, such as `version 7 is in effect: 1 change`, and the changed parts.
 fn done_text(outcome: &Outcome) -> String {
     let what = match (outcome.state, outcome.version) {
         (State::InForce, Some(version)) => format!("version {version} is in effect"),

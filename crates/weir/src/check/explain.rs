@@ -118,7 +118,7 @@ fn put_remarks(text: &mut String, remarks: &[std::sync::Arc<str>]) {
     }
 }
 
-/// Writing into a string does not fail.
+/// Writing to a string cannot fail.
 fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
     let _ = writeln!(text, "{line}");
 }

@@ -193,7 +193,7 @@ impl Load {
     /// Stops the members.
     pub fn end(self) {
         self.stop_members.send_replace(true);
-        // A panic was reported when it happened.
+        // A panic has already been reported.
         let _ = self.thread.join();
     }
 }

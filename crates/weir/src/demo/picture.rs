@@ -55,7 +55,7 @@ pub struct Picture {
     pub uptime: Duration,
     /// Current requests per second.
     pub rate: f64,
-    /// Requests in each interval, oldest first.
+    /// Number of requests in each interval, the oldest first.
     pub rates: Vec<u64>,
     /// Totals of all virtual servers.
     pub server: VirtualServerTotals,
@@ -285,7 +285,7 @@ fn seen(traffic: &Traffic) -> Seen {
     }
 }
 
-/// The totals of all virtual servers, for the view.
+/// The sum over all virtual servers, for the view.
 fn server_totals(table: &LiveTable) -> VirtualServerTotals {
     let mut sum = VirtualServerTotals::default();
     for server in &table.virtual_servers {
@@ -341,7 +341,7 @@ pub fn milliseconds(value: Option<f64>) -> String {
     }
 }
 
-/// `1:05`, `1:00:05`
+/// A time, such as `1:05` or `1:00:05`.
 pub fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
@@ -351,7 +351,7 @@ pub fn clock(time: Duration) -> String {
     }
 }
 
-/// Labels of the latency buckets' upper bounds; the last has none.
+/// The label of a latency bucket's upper bound; the last bucket has none.
 pub fn bucket_label(index: usize) -> String {
     let text = |bound_us: u64| match bound_us {
         0..1_000_000 => format!("{} ms", bound_us as f64 / 1_000.0),

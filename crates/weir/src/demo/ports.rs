@@ -31,7 +31,7 @@ impl Reserved {
         Self::new(address).or_else(|_| Self::new(SocketAddr::new(address.ip(), 0)))
     }
 
-    /// The address, with its real port.
+    /// The address with its actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -13,7 +13,7 @@ use super::traffic::Traffic;
 use super::view;
 use crate::screen::{self, DRAW_INTERVAL, END_POLL, Palette, Screen};
 
-/// Shows the live view until the user, `is_over` or a lost terminal ends it.
+/// Shows the live view until the user or `is_over` ends it, or the terminal is gone.
 pub fn show(
     place: &Place,
     reader: &mut Reader,

@@ -40,7 +40,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause before a connection is opened again after a failure.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
 
-/// The requested paths, in turn.
+/// The requested paths, used in turn.
 const PATHS: [&str; 4] = ["/", "/headers", "/", "/bytes/2000"];
 
 /// Results of the clients.
@@ -101,7 +101,7 @@ impl Clients {
         for path in PATHS.into_iter().cycle() {
             tokio::select! {
                 biased;
-                // An error means that the sender of the end is gone.
+                // An error means that the sender of `end` is gone.
                 _ = end.wait_for(|&end| end) => return,
                 _ = ticks.tick() => {}
             }

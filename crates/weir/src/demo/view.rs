@@ -45,7 +45,7 @@ const EVENTS_HEIGHT: u16 = 5;
 /// Columns for the left and right border.
 const BORDERS: u16 = 2;
 
-/// Draws the picture.
+/// Draws a picture.
 pub fn render(frame: &mut Frame<'_>, place: &Place, picture: &Picture, palette: Palette) {
     let area = frame.area();
     if area.width < WIDTH_MIN || area.height < HEIGHT_MIN {

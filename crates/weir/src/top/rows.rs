@@ -217,7 +217,8 @@ impl Span<'_> {
             state,
             is_wrong: member.is_enabled() && !member.is_in_service(),
             rate: self.rate(member.requests, before.map(|it| it.requests)),
-            bytes: self.rate(member.bytes_received, before.map(|it| it.bytes_received)),
+            bytes: self
+                .rate(member.counts.bytes_received, before.map(|it| it.counts.bytes_received)),
             errors: self.rate(member.errors(), before.map(Member::errors)),
             errors_total: member.errors(),
             connections: member.connections_open,

@@ -49,7 +49,7 @@ pub struct Arguments {
     no_checks: bool,
 }
 
-/// The exit status of clap for wrong usage.
+/// Exit status for wrong usage, as in clap.
 const EXIT_UNUSABLE: u8 = 2;
 
 /// Runs the subcommand.

@@ -49,7 +49,7 @@ pub struct Asked<'a> {
     pub data: Option<&'a str>,
 }
 
-/// Fields that browsers send with every request.
+/// Fields that browsers send in every request.
 const USUAL_HEADERS: [(&str, &str); 3] = [
     ("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"),
     ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),

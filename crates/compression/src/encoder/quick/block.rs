@@ -1,5 +1,4 @@
-//! Blocks (RFC 1951 section 3.2.3): as they are, or with fixed codes, or with codes of their own, whatever is
-//! shortest.
+//! Blocks (RFC 1951 section 3.2.3): stored, with fixed codes, or with their own codes, whichever is shortest.
 
 use std::sync::LazyLock;
 
@@ -241,7 +240,7 @@ impl Description {
     }
 }
 
-/// Lengths of codes as symbols: 16 repeats the one before, 17 and 18 are zeros.
+/// Code lengths as symbols: 16 repeats the previous one, 17 and 18 mean zeros.
 fn runs<'l>(lengths: impl Iterator<Item = &'l u8>) -> Vec<(u8, u8, u8)> {
     let mut runs = Vec::with_capacity(LITERAL_SYMBOLS + DISTANCE_SYMBOLS);
     let mut lengths = lengths.peekable();

@@ -1,5 +1,5 @@
-//! Matches: one place is remembered per hash of six bytes. So most matches have at least that length, and matches of only
-//! four bytes are found by chance: short matches cost more time than they save.
+//! Matches: one place is remembered per hash of six bytes. So most matches have at least that length, and matches of
+//! only four bytes are found by chance: short matches cost more time than they save.
 
 use std::ops::Range;
 
@@ -49,7 +49,7 @@ pub(super) struct Sequence {
 }
 
 pub(super) struct Matcher {
-    /// The last place of such bytes in the buffer. It is verified before use.
+    /// The last position of bytes with this hash in the buffer. It is verified before use.
     places: Box<[u16; 1 << HASH_BITS]>,
     patience: Patience,
     found: Vec<Sequence>,
@@ -75,8 +75,8 @@ impl Matcher {
         }
     }
 
-    /// The matches of `range`, which may reach back to before it. What is behind the last one are literals. Nothing
-    /// that was in the buffer before this content has a part in it.
+    /// The matches in `range`; they may refer to data before it, but not to data of earlier contents. Bytes after the
+    /// last match are literals.
     pub(super) fn find(&mut self, buffer: &Buffer, range: Range<usize>) -> &[Sequence] {
         self.found.clear();
         let end = range.end;

@@ -1,8 +1,8 @@
 //! gzip's fast class: DEFLATE (RFC 1951) by an encoder of our own.
 //!
-//! It looks for a match at one place only, and takes it (level 1 looks at fewer bytes than level 2). It writes blocks with
-//! their own codes. Input is kept in a buffer of two windows; matches may reach back into the first half. A block is at
-//! most as long as a window.
+//! It looks for a match at one place only, and takes it (level 1 looks at fewer bytes than level 2). It writes blocks
+//! with their own codes. Input is kept in a buffer of two windows; matches may reach back into the first half. A block
+//! is at most as long as a window.
 //!
 //! | step | module |
 //! |---|---|

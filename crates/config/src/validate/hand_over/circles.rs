@@ -5,7 +5,7 @@ use crate::decode::Context;
 use crate::quote::clip;
 use crate::snapshot::{HAND_OVERS_MAX, ListenPoint, VirtualServer};
 
-/// Reports circles, and ways that are too long. Whether there is none.
+/// Reports cycles and chains that are too long. Returns true if there are none.
 pub(super) fn refuse(servers: &[Server<'_>], context: &mut Context) -> bool {
     let (order, left) = from_the_ends(servers);
     if let Some(first) = left.iter().position(|is_left| *is_left) {
@@ -15,7 +15,8 @@ pub(super) fn refuse(servers: &[Server<'_>], context: &mut Context) -> bool {
     refuse_long_ways(servers, &order, context)
 }
 
-/// The places of virtual servers, each behind all that it hands requests to; and those that no such order has.
+/// The indexes of virtual servers, each after those to which it hands requests over; and flags for those in or before a
+/// cycle.
 fn from_the_ends(servers: &[Server<'_>]) -> (Vec<usize>, Vec<bool>) {
     let mut left = vec![true; servers.len()];
     let mut ways: Vec<usize> = servers.iter().map(|server| server.to.len()).collect();
@@ -38,7 +39,7 @@ fn from_the_ends(servers: &[Server<'_>]) -> (Vec<usize>, Vec<bool>) {
     (order, left)
 }
 
-/// Each of those that are left hands requests to another of them.
+/// Reports a cycle: each remaining virtual server hands requests over to another remaining one.
 fn refuse_circle(servers: &[Server<'_>], first: usize, left: &[bool], context: &mut Context) {
     let mut way: Vec<usize> = Vec::new();
     let mut at = first;
@@ -79,7 +80,7 @@ fn refuse_long_ways(servers: &[Server<'_>], order: &[usize], context: &mut Conte
     let mut span = None;
     while let Some(index) = longest[at].1 {
         let (to, over) = servers[at].to[index];
-        // That one is too many.
+        // This chain has too many steps.
         if way.len() <= HAND_OVERS_MAX + 1 {
             span = Some(over.span);
         }
@@ -97,8 +98,9 @@ fn refuse_long_ways(servers: &[Server<'_>], order: &[usize], context: &mut Conte
     false
 }
 
-/// What comes of requests that would come back: a member of a virtual server that gets requests of another has the address of that one,
-/// or a redirection to TLS answers what has come by TLS. `leads_to`: the pool of a virtual server with a member there.
+/// Reports hand-overs whose requests would come back: because a member of the target has the address of a virtual
+/// server that hands over, or because a redirect to TLS answers requests that came over TLS. `leads_to`: the pool of a
+/// virtual server with a member at such an address.
 pub(super) fn refuse_loops<'a>(
     servers: &[Server<'_>],
     leads_to: &dyn Fn(&VirtualServer, &ListenPoint) -> Option<&'a str>,
@@ -143,7 +145,7 @@ pub(super) fn refuse_loops<'a>(
     }
 }
 
-/// It would redirect to itself.
+/// Refuses a virtual server that would redirect to itself.
 fn refuse_redirect(
     server: &Server<'_>,
     other: &Server<'_>,

@@ -9,7 +9,7 @@ use crate::quote::clip;
 use crate::raw;
 use crate::tree::Span;
 
-/// Reports what would not be checked of requests, of each pair.
+/// Reports checks that a hand-over would bypass, for each pair of virtual servers.
 pub(super) fn check(servers: &[Server<'_>], context: &mut Context) {
     for from in servers {
         let mut known = BTreeSet::new();
@@ -42,7 +42,7 @@ fn refuse_waf_left_out(from: &Server<'_>, to: &Server<'_>, over: &HandOver, cont
     context.error_help(over.span, message, help);
 }
 
-/// What is checked of a connection is not checked of a request that comes by a connection of another virtual server.
+/// Refuses checks of connections that do not apply to requests from connections of the other virtual server.
 fn refuse_checks_of_connections(
     from: &Server<'_>,
     to: &Server<'_>,
@@ -94,7 +94,7 @@ fn refuse_checks_of_connections(
     }
 }
 
-/// Whether both have the same settings: those of one profile.
+/// Whether both use the same settings or profile.
 fn is_same_profile<T>(
     one: Option<&Spanned<ProfileOr<T>>>,
     other: Option<&Spanned<ProfileOr<T>>>,
@@ -128,7 +128,7 @@ fn limits_of_connections(raw: &raw::VirtualServer) -> Vec<(&'static str, Span)> 
     own.into_iter().chain(of_key).flatten().collect()
 }
 
-/// Reports the keys of a virtual server without a listener that are about connections: it has none.
+/// Refuses keys about connections in a virtual server without a listener.
 pub(super) fn refuse_keys_of_listeners(server: &Server<'_>, context: &mut Context) {
     let raw = server.raw;
     let mut keys: Vec<(String, Option<Span>)> = vec![

@@ -10,8 +10,8 @@ use crate::raw::packet::FastL4Profile;
 use crate::snapshot::packet::PacketProtocol;
 use crate::tree::Span;
 
-/// Warns of those that stand in the virtual server itself. A profile with a name may be of several: there it is a remark,
-/// in sentences.
+/// Warns about settings in the virtual server itself that have no effect. A named profile may be used by several
+/// virtual servers, so its settings get a remark instead.
 pub(super) fn missing(
     raw: &raw::VirtualServer,
     profile: &FastL4Profile,

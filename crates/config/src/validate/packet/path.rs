@@ -22,7 +22,7 @@ const PREFIXES_MAX: usize = 1 << 20;
 const SYN_COOKIES_MAX: usize = 1_024;
 
 impl Servers<'_> {
-    /// The packet path; `None` if it is invalid, `Some(None)` if there is none.
+    /// The packet path; `None`: invalid; `Some(None)`: not configured.
     pub(in crate::validate) fn packets(
         &mut self,
         file: &raw::File,

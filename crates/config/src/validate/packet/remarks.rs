@@ -7,7 +7,7 @@ use crate::decode::NamedItem;
 use crate::quote::clip;
 use crate::raw::{self, Balance, BalanceOr};
 
-/// In sentences.
+/// Remarks as sentences.
 pub(super) fn of_pool(item: &NamedItem<raw::Pool>) -> Vec<Arc<str>> {
     let Some(pool) = &item.value else { return Vec::new() };
     let name = clip(&item.name);

@@ -1,4 +1,4 @@
-//! Settings of rules: variables of `TX` that keys stand for, and those that are given by their names.
+//! Settings of rules: variables of `TX` that have keys, and variables that are set by name.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::hints::nearest;
 use crate::quote::clip;
 use crate::tree::Span;
 
-/// Variables that keys set: names of CRS 4, then those of CRS 3.
+/// Variables that keys set: names in CRS 4, then in CRS 3.
 const PARANOIA: &[&str] = &["blocking_paranoia_level", "paranoia_level"];
 const DETECTION_PARANOIA: &[&str] = &["detection_paranoia_level", "executing_paranoia_level"];
 const THRESHOLD: &[&str] = &["inbound_anomaly_score_threshold"];
@@ -20,7 +20,7 @@ const EARLY_BLOCKING: &[&str] = &["early_blocking"];
 struct Key {
     name: &'static str,
     sets: &'static [&'static str],
-    /// Nothing: the rules have it.
+    /// The value; `None`: not set, so the rules' own value applies.
     value: Option<String>,
     /// Where it is given.
     span: Option<Span>,

@@ -237,7 +237,7 @@ fn messages_go_within_tls_and_the_connection_is_opened_again() {
         for _ in 0..2 {
             let (text, stream) = read_encrypted(&server, &config, "two");
             texts.push(text);
-            // It closes with close_notify, or without.
+            // The server closes with or without close_notify.
             if texts.len() == 1 {
                 let mut stream = stream;
                 stream.conn.send_close_notify();

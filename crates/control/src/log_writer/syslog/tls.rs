@@ -12,8 +12,8 @@ use tokio_rustls::rustls::{ClientConnection, Error as TlsError, StreamOwned};
 use weir_config::snapshot::SyslogTls;
 use weir_tls::explain;
 
-/// Most reads of unrequested server data per check: for session tickets, one is enough. A server that never stops sending
-/// must not block the log.
+/// Most reads of unrequested server data per check: for session tickets, one is enough. A server that never stops
+/// sending must not block the log.
 const READS_MAX: usize = 64;
 
 /// A connection within TLS.

@@ -36,7 +36,7 @@ fn what_belongs_together_is_done_together() {
     assert_eq!(changes.confirm(1, "bob"), Ok(6), "it does not wait for the others");
     let batches: Vec<Vec<u64>> = (0..6).map(|_| numbers(&changes.next_batch())).collect();
     assert_eq!(batches, [vec![6], vec![1, 2], vec![3], vec![4], vec![5], vec![]]);
-    // What was not reached comes first again, and one by one if they may not go together.
+    // Requests that were put back come first again; one by one if required.
     for _ in 7..=9 {
         changes.propose(transaction("")).unwrap();
     }
@@ -115,7 +115,7 @@ async fn results_are_told_to_those_who_wait() {
     let report = waiting.await.unwrap().expect("a report");
     assert_eq!((report.state, report.version), (State::InForce, Some(3)));
     assert!(changes.result(number + 1).await.is_none(), "nobody has asked for it");
-    // At the end of the process nobody waits in vain.
+    // At the end of the process, all waiting requests get a result.
     let open = changes.propose(transaction("")).unwrap();
     changes.close();
     let report = changes.result(open).await.expect("a report");

@@ -1,4 +1,4 @@
-//! The file with versions: torn, damaged, written anew.
+//! Tests of the journal: incomplete and damaged lines, and rewriting.
 
 use serde_json::json;
 use weir_config::overlay::Change;
@@ -69,7 +69,7 @@ fn versions_survive() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// Whatever a crash leaves of the last write, the versions before it are there, and the next one can be written.
+/// Whatever a crash leaves of the last write, earlier versions are intact, and the next one can be written.
 #[test]
 fn torn_writes_lose_nothing_that_was_whole() {
     let folder = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ fn torn_writes_lose_nothing_that_was_whole() {
     let whole = fs::read(&path).unwrap();
     for cut in 0..=whole.len() {
         let expected = ends.iter().filter(|end| **end <= cut).count() - 1;
-        // What the disk has behind the last whole byte is nothing, zeros, or another file's.
+        // Behind the last complete byte, a disk may have nothing, zeros, or another file's data.
         for rest in [&b""[..], &[0; 7], b"garbage", b" \n{}\n"] {
             if cut == whole.len() && !rest.is_empty() {
                 continue;
@@ -99,7 +99,7 @@ fn torn_writes_lose_nothing_that_was_whole() {
     }
 }
 
-/// A changed byte in front of whole lines is no torn write: it is told, and nothing is guessed.
+/// A changed byte before complete lines is not an incomplete write: it is reported, and nothing is guessed.
 #[test]
 fn damage_is_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -142,7 +142,7 @@ fn what_cannot_be_kept_is_told() {
     };
     let told = error.to_string();
     assert!(told.contains("overlay.journal") && told.contains("Not a directory"), "{told}");
-    // What is no file is not waited for.
+    // A special file is refused without waiting for it.
     let pipe = folder.path().join(FILE_NAME);
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let told = Journal::open(folder.path()).unwrap_err().to_string();
@@ -156,7 +156,7 @@ fn a_large_file_is_written_anew() {
     for weight in 1..=40 {
         push(&mut journal, &mut history, &overlay(weight));
     }
-    // One that a crash left behind is in nobody's way.
+    // A temporary file that a crash left does not disturb.
     fs::write(journal.path().with_extension("journal.new"), "old").unwrap();
     for _ in 0..30 {
         history.forget_oldest();

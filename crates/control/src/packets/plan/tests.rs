@@ -79,7 +79,7 @@ fn a_member_without_weight_keeps_its_flows_and_gets_no_new_ones() {
     );
     let now = || shown(&plan(&table, &Own, false));
     assert_eq!(now(), "10.0.0.2:80 draining, 10.0.0.3:80 up");
-    // It does not stand in for others.
+    // The fallback does not replace other members.
     table.pools[0].members[1].set_health(Health::Down, 1);
     assert_eq!(now(), "10.0.0.2:80 draining, 10.0.0.3:80 down, 10.0.0.4:80 up");
 }

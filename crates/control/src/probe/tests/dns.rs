@@ -93,7 +93,7 @@ async fn answers_are_judged() {
 async fn codes_are_judged() {
     let refusing = server(|question| {
         let mut refusal = answer(&question, ResponseCode::Refused, &[]);
-        // As some servers do.
+        // Some servers answer like this.
         refusal.queries.clear();
         vec![refusal]
     })

@@ -379,7 +379,7 @@ async fn certificates_are_verified_or_not() {
         self_signed_tls_server(&["app.example"], rcgen::IsCa::ExplicitNoCa).await;
     assert_eq!(check(&address, &trusted(&roots), "app.example", true).await, "passed");
     assert_eq!(check(&address, &tls, "app.example", true).await, unknown);
-    // As `openssl req -x509` makes them.
+    // The form that `openssl req -x509` makes.
     let is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     let (address, roots) = self_signed_tls_server(&["app.example"], is_ca).await;
     let authority = "TLS: the certificate is an authority's own, as self-signed ones often are: \

@@ -352,7 +352,7 @@ async fn mysql_serves() {
     check(query(None), asked(packet(1, MYSQL_OK)), "passed").await;
     let wrong = packet(1, b"\xff\x28\x04#42000syntax");
     check(query(None), asked(wrong), "MySQL: query: error 1064: syntax").await;
-    // It requests a file of this host.
+    // It requests a local file of this host.
     let not_it = "malformed response: not the protocol of MySQL";
     check(query(None), asked(packet(1, b"\xfb/etc/passwd")), not_it).await;
 }

@@ -25,7 +25,7 @@ async fn a_reload_reads_all_files() {
     application("b", listen[1], two);
     assert!(supervisor.reload().await);
     assert!(ask(socket(listen[1]), "/").await.ends_with("two"));
-    // A mistake in one of them is told with its file, and changes nothing.
+    // An error in one of them is reported with its file, and changes nothing.
     application("a", listen[1], one);
     assert!(!supervisor.reload().await);
     let report = supervisor.observed.reloads.report(2).unwrap();

@@ -134,7 +134,7 @@ async fn what_is_not_possible_changes_nothing() {
     let listen = free_port();
     let file = files.config(&text(&files, listen, &[one]));
     let mut process = Process::start(&file, &events).await;
-    // It is only tried.
+    // A dry run.
     let report = process.ask(Transaction { dry_run: true, ..weight(one, 7) }).await;
     assert_eq!((report.state, report.version), (State::Done, None), "{report:?}");
     assert_eq!(report.changes, ["changed pools.web"]);
@@ -170,7 +170,7 @@ async fn what_is_not_possible_changes_nothing() {
             report.diagnostics.iter().filter_map(|it| it.pointer.as_deref()).collect();
         assert_eq!(pointers.len(), usize::from(is_of_changes), "{report:?}");
     }
-    // What was bound to try it is let go again.
+    // Listeners that were bound for the dry run are released.
     let report = process.ask(Transaction { dry_run: true, ..listens(free) }).await;
     assert_eq!(report.state, State::Done, "{report:?}");
     drop(std::net::TcpListener::bind(("127.0.0.1", free)).expect("nobody has it"));
@@ -205,7 +205,7 @@ async fn a_version_that_nobody_confirms_is_taken_back() {
     let number = changes.confirm(1, "bob").unwrap();
     let report = process.serve(changes.result(number)).await.unwrap();
     assert_eq!(report.state, State::Refused, "it does not wait any more");
-    // Not confirmed: the version before returns by itself.
+    // Not confirmed: the previous version is restored.
     let second = Transaction { confirm_within_s: Some(1), ..weight(one, 8) };
     assert_eq!(process.ask(second).await.version, Some(2));
     assert_eq!(process.weights(), [8]);
@@ -224,7 +224,7 @@ async fn a_version_that_nobody_confirms_is_taken_back() {
     assert_eq!(process.ask(third).await.version, Some(4));
     assert_eq!(process.ask(roll_back(0)).await.version, Some(5));
     assert_eq!(changes.history().unconfirmed(), None);
-    // Its time ends while weir does not run.
+    // The time for confirmation ends while weir does not run.
     let fourth = Transaction { confirm_within_s: Some(1), ..weight(one, 10) };
     assert_eq!(process.ask(fourth).await.version, Some(6));
     process.stop().await;
@@ -315,10 +315,10 @@ async fn without_a_folder_for_state_changes_are_refused() {
         "{reason}"
     );
     assert_eq!((report.state, process.weights()), (State::Refused, vec![1]));
-    // It is possible as soon as the folder is.
+    // The change is possible as soon as the directory is writable.
     std::fs::remove_file(&state).unwrap();
     assert_eq!(process.ask(weight(one, 5)).await.state, State::InForce);
-    // At the end nothing is taken any more.
+    // During shutdown, requests are refused.
     let changes = process.changes();
     process.supervisor.drain();
     assert!(changes.propose(weight(one, 6)).is_err());

@@ -1,27 +1,28 @@
 //! A consistent hash table over the members of a pool.
 //!
-//! Maglev hashing (Eisenbud et al.: "Maglev: a fast and reliable software network load balancer", NSDI
-//! 2016, section 3.4): a table of a prime number of slots, each of which belongs to a member. Each member has its own walk
-//! through all slots, which its name determines; in turns, each takes the next free slot of its walk, until no slot is
-//! free. A key's hash names a slot. When a member is added or
-//! removed, the others' walks stay the same, so most slots keep their owner.
+//! Maglev hashing (Eisenbud et al.: "Maglev: a fast and reliable software network load balancer", NSDI 2016, section
+//! 3.4): a table with a prime number of slots, each owned by a member. Each member has its own permutation of all
+//! slots, which its name determines. The members take turns; each takes the next free slot of its permutation, until no
+//! slot is free. The hash of a key selects a slot. When a member is added or removed, the permutations of the others
+//! stay the same, so most slots keep their owner.
 //!
-//! Differences: the number of slots of a member is computed first, in proportion to its weight by largest remainders, and
-//! in each round it takes as many as keep it in step; so shares are exact to one slot. Turns go in the order of the names'
-//! hashes, so the order in the configuration does not matter. And a key can be hashed again if the first member does not
-//! take it.
+//! Differences from the paper: the number of slots of a member is computed first, in proportion to its weight by
+//! largest remainders, and it takes them evenly over the rounds; so shares are exact to one slot. Turns are in the
+//! order of the names' hashes, so the order in the configuration does not matter. And a key can be hashed again if the
+//! first member does not take the request.
 //!
-//! The table depends on names and weights only: every weir with the same pool has the same one. It is
-//! built once per configuration and shared by all workers, for all members whether up or down: readers check health (see
+//! The table depends only on names and weights: every weir with the same pool has the same table. It is built once per
+//! configuration, for all members in any state of health, and shared by all workers; its users check health (see
 //! [`super::ByKey`]).
 //!
-//! **Sizes.** At least [`SLOTS_PER_MEMBER`] slots per member, so that the share of a member is at most 2% off: 65,537 up
-//! to 1,310 members (262 KB), 524,309 up to 10,486 (2.1 MB), 4,194,319 beyond (16.8 MB).
-//! There are few sizes on purpose: when a pool grows from one to the next, nearly all keys move. A
-//! member whose share, by its weight, is below one slot may have none.
+//! **Sizes.** At least [`SLOTS_PER_MEMBER`] slots per member, so that the share of a member is at most 2% off: 65,537
+//! up to 1,310 members (262 KB), 524,309 up to 10,486 (2.1 MB), 4,194,319 beyond (16.8 MB). There are only three sizes
+//! because nearly all keys move when a pool grows from one size to the next. A member with a share below one slot,
+//! because of its weight, may have no slot.
 //!
-//! **Disruption**, measured (the test `disruption_and_spread` prints it): keys that change their member although it stays,
-//! when one of n members of equal weight leaves or joins, besides the 1/n that must move; and the slots of a member.
+//! **Disruption**, measured (the test `disruption_and_spread` prints it): the keys that move from one remaining member
+//! to another when one of n members of equal weight leaves or joins, in addition to the 1/n that must move; and the
+//! slots of a member.
 //!
 //! | n | one leaves | one joins | 1/n | slots each |
 //! |---|---|---|---|---|
@@ -31,8 +32,8 @@
 //! | 1,000 | 0.62% | 0.62% | 0.1% | 65 or 66 |
 //! | 10,000 | 0.11% | 0.11% | 0.01% | 52 or 53 |
 //!
-//! **Time** (`cargo bench -p weir-core`, on a core of an AMD EPYC that had other work, too): 2 ms to build
-//! for 1,000 members, 45 ms for 10,000; 13 ns and 28 ns for a pick.
+//! **Time** (`cargo bench -p weir-core`, on a core of an AMD EPYC that also had other work): 2 ms to build for 1,000
+//! members, 45 ms for 10,000; 13 ns and 28 ns for a pick.
 //!
 //! | operation | cost, n members, m slots |
 //! |---|---|
@@ -48,32 +49,32 @@ use crate::keyed_hash::KeyedHash;
 /// Numbers of slots: primes, the first above a power of two.
 const SLOTS: [u32; 3] = [SLOTS_MIN, 524_309, 4_194_319];
 
-/// Slots of the smallest table.
+/// Number of slots of the smallest table.
 pub const SLOTS_MIN: u32 = 65_537;
 
-/// A pool gets the smallest table with this many slots per member.
+/// Minimum number of slots per member; a pool gets the smallest table that has it.
 pub const SLOTS_PER_MEMBER: u64 = 50;
 
-/// Seeds of the two hashes of a name that determine its walk. They are not secret: the owners of slots are no secret, only
-/// the mapping from keys to slots is.
+/// Seeds of the two hashes of a name that determine its permutation. They are public: only the mapping from keys to
+/// slots is secret, not the owners of slots.
 const NAME_KEYS: [u128; 2] = [1, 2];
 
-/// Steps between the words that are mixed for the attempts of one key: 2^64 by the golden ratio.
+/// The difference between the words that are mixed for the attempts of one key: 2^64 divided by the golden ratio.
 const ATTEMPT_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A member as the table knows it.
+/// A member of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Named<'a> {
-    /// The stable name of a member, the same over reloads and on other weirs: its address as text.
+    /// The stable name of a member, the same after reloads and on other weirs: its address as text.
     pub name: &'a str,
-    /// Its weight.
+    /// The weight.
     pub weight: u16,
 }
 
-/// Which member a key leads to.
+/// The mapping from keys to members.
 #[derive(Debug, Clone)]
 pub struct MaglevTable {
-    /// The place of the owner among the members that the table was built for.
+    /// For each slot, the index of its owner among the members that the table was built for.
     slots: Box<[u32]>,
     members: usize,
 }
@@ -89,8 +90,8 @@ impl MaglevTable {
         Self { slots, members: members.len() }
     }
 
-    /// The member at an attempt of a key: its index among the table's members. The first attempt is 0. `None` if and only
-    /// if there is no member.
+    /// The member for an attempt of a key: its index among the table's members. The first attempt is 0. `None` if and
+    /// only if there are no members.
     #[inline]
     pub fn member(&self, key: u64, attempt: u32) -> Option<u32> {
         let hash = mix(key.wrapping_add(u64::from(attempt).wrapping_mul(ATTEMPT_STEP)));
@@ -98,34 +99,34 @@ impl MaglevTable {
         self.slots.get(slot as usize).copied()
     }
 
-    /// The smallest table, of [`SLOTS_MIN`] slots, whatever the number of members: for a reader with a table of one
-    /// size. Shares are less exact then the more members there are.
+    /// A table of the smallest size, [`SLOTS_MIN`] slots, for any number of members: for users that need tables of one
+    /// size. With more members, shares are less exact.
     pub fn smallest(members: &[Named<'_>]) -> Self {
         let slots = if members.is_empty() { Box::default() } else { fill(members, SLOTS_MIN) };
         Self { slots, members: members.len() }
     }
 
-    /// The slots: each the place of its owner among the members that the table was built for. None without members.
+    /// For each slot, the index of its owner among the members that the table was built for. Empty without members.
     pub fn slots(&self) -> &[u32] {
         &self.slots
     }
 
-    /// Members that the table was built for.
+    /// The number of members that the table was built for.
     pub fn members(&self) -> usize {
         self.members
     }
 }
 
-/// A member's way through the slots.
+/// The position of a member in its permutation of the slots.
 struct Walk {
     member: u32,
-    /// The next slot of its walk.
+    /// The next slot of the permutation.
     position: u32,
-    /// From one slot to the next; prime to the number of slots, so the walk comes by all of them.
+    /// The distance between two slots of the permutation; coprime to the number of slots, so it reaches all of them.
     skip: u32,
-    /// Slots that it owns in the end.
+    /// The number of slots that the member gets in total.
     quota: u32,
-    /// Slots that it is owed by now, in parts of which the number of rounds makes one.
+    /// The number of slots that the member is due, in units of 1 / the number of rounds.
     owed: u32,
 }
 
@@ -135,7 +136,7 @@ fn fill(members: &[Named<'_>], size: u32) -> Box<[u32]> {
     // One slot per round for a member of mean weight.
     let rounds = (size / members.len() as u32).max(1);
     let mut slots = vec![0; size as usize].into_boxed_slice();
-    // Apart from the slots, as it fits a cache that they do not fit.
+    // Separate from the slots, so that it fits in the cache.
     let mut taken = vec![0u64; size.div_ceil(64) as usize];
     for _ in 0..rounds {
         for walk in &mut walks {
@@ -155,7 +156,7 @@ fn slots_for(members: usize) -> u32 {
     SLOTS.into_iter().find(|&slots| u64::from(slots) >= wanted).unwrap_or(largest)
 }
 
-/// The members' walks, in the order of their turns.
+/// The members' permutations, in the order of their turns.
 fn walks(members: &[Named<'_>], size: u32) -> Vec<Walk> {
     let hashes = NAME_KEYS.map(|key| KeyedHash::new(key.to_le_bytes()));
     let mut order: Vec<([u64; 2], &str, u32)> = (0..)
@@ -176,8 +177,8 @@ fn walks(members: &[Named<'_>], size: u32) -> Vec<Walk> {
     order.into_iter().map(walk).collect()
 }
 
-/// Divides the slots in proportion to weight: each member gets the whole part of its share, and the largest fractions get
-/// one more, until all slots are given away.
+/// Divides the slots in proportion to weight: each member gets the integer part of its share; the members with the
+/// largest fractions get one more, until all slots are assigned.
 fn set_quotas(walks: &mut [Walk], members: &[Named<'_>], size: u32) {
     let weight = |walk: &Walk| u64::from(clamp_weight(members[walk.member as usize].weight));
     let total: u64 = walks.iter().map(weight).sum();
@@ -195,7 +196,7 @@ fn set_quotas(walks: &mut [Walk], members: &[Named<'_>], size: u32) {
 }
 
 impl Walk {
-    /// Takes the next slot that is free. There must be one.
+    /// Takes the next free slot. There must be one.
     fn take(&mut self, taken: &mut [u64], size: u32) -> usize {
         loop {
             let slot = self.position as usize;

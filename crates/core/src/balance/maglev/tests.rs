@@ -22,7 +22,7 @@ fn owners(members: &[(usize, u16)]) -> Vec<usize> {
     table(members).slots.iter().map(|&place| members[place as usize].0).collect()
 }
 
-/// Percentage of all slots that change their owner, without those of `moving`.
+/// Percentage of all slots that change their owner, excluding slots of `moving`.
 fn disruption_percent(before: &[usize], after: &[usize], moving: usize) -> f64 {
     let moved = before
         .iter()
@@ -77,8 +77,8 @@ fn the_order_of_the_configuration_is_of_no_account() {
     assert_eq!(owners(&members), before);
 }
 
-/// Prints the figures of the module's documentation: `cargo test -p weir-core disruption_and_spread
-/// -- --nocapture`.
+/// Prints the figures of the module's documentation:
+/// `cargo test -p weir-core disruption_and_spread -- --nocapture`.
 #[test]
 fn disruption_and_spread() {
     let check = |members: usize, weights: [u16; 2], bound_percent: f64| {
@@ -111,7 +111,7 @@ fn disruption_and_spread() {
     check(1_300, [1, 1], 1.0);
 }
 
-/// Keys that are in order, as addresses are, spread like random ones.
+/// Sequential keys, such as addresses, spread like random ones.
 #[test]
 fn keys_spread() {
     let members = 20;
@@ -136,7 +136,7 @@ fn odd_pools() {
     assert_eq!(MaglevTable::new(&[]).member(5, 0), None);
     let one = table(&[(7, 0)]);
     assert!((0..100).all(|key| one.member(key, key as u32) == Some(0)));
-    // The same name twice: both get their share.
+    // With the same name twice, both get their share.
     let twice = [Named { name: "a:1", weight: 1 }, Named { name: "a:1", weight: 1 }];
     let twice = MaglevTable::new(&twice);
     let second = twice.slots.iter().filter(|&&place| place == 1).count();
@@ -144,7 +144,7 @@ fn odd_pools() {
     assert_eq!(twice.members(), 2);
 }
 
-/// The answers of every version of weir.
+/// The answers of every version of weir: they must never change.
 #[test]
 fn keys_lead_where_they_always_led() {
     let table = table(&equal(10));

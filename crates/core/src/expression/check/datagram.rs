@@ -15,7 +15,7 @@ const OFFSET_BYTES_MAX: u16 = u16::MAX;
 /// Bytes of a datagram that one text may have: twice as many digits.
 const READ_BYTES_MAX: u16 = 1024;
 
-/// The error for a group that reads datagrams where there are none.
+/// The error for a group that reads datagrams in a context without datagrams.
 pub(super) fn no_datagram(group: Group, range: &Range<usize>) -> ExpressionError {
     let message =
         format!("`{}` is read from datagrams, and there is no datagram here", group.path());

@@ -160,7 +160,7 @@ impl Checker<'_, '_> {
     }
 }
 
-/// An address is the one that a literal names.
+/// Whether an address equals a literal.
 fn is_address(address: Address, literal: &Text, node: &Node) -> Checked<Test> {
     let Text::Constant(bytes) = literal else {
         let message = "an address compares with an address, or with one in quotes";

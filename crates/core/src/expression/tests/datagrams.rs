@@ -62,7 +62,7 @@ fn values() {
     }
 }
 
-/// Without a datagram there are no values, and nothing fails.
+/// Without a datagram, values are empty and nothing fails.
 #[test]
 fn values_without_a_datagram() {
     let mut sample = Sample::new("GET / HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -293,7 +293,7 @@ fn errors_in_several_places() {
     let text = "${a} and ${request.path} and ${b}";
     let wrong = Template::compile(text, Purpose::Plain, &mut sample.scope()).unwrap_err();
     assert_eq!(places(wrong, text), ["a", "b"]);
-    // They are bounded.
+    // The number of errors is bounded.
     let many = vec!["x"; 1_000].join(" || ");
     assert_eq!(places(error(&many), &many).len(), ERRORS_MAX);
     let many = "${x}".repeat(1_000);

@@ -1,4 +1,4 @@
-//! What expressions mean, by example.
+//! The meaning of expressions by examples.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};

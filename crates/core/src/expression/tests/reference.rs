@@ -19,7 +19,7 @@ pub struct Model {
     pub path: (&'static str, &'static str, &'static str),
     /// Names and values as sent.
     pub query: Option<Vec<(&'static str, &'static str)>>,
-    /// As sent, and as expressions read it.
+    /// The sent value, and its value in expressions.
     pub host: (&'static str, &'static str),
     pub headers: Vec<(&'static str, &'static str)>,
     /// One Cookie field each.

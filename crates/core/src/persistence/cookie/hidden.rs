@@ -16,14 +16,14 @@ pub struct HiddenCookies {
 }
 
 impl HiddenCookies {
-    /// Cookies of the configured `names`, and those with tokens of `pools`, in ascending order, under any name
-    /// but those in `shown`.
+    /// Cookies with the configured `names`, and cookies with tokens of `pools` (in ascending order) under any name
+    /// except those in `shown`.
     pub fn new(names: Vec<Arc<str>>, shown: Vec<Arc<str>>, pools: Arc<[PoolId]>) -> Self {
         debug_assert!(pools.is_sorted());
         Self { names, shown, pools }
     }
 
-    /// Whether it is one of them. A cookie is ours if one of these holds:
+    /// Whether a cookie is one of these. It is, if one of these holds:
     /// - it has a configured name, whatever its value;
     /// - it has such a name, `-` and the id of one of the pools (a former form);
     /// - its value begins with a token, and has a token of one of the pools: its name was configured earlier, or is

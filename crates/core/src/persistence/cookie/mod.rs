@@ -9,20 +9,20 @@
 //! reveals nothing and cannot be forged. It is the same wherever the key, the pool's name and the address are the same:
 //! after a restart, a reload, on another instance. So nothing is stored per client.
 //!
-//! The pool's id is 48 bits of the same kind. It identifies the pool of a token, even if its member is gone: a pool reads
-//! and replaces its own tokens and returns the others unchanged ([`OtherTokens`]). They may
-//! be of another pool of the virtual server, of another virtual server on the same host, of another
-//! instance, or of a pool that a reload will bring back.
+//! The pool's id is 48 bits of the same kind. It identifies the pool of a token, even if its member is gone: a pool
+//! reads and replaces its own tokens and returns the others unchanged ([`OtherTokens`]). They may be of another pool of
+//! the virtual server, of another virtual server on the same host, of another instance, or of a pool that a reload will
+//! bring back.
 //!
 //! All tokens are computed when a configuration is loaded; a request costs a look into a hash map.
 //!
-//! **Former cookies.** A token used to be the tag alone; and if policies selected pools, the cookie's name was followed by
-//! `-` and the pool's id. Both are still read ([`Standing`]), and renewed with the response.
+//! **Former cookies.** A token used to be the tag alone; and if policies selected pools, the cookie's name was followed
+//! by `-` and the pool's id. Both are still read ([`Standing`]), and renewed with the response.
 //!
-//! **Timing attacks.** Tags are compared as 128-bit numbers, in a time that does not depend on how much matches. The time
-//! of a look-up can only reveal whether some tag shares the bits of a keyed 64-bit hash that selected a slot of the map;
-//! at least 64 bits of any tag stay unknown, and each attempt costs a request. An attacker with a token could only choose
-//! its own member.
+//! **Timing attacks.** Tags are compared as 128-bit numbers, in a time that does not depend on how much matches. The
+//! time of a look-up can only reveal whether some tag shares the bits of a keyed 64-bit hash that selected a slot of
+//! the map; at least 64 bits of any tag stay unknown, and each attempt costs a request. An attacker with a token could
+//! only choose its own member.
 
 mod hidden;
 mod others;
@@ -103,7 +103,7 @@ impl<'a> Token<'a> {
         Some(Self { pool, tag: tag.try_into().ok()?, text })
     }
 
-    /// The tokens of a cookie's value. What else stands there is passed over.
+    /// The tokens in a cookie's value. Other text is skipped.
     fn all(value: &'a [u8]) -> impl Iterator<Item = Self> {
         pieces(value).filter_map(Self::parse)
     }

@@ -30,8 +30,7 @@ impl OtherTokens {
         &self.text
     }
 
-    /// Keeps a token behind those that are here, unless there is one of the same pool or no room. So those
-    /// that were set longest ago give way.
+    /// Adds a token at the end, unless there is a token of the same pool or no room. So the oldest tokens are dropped.
     pub(super) fn keep(&mut self, token: Token<'_>) {
         if self.count == TOKENS_MAX - 1 || self.seen == TOKENS_SEEN_MAX {
             return;

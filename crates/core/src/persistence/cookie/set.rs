@@ -28,7 +28,7 @@ impl SetCookieFields {
         Ok(fields)
     }
 
-    /// Appends the field's value for a client of this member that has tokens of other pools, too.
+    /// Appends the field's value for a client of this member that also has tokens of other pools.
     ///
     /// # Panics
     /// If `member` is not an index of the labels that the tokens were made from.

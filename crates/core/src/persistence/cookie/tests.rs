@@ -13,7 +13,7 @@ fn tokens(keys: &Keys) -> CookieTokens {
     CookieTokens::new(keys, "web", LABELS)
 }
 
-/// The tokens that a pool reads from cookies, and those that it leaves to others.
+/// The tokens that a pool reads from cookies, and the tokens of other pools.
 fn read(tokens: &CookieTokens, fields: &[&str]) -> (Option<(u32, Standing)>, String) {
     let mut others = OtherTokens::default();
     let found = tokens.read(fields.iter().map(|field| field.as_bytes()), "W", &mut others);
@@ -164,7 +164,7 @@ fn a_clients_cookies() {
     check(&[format!("W={old}")], Some((0, Standing::OlderKey)));
     check(&[format!("W={old}; W={new}")], Some((2, Standing::Current)));
     check(&["W=forged".into(), format!("a=b; W={old}; W=x")], Some((0, Standing::OlderKey)));
-    // Of two equal tokens, the first counts.
+    // Of two tokens with the same standing, the first one is used.
     check(&[format!("W={new}; W={}", found.token(1))], Some((2, Standing::Current)));
     check(&[format!("W={}.{new}", found.token(1))], Some((1, Standing::Current)));
 }
@@ -213,7 +213,7 @@ fn tokens_of_others_are_bounded_and_those_set_last_stay() {
     let expected: String = many[..TOKENS_MAX - 1].iter().map(|token| format!(".{token}")).collect();
     let (member, others) = read(&found, &[&format!("W={}.{}", many.join("."), found.token(1))]);
     assert_eq!((member, others), (Some((1, Standing::Current)), expected.clone()));
-    // In any division.
+    // However the tokens are divided between fields.
     let fields: Vec<String> = many.iter().map(|token| format!("W={token}")).collect();
     let (_, others) = read(&found, &fields.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(others, expected);
@@ -224,7 +224,7 @@ fn tokens_of_others_are_bounded_and_those_set_last_stay() {
     assert_eq!(others, format!(".{}", many[0]));
 }
 
-/// A cookie as the configuration has it.
+/// The cookie settings of the configuration.
 fn cookie() -> SetCookie {
     SetCookie {
         name: "W".into(),

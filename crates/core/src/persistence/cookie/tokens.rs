@@ -18,15 +18,15 @@ pub struct Found {
     pub standing: Standing,
 }
 
-/// How a client brought a token, the one that is to be believed first in front. All but the first are renewed.
+/// The forms in which a client may send a token, in order of precedence. All except the first are renewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// As it is set now.
+    /// The current form.
     Current,
-    /// As it is set now, but by an older key.
+    /// The current form with an older key.
     OlderKey,
-    /// In a cookie that has the pool's id in its name. Where there were such, they held for the pool, and the
-    /// cookie without an id was left from before.
+    /// In a cookie whose name contains the pool's id. Such cookies were set for one pool, so they have precedence over
+    /// an older cookie without an id.
     FormerName,
     /// Without its pool's id.
     FormerToken,
@@ -56,7 +56,7 @@ struct Member {
 pub struct CookieTokens {
     /// The pool's, that of the key that signs first.
     ids: Vec<PoolId>,
-    /// By the tags of all keys.
+    /// Members by the tags of all keys.
     found: HashMap<Spelling, Member, FixedState>,
     /// The tokens of the signing key, one behind the other.
     text: String,
@@ -92,11 +92,11 @@ impl CookieTokens {
         Self { ids, found, text }
     }
 
-    /// The member that the client's cookies name, given the values of its Cookie fields and the configured
-    /// `name`. Tokens beside it in cookies of that name that are not of this pool are left in `others`.
+    /// The member that the client's cookies name. `values`: the values of its Cookie fields; `name`: the configured
+    /// name. Tokens of other pools in cookies of this name are stored in `others`.
     ///
-    /// A client can have several cookies of the same name, set for other paths or domains: of tokens with the
-    /// same standing the first counts.
+    /// A client can have several cookies of the same name, for different paths or domains: of tokens with the same
+    /// standing, the first one is used.
     pub fn read<'a>(
         &self,
         cookie_fields: impl IntoIterator<Item = &'a [u8]>,

@@ -1,4 +1,4 @@
-//! New client connections: limits, and their first stage.
+//! New client connections: limits, and the first stage.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -29,14 +29,14 @@ fn expects_proxy_header(server: &LocalServer, peer: Option<SocketAddr>) -> bool 
     settings.proxy_protocol && peer.is_some_and(|peer| settings.trust.contains(peer.ip()))
 }
 
-/// The first request has the time of a head to begin, as any further one has.
+/// The first request must begin within the time for a request head.
 fn first_timeout_ms(server: &LocalServer) -> u64 {
     let relay = server.settings().service.relay();
     relay.map_or(server.http.header_timeout_ms, |relay| relay.hello_timeout_ms)
 }
 
 impl Worker {
-    /// Takes on an accepted connection.
+    /// Sets up an accepted connection.
     pub fn accept_client(
         &mut self,
         io: &mut EventLoop,
@@ -115,13 +115,13 @@ impl Worker {
         }
         io.set_deadline(token, io.now_ms() + timeout_ms);
         if self.world.clients.get(key).is_some_and(|client| client.stage == Stage::Preface) {
-            // Most need not say anything first.
+            // Most relays need no bytes of the client to select a pool.
             self.client_input(io, key, b"");
         }
         Ok(())
     }
 
-    /// Reads the header of the PROXY protocol. `None`: more bytes are needed, or it is over.
+    /// Reads the PROXY header. `None`: more bytes are needed, or the connection ends.
     pub fn proxy_header(
         &mut self,
         io: &mut EventLoop,
@@ -131,7 +131,7 @@ impl Worker {
         let client = self.world.clients.get_mut(key)?;
         match proxy_protocol::parse(input) {
             Ok(proxy_protocol::Parsed::Partial) => {
-                // It is short; whatever comes next is looked at with it.
+                // The header is short, so following data is parsed together with it.
                 None
             }
             Ok(proxy_protocol::Parsed::Complete { length, header }) => {
@@ -146,7 +146,7 @@ impl Worker {
                     self.desk(io).refuse_relay(key, Termination::ClientMalformed);
                     return None;
                 }
-                // No response: a client that does not speak the agreed protocol would not understand it.
+                // No response: a client that violates the configured protocol would not understand it.
                 client.server.counters.requests_malformed.add(1);
                 let (sent, why) = (OwnBytes::default(), Termination::ClientMalformed);
                 self.desk(io).log_without_request(key, 0, sent, why);
@@ -158,7 +158,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// The virtual server has as many clients as it may have.
+    /// The virtual server has its maximum number of clients: refuses this one.
     fn turn_away(&mut self, key: ClientKey, server: &LocalServer) {
         server.counters.connections_refused.add(1);
         server.live.connection_closed(self.world.id);

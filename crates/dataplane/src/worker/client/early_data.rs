@@ -1,7 +1,7 @@
 //! Requests in a client's first message, before its handshake is complete (0-RTT, RFC 8470).
 //!
-//! An attacker can record that message and send it again. Each session is accepted only once; nevertheless only requests
-//! that are safe to repeat are served.
+//! An attacker can record that message and send it again. Each session is accepted only once; nevertheless only
+//! requests that are safe to repeat are served.
 //!
 //! | request | treatment |
 //! |---|---|

@@ -21,7 +21,7 @@ pub fn lets_in(desk: &mut Desk<'_>, key: ClientKey) -> bool {
     !desk.world.clients.get(key).is_some_and(is_known) || ask(desk, key, Moment::Accepted, "")
 }
 
-/// As above, for a client with this server name.
+/// As [`lets_in`], for a client with this server name.
 pub fn lets_in_for(desk: &mut Desk<'_>, key: ClientKey, name: &str) -> bool {
     let has_gate = |it: &Client| it.server.gate.is_some();
     if !desk.world.clients.get(key).is_some_and(has_gate) {
@@ -65,7 +65,7 @@ fn ask(desk: &mut Desk<'_>, key: ClientKey, moment: Moment<'_>, name: &str) -> b
     turned_away.is_none()
 }
 
-/// Counts, logs and ends a connection that policies do not let in.
+/// Counts, logs and ends a connection that a policy refuses.
 fn turn_away(
     desk: &mut Desk<'_>,
     key: ClientKey,

@@ -1,4 +1,4 @@
-//! The beginning of a client connection over TLS: the look at its first message, the handshake, its end.
+//! The beginning of a client's TLS: the ClientHello, the handshake, failures.
 
 use std::io::IoSlice;
 use std::rc::Rc;
@@ -40,7 +40,7 @@ fn is_plain_http(input: &[u8]) -> bool {
 }
 
 impl Worker {
-    /// Reads the ClientHello of a client so far. True: the handshake has begun.
+    /// Parses the part of a ClientHello that has arrived. True: the handshake has begun.
     pub fn client_hello(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
         let Some(client) = self.world.clients.get_mut(key) else { return false };
         if input.len() < client.hello_bytes {
@@ -73,7 +73,7 @@ impl Worker {
             }
             // An error here means an impossible configuration; the connection ends.
             Some(Ok(config)) => Session::server(config).ok(),
-            // A reload has taken TLS away from under a client that is just beginning.
+            // A reload has removed TLS from the virtual server before the client's ClientHello.
             None => None,
         };
         let Some(session) = session else {
@@ -87,7 +87,7 @@ impl Worker {
         true
     }
 
-    /// A client's handshake is done: now it may ask.
+    /// The client's handshake is complete: reads requests from now on.
     pub fn client_secured(
         &mut self,
         io: &mut EventLoop,
@@ -123,8 +123,8 @@ impl Worker {
 }
 
 impl World {
-    /// Whether a request is for a name whose TLS has other settings than those that its client has passed: a
-    /// certificate that clients must show, say (RFC 9110 section 15.5.20).
+    /// Whether a request is for a host whose TLS settings differ from those of the client's handshake: for example, a
+    /// host that requires client certificates (RFC 9110 section 15.5.20).
     pub fn is_misdirected(
         &self,
         client: ClientKey,
@@ -141,7 +141,7 @@ impl World {
 }
 
 impl Worker {
-    /// A client's TLS has failed: a violation by the client or the network. An alert is on its way.
+    /// The client's TLS has failed because of the client or the network. An alert is already queued.
     pub fn client_insecure(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         match client.stage {
@@ -164,7 +164,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// The first bytes are no ClientHello, or the server name is unknown: sends an unencrypted alert.
+    /// Sends an unencrypted alert: the first bytes are not a ClientHello, or the server name is unknown.
     fn refuse_hello(&mut self, key: ClientKey, alert: Alert) {
         self.note_failed_handshake(key);
         let Some(client) = self.world.clients.get(key) else { return };
@@ -173,7 +173,7 @@ impl Desk<'_> {
         self.leave(key, true);
     }
 
-    /// The client takes the address for plain HTTP: it understands a response, but no alert.
+    /// The client sends plain HTTP: it understands a response, but no alert.
     fn refuse_plain_http(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.handshake = None;
@@ -182,7 +182,7 @@ impl Desk<'_> {
         self.refuse_with(key, 400, Termination::TlsHandshake, Some(line));
     }
 
-    /// A handshake failed, and there is no one to answer.
+    /// A handshake failed, and no answer can be sent.
     pub fn handshake_failed(&mut self, key: ClientKey) {
         self.note_failed_handshake(key);
         self.close_client(key);

@@ -28,7 +28,7 @@ use crate::worker::desk::Desk;
 use crate::worker::state::stage::Stage;
 
 impl Worker {
-    /// Bytes came from a client.
+    /// Handles received bytes of a client.
     pub fn client_received(&mut self, io: &mut EventLoop, key: ClientKey, bytes: &mut [u8]) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.server.counters.bytes_received.add(bytes.len() as u64);
@@ -64,7 +64,7 @@ impl Worker {
         }
     }
 
-    /// The client's FIN.
+    /// Handles the client's FIN.
     pub fn client_ended(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         client.ended = true;
@@ -88,7 +88,7 @@ impl Worker {
         }
     }
 
-    /// The client's connection broke.
+    /// Handles the failure of the client's connection.
     pub fn client_failed(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         match client.stage {
@@ -111,7 +111,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// The client went away within a request head.
+    /// Logs that the client closed the connection within a request head.
     fn note_abort_in_head(&mut self, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         // An empty line may follow a request (RFC 9112 section 2.2) and begins no other.
@@ -124,7 +124,7 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// The client's deadline passed.
+    /// Handles the client's deadline.
     pub fn client_timer(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(client) = self.world.clients.get(key) else { return };
         let (token, server) = (client.token, Rc::clone(&client.server));
@@ -152,7 +152,7 @@ impl Worker {
     }
 }
 
-/// Whether a client with queued bytes took some lately; if so, it gets more time.
+/// Whether a client with queued bytes has recently taken some; if so, its deadline is extended.
 fn is_taking(io: &mut EventLoop, token: Token, timeout_ms: u64) -> bool {
     let until_ms = io.patience_until_ms(token, timeout_ms);
     let taking = until_ms > io.now_ms();

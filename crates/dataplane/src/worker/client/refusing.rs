@@ -12,8 +12,8 @@ use weir_http::message::{RequestHead, ResponseHead, Scheme};
 use crate::worker::desk::Desk;
 
 impl Desk<'_> {
-    /// The changes to weir's own response to a malformed request: those of rules that always hold,
-    /// and of rules for responses. They are left in `edits`.
+    /// The changes to weir's own response to a malformed request: those of unconditional rules, and of rules for
+    /// responses. They are stored in `edits`.
     pub fn edit_refusal(
         &mut self,
         key: ClientKey,

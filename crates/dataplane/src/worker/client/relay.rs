@@ -4,9 +4,9 @@
 //! |---|---|
 //! | reads the first bytes, if needed: PROXY header, ClientHello | `relay_preface` |
 //! | looks for a member | `begin_relay`, [`Relay`] |
-//! | a member is there | `connected`: from now on it is a tunnel |
-//! | bytes, ends, idleness | `tunnel.rs`, as after a change of protocol |
-//! | the end, also of a failed one | `count_relay`, the access log |
+//! | member connected | `connected`: the relay becomes a tunnel |
+//! | bytes, ends, idleness | `tunnel.rs`, as after a protocol change |
+//! | end, also of a failed relay | `count_relay`, the access log |
 //!
 //! [`weir_exchange::transaction::relay`] selects the member.
 
@@ -31,7 +31,7 @@ use crate::worker::state::stage::Stage;
 use crate::worker::world::World;
 
 impl Worker {
-    /// Reads a client's first bytes, as far as they decide where it goes. True: it is on its way.
+    /// Parses a client's first bytes as far as they select the pool. True: the relay has begun.
     pub fn relay_preface(&mut self, io: &mut EventLoop, key: ClientKey, input: &[u8]) -> bool {
         self.world.refresh_server(key);
         let Some(client) = self.world.clients.get_mut(key) else { return false };
@@ -96,7 +96,7 @@ impl Worker {
 }
 
 impl World {
-    /// Whether a reload has made a relay of the virtual server that a client sends its next request to.
+    /// Whether the virtual server of a client's next request has become a relay by a reload.
     #[inline]
     pub fn is_relayed_now(&mut self, key: ClientKey) -> bool {
         self.refresh_server(key);
@@ -106,7 +106,7 @@ impl World {
 }
 
 impl Worker {
-    /// A client's TLS ends here, with this server name: its plain bytes are relayed.
+    /// Relays the plaintext of a client whose TLS ends here; `name` is its server name.
     pub fn relay_secured(&mut self, io: &mut EventLoop, key: ClientKey, name: &str) {
         let Some(client) = self.world.clients.get(key) else { return };
         let server = Rc::clone(&client.server);
@@ -118,7 +118,7 @@ impl Worker {
         }
     }
 
-    /// Sends a connection on its way to a member of the pool at this index.
+    /// Begins the relay of a connection to a member of the pool at this index.
     fn begin_relay(&mut self, io: &mut EventLoop, key: ClientKey, pool: usize, name: &str) {
         let Some(client) = self.world.clients.get_mut(key) else { return };
         let server = Rc::clone(&client.server);
@@ -151,7 +151,7 @@ impl Worker {
 }
 
 impl Desk<'_> {
-    /// Closes a client that begins with nothing that leads anywhere.
+    /// Closes a client whose first bytes select no pool: with an alert, or with a reset.
     fn refuse_unrelayed(
         &mut self,
         key: ClientKey,
@@ -171,7 +171,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Closes a client that was not relayed, with a reset.
+    /// Closes a client that was not relayed with a reset.
     pub fn refuse_relay(&mut self, key: ClientKey, why: Termination) {
         self.note_unrelayed(key, "", why);
         self.cut_client(key, true);
@@ -186,7 +186,7 @@ impl Desk<'_> {
         self.log_without_member(key, &about, 0, OwnBytes::default(), why);
     }
 
-    /// A client ended, or broke, before it was known where it goes.
+    /// Handles a client that ended or failed before a pool was selected.
     pub fn preface_ended(&mut self, key: ClientKey) {
         // A port scan or health check.
         let Some(client) = self.world.clients.get(key) else { return };

@@ -1,4 +1,4 @@
-//! Requests of clients become exchanges.
+//! Begins exchanges for clients' requests.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ use crate::worker::state::stage::Stage;
 use crate::worker::world::World;
 
 impl Worker {
-    /// Starts the exchange of a request, on `stream` of the client's connection; 0: on all of that (HTTP/1).
+    /// Begins the exchange of a request on `stream` of the client's connection; 0: HTTP/1.
     pub fn begin_request(
         &mut self,
         io: &mut EventLoop,
@@ -65,7 +65,7 @@ impl Worker {
     }
 }
 
-/// The body of a request is as large as the virtual server allows that decides about it.
+/// Applies the body size limit of the virtual server that the exchange belongs to.
 #[cold]
 #[inline(never)]
 fn take_body_limit(worker: &mut Worker, key: ClientKey, exchange: ExchangeKey, head: &RequestHead) {
@@ -76,7 +76,7 @@ fn take_body_limit(worker: &mut Worker, key: ClientKey, exchange: ExchangeKey, h
 }
 
 impl World {
-    /// A request, with facts about its connection.
+    /// A request, with the facts about its connection.
     #[inline(always)]
     fn arrival<'a>(
         &self,
@@ -105,7 +105,7 @@ impl World {
         })
     }
 
-    /// The facts about a relayed connection for policies: its host is the server name of its handshake.
+    /// The facts about a relayed connection for policies. Its host is the server name of the handshake.
     pub fn arrival_of_relay<'a>(
         &self,
         key: ClientKey,

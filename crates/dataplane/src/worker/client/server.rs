@@ -1,4 +1,4 @@
-//! The virtual server that a client has to do with, over reloads.
+//! The virtual server of a client, across reloads.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::worker::state::client::Client;
 use crate::worker::world::World;
 
 impl World {
-    /// The virtual server of the newest table: each request takes the newest at its head.
+    /// The client's virtual server in the latest table; each request uses the latest at its head.
     #[inline]
     pub fn refresh_server(&mut self, key: ClientKey) {
         let client = self.clients.get(key);
@@ -28,7 +28,7 @@ impl World {
         };
         let Some(client) = self.clients.get_mut(key) else { return };
         client.generation = self.table.generation;
-        // Another one, or one that went and came back under its name: the connection counts there.
+        // The virtual server was replaced, or was removed and added again: the connection counts for the new one.
         if client.counted && !Arc::ptr_eq(&server.live, &client.server.live) {
             client.server.live.connection_closed(self.id);
             server.live.connection_opened(self.id);
@@ -36,20 +36,20 @@ impl World {
         client.server = server;
     }
 
-    /// The active virtual server of a client: the one that listens at its address, else the one that it began with, if that still
-    /// has clients of its own.
+    /// The active virtual server of a client: the one that listens on the client's address; otherwise the one that the
+    /// client began with, if it still has listeners of its own.
     fn server_of(&self, client: &Client) -> Option<&Rc<LocalServer>> {
         let here = self.table.server_at(client.listen());
         let known = || self.table.server(&client.server.live.name);
         here.or_else(|| known().filter(|server| !server.settings().listen.is_empty()))
     }
 
-    /// Whether no virtual server serves a client any more.
+    /// Whether the active table has no virtual server for a client.
     pub fn has_lost_its_server(&self, client: &Client) -> bool {
         client.generation != self.table.generation && self.server_of(client).is_none()
     }
 
-    /// Whether a client has shown in its handshake that it is let in where now others are.
+    /// Whether a client's handshake was checked against trusted certificates other than the current ones.
     pub fn has_handshake_of_others(&self, client: &Client) -> bool {
         let server = self.server_of(client).unwrap_or(&client.server);
         match (&client.tls, &server.tls) {

@@ -1,6 +1,7 @@
 //! Responses on an HTTP/2 stream: heads, data within the windows, the end.
 //!
-//! Data that exceeds a window waits with its exchange, and the member is paused meanwhile: at most one read waits per stream.
+//! Data that exceeds a window waits with its exchange, and the member is paused meanwhile: at most one read waits per
+//! stream.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ClientKey, ExchangeKey, StreamKey};
@@ -23,7 +24,7 @@ use crate::worker::world::World;
 /// Streams that wait for the connection's window take turns with this many bytes.
 const TURN_BYTES: usize = 16 * 1024;
 
-/// The number of streams, and of rooms for them, that are kept for reuse.
+/// The maximum number of streams, and of memory blocks for streams, that are kept for reuse.
 const SPARE_MAX: usize = 128;
 
 impl Worker {
@@ -44,7 +45,7 @@ impl Worker {
 }
 
 impl World {
-    /// Takes it back.
+    /// Keeps a stream for reuse.
     fn give_stream(&mut self, mut stream: Box<Stream>) {
         if self.spare.streams.len() < SPARE_MAX {
             *stream = Stream::default();
@@ -54,7 +55,7 @@ impl World {
 }
 
 impl Desk<'_> {
-    /// An exchange is over: so is its stream.
+    /// Ends the stream of an exchange that has ended.
     pub fn end_stream(&mut self, ends: &mut Ends, end: StreamEnd) {
         let Some(stream) = ends.stream.take() else { return };
         let client = self.world.clients.get_mut(ends.client);
@@ -77,7 +78,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Writes a head on the stream of an exchange; the bytes that it takes.
+    /// Writes a head on the stream of an exchange; returns its size in bytes.
     pub fn send_stream_head(
         &mut self,
         ends: &mut Ends,
@@ -95,7 +96,7 @@ impl Desk<'_> {
         http2.frames.have_buffer(self.io);
         let (connection, out) = (&mut http2.frames.connection, &mut http2.frames.out);
         let before = out.len();
-        // A stream that is gone has taken its exchange with it, and one head is written.
+        // A closed stream ends its exchange, and only one head is written; so this cannot fail.
         let sent = connection.send_headers(stream.out.id, kind, is_end, out, write);
         debug_assert_eq!(sent, Ok(()));
         let bytes = out.len() - before;
@@ -105,7 +106,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Sends data on the client's stream, and its end.
+    /// Sends data on the client's stream, with its end.
     pub fn deliver(&mut self, ends: &mut Ends, body: &[u8], pieces: &Pieces, end: End<'_>) {
         let client_key = ends.client;
         let Some(stream) = ends.stream else { return };
@@ -117,8 +118,8 @@ impl Desk<'_> {
         self.heed_gathered(client_key);
     }
 
-    /// Sends up to this many bytes of the data that waits for the client's windows; `None`: no data waits, or none can be
-    /// sent.
+    /// Sends up to this many bytes of queued data, as the client's windows allow. `None`: no data is queued, or none
+    /// can be sent.
     fn let_response_out(&mut self, ends: &mut Ends, bytes_max: usize) -> Option<LetOut> {
         let client_key = ends.client;
         let client = self.world.clients.get_mut(client_key)?;
@@ -134,8 +135,8 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// The windows of a connection may allow more data: at most this many bytes of this transaction. Returns whether more
-    /// may be sent.
+    /// The windows of a connection have opened: sends at most this many bytes of this transaction. Returns whether more
+    /// can be sent.
     pub fn let_out(&mut self, io: &mut EventLoop, key: ExchangeKey, bytes_max: usize) -> bool {
         self.with_any(io, key, |it, at| {
             let sent = at.let_response_out(it.ends_mut(), bytes_max);
@@ -143,7 +144,7 @@ impl Worker {
         })
     }
 
-    /// The windows of a connection may let out more: streams take turns, the urgent ones first.
+    /// The windows of a connection have opened: sends waiting data; streams take turns, urgent ones first.
     pub fn streams_opened(&mut self, io: &mut EventLoop, key: ClientKey) {
         let Some(http2) = self.world.clients.get(key).and_then(|it| it.http2.as_ref()) else {
             return;
@@ -189,7 +190,7 @@ impl Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Answers a request that never became an exchange, on its stream.
+    /// Answers a request on its stream that has no exchange.
     pub fn send_own_without_exchange(
         &mut self,
         key: ClientKey,
@@ -207,7 +208,7 @@ impl Desk<'_> {
         let head_bytes = out.len() - before;
         let length = response.body.len();
         if sent.is_ok() && has_body {
-            // A client whose window is shut from the start gets the head alone, and a reset that says so.
+            // A client with a closed window gets only the head, and a reset because of the missing body.
             let is_open = connection.data_allowance(stream) >= length;
             if is_open && connection.write_data_header(stream, length, true, out).is_ok() {
                 out.extend_from_slice(response.body);
@@ -221,7 +222,7 @@ impl Desk<'_> {
         OwnBytes { bytes, head_bytes: head_bytes as u64 }
     }
 
-    /// Much that was gathered goes out before the end of the turn.
+    /// Sends gathered frames before the end of the turn if there are many.
     pub fn heed_gathered(&mut self, key: ClientKey) {
         let http2 = self.world.clients.get(key).and_then(|it| it.http2.as_ref());
         if http2.is_some_and(|http2| http2.frames.is_much()) {

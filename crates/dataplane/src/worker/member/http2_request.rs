@@ -72,7 +72,7 @@ impl Desk<'_> {
             ends.attempt.connection.and_then(|connection| self.world.members.get(connection));
         let cannot_be_out = waits || connection.is_some_and(|connection| connection.connecting);
         if request.is_replayable() {
-            // While it cannot have gone out yet, it is kept whatever it takes: no more than the client's window.
+            // Data that could not be sent yet is stored in any case; the client's window limits its size.
             let fits = request.bytes.len() + pieces.data_bytes <= REPLAY_BYTES_MAX;
             if !(fits || cannot_be_out) {
                 request.let_go();

@@ -1,8 +1,9 @@
-//! WebSockets on streams of HTTP/2 members: an extended CONNECT (RFC 8441), whatever form the client has used.
+//! WebSockets on streams of HTTP/2 members, opened by extended CONNECT (RFC 8441) for any form of the client's
+//! handshake.
 //!
-//! Such a stream is opened only after the member's SETTINGS have announced support. Until then, the request waits on its
-//! own connection: data that its member does not take could use up a shared window.
-//! From the member's 2xx on it is a tunnel like any other ([`weir_exchange::transaction::tunnel`]).
+//! Such a stream is opened only after the member's SETTINGS have announced support. Until then, the request waits on
+//! its own connection: data that its member does not take could use up a shared window. From the member's 2xx on it is
+//! a tunnel like any other ([`weir_exchange::transaction::tunnel`]).
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};

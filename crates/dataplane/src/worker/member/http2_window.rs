@@ -1,8 +1,8 @@
 //! The window of a connection to a member. All requests with a body on the connection share it.
 //!
 //! If a member does not take the whole body of a request, for example after an early response, the window may stay used
-//! up, and the connection is useless for bodies. Therefore a request with a body waits with its head while the window is
-//! shut. It continues when the window opens, or moves to another connection after a while.
+//! up, and the connection is useless for bodies. Therefore a request with a body waits with its head while the window
+//! is shut. It continues when the window opens, or moves to another connection after a while.
 
 use weir_event_loop::EventLoop;
 use weir_exchange::arena::{ConnectionKey, ExchangeKey};
@@ -19,8 +19,8 @@ use crate::worker::world::{StreamOf, World};
 const SHUT_MS_MAX: u64 = 1_000;
 
 impl MemberHttp2 {
-    /// Whether a further request with a body, or a tunnel, may join a connection: its window is open, or was open recently
-    /// and has been used up by active requests.
+    /// Whether a further request with a body, or a tunnel, may join a connection: its window is open, or was open
+    /// recently and has been used up by active requests.
     pub fn takes_body(&self, now_ms: u64) -> bool {
         let is_long = |since_ms: u64| since_ms + SHUT_MS_MAX <= now_ms;
         let goes_on = |stream: &MemberStream| {
@@ -49,7 +49,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Sees to it that a connection whose window is shut is looked after, if requests wait for that.
+    /// Sets the timer of a connection whose window is exhausted, if requests wait for the window.
     pub fn heed_window(&mut self, key: ConnectionKey) {
         self.note_window(key);
         let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());
@@ -92,7 +92,8 @@ impl Desk<'_> {
 }
 
 impl Worker {
-    /// The window of a connection may have opened: requests that wait for that go first, before those that have used it up.
+    /// The connection's window may have opened: requests that wait for it are sent before further data of those that
+    /// exhausted it.
     pub fn window_opened(&mut self, io: &mut EventLoop, key: ConnectionKey) {
         self.desk(io).note_window(key);
         let http2 = self.world.members.get(key).and_then(|it| it.http2.as_ref());

@@ -22,8 +22,8 @@ impl Worker {
     }
 }
 
-/// A TLS session to a member. Its server name is set by the pool or the file, or is the address. With `is_http2`, HTTP/2
-/// is offered, and required.
+/// A TLS session to a member. Its server name is set by the pool or the file, or is the address. With `is_http2`,
+/// HTTP/2 is offered, and required.
 pub fn session(tls: &PoolTls, member: &Member, is_http2: bool) -> Result<Session, TlsError> {
     let name = match (&tls.server_name, &member.name, &member.address) {
         (Some(name), _, _) | (None, Some(name), _) => ServerName::try_from(name.to_string()).ok(),

@@ -7,7 +7,7 @@ use weir_exchange::parts::end::{End, OwnedEnd};
 #[derive(Default)]
 pub struct Backlog {
     bytes: Vec<u8>,
-    /// So many bytes at the front have passed on.
+    /// The number of bytes at the front that were sent.
     passed: usize,
     end: OwnedEnd,
 }
@@ -43,7 +43,7 @@ impl Backlog {
         (front, if left.is_empty() { self.end.get() } else { End::No })
     }
 
-    /// This many bytes from the front were sent; with the last of them the end was sent, too.
+    /// The first `count` bytes were sent. If no bytes remain, the end was sent too.
     pub fn pass(&mut self, io: &mut EventLoop, count: usize) {
         self.passed += count;
         if self.bytes() == 0 {

@@ -21,41 +21,42 @@ use crate::worker::state::stage::Stage;
 
 /// A client connection.
 pub struct Client {
-    /// Its socket.
+    /// The socket.
     pub token: Token,
-    /// Where it came from; `None`: a unix socket.
+    /// The address of the peer; `None`: a unix socket.
     pub peer: Option<SocketAddr>,
     /// The client's address from a trusted proxy's PROXY header.
     pub proxied: Option<SocketAddr>,
-    /// It has to begin with a header of the PROXY protocol.
+    /// Whether the connection must begin with a PROXY header.
     pub awaits_proxy: bool,
-    /// The results of its handshake; `None`: no handshake, or not complete yet.
+    /// The results of the TLS handshake; `None`: no handshake, or not complete yet.
     pub tls: Option<Rc<ClientTls>>,
-    /// Its place among the handshakes under way.
+    /// The place in the count of concurrent handshakes.
     pub handshake: Option<HandshakePlace>,
-    /// Its data comes before the end of the handshake, and may be a replay.
+    /// Whether data arrives before the end of the handshake; it may be a replay.
     pub is_early: bool,
     /// The requested server name, until the handshake is complete.
     pub server_name: Box<str>,
-    /// So many bytes of its first message must be there before it is looked at again.
+    /// The first message is parsed again when this many bytes have arrived.
     pub hello_bytes: usize,
-    /// The virtual server it reached, as of `generation`.
+    /// The virtual server, as of `generation`.
     pub server: Rc<LocalServer>,
-    /// The table that `server` is from; an older one when its virtual server is in no table any more.
+    /// The number of the table that `server` is from; an older one if the latest table no longer has the virtual
+    /// server.
     pub generation: u64,
-    /// Where it has connected to.
+    /// The address that the client connected to.
     pub destination: Destination,
-    /// No virtual server serves it any more, and it is ended then.
+    /// The deadline of a client whose virtual server was removed.
     pub leave_by_ms: Option<u64>,
-    /// It is among the connections of its virtual server; one that was refused is not.
+    /// Whether the connection counts for its virtual server; a refused connection does not.
     pub counted: bool,
-    /// Its places under limits.
+    /// The places that the connection holds under connection limits.
     pub held: ConnectionPlaces,
-    /// Its stage.
+    /// The stage of the connection.
     pub stage: Stage,
     /// The client will send nothing more.
     pub ended: bool,
-    /// Its bytes are being processed: further input is handled there.
+    /// Whether its bytes are being processed: that code handles further input too.
     pub working: bool,
     /// `input` is part of a head or trailer section; `scan` finds its end.
     pub collecting: bool,
@@ -63,9 +64,9 @@ pub struct Client {
     /// connection.
     pub input: Vec<u8>,
     pub scan: HeadScan,
-    /// The body of the request under way.
+    /// The body of the current request.
     pub body: BodyDecoder,
-    /// It may turn out to begin with the preface of HTTP/2.
+    /// Whether the first bytes may be the HTTP/2 preface.
     pub may_be_http2: bool,
     /// State of HTTP/2, if the client speaks it.
     pub http2: Option<Box<Http2>>,
@@ -77,12 +78,12 @@ impl Client {
         self.proxied.or(self.peer)
     }
 
-    /// The listener. The virtual server that listens there serves the client.
+    /// The listener's address. The virtual server that listens there serves the client.
     pub fn listen(&self) -> &ListenPoint {
         self.destination.listen()
     }
 
-    /// Learns where it has connected to, if something that `server` decides may read that.
+    /// Determines the address that the client connected to, if rules of `server` may read it.
     #[inline]
     pub fn learn_destination(&mut self, io: &mut EventLoop, server: &LocalServer) {
         if server.traffic.is_some() && server.snapshot.slots.read_server() {
@@ -90,7 +91,7 @@ impl Client {
         }
     }
 
-    /// The exchange under way.
+    /// The current exchange.
     pub fn exchange(&self) -> Option<ExchangeKey> {
         match self.stage {
             Stage::Exchange(key) => Some(key),
@@ -105,7 +106,8 @@ impl Client {
         self.collecting = true;
     }
 
-    /// Whether a connection that may begin with the preface of HTTP/2 (RFC 9113 section 3.4) does; `None`: so far.
+    /// Whether a connection that may begin with the HTTP/2 preface (RFC 9113 section 3.4) does; `None`: more bytes are
+    /// needed.
     pub fn speaks_http2(&mut self, input: &[u8]) -> Option<bool> {
         let length = input.len().min(PREFACE.len());
         if input[..length] != PREFACE[..length] {
@@ -120,7 +122,7 @@ impl Client {
         Some(true)
     }
 
-    /// Its streams, if it has such: many transactions share it then.
+    /// The streams of an HTTP/2 connection.
     pub fn streams(&self) -> Option<&ClientStreams> {
         self.http2.as_ref().map(|http2| &http2.streams)
     }
@@ -130,7 +132,7 @@ impl Client {
         self.http2.as_mut().map(|http2| &mut http2.streams)
     }
 
-    /// Where something waits for the window of a stream: until when the client has time to open it.
+    /// The deadline of the client for opening the window, if data of the stream waits for that.
     pub fn window_until_ms(&self, stream: &Stream, timeout_ms: u64) -> Option<u64> {
         let connection = &self.http2.as_ref()?.frames.connection;
         let id = stream.out.id;
@@ -138,12 +140,12 @@ impl Client {
         is_shut.then(|| connection.stalled_since_ms(id).map_or(0, |since_ms| since_ms + timeout_ms))
     }
 
-    /// Whether it waits for the next request, of which nothing has come.
+    /// Whether the connection is idle and nothing of the next request has arrived.
     pub fn is_waiting(&self) -> bool {
         self.stage == Stage::Idle && !self.ended && !self.has_input()
     }
 
-    /// Whether bytes wait to be worked on.
+    /// Whether there are unprocessed bytes.
     pub fn has_input(&self) -> bool {
         !self.input.is_empty()
     }

@@ -10,13 +10,13 @@ use crate::worker::state::streams::ClientStreams;
 pub struct Http2 {
     /// The protocol's state, and frames that go out at the end of the turn.
     pub frames: Frames,
-    /// Requests that have not begun, if there are such.
+    /// Requests that have not begun, if any.
     pub pending: Option<Box<PendingRequests>>,
     /// Its streams with exchanges. A stream may end in the protocol before its exchange ends.
     pub streams: ClientStreams,
-    /// It is among those that have such.
+    /// Whether the client is listed as one with frames to send.
     pub is_listed: bool,
-    /// The socket's deadline; never later than the first thing that is due.
+    /// The deadline of the socket; never later than the earliest deadline of the connection.
     pub timer_ms: u64,
     /// Since when there has been no exchange.
     pub idle_since_ms: u64,
@@ -24,7 +24,7 @@ pub struct Http2 {
     pub partial_since_ms: Option<u64>,
     /// When the end was announced.
     pub announced_ms: Option<u64>,
-    /// The windows of its streams may let out more.
+    /// Whether windows have opened, so that streams can send more.
     pub has_opened: bool,
 }
 
@@ -43,12 +43,12 @@ impl Http2 {
         }
     }
 
-    /// Whether no exchange would be left behind.
+    /// Whether the connection has no exchanges.
     pub fn has_no_exchange(&self) -> bool {
         self.streams.is_empty()
     }
 
-    /// Whether nothing is under way.
+    /// Whether there are neither exchanges nor open streams.
     pub fn has_nothing(&self) -> bool {
         self.has_no_exchange() && self.frames.connection.stream_count() == 0
     }

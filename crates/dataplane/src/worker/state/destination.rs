@@ -1,4 +1,4 @@
-//! Where a client has connected to.
+//! The address that a client connected to.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -6,7 +6,8 @@ use std::rc::Rc;
 use weir_config::snapshot::{Address, ListenPoint};
 use weir_event_loop::{Descriptor, EventLoop, Token};
 
-/// Where a client has connected to. One word, which a listener's clients share with it until one needs more.
+/// The address that a client connected to. One pointer; clients of a listener share the value until one of them asks
+/// the kernel.
 #[derive(Clone)]
 pub struct Destination(Rc<Place>);
 
@@ -27,7 +28,8 @@ impl Destination {
         &self.0.listen
     }
 
-    /// The address and port, if it has such. Of a listener for all addresses they are known after [`Self::learn`].
+    /// The address and port, if the client uses one. For a listener on all addresses, they are known after
+    /// [`Self::learn`].
     pub fn address(&self) -> Option<SocketAddr> {
         self.0.real.or(self.0.listen.address.socket())
     }

@@ -1,7 +1,7 @@
 //! Outgoing HTTP/2 frames, to clients and members: data within the windows, the end, and data that waits for a window.
 //!
-//! Short data is gathered in [`Frames::out`] and sent at the end of the loop's turn, for all streams together; long data
-//! is sent at once, behind the gathered data.
+//! Short data is gathered in [`Frames::out`] and sent at the end of the loop's turn, for all streams together; long
+//! data is sent at once, behind the gathered data.
 
 use std::io::IoSlice;
 
@@ -14,7 +14,7 @@ use weir_http::h2::{Connection, SendKind};
 use crate::worker::body::COALESCE_BYTES;
 use crate::worker::state::backlog::Backlog;
 
-/// Frames of data that go out in one send.
+/// Maximum number of DATA frames in one send.
 const FRAMES_MAX: usize = 8;
 
 /// Gathered frames are sent before the end of the turn when they have this many bytes.
@@ -36,12 +36,12 @@ impl Frames {
         Self { connection, out }
     }
 
-    /// Whether there are enough to be sent before the end of the turn.
+    /// Whether the gathered frames are sent before the end of the turn because of their size.
     pub fn is_much(&self) -> bool {
         self.out.len() >= GATHERED_BYTES_MAX
     }
 
-    /// Takes a buffer for gathering; an idle connection has none.
+    /// Takes a buffer for frames; an idle connection has no buffer.
     #[inline]
     pub fn have_buffer(&mut self, io: &mut EventLoop) {
         if self.out.capacity() == 0 {
@@ -55,7 +55,7 @@ impl Frames {
             io.send(token, &[IoSlice::new(&self.out)]);
             self.out.clear();
             if self.connection.stream_count() == 0 {
-                // A connection that rests holds no buffer.
+                // An idle connection has no buffer.
                 io.give_buffer(std::mem::take(&mut self.out));
             } else {
                 self.out.shrink_to(GATHERED_BYTES_MAX);
@@ -73,7 +73,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// Whether something waits.
+    /// Whether data waits.
     pub fn is_behind(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -83,7 +83,7 @@ impl Outgoing {
         self.waiting.clear(io);
     }
 
-    /// Sends data and its end, as far as it may go; the rest waits. The bytes that went out.
+    /// Sends data and its end, as far as the windows allow; the rest waits. Returns the bytes that were sent.
     pub fn send(
         &mut self,
         io: &mut EventLoop,
@@ -136,12 +136,12 @@ impl Outgoing {
 pub struct Sent {
     /// Bytes of data.
     pub data_bytes: usize,
-    /// With the headers of frames.
+    /// The size including frame headers.
     pub bytes: usize,
 }
 
-/// Sends `parts`, which are `data_bytes` long, as far as the windows allow, and the end behind the last of it. Short data
-/// is gathered, long data is sent at once.
+/// Sends `parts` (`data_bytes` in total) as far as the windows allow, and the end after the last part. Short data is
+/// gathered, long data is sent at once.
 fn send_data<'p>(
     io: &mut EventLoop,
     token: Token,
@@ -202,7 +202,7 @@ fn send_data<'p>(
     sent
 }
 
-/// Ends a stream behind its data, where the last frame of that did not; the bytes that it takes.
+/// Ends a stream if its last DATA frame did not end it. Returns the bytes written.
 fn send_end(
     connection: &mut Connection,
     out: &mut Vec<u8>,
@@ -224,14 +224,14 @@ fn send_end(
     out.len() - before
 }
 
-/// Slices from which lengths are taken.
+/// Takes slices of given lengths from a sequence of slices.
 struct Parts<'p, I> {
     parts: I,
     rest: &'p [u8],
 }
 
 impl<'p, I: Iterator<Item = &'p [u8]>> Parts<'p, I> {
-    /// The next `length` bytes, which are there.
+    /// Takes the next `length` bytes, which must exist.
     fn take(&mut self, mut length: usize, mut each: impl FnMut(&'p [u8])) {
         while length > 0 {
             if self.rest.is_empty() {
@@ -249,7 +249,7 @@ impl<'p, I: Iterator<Item = &'p [u8]>> Parts<'p, I> {
     }
 }
 
-/// Slices that go out together; more of them than fit take a further send.
+/// Slices of one vectored send; if there are too many, the first are sent before.
 struct Slices<'a, 'io> {
     io: &'io mut EventLoop,
     token: Token,

@@ -1,4 +1,4 @@
-//! A place among the handshakes under way.
+//! A place in the count of concurrent handshakes.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -6,16 +6,16 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use weir_exchange::local::table::LocalServer;
 
-/// One handshake among those under way; given back by `Drop`, so that a panic gives it back too.
+/// A place in the count of concurrent handshakes. `Drop` gives it back, also on a panic.
 #[derive(Debug)]
 pub struct HandshakePlace {
     pub under_way: Arc<AtomicU32>,
-    /// Which clients were let in when it began.
+    /// Identifies the accepted client certificates at the time when the handshake began.
     pub lets_in: Arc<[u8]>,
 }
 
 impl HandshakePlace {
-    /// A place, if there is one.
+    /// Takes a place, if one is free.
     pub fn take(server: &LocalServer) -> Option<Self> {
         let tls = server.tls.as_ref()?;
         let under_way = &tls.handshakes;

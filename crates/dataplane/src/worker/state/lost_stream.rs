@@ -3,8 +3,8 @@
 /// Why an exchange has no stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LostStream {
-    /// The member takes no more of them on its connection.
+    /// The member's stream limit on the connection is reached.
     Full,
-    /// The member takes no extended CONNECT.
+    /// The member does not support extended CONNECT.
     NoTunnel,
 }

@@ -13,15 +13,15 @@ use crate::worker::state::member_http2::MemberHttp2;
 
 /// A connection to a member.
 pub struct MemberConnection {
-    /// Its socket.
+    /// The socket.
     pub token: Token,
-    /// The member, as this worker knows it.
+    /// This worker's state of the member.
     pub member: Rc<LocalMember>,
-    /// The pool that opened it.
+    /// The pool that opened the connection.
     pub pool: Rc<LocalPool>,
-    /// How many the member takes, if it has a limit.
+    /// The member's connection limit.
     pub connections_max: Option<u32>,
-    /// The exchange that uses it; none: it is idle.
+    /// The exchange on the connection; `None`: idle.
     pub exchange: Option<ExchangeKey>,
     pub connecting: bool,
     /// State of HTTP/2, if the member speaks it: the connection then carries many exchanges.
@@ -29,22 +29,22 @@ pub struct MemberConnection {
     /// Part of a head or trailer section.
     pub input: Vec<u8>,
     pub scan: HeadScan,
-    /// Bytes of `input` that make the response under way whole, where it is collected; 0: it is not.
+    /// The length of `input` at which a collected response is complete; 0: the response is not collected.
     pub whole_bytes: usize,
-    /// The body of the response under way.
+    /// The body of the current response.
     pub body: BodyDecoder,
-    /// Bytes before the first request that would be taken back with it: a header of the PROXY protocol.
+    /// The size of the PROXY header: if the first request is taken back, the header is too.
     pub preface_bytes: usize,
-    /// The member was told the client by the PROXY protocol.
+    /// The PROXY header names one client, so only requests of this client may use the connection.
     pub is_of_one_client: bool,
-    /// It is read in slices.
+    /// Whether the connection is read in slices.
     pub is_sliced: bool,
-    /// It can carry another request after this response.
+    /// Whether the connection can carry another request after this response.
     pub keep: bool,
-    /// How long the member keeps it, when it said so.
+    /// The idle time that the member has announced (Keep-Alive).
     pub keep_ms: Option<u64>,
     pub requests: u32,
-    /// Bytes sent on it that are counted already.
+    /// Bytes sent on the connection that were counted already.
     pub counted_bytes: u64,
     /// Since when it has been idle.
     pub idle_since_ms: u64,
@@ -56,7 +56,7 @@ impl MemberConnection {
         self.http2.as_ref().map(|http2| http2.streams.exchanges()).unwrap_or_default()
     }
 
-    /// One that is on its way, for one request at a time.
+    /// A new connection that is not open yet, for HTTP/1.
     pub fn opening(token: Token, member: &Rc<LocalMember>, pool: &Rc<LocalPool>) -> Self {
         Self {
             token,
@@ -88,15 +88,15 @@ impl MemberConnection {
         }
     }
 
-    /// Whether it carries an exchange.
+    /// Whether the connection has an exchange.
     #[cfg(feature = "simulation")]
     pub fn is_busy(&self) -> bool {
         let carries = |http2: &MemberHttp2| !http2.streams.is_empty();
         self.exchange.is_some() || self.http2.as_deref().is_some_and(carries)
     }
 
-    /// Idle connections to the member that this worker keeps. Those of all workers together must
-    /// not take the places that `connections_max` leaves the others.
+    /// The number of idle connections to the member that this worker keeps. The idle connections of all workers
+    /// together must leave places under `connections_max`.
     pub fn idle_max(&self, workers: usize) -> usize {
         let limit = self.connections_max;
         let share = limit.map_or(usize::MAX, |limit| limit as usize / workers);

@@ -1,5 +1,5 @@
-//! State of connections, and of waiting requests: data only. Its handling is in `client`, `member` and the files beside
-//! this folder.
+//! State of connections and of waiting requests: only data. The code that handles it is in `client`, `member` and the
+//! files beside this folder.
 
 pub mod backlog;
 pub mod client;

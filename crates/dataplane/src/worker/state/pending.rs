@@ -1,4 +1,4 @@
-//! Requests of a client of HTTP/2 that have not begun.
+//! Requests of an HTTP/2 client that have not begun.
 
 use std::ops::Range;
 
@@ -6,17 +6,17 @@ use weir_http::h2::Priority;
 use weir_http::message::RequestHead;
 use weir_http::path::TargetForm;
 
-/// With more than this, requests begin early: a few bytes can stand for a large head.
+/// With this many, the requests begin before the end of the read: a few bytes can encode a large head.
 pub const REQUESTS_MAX: usize = 128;
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 
-/// The requests of one client that have not begun. Buffers are used again.
+/// The requests of one client that have not begun. Buffers are reused.
 #[derive(Default)]
 pub struct PendingRequests {
     pub requests: Vec<PendingRequest>,
-    /// So many of them, from the first on, have begun or are over.
+    /// The number of requests at the front that have begun or ended.
     pub done: usize,
-    /// Its client is in `Worker::unbegun`.
+    /// Whether the client is in `Worker::unbegun`.
     pub is_listed: bool,
     /// The text of their heads' ranges.
     pub text: Vec<u8>,
@@ -26,14 +26,14 @@ pub struct PendingRequests {
 
 pub struct PendingRequest {
     pub stream: u32,
-    /// Nothing follows its head.
+    /// Whether the request ends with its head.
     pub is_whole: bool,
     /// `None`: it has begun.
     pub head: Option<Box<RequestHead>>,
-    /// How its path was taken.
+    /// The form of its target.
     pub form: TargetForm,
     pub text: Range<usize>,
-    /// The client has thought of another since.
+    /// The priority from a later PRIORITY_UPDATE of the client.
     pub priority: Option<Priority>,
 }
 
@@ -61,12 +61,12 @@ impl PendingRequests {
         self.requests.len() >= REQUESTS_MAX || self.text.len() >= TEXT_BYTES_MAX
     }
 
-    /// Where the request of a stream is that has not begun.
+    /// The index of a stream's request that has not begun.
     pub fn place_of(&self, stream: u32) -> Option<usize> {
         self.requests.iter().rposition(|it| it.stream == stream && it.head.is_some())
     }
 
-    /// None of them will begin any more.
+    /// Drops all requests.
     pub fn clear(&mut self) {
         for mut request in self.requests.drain(..) {
             self.spare_heads.extend(request.head.take());

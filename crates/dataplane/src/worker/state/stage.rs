@@ -6,21 +6,21 @@ use weir_exchange::local::table::LocalServer;
 /// The stage of a client connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Its first bytes decide where it is relayed to.
+    /// Waits for the first bytes, which select the pool of a relay.
     Preface,
-    /// It has to begin with a ClientHello.
+    /// Waits for a ClientHello.
     Hello,
-    /// Its handshake is under way.
+    /// The TLS handshake is in progress.
     Handshake,
     /// Between requests.
     Idle,
-    /// Part of a request head has come.
+    /// Part of a request head has arrived.
     Head,
-    /// An exchange is under way.
+    /// An exchange is active.
     Exchange(ExchangeKey),
-    /// It speaks HTTP/2: each of its streams has an exchange of its own.
+    /// HTTP/2: each stream has its own exchange.
     Streams,
-    /// Finished; the socket sends the rest and closes.
+    /// The connection ends; the socket sends the remaining data and closes.
     Leaving,
 }
 

@@ -1,4 +1,4 @@
-//! State of an exchange on a connection that it shares with others, on either side.
+//! The state of an exchange's stream on a shared connection, on either side.
 
 use weir_exchange::arena::{
     Arena, ExchangeKey, MemberStreamKey, OfMemberStream, OfStream, Room, StreamKey,
@@ -8,28 +8,28 @@ use weir_http::h2::Priority;
 use crate::worker::state::backlog::Backlog;
 use crate::worker::state::frames::Outgoing;
 
-/// The stream of its client's connection.
+/// A stream of a client connection.
 #[derive(Default)]
 pub struct Stream {
-    /// The exchange that it is of; `None`: it is kept to be used again.
+    /// The exchange of the stream; `None`: the stream is kept for reuse.
     pub exchange: Option<ExchangeKey>,
-    /// The response on its way.
+    /// The response data to send.
     pub out: Outgoing,
-    /// The priority that the client has set.
+    /// The priority set by the client.
     pub priority: Priority,
-    /// When its client must have done something; `None`: it need not.
+    /// The client's deadline; `None`: no deadline.
     pub deadline_ms: Option<u64>,
-    /// Bytes of the request whose window is not given back yet.
+    /// Bytes of the request whose window was not returned yet.
     pub unreleased: u32,
-    /// Bytes of the request, among those that are not given back, that wait for a member.
+    /// Bytes of the request that wait for a member; their window was not returned yet.
     pub held: Backlog,
     /// Data of small frames of the current read; behind the held data.
     pub joined: Backlog,
-    /// The client of a tunnel knows that its member sends nothing more.
+    /// Whether the client of a tunnel knows that the member has ended its sending side.
     pub is_end_told: bool,
 }
 
-/// Memory for the streams of a client connection. An idle connection has none.
+/// Memory for the streams of a client connection. An idle connection has no memory for streams.
 pub type StreamRoom = Room<Box<Stream>>;
 
 /// The streams of one client connection that have exchanges, in no order.
@@ -44,7 +44,7 @@ impl ClientStreams {
         self.streams.is_empty()
     }
 
-    /// A further one.
+    /// Adds a stream.
     pub fn insert(&mut self, stream: Box<Stream>) -> StreamKey {
         self.streams.insert(stream)
     }
@@ -69,7 +69,7 @@ impl ClientStreams {
         self.streams.give_room()
     }
 
-    /// Whether it has memory for streams.
+    /// Whether there is memory for streams.
     pub fn has_room(&self) -> bool {
         self.streams.has_room()
     }
@@ -79,36 +79,36 @@ impl ClientStreams {
         self.streams.take_room(room);
     }
 
-    /// Their exchanges.
+    /// The exchanges of the streams.
     pub fn exchanges(&self) -> Vec<ExchangeKey> {
         self.streams.iter().filter_map(|(_, stream)| stream.exchange).collect()
     }
 }
 
-/// The stream of its member's connection.
+/// A stream of a member connection.
 pub struct MemberStream {
     /// The exchange of the request that it carries.
     pub exchange: ExchangeKey,
-    /// All of the request has come.
+    /// Whether the complete request has arrived.
     pub is_whole: bool,
-    /// The request on its way; its stream is 0 until the head is written.
+    /// The request data to send; the stream id is 0 until the head is written.
     pub out: Outgoing,
-    /// Bytes of the response whose window is not given back yet.
+    /// Bytes of the response whose window was not returned yet.
     pub unreleased: u32,
-    /// When the member must have done something.
+    /// The member's deadline.
     pub deadline_ms: Option<u64>,
-    /// The client is paused until the member takes the request so far.
+    /// Whether the client is paused until the member takes the request data sent so far.
     pub was_backed_up: bool,
-    /// The member of a tunnel knows that its client sends nothing more.
+    /// Whether the member of a tunnel knows that the client has ended its sending side.
     pub is_end_told: bool,
-    /// Bytes of the response that came in small frames of the read that is under way.
+    /// Data of small response frames of the current read.
     pub joined: Backlog,
-    /// The request waits for the window of the connection, and nothing of it has been sent.
+    /// Whether the request waits for the connection window, and nothing of it was sent.
     pub awaits_window: bool,
 }
 
 impl MemberStream {
-    /// One that is not open yet.
+    /// A stream that is not open yet.
     pub fn new(exchange: ExchangeKey, is_whole: bool) -> Self {
         Self {
             exchange,
@@ -123,18 +123,18 @@ impl MemberStream {
         }
     }
 
-    /// Whether its head is out.
+    /// Whether the request head was written.
     pub fn is_opened(&self) -> bool {
         self.out.id != 0
     }
 
-    /// Whether something of the request waits.
+    /// Whether data of the request waits.
     pub fn is_behind(&self) -> bool {
         self.out.is_behind() || self.awaits_window
     }
 }
 
-/// The streams of one member connection, in the order in which they came.
+/// The streams of one member connection, in the order of their insertion.
 #[derive(Default)]
 pub struct MemberStreams {
     streams: Arena<OfMemberStream, MemberStream>,
@@ -142,7 +142,7 @@ pub struct MemberStreams {
 }
 
 impl MemberStreams {
-    /// How many there are.
+    /// The number of streams.
     pub fn len(&self) -> usize {
         self.order.len()
     }
@@ -152,7 +152,7 @@ impl MemberStreams {
         self.order.is_empty()
     }
 
-    /// A further one.
+    /// Adds a stream.
     pub fn insert(&mut self, stream: MemberStream) -> MemberStreamKey {
         let key = self.streams.insert(stream);
         self.order.push(key);
@@ -176,7 +176,7 @@ impl MemberStreams {
         Some(stream)
     }
 
-    /// All of them.
+    /// All streams.
     pub fn iter(&self) -> impl Iterator<Item = &MemberStream> {
         self.order.iter().filter_map(|key| self.streams.get(*key))
     }
@@ -186,14 +186,14 @@ impl MemberStreams {
         self.iter().map(|stream| stream.exchange).collect()
     }
 
-    /// Takes all of them out.
+    /// Removes and returns all streams.
     pub fn take_all(&mut self) -> Vec<MemberStream> {
         let order = std::mem::take(&mut self.order);
         order.into_iter().filter_map(|key| self.streams.remove(key)).collect()
     }
 }
 
-/// The exchange that a stream's tag names; a stream is without one only until its head is read.
+/// The exchange that a stream's tag names; `None` only until the stream's head is read.
 pub fn exchange_of(tag: u64) -> Option<ExchangeKey> {
     ExchangeKey::from_bits(tag)
 }

@@ -1,4 +1,4 @@
-//! Requests that wait: for a place at a member, or for their time.
+//! Waiting requests: for a place at a member, or for the end of a delay.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -9,18 +9,18 @@ use weir_core::queue::{Line, Places};
 use weir_exchange::arena::ExchangeKey;
 use weir_exchange::shared::live::LivePool;
 
-/// All requests of a worker that wait.
+/// All waiting requests of a worker.
 #[derive(Default)]
 pub struct Waiting {
-    /// For a member, by the number of the pool.
+    /// Requests in queues for members, by the number of the pool.
     pub lines: BTreeMap<u64, PoolLine>,
-    /// For their time: when, and which exchange.
+    /// Delayed requests, by the end of their delay.
     pub delayed: BinaryHeap<Reverse<(u64, ExchangeKey)>>,
 }
 
 #[cfg(feature = "simulation")]
 impl Waiting {
-    /// How many wait.
+    /// The number of waiting requests.
     pub fn len(&self) -> usize {
         let in_line: usize = self.lines.values().map(|it| it.line.len() + it.again.len()).sum();
         in_line + self.delayed.len()
@@ -29,31 +29,31 @@ impl Waiting {
 
 /// Requests that wait for a member of one pool.
 pub struct PoolLine {
-    /// Over reloads; each request knows the members as they were when it came.
+    /// The pool's state, which outlives reloads; each request knows the members of its own table.
     pub live: Arc<LivePool>,
     pub line: Line<ExchangeKey>,
-    /// Requests that a member has failed already. They are looked at first, each by itself, and no request waits behind
-    /// them: a free place may be at a member that has failed them.
+    /// Requests that wait for a retry. They are checked first, and individually: a free place may be at a member that
+    /// they have tried.
     pub again: Vec<Again>,
-    /// Where the next look at them begins, if there are too many for one.
+    /// The index at which the next check begins, if there are too many for one check.
     pub again_from: usize,
     pub places: Places,
 }
 
-/// A request that waits for another member than those that failed it.
+/// A request that waits for a member that it has not tried.
 pub struct Again {
     pub exchange: ExchangeKey,
     pub deadline_ms: u64,
 }
 
 impl PoolLine {
-    /// One less waits.
+    /// Counts that a request has left the queue.
     pub fn note_left(&self, worker: usize) {
         self.live.waiting.fetch_sub(1, Relaxed);
         self.live.counters.of(worker).queue_length.subtract(1);
     }
 
-    /// The first in line waits no more.
+    /// Removes the first request of the queue.
     pub fn pop_first(&mut self, worker: usize) {
         self.line.pop();
         self.publish(worker);
@@ -67,7 +67,7 @@ impl PoolLine {
 }
 
 impl Waiting {
-    /// A transaction waits for its time.
+    /// Adds a transaction that waits until `until_us`.
     pub fn delay(&mut self, until_us: u64, key: ExchangeKey) {
         self.delayed.push(Reverse((until_us, key)));
     }

@@ -26,7 +26,7 @@ use crate::worker::udp::Side;
 use crate::worker::udp::shelf::MemberSocket;
 use crate::worker::world::World;
 
-/// The sockets, and everything else that a session may act upon.
+/// The sockets, and the other state that operations of a session change.
 pub struct SessionDesk<'a> {
     pub io: &'a mut EventLoop,
     pub world: &'a mut World,
@@ -34,7 +34,7 @@ pub struct SessionDesk<'a> {
 }
 
 impl SessionDesk<'_> {
-    /// Why there is no socket to a member: this host may be to blame.
+    /// The failure to report if no socket to a member could be opened: of the member, or of this host.
     fn no_socket(&mut self, error: Errno) -> MemberFailure {
         match error {
             Errno::MFILE
@@ -95,7 +95,8 @@ impl SessionEdge for SessionDesk<'_> {
             to.set_port(asked.ok_or(MemberFailure::Connect)?.port());
         }
         if to.ip().is_unspecified() {
-            // That is this host, which answers from the address that was sent to.
+            // An unspecified address means this host. Answers come from the address that was sent to, so it must be
+            // definite: loopback.
             to.set_ip(match to {
                 SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
                 SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),

@@ -1,5 +1,5 @@
-//! Listeners of datagrams. Answers leave by them: one that a reload has removed stays until its last session is over, or
-//! `drain_timeout`.
+//! Listeners of datagrams. Answers are sent through them: a listener that a reload removes stays until its last session
+//! ends, or until `drain_timeout`.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -20,34 +20,34 @@ pub struct Listener {
     pub token: Token,
     pub address: ListenPoint,
     pub server: Rc<LocalServer>,
-    /// It begins no more sessions, and its last have to be over by then.
+    /// Set when the listener begins no more sessions: the time by which its last sessions must end.
     pub leave_by_ms: Option<u64>,
-    /// Sessions of this worker by it.
+    /// The number of this worker's sessions on the listener.
     sessions: usize,
 }
 
 impl Listener {
-    /// The address that a client has sent to.
+    /// The address that the client has sent the datagram to.
     pub fn asked(&self, flow: Flow) -> Option<SocketAddr> {
         let listen = self.address.address.socket()?;
         Some(flow.local.map_or(listen, |ip| SocketAddr::new(ip, listen.port())))
     }
 }
 
-/// All of a worker.
+/// All listeners of a worker.
 #[derive(Default)]
 pub struct Listeners {
     all: Arena<OfListener, Listener>,
-    /// Listeners that begin no more sessions, and their deadlines. Nearly always there are none.
+    /// Listeners that begin no more sessions, with their deadlines. Usually empty.
     leaving: Vec<(ListenerKey, u64)>,
-    /// Addresses whose listeners were closed here, while other workers may have sessions there, and their deadlines:
-    /// nothing reads their sockets on this worker.
+    /// Addresses whose listeners this worker has closed while other workers may still have sessions there, with their
+    /// deadlines: nothing reads this worker's sockets of these addresses.
     closed: Vec<(ListenPoint, u64)>,
-    /// Those that came with the last table: an address may have several sockets here.
+    /// Listeners of the latest table: an address may have several sockets here.
     fresh: Vec<ListenerKey>,
 }
 
-/// So long after the time that its sessions have, a listener may still be there.
+/// A listener may exist for this long after the deadline of its sessions.
 const UNREAD_MS_MAX: u64 = 5_000;
 
 impl Listeners {
@@ -60,27 +60,27 @@ impl Listeners {
         self.all.get(key)
     }
 
-    /// A session has begun.
+    /// Counts a new session.
     pub fn session_began(&mut self, key: ListenerKey) {
         if let Some(listener) = self.all.get_mut(key) {
             listener.sessions += 1;
         }
     }
 
-    /// A session is over.
+    /// Counts an ended session.
     pub fn session_ended(&mut self, key: ListenerKey) {
         if let Some(listener) = self.all.get_mut(key) {
             listener.sessions = listener.sessions.saturating_sub(1);
         }
     }
 
-    /// After a panic there are no sessions any more.
+    /// Resets the counts after a panic: all sessions are gone.
     pub fn forget_sessions(&mut self) {
         self.all.values_mut().for_each(|listener| listener.sessions = 0);
     }
 
-    /// Registers a listener, if its address has a virtual server. A listener that was removed, and still exists for its
-    /// sessions, is used again.
+    /// Registers a listener, if its address has a virtual server. A removed listener that still exists for its sessions
+    /// is reused.
     pub fn add(
         &mut self,
         io: &mut EventLoop,
@@ -114,7 +114,7 @@ impl Listeners {
         Ok(())
     }
 
-    /// Points the listeners to the active virtual servers.
+    /// Assigns the virtual servers of the active table to the listeners.
     pub fn refresh(&mut self, world: &World) {
         for listener in self.all.values_mut() {
             if let Some(server) = world.table.server_at(&listener.address) {
@@ -130,7 +130,7 @@ impl Listeners {
         self.leaving = leaving.flatten().collect();
     }
 
-    /// Those at these addresses begin nothing more.
+    /// Marks listeners at these addresses as removed: they begin no more sessions.
     fn retire(&mut self, removed: &[ListenPoint], leave_by_ms: u64) {
         for listener in self.all.values_mut().filter(|it| removed.contains(&it.address)) {
             listener.leave_by_ms.get_or_insert(leave_by_ms);
@@ -160,7 +160,7 @@ impl Listeners {
 }
 
 impl Udp {
-    /// Takes a listener that the control plane has handed over.
+    /// Adds a listener that the control plane has sent.
     pub fn add_listener(
         &mut self,
         io: &mut EventLoop,
@@ -174,7 +174,7 @@ impl Udp {
         }
     }
 
-    /// Another table is active, without these addresses.
+    /// Applies a table that does not have these addresses.
     pub fn apply(
         &mut self,
         io: &mut EventLoop,
@@ -191,14 +191,14 @@ impl Udp {
         self.step(io, world);
     }
 
-    /// Reads nothing more from listeners: another process does. Sessions still get their answers by them.
+    /// Stops reading from listeners because another process reads them. Sessions still send answers through them.
     pub fn leave_unread(&self, io: &mut EventLoop) {
         for (_, listener) in self.side.listeners.all.iter() {
             Datagrams::of(io).leave_unread(listener.token);
         }
     }
 
-    /// Closes the listeners that have to go and have no session, or whose time is over. When to look again.
+    /// Closes removed listeners that have no sessions or whose deadline has passed. Returns the time of the next check.
     pub fn step(&mut self, io: &mut EventLoop, world: &mut World) -> Option<u64> {
         let now_ms = io.now_ms();
         let mut next_ms: Option<u64> = None;

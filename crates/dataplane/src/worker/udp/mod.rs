@@ -1,6 +1,6 @@
-//! Virtual servers of `type: udp`: listeners of datagrams, and the assignment of datagrams to sessions.
+//! Virtual servers of `type: udp`: listeners of datagrams; assigns datagrams to sessions.
 //!
-//! [`weir_exchange::session`] decides about sessions; [`desk`] carries its decisions out.
+//! [`weir_exchange::session`] decides about sessions; [`desk`] executes the decisions.
 
 mod desk;
 mod listeners;
@@ -28,7 +28,7 @@ pub struct Udp {
     side: Side,
 }
 
-/// Resources of sessions besides the world.
+/// The resources of sessions that are not in the world.
 #[derive(Default)]
 struct Side {
     listeners: Listeners,
@@ -37,19 +37,19 @@ struct Side {
 }
 
 impl Udp {
-    /// Whether there is no session.
+    /// Whether there are no sessions.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
     }
 
-    /// How many sessions there are.
+    /// The number of sessions.
     #[cfg(feature = "simulation")]
     pub fn len(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Datagrams of a client have come to a listener. Datagrams without a `flow` were sent to many hosts and cannot be
-    /// answered.
+    /// Handles datagrams of a client at a listener. Datagrams without a `flow` were sent to a multicast or broadcast
+    /// address and cannot be answered.
     pub fn client_sent(
         &mut self,
         io: &mut EventLoop,
@@ -69,7 +69,7 @@ impl Udp {
             let before = train.count();
             rest =
                 self.with(io, world, key, |session, at| session.client_sent(at, train)).flatten();
-            // Each session takes at least one, or it is over: so this ends.
+            // Each session takes at least one datagram or ends, so the loop ends.
             let is_stuck = rest.is_some_and(|rest| rest.count() >= before)
                 && self.sessions.open_at(source) == Some(key);
             debug_assert!(!is_stuck, "it took none");
@@ -79,7 +79,7 @@ impl Udp {
         }
     }
 
-    /// There is no session for these datagrams.
+    /// Counts datagrams for which no session can be created.
     fn refuse(&self, listener: ListenerKey, train: Train<'_>) {
         if let Some(listener) = self.side.listeners.get(listener) {
             listener.server.counters.datagrams_refused.add(train.count() as u64);
@@ -106,7 +106,7 @@ impl Udp {
         let mut at = SessionDesk { io, world, side: &mut self.side };
         let session = Session::begin(&mut at, key, &server, (source, asked), places, first);
         let Some(session) = session else {
-            // A reload has made something else of the virtual server.
+            // A reload has changed the type of the virtual server.
             server.live.connection_closed(world.id);
             return None;
         };
@@ -114,7 +114,7 @@ impl Udp {
         Some(self.sessions.insert(session))
     }
 
-    /// Datagrams have come to the socket of a session: from its member, or from a stranger that has guessed the port
+    /// Handles datagrams at the socket of a session: from its member, or from a third party that guessed the port
     /// before the socket was connected.
     pub fn member_sent(
         &mut self,
@@ -132,7 +132,7 @@ impl Udp {
         });
     }
 
-    /// A member cannot be reached.
+    /// Handles the failure of a member.
     pub fn member_failed(
         &mut self,
         io: &mut EventLoop,
@@ -143,12 +143,12 @@ impl Udp {
         self.with(io, world, key, |session, at| session.member_failed(at));
     }
 
-    /// A session was idle for too long.
+    /// Handles the idle timeout of a session.
     pub fn timed_out(&mut self, io: &mut EventLoop, world: &mut World, key: SessionKey) {
         self.with(io, world, key, |session, at| session.timed_out(at));
     }
 
-    /// Does something with a session, if that is still there. One that is over then is gone.
+    /// Calls a function with a session, if it still exists. If the session has ended then, it is removed.
     fn with<R>(
         &mut self,
         io: &mut EventLoop,
@@ -165,7 +165,7 @@ impl Udp {
         Some(result)
     }
 
-    /// The turn is over. When to look again.
+    /// Ends the turn. Returns the time of the next check.
     #[inline]
     pub fn turn_ended(&mut self, io: &mut EventLoop, world: &mut World) -> Option<u64> {
         if self.side.listeners.is_empty() {
@@ -175,7 +175,7 @@ impl Udp {
         self.step(io, world)
     }
 
-    /// Ends all sessions of which this holds.
+    /// Ends all sessions that satisfy the condition.
     fn end(
         &mut self,
         io: &mut EventLoop,
@@ -187,7 +187,7 @@ impl Udp {
         }
     }
 
-    /// Ends all sessions, and closes the listeners.
+    /// Ends all sessions and closes the listeners.
     pub fn stop(&mut self, io: &mut EventLoop, world: &mut World) {
         self.end(io, world, |_| true);
         Datagrams::of(io).flush();
@@ -195,7 +195,7 @@ impl Udp {
         self.side.listeners.close_all(io);
     }
 
-    /// After a panic: the state of all sessions is unreliable. Their sockets are closed, and listeners continue.
+    /// Resets after a panic: the state of all sessions is unreliable. Closes their sockets; listeners continue.
     pub fn forget(&mut self, world: &World) {
         self.sessions.clear();
         self.side.tools = Tools::default();

@@ -1,8 +1,8 @@
 //! Sockets to members between two sessions (`sessions_per_socket_max`).
 //!
-//! If each query is a session, most of its cost is the socket: opened, watched and closed for one answer. A socket whose
-//! session got all expected answers rests here, and serves another session later. A datagram that arrives while it rests
-//! (a repeated answer) closes it. It rests for a minimum time, so that repeated answers arrive while it rests.
+//! If each query is a session, most of its cost is the socket: opened, watched and closed for one answer. A socket
+//! whose session got all expected answers rests here, and serves another session later. A datagram that arrives while
+//! it rests (a repeated answer) closes it. It rests for a minimum time, so that repeated answers arrive while it rests.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -14,9 +14,9 @@ use weir_exchange::local::pool::LocalPool;
 
 /// The minimum rest of a socket: many times the duration of an answer within one network.
 const REST_MS_MIN: u64 = 20;
-/// One that rests longer is closed.
+/// The maximum rest of a socket; then it is closed.
 const REST_MS_MAX: u64 = 2_000;
-/// Sockets of one worker that rest at a time. Each has a port of this host.
+/// The maximum number of resting sockets of one worker. Each uses a port of this host.
 const RESTING_MAX: usize = 2_048;
 
 /// A socket to a member.
@@ -25,30 +25,31 @@ pub struct MemberSocket {
     pub token: Token,
     /// The member that it is connected to.
     member: SocketAddr,
-    /// Sessions that it has served before.
+    /// The number of sessions that it has served.
     served: u32,
 }
 
 impl MemberSocket {
-    /// A new one.
+    /// A new socket.
     pub fn new(token: Token, member: SocketAddr) -> Self {
         Self { token, member, served: 0 }
     }
 
-    /// Whether datagrams of this sender come from its member.
+    /// Whether a datagram of this sender comes from the member.
     pub fn is_of(&self, sender: SocketAddr) -> bool {
         sender.ip() == self.member.ip() && sender.port() == self.member.port()
     }
 }
 
-/// The sockets of one worker that rest.
+/// The resting sockets of one worker.
 #[derive(Default)]
 pub struct Shelf {
-    /// By where their pool is in memory, which it stays as long as it is here, and the member; the longest at rest first.
+    /// The key: the address of the pool in memory, which is constant while a socket of it rests, and the member.
+    /// Sockets that have rested longest come first.
     lines: HashMap<(usize, u32), Line>,
-    /// Sockets of all lines, with those that have been closed meanwhile and were not looked at since.
+    /// The number of sockets on all lines, including closed ones that were not swept yet.
     count: usize,
-    /// When a full shelf may be looked through for such.
+    /// When a full shelf may next be swept for closed sockets.
     sweep_at_ms: u64,
 }
 
@@ -67,7 +68,7 @@ fn place(pool: &Rc<LocalPool>, member: u32) -> (usize, u32) {
 }
 
 impl Shelf {
-    /// A socket to this member that has rested, if there is one.
+    /// Takes a socket to this member that has rested long enough.
     pub fn take(
         &mut self,
         io: &mut EventLoop,
@@ -79,7 +80,7 @@ impl Shelf {
         let rested_ms = io.now_ms().checked_sub(REST_MS_MIN)?;
         while let Some(first) = resting.pop_front_if(|first| first.since_ms <= rested_ms) {
             self.count -= 1;
-            // It is no more, if it rested for too long, or something came.
+            // `wake` fails if the socket was closed: because of a long idle time, or because a datagram arrived.
             if Datagrams::of(io).wake(first.socket.token, owner) {
                 return Some(first.socket);
             }
@@ -87,8 +88,8 @@ impl Shelf {
         None
     }
 
-    /// Keeps a socket for another session, or closes it: one that has served enough, or that only this client or port could
-    /// use, and each where too many rest.
+    /// Keeps a socket for another session. Closes it if it has served enough sessions, if only this client or port
+    /// could use it, or if too many sockets rest.
     pub fn put(
         &mut self,
         io: &mut EventLoop,
@@ -119,7 +120,7 @@ impl Shelf {
         self.count += 1;
     }
 
-    /// Forgets sockets that have rested too long: they are closed.
+    /// Removes sockets that have rested too long and were closed.
     fn sweep_if_full(&mut self, now_ms: u64) {
         if self.count < RESTING_MAX || now_ms < self.sweep_at_ms {
             return;
@@ -132,7 +133,7 @@ impl Shelf {
         self.count = self.lines.values().map(|line| line.resting.len()).sum();
     }
 
-    /// Closes all: their pools may be others now.
+    /// Closes all sockets: the pools may have changed.
     pub fn clear(&mut self, io: &mut EventLoop) {
         for resting in self.lines.drain().flat_map(|(_, line)| line.resting) {
             io.close(resting.socket.token);

@@ -1,7 +1,7 @@
-//! A copy of live state, for those who try what would happen. Nothing that happens to the copy happens to the original.
+//! A copy of live state for dry runs. Changes of the copy do not affect the original.
 //!
-//! Counters start at zero in it. Tables of clients are copied as far as requests of one virtual server, and of those
-//! that it hands requests to, look at them; the copy of a table needs as much memory as its live entries do.
+//! Counters start at zero. Tables of clients are copied if requests of one virtual server, or of those to which it
+//! hands requests over, may read them. The copy of a table needs as much memory as its live entries.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,7 +20,7 @@ use crate::shared::logins::Logins;
 use crate::shared::shared_table::KeyedLimit;
 use crate::shared::waf_rules::WafRules;
 
-/// A copy has the counters of so many workers.
+/// The number of workers in a copy.
 const WORKERS: usize = 1;
 
 impl LiveTable {
@@ -54,7 +54,7 @@ impl LiveTable {
         }
     }
 
-    /// A virtual server and those that requests of it are handed to, by their places.
+    /// The indexes of a virtual server and of those to which its requests may be handed over.
     fn reached_from(&self, server: usize) -> Vec<usize> {
         let mut reached = vec![server];
         let mut looked_at = 0;
@@ -98,14 +98,14 @@ fn unused_limit(limit: &KeyLimit) -> KeyedLimit {
     }
 }
 
-/// Checks of passwords that the one who made the copy does.
+/// Password checks, which the owner of the copy makes itself.
 fn logins(outside: &Outside) -> Logins {
     let logins = Logins::new(outside);
     logins.set_threads(1);
     logins
 }
 
-/// The snapshot, with other caches of what firewalls find in common texts.
+/// The snapshot with separate caches of the firewall's findings in common texts.
 fn with_own_texts(snapshot: &Arc<Snapshot>) -> Arc<Snapshot> {
     if snapshot.virtual_servers.iter().all(|server| server.waf.is_none()) {
         return Arc::clone(snapshot);

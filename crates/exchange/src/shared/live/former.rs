@@ -1,8 +1,8 @@
 //! State that a table takes over from earlier tables.
 //!
-//! One reload may remove an object and the next one add it again, while requests of before are still open. They count
-//! for its limits, so they need the very same object. A table therefore keeps weak references to removed objects
-//! ([`Departed`]). An object that is no longer in use begins anew.
+//! One reload may remove an object and a later one add it again, while earlier requests are still open. These count for
+//! its limits, so the new table needs the same object. Therefore a table keeps weak references to removed objects
+//! ([`Departed`]). An object that is no longer in use is created again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};

@@ -52,14 +52,14 @@ pub struct KeyedLimit {
 /// A table's word for a number of simultaneous ones; an entry at zero has expired.
 const NONE_AT_A_TIME: u64 = 1;
 
-/// Clients that have something are kept whatever the time.
+/// Clients with open requests are kept, whatever the time is.
 fn ends_at_none(word: u64) -> u64 {
     if word == NONE_AT_A_TIME { 0 } else { u64::MAX }
 }
 
 impl KeyedLimit {
-    /// A limit on rates, with room for this many clients (see [`SharedTable::new`]) that come within the
-    /// time of a burst. Who was silent for so long that its burst is whole again is forgotten.
+    /// A limit on rates for this many clients (see [`SharedTable::new`]) within the time of a burst. A client whose
+    /// full burst is available again is dropped.
     pub fn on_rates(entries_max: u32) -> Self {
         Self { table: SharedTable::new(entries_max, forgotten_us), entries_max }
     }
@@ -74,10 +74,9 @@ impl KeyedLimit {
         self.entries_max
     }
 
-    /// Judges and counts a request that comes now from the client with this hash (by a key that it
-    /// does not know).
+    /// Judges and counts a request at this time from the client with this hash, whose key is secret.
     ///
-    /// A client whose entry gave way to another's (see [`Losses`]) starts anew.
+    /// A client whose entry was displaced by another one (see [`Losses`]) begins with a full burst.
     pub fn admit(&self, client: u64, rate: &Rate, now_us: u64) -> Admission {
         let mut admission = Admission::Refuse { retry_after_us: 0 };
         self.table.update_with(client, now_us, |word| {
@@ -118,7 +117,7 @@ impl KeyedLimit {
         Self { table: self.table.copied(now_us), entries_max: self.entries_max }
     }
 
-    /// Takes over the clients of the limit on rates before a reload, whatever its size and rate.
+    /// Takes over the clients of this limit from before a reload, even with another size and rate.
     pub fn take_over(&self, old: &Self, now_us: u64) {
         old.table.carry_over(&self.table, now_us, Some);
     }

@@ -21,8 +21,7 @@ fn ends_ms(value: u64) -> u64 {
 }
 
 impl SourceTable {
-    /// A table for this many clients (see [`SharedTable::new`]); `hash` has a key that they do not
-    /// know.
+    /// A table for this many clients (see [`SharedTable::new`]); the key of `hash` must be secret.
     pub fn new(clients: u32, hash: KeyedHash, prefix: PrefixLengths, timeout: Timeout) -> Self {
         Self { table: SharedTable::new(clients, ends_ms), hash, prefix, timeout }
     }
@@ -90,7 +89,7 @@ impl SourceTable {
         });
     }
 
-    /// As [`Self::remember_bytes`], by key. What says the same again is written as seldom as a request that goes there.
+    /// As [`Self::remember_bytes`], by key. An unchanged entry is renewed only as rarely as by requests.
     pub fn remember(&self, hash: u64, member: u32, now_ms: u64) {
         let entry = SourceEntry::new(member, now_ms, self.timeout);
         self.table.update_with(hash, now_ms, |found| {

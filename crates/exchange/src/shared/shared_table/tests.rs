@@ -173,7 +173,7 @@ fn entries_move_to_a_table_of_another_size() {
             old.insert(hash_of(key), value(10 + key % 2, key), 1);
         }
         let new = SharedTable::new(to, ends);
-        // Those with even keys have ended; of the others, one in five is left behind.
+        // The entries with even keys have expired; of the others, one in five is not copied.
         old.carry_over(&new, 10, |old| (!payload(old).is_multiple_of(5)).then(|| old + 1));
         for key in 0..500 {
             let stays = key % 2 == 1 && key % 5 != 0;
@@ -356,7 +356,7 @@ fn what_is_there_at_a_time_is_exact_across_threads() {
         }
     });
     assert!(entered.into_inner() > 0 && most.into_inner() <= 4);
-    // The entry from before the threads is still there, and nothing else.
+    // The entry from before the threads exists, and no other.
     assert_eq!(limit.clients(0), 1);
     assert!((0..4).all(|_| limit.enter(7, 5)) && !limit.enter(7, 5) && limit.enter(8, 1));
     (0..5).for_each(|_| limit.leave(7));

@@ -11,12 +11,12 @@ use crate::h2::priority::Priority;
 use crate::h2::streams::{Closed, Half};
 
 /// A client that resets a stream this long after opening it counts as having waited for the response: simultaneous
-/// deadlines are no flood. At most `streams_max` such resets can happen in this time.
+/// deadlines are not a flood. At most `streams_max` of these resets can happen in this time.
 const RAPID_RESET_MS_MAX: u64 = 1000;
 
 impl Connection {
-    /// PRIORITY (section 6.3), which has no meaning any more (section 5.3.2). The rule that no stream may depend on itself
-    /// is from RFC 7540, and kept for clients that test it.
+    /// PRIORITY (section 6.3), which has no meaning any more (section 5.3.2). The rule that no stream may depend on
+    /// itself is from RFC 7540, and kept for clients that test it.
     pub(super) fn handle_priority(
         &mut self,
         stream: u32,

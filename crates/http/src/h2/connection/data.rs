@@ -54,8 +54,8 @@ impl Connection {
         if progress.awaits_padding_length { Ok(None) } else { self.settle_data(progress, out) }
     }
 
-    /// The result of a frame on a closed stream: a connection error, a stream error, or nothing, if we closed it and the
-    /// peer could not know (section 5.1).
+    /// The result of a frame on a closed stream: a connection error, a stream error, or nothing, if we closed it and
+    /// the peer could not know (section 5.1).
     pub(super) fn judge_closed(
         &mut self,
         stream: u32,
@@ -101,8 +101,8 @@ impl Connection {
         Ok(None)
     }
 
-    /// The effect of a DATA frame of this size on budgets. A frame that ends its stream costs nothing; nor do short frames
-    /// of a server, which many requests share a connection with.
+    /// The effect of a DATA frame of this size on budgets. A frame that ends its stream costs nothing; nor do short
+    /// frames of a server, which many requests share a connection with.
     pub(super) fn count_data(
         &mut self,
         size: u32,
@@ -141,7 +141,7 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<Step, ConnectionError> {
         let Some(found) = self.streams.get(progress.stream) else {
-            // It was reset meanwhile.
+            // The stream was reset meanwhile.
             let left = progress.data_left + progress.padding_left;
             self.abandon_data(left, progress.data_left, out);
             return Ok(Step::GoOn);
@@ -195,8 +195,8 @@ impl Connection {
         }
     }
 
-    /// `bytes` of data were handed on, and the peer may send as many anew. To be called for every byte of
-    /// [`Event::Data`], once. WINDOW_UPDATE is appended when half a window is due.
+    /// `bytes` of data were forwarded, so the peer may send as many again. Call this once for every byte of
+    /// [`Event::Data`]. Appends WINDOW_UPDATE when half a window is due.
     pub fn release(&mut self, stream: u32, bytes: u32, out: &mut Vec<u8>) {
         if self.failed.is_some() {
             return;
@@ -214,7 +214,7 @@ impl Connection {
     /// Received bytes that were not released yet, on all streams: only releases open a window again. For checks.
     pub fn unreleased_bytes(&self) -> u64 {
         if self.failed.is_some() {
-            // Nobody may send on it any more.
+            // No data may arrive on the stream any more.
             return 0;
         }
         // A whole frame is charged when its header is there.

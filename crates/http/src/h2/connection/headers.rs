@@ -28,15 +28,14 @@ pub(super) struct Continuing {
 }
 
 impl Continuing {
-    /// Its stream.
+    /// The stream.
     pub(super) fn stream(&self) -> u32 {
         self.headers.stream
     }
 }
 
 impl Connection {
-    /// Whether HEADERS may come on a stream at all. What is an error of the connection is one before the
-    /// block is decoded.
+    /// Checks whether HEADERS may arrive on a stream. A connection error is found before the block is decoded.
     pub(super) fn check_headers_stream(&mut self, stream: u32) -> Result<(), ConnectionError> {
         if self.streams.get(stream).is_some() {
             return Ok(());
@@ -231,7 +230,7 @@ impl Connection {
         }
         let body_left = match (answer, status) {
             (Answer::Tunnel, [b'2', ..]) => None,
-            // Section 8.1.1: these have no body, whatever Content-Length says of another one.
+            // Section 8.1.1: these have no body; Content-Length describes the body of another response.
             (Answer::HeadOnly, _) | (_, b"204" | b"304") => Some(0),
             _ => announced_length(block),
         };

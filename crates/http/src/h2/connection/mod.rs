@@ -1,18 +1,18 @@
 //! The state machine of a connection, for both roles, without any I/O.
 //!
-//! The caller reads bytes and calls [`Connection::receive`] until all are consumed; each call returns at most one event.
-//! Protocol replies are appended to `out`, which the caller sends before any later data of its own. The same `out` has the
-//! caller's frames: heads
-//! ([`open_stream`](Connection::open_stream), [`send_headers`](Connection::send_headers)) and the headers
-//! of DATA frames ([`write_data_header`](Connection::write_data_header)), behind which the data itself
-//! goes in one vectored send. Body bytes are never copied, in either direction.
+//! The caller reads bytes and calls [`Connection::receive`] until all are consumed; each call returns at most one
+//! event. Protocol replies are appended to `out`, which the caller sends before any later data of its own. The same
+//! `out` has the caller's frames: heads ([`open_stream`](Connection::open_stream),
+//! [`send_headers`](Connection::send_headers)) and the headers of DATA frames
+//! ([`write_data_header`](Connection::write_data_header)), behind which the data itself goes in one vectored send. Body
+//! bytes are never copied, in either direction.
 //!
 //! Duties of the caller:
-//! - it returns every byte of an [`Event::Data`] with [`release`](Connection::release) once it was forwarded, even if its
-//!   stream is gone by then; the machine itself returns padding;
+//! - it returns every byte of an [`Event::Data`] with [`release`](Connection::release) once it was forwarded, even if
+//!   its stream is gone by then; the machine itself returns padding;
 //! - it answers a malformed message with [`refuse`](Connection::refuse), which counts against the peer;
-//! - it stops reading from a peer that does not take the data in `out`. Protocol replies in `out` are bounded by a budget,
-//!   but only sending empties it;
+//! - it stops reading from a peer that does not take the data in `out`. Protocol replies in `out` are bounded by a
+//!   budget, but only sending empties it;
 //! - it sets deadlines: for the acknowledgement of SETTINGS, for heads and bodies, and for
 //!   [stalled](Connection::oldest_stall) streams.
 //!
@@ -85,7 +85,7 @@ pub enum By {
 /// Something that the caller must know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Everything is consumed, and there is no further event.
+    /// The whole input is consumed, and there is no further event.
     NeedMore,
     /// A header section; its list is in the block. When [`HeaderBlock::excess`] says so, it is cut.
     ///
@@ -95,7 +95,7 @@ pub enum Event {
         stream: u32,
         /// The stream's [tag](Connection::set_tag), as before this event; a new stream has 0.
         tag: u64,
-        /// Its kind.
+        /// The kind of the headers.
         kind: HeadersKind,
         /// Nothing follows it on the stream.
         end_stream: bool,
@@ -125,8 +125,8 @@ pub enum Event {
         /// The side.
         by: By,
     },
-    /// A client has ended its request short of its Content-Length, after the response had begun. The reported part of the
-    /// request is incomplete.
+    /// A client has ended its request short of its Content-Length, after the response had begun. The reported part of
+    /// the request is incomplete.
     RequestCut {
         /// On which stream.
         stream: u32,
@@ -142,8 +142,8 @@ pub enum Event {
     SettingsChanged,
     /// Our settings apply at the peer.
     SettingsAcknowledged,
-    /// The peer takes no streams above `last_stream`. Those of ours that are above were not processed;
-    /// they are gone, and their requests may be made again.
+    /// The peer processes no streams above `last_stream`. Our streams above it were not processed and are closed; their
+    /// requests may be sent again.
     Goaway {
         /// The last one that it takes.
         last_stream: u32,
@@ -152,12 +152,12 @@ pub enum Event {
     },
     /// The answer to a ping.
     Pong {
-        /// As it was sent.
+        /// The payload of the ping.
         payload: [u8; 8],
     },
-    /// A client wants another priority for a stream (RFC 9218 section 7).
+    /// A client requests another priority for a stream (RFC 9218 section 7).
     Priority {
-        /// For which.
+        /// The stream.
         stream: u32,
         /// The requested priority.
         priority: Priority,
@@ -256,8 +256,8 @@ impl Connection {
         }
     }
 
-    /// Appends the beginning of a connection: the preface of a client, SETTINGS, and the connection's window. To be called
-    /// as soon as the connection is open; a second call does nothing.
+    /// Appends the beginning of a connection: the preface of a client, SETTINGS, and the connection's window. To be
+    /// called as soon as the connection is open; a second call does nothing.
     pub fn start(&mut self, out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.is_started, true) {
             return;
@@ -318,8 +318,8 @@ impl Connection {
             && self.continuing.is_none()
     }
 
-    /// Whether a part of a frame other than DATA, or of a header block, has come and the rest is missing: these are small,
-    /// so a slow sender is suspicious.
+    /// Whether a part of a frame other than DATA, or of a header block, has come and the rest is missing: these are
+    /// small, so a slow sender is suspicious.
     pub fn awaits_rest(&self) -> bool {
         !self.partial.is_empty()
             || self.continuing.is_some()
@@ -333,7 +333,7 @@ impl Connection {
         }
     }
 
-    /// That number; `None` when the stream is gone.
+    /// The number that was set; `None`: the stream is closed.
     pub fn tag(&self, stream: u32) -> Option<u64> {
         self.streams.get(stream).map(|stream| stream.tag)
     }
@@ -386,7 +386,8 @@ impl Connection {
         }
         match (self.role, &closed) {
             (Role::Server, _) => self.spend(Flood::StreamErrors)?,
-            // A client's own requests bound them, and a bad response is no fault of those beside it.
+            // Their number is bounded by the client's own requests, and a bad response does not concern the streams
+            // beside it.
             (Role::Client, Some(_)) => {}
             (Role::Client, None) => self.spend(Flood::ClosedStreams)?,
         }

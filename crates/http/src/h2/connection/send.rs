@@ -48,8 +48,8 @@ impl Connection {
         Ok(id)
     }
 
-    /// Sends a response's head, or trailers, whose lines `write` writes. Trailers end the stream whatever
-    /// `end_stream` is, and an interim response never does.
+    /// Sends a response head or trailers, whose lines `write` writes. Trailers always end the stream, regardless of
+    /// `end_stream`; an interim response never does.
     pub fn send_headers(
         &mut self,
         stream: u32,
@@ -184,7 +184,7 @@ impl Connection {
         stalled.min_by_key(|(_, since_ms)| *since_ms)
     }
 
-    /// Ends a stream for a reason of ours. What still arrives on it is dropped.
+    /// Resets a stream. Data that still arrives on it is dropped.
     pub fn reset(&mut self, stream: u32, code: ErrorCode, out: &mut Vec<u8>) {
         if self.failed.is_none() && self.streams.close(stream, Closed::ByUs).is_some() {
             frame::write_reset(stream, code, out);
@@ -232,8 +232,8 @@ impl Connection {
         true
     }
 
-    /// The first step of a graceful end (section 6.8): asks the peer to open no more streams, while open ones, and those
-    /// that it opens before it knows, are served.
+    /// The first step of a graceful end (section 6.8): asks the peer to open no more streams, while open ones, and
+    /// those that it opens before it knows, are served.
     pub fn announce_end(&mut self, out: &mut Vec<u8>) {
         if self.goaway_sent.is_none() && self.failed.is_none() {
             self.goaway_sent = Some(STREAM_ID_MAX);

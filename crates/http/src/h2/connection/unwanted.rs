@@ -1,9 +1,9 @@
 //! Requests that were answered before their end, and whose rest is dropped.
 //!
-//! RFC 9113 section 8.1 lets a server answer early and stop the rest by RST_STREAM(NO_ERROR). Some clients treat this as a
-//! failure of the whole request when they read it together with the response, and some end their body short of its length.
-//! So the stream stays open for a while: received data is dropped, its window is returned up to a bound, and an early end
-//! is accepted. The stream counts among its client's open streams.
+//! RFC 9113 section 8.1 lets a server answer early and stop the rest by RST_STREAM(NO_ERROR). Some clients treat this
+//! as a failure of the whole request when they read it together with the response, and some end their body short of its
+//! length. So the stream stays open for a while: received data is dropped, its window is returned up to a bound, and an
+//! early end is accepted. The stream counts among its client's open streams.
 //!
 //! This is not done where it would not help: see [`Connection::leave_answered`].
 
@@ -17,16 +17,17 @@ use crate::h2::streams::{Half, Unwanted};
 /// From here on a status says that the request has failed.
 const STATUS_OF_ERRORS: u16 = 400;
 
-/// The ping after the end of such a request. Its answer is not reported.
+/// The payload of the ping after the end of an unwanted request. Its answer is not reported.
 pub(super) const UNWANTED_PING: [u8; 8] = *b"dropped.";
 
 impl Connection {
-    /// The response on a stream is complete, and the caller has no further use for it. If the request continues, the rest
-    /// is dropped until the client ends it, or [`end_unwanted`](Self::end_unwanted) does; returns when that is due.
+    /// The response on a stream is complete, and the caller does not use the stream any more. If the request continues,
+    /// its rest is dropped until the client ends it, or until [`end_unwanted`](Self::end_unwanted) resets it; returns
+    /// that deadline.
     ///
-    /// This is done if the response is an error, upon which clients stop, or if the whole rest fits the windows. Otherwise
-    /// the stream is reset at once: some clients (curl 7.88) read nothing behind such a response before they have sent
-    /// everything, and would never learn that they may stop or continue.
+    /// This is done if the response is an error, at which clients stop, or if the whole rest fits in the windows.
+    /// Otherwise the stream is reset at once: some clients (curl 7.88) read nothing after the response until they have
+    /// sent everything, and would never learn that they may stop or continue.
     ///
     /// A stream with an incomplete response is reset: a part must not look like the whole.
     pub fn leave_answered(
@@ -62,7 +63,7 @@ impl Connection {
         Some(until_ms)
     }
 
-    /// The time when the first such stream must be ended.
+    /// The earliest deadline of these streams.
     pub fn unwanted_until_ms(&self) -> Option<u64> {
         self.streams.iter().filter_map(|stream| Some(stream.unwanted?.until_ms)).min()
     }
@@ -98,7 +99,7 @@ impl Connection {
         Ok(None)
     }
 
-    /// The client has ended such a request. A ping makes curl 7.88 look at the data that it has received.
+    /// The client has ended an unwanted request. A ping makes curl 7.88 process the data that it has received.
     pub(super) fn end_of_unwanted(&mut self, stream: u32, out: &mut Vec<u8>) {
         self.peer_ended(stream);
         self.ping(UNWANTED_PING, out);

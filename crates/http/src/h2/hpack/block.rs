@@ -8,8 +8,8 @@ use super::table::ENTRY_OVERHEAD_SIZE;
 /// How much of a header list is kept, and how much is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListLimits {
-    /// Names and values, and [`ENTRY_OVERHEAD_SIZE`] for each line, as SETTINGS_MAX_HEADER_LIST_SIZE counts. Each crumb of
-    /// a cookie counts separately.
+    /// Names and values, and [`ENTRY_OVERHEAD_SIZE`] for each line, as SETTINGS_MAX_HEADER_LIST_SIZE counts. Each crumb
+    /// of a cookie counts separately.
     pub size_max: u32,
     /// Lines.
     pub lines_max: u16,
@@ -20,18 +20,18 @@ pub struct ListLimits {
 /// The limit that a header list exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excess {
-    /// In size.
+    /// The size limit.
     Size,
-    /// In the number of lines.
+    /// The limit on the number of lines.
     Lines,
 }
 
 /// One line of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
-    /// Its name.
+    /// The name.
     pub name: Span,
-    /// Its value.
+    /// The value.
     pub value: Span,
     /// It must never enter a table on its further way either (RFC 7541 section 7.1.3).
     pub never_indexed: bool,

@@ -1,8 +1,8 @@
 //! Encoding of header blocks (RFC 7541 section 6).
 //!
 //! The choice of table entries suits a proxy, which sends the lines of many senders: values that hardly ever repeat are
-//! never looked up, secrets are marked as never indexed, and any other line enters when it is sent for the second time, so
-//! that values that are new in every message displace nothing.
+//! never looked up, secrets are marked as never indexed, and any other line enters when it is sent for the second time,
+//! so that values that are new in every message displace nothing.
 
 use super::table::{ENTRY_OVERHEAD_SIZE, Table};
 use super::{TABLE_SIZE_DEFAULT, huffman, integer, static_table};
@@ -18,7 +18,7 @@ const COOKIE_LENGTH_MIN: usize = 20;
 #[derive(Debug, Clone)]
 pub struct Encoder {
     table: Table,
-    /// The largest table that is worth its memory, whatever the peer allows.
+    /// The largest table that is worth its memory; a larger limit of the peer is not used.
     size_cap: usize,
     /// The smallest size since the last block, where the peer has changed it, and so the block must
     /// begin with updates (section 4.2).
@@ -37,11 +37,11 @@ pub struct Encoder {
 /// How a line is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Policy {
-    /// It may enter the table.
+    /// May be added to the table.
     Index,
-    /// It is not worth it.
+    /// Not worth adding to the table.
     Literal,
-    /// It must not, here and further on.
+    /// Must not be added to a table, here or by later hops.
     Never,
 }
 
@@ -141,7 +141,7 @@ impl Encoder {
         }
     }
 
-    /// The index of the entry that a slot names, when it is still there and is the one wanted.
+    /// The index of the entry in a slot, if the entry still exists and is the required one.
     fn find(&self, slot: u32, is_it: impl Fn(&[u8], &[u8]) -> bool) -> Option<usize> {
         let (_, next) = self.table.sequence();
         let age = next.wrapping_sub(slot) as usize;
@@ -196,8 +196,8 @@ fn policy(static_index: Option<usize>, value: &[u8]) -> Policy {
         Some(32) if value.len() < COOKIE_LENGTH_MIN => Policy::Never,
         // :path, :status that the static table has not
         Some(4 | 8) => Policy::Literal,
-        // age, content-range, expires, location, range; a date stays the same for a second, and content-length, etag and
-        // last-modified do when the same resource is requested again
+        // age, content-range, expires, location, range; a date stays the same for a second, and content-length, etag
+        // and last-modified do when the same resource is requested again
         Some(21 | 30 | 36 | 46 | 50) => Policy::Literal,
         // if-…
         Some(39..=43) => Policy::Literal,

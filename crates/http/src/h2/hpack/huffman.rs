@@ -89,7 +89,7 @@ const fn codes() -> [u32; SYMBOLS] {
 /// Bits that one look-up sees.
 const LOOKUP_BITS: usize = 11;
 
-/// The symbol that eleven bits begin with; none if they begin with a longer code.
+/// The symbol at the beginning of eleven bits; empty if they begin with a longer code.
 #[derive(Clone, Copy)]
 struct Found {
     symbols: [u8; 2],

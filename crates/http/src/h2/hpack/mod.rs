@@ -33,7 +33,7 @@ pub enum HpackError {
     Integer,
     /// An index that neither table has.
     Index,
-    /// A string that is no Huffman code, is padded wrongly, or holds the end-of-string symbol.
+    /// A string is not valid Huffman code, has invalid padding, or contains the end-of-string symbol.
     Huffman,
     /// A size update that is not at the start of a block.
     SizeUpdatePlace,
@@ -46,7 +46,7 @@ pub enum HpackError {
 }
 
 impl HpackError {
-    /// It in words.
+    /// The error in words.
     pub fn text(self) -> &'static str {
         match self {
             Self::Truncated => "header block ends within a field",

@@ -1,9 +1,9 @@
 //! Heads and trailers: from header lists to the version-neutral message and back (RFC 9113 section 8).
 //!
-//! A head that is read here equals that of the same request or response in HTTP/1.1: the same canonical path, authority,
-//! framing and fields. [`RequestHead`](crate::message::RequestHead) notes the differences: the scheme is always known, and
-//! an extended CONNECT appears as the GET with Upgrade that it stands for. A body of unknown length is
-//! [`Framing::Chunked`](crate::message::Framing::Chunked), whose end END_STREAM marks.
+//! A head that is read here equals that of the same request or response in HTTP/1.1: the same canonical path,
+//! authority, framing and fields. [`RequestHead`](crate::message::RequestHead) notes the differences: the scheme is
+//! always known, and an extended CONNECT appears as the GET with Upgrade that it stands for. A body of unknown length
+//! is [`Framing::Chunked`](crate::message::Framing::Chunked), whose end END_STREAM marks.
 //!
 //! The block's text is the `input` that the spans of a head refer to. Since its lines stand in it as
 //! HTTP/1 has them, a head that goes on to an HTTP/1 member is copied in runs.
@@ -45,7 +45,7 @@ pub enum Malformed {
     PseudoInTrailers,
     /// A pseudo-header field is missing, or there without need.
     PseudoSet,
-    /// `:method` that is no token.
+    /// `:method` is not a token.
     Method,
     /// `:scheme` that is empty.
     Scheme,
@@ -63,7 +63,7 @@ pub enum Malformed {
     ConnectionField,
     /// TE that says more than `trailers`.
     Te,
-    /// Content-Length that is no number, stands twice, or contradicts END_STREAM.
+    /// Content-Length is not a number, is repeated, or contradicts END_STREAM.
     ContentLength,
 }
 
@@ -97,7 +97,7 @@ impl std::error::Error for Malformed {}
 /// Why a header list is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadError<E> {
-    /// It is malformed: the stream is to be reset.
+    /// The message is malformed: the stream must be reset.
     Malformed(Malformed),
     /// It is understood and refused, with an answer where it is a request.
     Refused(E),

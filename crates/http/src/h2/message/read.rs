@@ -22,8 +22,8 @@ pub(super) struct Pseudo {
     pub(super) cookies: usize,
 }
 
-/// Takes a list apart: pseudo-header fields, which come first, and fields, which are appended to `fields`
-/// once each is sound by itself.
+/// Divides a list into pseudo-header fields, which come first, and fields, which are validated individually and
+/// appended to `fields`.
 pub(super) fn take_apart(
     block: &HeaderBlock,
     fields: &mut Vec<Field>,
@@ -67,7 +67,7 @@ fn check_value(line: &Line) -> Result<(), Malformed> {
     }
 }
 
-/// A line that is no pseudo-header field. Section 8.2.2 forbids those that concern a connection.
+/// A line that is not a pseudo-header field. Section 8.2.2 forbids fields that concern a connection.
 #[inline]
 fn field(line: &Line, text: &[u8]) -> Result<Field, Malformed> {
     let (id, forward) = match line.name_is {

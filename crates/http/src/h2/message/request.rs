@@ -15,9 +15,9 @@ type Refused = ReadError<RequestError>;
 
 /// Reads the request whose list is in `block`; `end_stream`: nothing follows it. Its target is normalised by `form`.
 ///
-/// The head's spans refer to the block's text, to which lines may be added: crumbs of a cookie are joined to one (section
-/// 8.2.3). After an error, `head` has the part that was read so far. CONNECT is refused as in HTTP/1, except an extended
-/// one; the caller must refuse it if it did not offer it.
+/// The head's spans refer to the block's text, to which lines may be added: crumbs of a cookie are joined to one
+/// (section 8.2.3). After an error, `head` has the part that was read so far. CONNECT is refused as in HTTP/1, except
+/// an extended one; the caller must refuse it if it did not offer it.
 pub fn read_request(
     block: &mut HeaderBlock,
     end_stream: bool,
@@ -103,7 +103,7 @@ fn take_method_and_target(
     Ok(())
 }
 
-/// Exactly those pseudo-header fields that the method wants (sections 8.3.1 and 8.5, RFC 8441 section 4).
+/// Checks for exactly the pseudo-header fields of the method (sections 8.3.1 and 8.5, RFC 8441 section 4).
 fn check_set(pseudo: &Pseudo, head: &RequestHead) -> Result<(), Malformed> {
     let is_connect = head.method == Method::Connect;
     let names_target = pseudo.scheme.is_some() && pseudo.path.is_some();
@@ -117,7 +117,7 @@ fn check_set(pseudo: &Pseudo, head: &RequestHead) -> Result<(), Malformed> {
     if sound { Ok(()) } else { Err(Malformed::PseudoSet) }
 }
 
-/// Puts the crumbs of a cookie together in the place of the first, so that everybody sees one cookie.
+/// Joins the parts of a cookie at the place of the first, so that all readers see one cookie.
 fn join_cookies(block: &mut HeaderBlock, fields: &mut Vec<Field>) {
     let is_cookie =
         |field: &Field, text: &[u8]| field.id == FieldId::Other && field.name.of(text) == b"cookie";

@@ -11,7 +11,7 @@ use crate::message::{FieldId, Framing, Method, ResponseHead, Span, Version};
 /// The request that a response answers.
 #[derive(Debug, Clone, Copy)]
 pub struct Answered<'a> {
-    /// Its method; of an extended CONNECT, GET.
+    /// The method; GET for an extended CONNECT.
     pub method: Method,
     /// The protocol, of an extended CONNECT.
     pub protocol: Option<&'a [u8]>,
@@ -69,7 +69,7 @@ pub fn read_response(
     Ok(())
 }
 
-/// Three digits from 100 on, but 101 (section 8.6).
+/// Three digits from 100, except 101 (section 8.6).
 fn parse_status(text: &[u8]) -> Option<u16> {
     let digits: &[u8; 3] = text.try_into().ok()?;
     if !digits.iter().all(u8::is_ascii_digit) {

@@ -1,5 +1,5 @@
-//! Heads and trailers on their way out. What HTTP/1 serialisers write as lines is written as fields of a
-//! header block; those that concern a connection are not there.
+//! Serialisation of heads and trailers: the lines of HTTP/1 serialisers become fields of a header block, without those
+//! that concern a connection.
 
 use crate::edits::{FieldEdits, RequestEdits};
 use crate::fields::classify;
@@ -12,9 +12,8 @@ use crate::message::{Field, FieldId, Framing, RequestHead, ResponseHead, Scheme,
 pub struct RequestForward<'a> {
     /// The scheme of the member's connection.
     pub scheme: Scheme,
-    /// The one protocol to ask for by an extended CONNECT, of those in [`RequestHead::upgrade`]. The
-    /// member must have said that it takes such
-    /// ([`PeerSettings::extended_connect`](crate::h2::PeerSettings::extended_connect)).
+    /// The protocol for an extended CONNECT: one of those in [`RequestHead::upgrade`]. The member must have announced
+    /// support ([`PeerSettings::extended_connect`](crate::h2::PeerSettings::extended_connect)).
     pub protocol: Option<&'a [u8]>,
 }
 
@@ -132,7 +131,8 @@ pub fn write_own_response(response: &OwnResponse<'_>, lines: &mut impl LineSink)
     }
 }
 
-/// Writes the trailer fields that are allowed. Returns their number: without any, an empty DATA frame can end the stream.
+/// Writes the trailer fields that are allowed. Returns their number: without any, an empty DATA frame can end the
+/// stream.
 pub fn write_trailers(fields: &[Field], input: &[u8], lines: &mut impl LineSink) -> usize {
     let travelling = fields.iter().filter(|field| field.forward);
     travelling.map(|field| write_field(field, input, lines)).count()

@@ -6,9 +6,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Names of array elements.
 ///
-/// CRS 4's regression tests send few arrays (`{"array":["php","test"]}`, `{"roles__contained_by":["admin","user"]}`) and expect no name with an
-/// index; the only name in its rules is `json.profile`. So both formats pass the tests. ModSecurity's is the default, because exclusions in SecLang
-/// are written for it.
+/// CRS 4's regression tests send few arrays (`{"array":["php","test"]}`, `{"roles__contained_by":["admin","user"]}`)
+/// and expect no name with an index; the only name in its rules is `json.profile`. So both formats pass the tests.
+/// ModSecurity's is the default, because exclusions in SecLang are written for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JsonNames {
     /// `json.a.array_0.b`; the empty key is `empty-key`.
@@ -24,8 +24,8 @@ pub(super) const TOP: &[u8] = b"json";
 /// An open array or object.
 #[derive(Debug, Clone)]
 enum Container {
-    /// Hashes of the keys so far, by a fixed 64-bit function: a repeated key is always detected, and a forged collision reports a repeated key where
-    /// there is none.
+    /// Hashes of the keys so far, by a fixed 64-bit function: a repeated key is always detected, and a forged collision
+    /// reports a repeated key where there is none.
     Object(BTreeSet<u64>),
     Array(u64),
 }

@@ -2,7 +2,8 @@
 
 use memchr::memmem::Finder;
 
-/// Maximum number of blanks and quotes between dashes and boundary for a line that still counts as an attempted boundary.
+/// Maximum number of blanks and quotes between dashes and boundary for a line that still counts as an attempted
+/// boundary.
 const BLANKS_MAX: u8 = 8;
 
 /// Compares the beginning of a line with `--` and the boundary, byte by byte.
@@ -33,7 +34,7 @@ pub(super) enum Match {
     Boundary,
     /// The line begins with the boundary, with blanks or quotes before it.
     Alike,
-    /// The line is no boundary. The byte is not part of the prefix.
+    /// The line is not a boundary. The byte is not part of the prefix.
     Other,
 }
 

@@ -42,7 +42,7 @@ pub(super) fn read(
     Ok(disposition)
 }
 
-/// The text after `form-data`, or after any type in a body that is no form.
+/// The text after `form-data`, or after any type in a body that is not a form.
 fn behind_kind<'a>(value: &'a [u8], is_form: bool, findings: &mut Findings) -> Option<&'a [u8]> {
     if !is_form {
         let is_of_kind = |byte: &u8| super::super::media_type::is_token_byte(*byte);

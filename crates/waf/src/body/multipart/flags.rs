@@ -79,7 +79,7 @@ impl MultipartFlags {
     /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// This set with one more flag.
+    /// The set with another flag.
     #[must_use]
     pub const fn with(self, flag: MultipartFlag) -> Self {
         Self(self.0 | flag.bit())

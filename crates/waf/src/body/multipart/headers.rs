@@ -128,7 +128,7 @@ impl Headers {
         }
     }
 
-    /// Whether the type is no text, so that a part without a name is a file.
+    /// Whether the type is not text, so that a part without a name is a file.
     pub(super) fn is_of_file(&self) -> bool {
         let Some(kind) = self.value(b"content-type") else { return false };
         let start = kind.to_ascii_lowercase();

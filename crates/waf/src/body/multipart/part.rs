@@ -87,7 +87,7 @@ impl Part {
         taken
     }
 
-    /// A part of a body that is no form, where parts need no name.
+    /// A part of a body that is not a form; its parts need no name.
     pub(super) fn without_name(disposition: Disposition, is_of_file: bool) -> Self {
         let Disposition { file_name, file_name_extended, .. } = disposition;
         let file_name = file_name.or(file_name_extended);

@@ -14,7 +14,7 @@ pub(super) enum Stage {
 pub(super) enum Place {
     /// The line may be a boundary.
     Start,
-    /// The line is no boundary.
+    /// The line is not a boundary.
     Inside,
     /// After a boundary, with the number of dashes so far, and whether CR follows.
     Tail { dashes: u8, has_cr: bool },

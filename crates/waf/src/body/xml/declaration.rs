@@ -1,5 +1,5 @@
-//! Processing instructions, which are skipped, and the XML declaration, `<?xml version="1.0" encoding="utf-8"?>` (XML 1.0 section 2.8), which is
-//! parsed.
+//! Processing instructions, which are skipped, and the XML declaration, `<?xml version="1.0" encoding="utf-8"?>` (XML
+//! 1.0 section 2.8), which is parsed.
 
 use super::super::problem::Problem;
 use super::characters::is_blank;
@@ -71,7 +71,8 @@ fn read(declaration: &[u8]) -> Result<Encoding, Problem> {
     }
 }
 
-/// Encodings in which ASCII bytes are ASCII characters. Not among them: UTF-7, UTF-16, ISO 2022, Shift JIS, GBK and EBCDIC.
+/// Encodings in which ASCII bytes are ASCII characters. Not among them: UTF-7, UTF-16, ISO 2022, Shift JIS, GBK and
+/// EBCDIC.
 fn encoding(name: &[u8]) -> Option<Encoding> {
     let lower = name.to_ascii_lowercase();
     match lower.as_slice() {

@@ -1,4 +1,5 @@
-//! Document type declarations (XML 1.0 section 2.8): skipped. Entities and external references are recorded and never used.
+//! Document type declarations (XML 1.0 section 2.8): skipped. Entities and external references are recorded and never
+//! used.
 
 use super::super::differences::{Difference, Differences};
 use super::characters::{is_blank, is_forbidden, is_name_byte};
@@ -44,7 +45,7 @@ enum State {
     Comment(u8),
     /// In a processing instruction; whether `?` precedes.
     Instruction(bool),
-    /// In `<!NAME`.
+    /// In a markup declaration, `<!NAME`.
     Markup,
     /// In a quoted string, within markup or outside.
     Quoted { quote: u8, in_markup: bool },
@@ -154,7 +155,7 @@ impl Doctype {
     }
 }
 
-/// Splits a declaration into words. The `%` of a parameter entity is no word.
+/// Splits a declaration into words. The `%` of a parameter entity is not a word.
 #[derive(Debug, Clone, Default)]
 struct Words {
     word: Word,

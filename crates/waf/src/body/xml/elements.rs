@@ -10,7 +10,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 pub(super) struct Elements {
     names: Vec<u8>,
     starts: Vec<usize>,
-    /// Hashes of the attribute names of the current start tag. A forged collision reports a repeated name where there is none.
+    /// Hashes of the attribute names of the current start tag. A forged collision reports a repeated name where there
+    /// is none.
     attributes: BTreeSet<u64>,
 }
 

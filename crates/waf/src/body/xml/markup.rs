@@ -200,7 +200,8 @@ impl Markup {
         )
     }
 
-    /// The number of bytes that do not change the position, or are part of a name or of the text of a CDATA section. `None` if all are.
+    /// The number of bytes that do not change the position, or are part of a name or of the text of a CDATA section.
+    /// `None` if all are.
     pub(super) fn skips(self, bytes: &[u8]) -> Option<usize> {
         match self {
             _ if self.is_name() => bytes.iter().position(|byte| !is_name_byte(*byte)),

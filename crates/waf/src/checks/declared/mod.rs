@@ -1,7 +1,7 @@
 //! Positive security: checks requests against the application's OpenAPI 3 document.
 //!
-//! An [`Interface`] is loaded once ([`Interface::load`]). A request's path and method select an [`Operation`]; its parameters and the named values of
-//! its body are then checked against that operation.
+//! An [`Interface`] is loaded once ([`Interface::load`]). A request's path and method select an [`Operation`]; its
+//! parameters and the named values of its body are then checked against that operation.
 
 mod load;
 mod schema;
@@ -13,13 +13,13 @@ use super::{Check, Findings};
 /// The location of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Location {
-    /// In the path.
+    /// A parameter in the path.
     Path,
-    /// In the query.
+    /// A parameter in the query.
     Query,
-    /// In a header.
+    /// A parameter in a header.
     Header,
-    /// In a cookie.
+    /// A parameter in a cookie.
     Cookie,
 }
 
@@ -39,7 +39,8 @@ pub struct Parameter {
 /// The declared values of a body with one media type.
 #[derive(Debug, Clone)]
 pub struct BodyValues {
-    /// Values by name, whether each is required, and their schemas. Names are those of the parsers: `a`, or `json.a.b`.
+    /// Values by name, whether each is required, and their schemas. Names have the form of the parsers: `a`, or
+    /// `json.a.b`.
     pub values: Vec<(Box<str>, bool, Schema)>,
     /// Names at and below which any value is accepted: `json.labels`.
     pub open: Vec<Box<str>>,

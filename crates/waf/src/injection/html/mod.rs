@@ -1,7 +1,8 @@
 //! Script injection in HTML.
 //!
-//! A value is parsed as if a page contained it in text, in a tag, or in an attribute's value, with either quote or without quotes. It is an injection
-//! if an element, an event handler, an address or a style introduces script. Markup without script, as rich text editors send it, is accepted.
+//! A value is parsed as if a page contained it in text, in a tag, or in an attribute's value, with either quote or
+//! without quotes. It is an injection if an element, an event handler, an address or a style introduces script. Markup
+//! without script, as rich text editors send it, is accepted.
 
 mod lists;
 mod tokenizer;

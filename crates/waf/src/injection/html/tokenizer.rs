@@ -1,17 +1,18 @@
-//! HTML tokenizer, like that of browsers (WHATWG HTML, section 13.2.5). Where older browsers differ, it uses the variant that finds more.
+//! HTML tokenizer, like that of browsers (WHATWG HTML, section 13.2.5). Where older browsers differ, it uses the
+//! variant that finds more.
 
 use memchr::{memchr, memchr2};
 
 /// The place in a page where a value begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
-    /// In text.
+    /// Text.
     Text,
-    /// In a tag, before the name of an attribute.
+    /// Inside a tag, before the name of an attribute.
     Tag,
-    /// In an attribute's value without quotes.
+    /// Inside an attribute value without quotes.
     UnquotedValue,
-    /// In an attribute's value within this quote.
+    /// Inside an attribute value with this quote.
     QuotedValue(u8),
 }
 

@@ -62,7 +62,7 @@ pub(super) fn address(value: &[u8]) -> Address {
     }
 }
 
-/// Whether a whole value is an address with script: the text after the scheme is no prose.
+/// Whether a whole value is a URL with script: the text after the scheme is not prose.
 pub(super) fn is_script_address(value: &[u8]) -> bool {
     let Some(colon) = memchr::memchr(b':', value.get(..SCHEME_BYTES_MAX * 2).unwrap_or(value))
     else {
@@ -107,7 +107,8 @@ impl Start {
         let mut rest = value;
         while let Some((byte, after)) = decode(rest) {
             rest = after;
-            // Browsers ignore tabs and line ends anywhere, and further characters before the scheme; some treat a backquote as a quote.
+            // Browsers ignore tabs and line ends anywhere, and further characters before the scheme; some treat a
+            // backquote as a quote.
             let is_left_out = byte <= b' '
                 || (start.length == 0 && (byte >= 0x7f || matches!(byte, b'`' | b'"' | b'\'')));
             if is_left_out {

@@ -5,8 +5,9 @@ pub const FINGERPRINT_CHARS_MAX: usize = 16;
 
 /// The tokens up to the verdict, one ASCII character for each.
 ///
-/// `s` text, `1` number or constant, `v` variable, `n` name, `f` function, `o` operator, `&` AND or OR, `!` NOT, `U` UNION, `E` SELECT or another
-/// statement, `k` other keyword, `B` clause that ends a condition, `c` comment up to the end, and `(`, `)`, `,`, `;` and `.` themselves.
+/// `s` text, `1` number or constant, `v` variable, `n` name, `f` function, `o` operator, `&` AND or OR, `!` NOT, `U`
+/// UNION, `E` SELECT or another statement, `k` other keyword, `B` clause that ends a condition, `c` comment up to the
+/// end, and `(`, `)`, `,`, `;` and `.` themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint {
     chars: [u8; FINGERPRINT_CHARS_MAX],

@@ -7,7 +7,7 @@ use super::words;
 /// The dialect, for syntax on which databases disagree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Dialect {
-    /// Backslashes escape, `#` begins a comment, `--` does so only before a blank, and `/*! */` is no comment.
+    /// Backslashes escape, `#` begins a comment, `--` does so only before a blank, and `/*! */` is not a comment.
     MySql,
     /// The standard, as implemented by PostgreSQL, SQL Server, Oracle and SQLite.
     Ansi,
@@ -76,7 +76,8 @@ impl<'a> Lexer<'a> {
         self.input.get(at..).unwrap_or_default()
     }
 
-    /// Skips blanks and comments. Returns the start of a comment that ends the input: one up to the end of its line, or one without an end.
+    /// Skips blanks and comments. Returns the start of a comment that ends the input: one up to the end of its line, or
+    /// one without an end.
     fn skip(&mut self) -> Option<usize> {
         let mut comment = None;
         loop {
@@ -115,7 +116,7 @@ impl<'a> Lexer<'a> {
         start
     }
 
-    /// Skips `/* */`, or the beginning of `/*!` if that is no comment. False: the comment has no end.
+    /// Skips `/* */`, or the beginning of `/*!` if that is not a comment. False: the comment has no end.
     fn skip_block(&mut self) -> bool {
         let start = self.at;
         if self.dialect == Dialect::MySql && self.byte(start + 2) == b'!' {

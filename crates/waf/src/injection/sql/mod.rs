@@ -1,12 +1,13 @@
 //! SQL injection.
 //!
-//! A value is parsed in the contexts where an application may have inserted it into a query: without quotes, within single quotes, or within double
-//! quotes; and in both dialects where databases differ in comments and texts. `judge` follows the tokens with a grammar of two states: it expects an
-//! operand, or an operator. Ordinary text ends the reading at once, because a word after a word is no SQL. The rest is judged by its effect: `judge`
-//! knows conditions, calls, comments and clauses, `selection` the operands of SELECT, and `statements` the other statements.
+//! A value is parsed in the contexts where an application may have inserted it into a query: without quotes, within
+//! single quotes, or within double quotes; and in both dialects where databases differ in comments and strings. `judge`
+//! follows the tokens with a grammar of two states: it expects an operand, or an operator. Ordinary text ends the
+//! reading at once, because two adjacent words are not SQL. The rest is judged by its effect: `judge` knows conditions,
+//! calls, comments and clauses, `selection` the operands of SELECT, and `statements` the other statements.
 //!
-//! libinjection introduced the method of reading tokens in several contexts. This detector replaces its table of fingerprints by a grammar, which
-//! follows a value to its end rather than for five tokens.
+//! libinjection introduced the method of reading tokens in several contexts. This detector replaces its table of
+//! fingerprints by a grammar, which follows a value to its end rather than for five tokens.
 
 mod fingerprint;
 mod judge;
@@ -28,8 +29,8 @@ use judge::Judge;
 use lexer::Dialect;
 use tokens::Tokens;
 
-/// Whether the input is SQL that would change a query into which it is inserted, without quotes, or within single or double quotes. If so, returns
-/// the fingerprint of its tokens.
+/// Whether the input is SQL that would change a query into which it is inserted, without quotes, or within single or
+/// double quotes. If so, returns the fingerprint of its tokens.
 pub fn detect_sql(input: &[u8]) -> Option<Fingerprint> {
     let look = Look::at(input);
     if look.is_one_word {
@@ -63,7 +64,8 @@ pub fn may_be_sql(byte: u8) -> bool {
     MEANINGS[usize::from(byte)] != PLAIN || byte == b'-'
 }
 
-/// No ordinary query has nested comments, and databases parse them differently: some execute what others treat as a comment.
+/// Ordinary queries have no nested comments, and databases parse them differently: some execute text that others treat
+/// as a comment.
 fn after_nested_comment(input: &[u8]) -> Option<Fingerprint> {
     let end = literals::nested_comment_end(input)?;
     let mut tokens = Tokens::new(input, end, Dialect::MySql);
@@ -72,7 +74,7 @@ fn after_nested_comment(input: &[u8]) -> Option<Fingerprint> {
 
 /// Results of one pass over the bytes.
 struct Look {
-    /// Letters, digits and a few signs without effect: one such token changes no query.
+    /// Only letters, digits and a few signs without effect: a single token like this changes no query.
     is_one_word: bool,
     single_quote: bool,
     double_quote: bool,

@@ -1,4 +1,5 @@
-//! Operands of SELECT: how likely the following words are a selection rather than prose ("select a size from the list").
+//! Operands of SELECT: how likely the following words are a selection rather than prose ("select a size from the
+//! list").
 
 use super::token::Class;
 use super::tokens::Tokens;

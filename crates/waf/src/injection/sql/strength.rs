@@ -11,7 +11,7 @@ pub(super) enum Origin {
     Number,
     /// It began with an operator or a clause, so it continues the preceding expression.
     Operator,
-    /// It closed the quote around its place.
+    /// It closed the quote that surrounds its place.
     Quote,
 }
 

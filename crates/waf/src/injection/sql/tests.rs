@@ -195,7 +195,7 @@ fn databases_differ() {
         // A backslash before a quote is an escape only in MySQL.
         ("\\' or 1=1 #", true),
         ("x\\\\' or 1=1 #", true),
-        // `--` without a following blank is no comment in MySQL.
+        // Without a following blank, `--` does not begin a comment in MySQL.
         ("x'--x", true),
         ("7 or 4=4--x", true),
         // U+00A0 and 0xA0.

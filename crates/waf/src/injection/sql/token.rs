@@ -15,7 +15,7 @@ pub(super) enum Class {
     Name,
     /// A table or schema with metadata of the database.
     Catalog,
-    /// A mathematical or aggregate function: by itself no sign of an attack.
+    /// A mathematical or aggregate function, which alone does not indicate an attack.
     Formula,
     /// A function for text, conversion, or facts about the session.
     Function,
@@ -105,7 +105,7 @@ pub(super) enum Class {
     Dot,
     /// A comment that hides the rest.
     Comment,
-    /// A byte that is no SQL.
+    /// A byte that does not occur in SQL.
     Other,
     /// The end of the input.
     End,

@@ -1,4 +1,5 @@
-//! SQL keywords and functions, from the manuals of MySQL 8.4, PostgreSQL 17, SQL Server 2022, Oracle 23, SQLite 3 and Db2 12.
+//! SQL keywords and functions, from the manuals of MySQL 8.4, PostgreSQL 17, SQL Server 2022, Oracle 23, SQLite 3 and
+//! Db2 12.
 
 use super::token::{Class, Verb};
 

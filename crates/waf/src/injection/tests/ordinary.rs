@@ -1,4 +1,4 @@
-//! Values that people and programs send; none is an attack.
+//! Ordinary values of people and programs; none of them is an attack.
 
 pub(super) const ORDINARY: &[&str] = &[
     // Names.

@@ -114,7 +114,7 @@ impl Compiler<'_> {
         let number =
             needs.filter(|_| is_chosen).map(|needs| shared.operator(needs, is_late)).transpose()?;
         let targets: Box<[Target]> = rule.targets.clone().into();
-        // `ctl` may change values that this link has yet to examine.
+        // `ctl` may change values that this link has not examined yet.
         let is_steady = !effects.iter().any(|effect| matches!(effect, Effect::Control(..)));
         let group = is_steady
             .then(|| shared.group(&targets, pipeline, is_multi_match, number.is_some()))

@@ -69,7 +69,7 @@ const PATTERNS: [&str; 58] = [
     "(?:a?){3}b",
 ];
 
-/// Bytes of texts, besides those that patterns match.
+/// Further bytes for texts, in addition to those that patterns match.
 const NOISE: &[u8] = b"aAbBxX0 '\"`\\/;|&$<>(){}[].-_\n\t\0\x80\xc3\xbc\xff";
 const TEXTS_EACH: usize = 200;
 /// Nesting limit, far above any pattern's depth.

@@ -24,7 +24,7 @@ pub(super) fn reference(transformation: Transformation, input: &[u8]) -> Option<
     Some(plain(input))
 }
 
-/// The value of a text that consists of at least one digit and nothing else.
+/// The value of a text that consists only of digits, at least one.
 fn number(text: &[u8], radix: u32) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     if text.is_empty() || !text.chars().all(|character| character.is_digit(radix)) {

@@ -13,7 +13,7 @@ pub fn hex(random: &mut Random, digits: usize) -> String {
     (0..digits).map(|_| char::from(b"0123456789abcdef"[random.below(16)])).collect()
 }
 
-/// A token of the Base64 alphabet for URLs.
+/// A token in the URL alphabet of Base64.
 pub fn token(random: &mut Random, length: usize) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     (0..length).map(|_| char::from(ALPHABET[random.below(64)])).collect()
@@ -23,7 +23,7 @@ fn date(random: &mut Random) -> String {
     format!("20{:02}-{:02}-{:02}", 18 + random.below(9), 1 + random.below(12), 1 + random.below(28))
 }
 
-/// Passwords have any characters in them, as policies demand.
+/// Passwords contain all kinds of characters, as policies demand.
 fn password(random: &mut Random) -> String {
     const WORDS: [&str; 12] = [
         "Sommer2024!",

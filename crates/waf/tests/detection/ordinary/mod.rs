@@ -1,6 +1,8 @@
-//! Requests as real applications send them, none of them an attack. Texts go in turn, the rest is drawn from a fixed seed.
+//! Ordinary requests of real applications, without attacks. Texts are used in turn; everything else is drawn from a
+//! fixed seed.
 //!
-//! HTML of rich-text editors is left out: paranoia level 1 of CRS takes it for script, and sites that need it exclude the field.
+//! HTML of rich-text editors is excluded: paranoia level 1 of CRS denies it as script, and sites that need it exclude
+//! the field.
 
 mod apps;
 mod services;
@@ -14,7 +16,7 @@ const SEED: u64 = 14;
 
 type Make = fn(&mut Random, usize) -> Sent;
 
-/// Kinds of requests, and how many of each.
+/// Kinds of requests, and their numbers.
 const KINDS: [(&str, usize, Make); 13] = [
     ("searches", 400, apps::search),
     ("log-ins", 150, apps::log_in),
@@ -31,7 +33,7 @@ const KINDS: [(&str, usize, Make); 13] = [
     ("searches once more", 100, apps::search),
 ];
 
-/// All of them, with their kinds.
+/// All requests, with their kinds.
 pub fn requests() -> Vec<(&'static str, Sent)> {
     let mut random = Random::new(SEED);
     let mut all = Vec::new();

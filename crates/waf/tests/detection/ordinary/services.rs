@@ -1,4 +1,4 @@
-//! Requests of programs: APIs, uploads, beacons, log-in of third parties, assets.
+//! Requests of programs: APIs, uploads, beacons, third-party logins and assets.
 
 use weir_testing::Random;
 
@@ -224,7 +224,7 @@ pub fn asset(random: &mut Random, index: usize) -> Sent {
     }
 }
 
-/// What a style editor of a site builder stores, and settings in JSON within a form.
+/// The data of a site builder's style editor, and settings in JSON within a form.
 pub fn settings(random: &mut Random, index: usize) -> Sent {
     const STYLES: [&str; 6] = [
         ".site-header { background: #fff; padding: 12px 24px; }\n@media (max-width: 600px) { .site-header { display: none; } }",

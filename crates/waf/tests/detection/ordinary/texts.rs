@@ -1,4 +1,4 @@
-//! What people write.
+//! Texts that people write.
 
 /// Names of people.
 pub const NAMES: [&str; 48] = [
@@ -52,7 +52,7 @@ pub const NAMES: [&str; 48] = [
     "Ursula K. Le Guin",
 ];
 
-/// Places to which things are sent.
+/// Postal addresses.
 pub const ADDRESSES: [&str; 36] = [
     "12 Rue de l'Église, 75007 Paris",
     "Straße des 17. Juni 135, 10623 Berlin",
@@ -92,7 +92,7 @@ pub const ADDRESSES: [&str; 36] = [
     "350 5th Ave, New York, NY 10118 (USA)",
 ];
 
-/// What people search for.
+/// Search terms of people.
 pub const SEARCHES: [&str; 101] = [
     "red shoes",
     "shoes & bags",
@@ -197,7 +197,7 @@ pub const SEARCHES: [&str; 101] = [
     "@username",
 ];
 
-/// What people write below articles and into forms of contact.
+/// Comments on articles, and messages in contact forms.
 pub const COMMENTS: [&str; 72] = [
     "Great article! I've been looking for this for ages. Thanks :)",
     "I don't agree; the author's point is valid, but 1 = 1 isn't an argument.",
@@ -273,7 +273,7 @@ pub const COMMENTS: [&str; 72] = [
     "Please call me back at 0171/1234567 after 5 p.m. - thanks in advance!",
 ];
 
-/// Issues as developers write them, with code and Markdown.
+/// Issues of developers, with code and Markdown.
 pub const ISSUES: [&str; 48] = [
     "## Steps to reproduce\n\n1. Open the settings page\n2. Click *Save*\n3. See error\n\n## Expected\n\nThe settings are saved.\n\n## Actual\n\nNothing happens.",
     "When I run `npm install` I get:\n\n```\nnpm ERR! code ERESOLVE\nnpm ERR! ERESOLVE unable to resolve dependency tree\n```\n\nNode v20.11, npm 10.2.",

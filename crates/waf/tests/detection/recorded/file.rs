@@ -1,4 +1,4 @@
-//! The form of recorded requests: README.md describes it.
+//! The format of recorded requests; README.md describes it.
 
 use crate::send::Parts;
 
@@ -12,11 +12,11 @@ pub struct Recorded {
     body: Vec<u8>,
 }
 
-/// Bytes of a target or body that are shown.
+/// Maximum number of bytes shown of a target or body.
 const SHOWN_MAX: usize = 100;
 
 impl Recorded {
-    /// Does something with the parts.
+    /// Calls `act` with the parts of the request.
     pub fn with_parts<T>(&self, act: impl FnOnce(&Parts<'_>) -> T) -> T {
         let headers: Vec<(&[u8], &[u8])> =
             self.headers.iter().map(|(name, value)| (&name[..], &value[..])).collect();
@@ -29,7 +29,7 @@ impl Recorded {
         })
     }
 
-    /// The request in a line, cut.
+    /// The request as one line, truncated.
     pub fn shown(&self) -> String {
         let cut = |bytes: &[u8]| -> String {
             String::from_utf8_lossy(bytes).escape_debug().take(SHOWN_MAX).collect()
@@ -38,7 +38,7 @@ impl Recorded {
     }
 }
 
-/// The requests of a file; an error has the place of the request that is malformed.
+/// Parses the requests of a file. The error is the index of the malformed request.
 pub fn read(bytes: &[u8]) -> Result<Vec<Recorded>, usize> {
     let mut rest = bytes;
     let mut known: Vec<&[u8]> = Vec::new();

@@ -1,6 +1,7 @@
-//! Requests that were recorded before real applications, none of them an attack: what rule sets deny of them. README.md says how.
+//! Requests that were recorded with real applications, without attacks, and the false positives of rule sets. README.md
+//! describes the recording.
 //!
-//! `WEIR_EXAMPLES=1` prints each request that is denied.
+//! `WEIR_EXAMPLES=1` prints each false positive.
 
 mod file;
 
@@ -16,13 +17,13 @@ use self::file::Recorded;
 use crate::figures::Share;
 use crate::send::{Judged, judge, view};
 
-/// Fewest requests that figures stand on.
+/// Minimum number of requests for meaningful figures.
 const REQUESTS_MIN: usize = 2_000;
 
-/// Applications whose users send code to be run: an administrator of a database sends SQL.
+/// Applications whose users send code to be executed: a database administrator sends SQL.
 const CONSOLES: [&str; 1] = ["phpmyadmin"];
 
-/// The requests of each application, by its name.
+/// Requests by name of the application.
 type Requests = BTreeMap<String, Vec<Recorded>>;
 
 fn folder() -> PathBuf {
@@ -43,23 +44,23 @@ fn requests(folder: &Path) -> Requests {
         .collect()
 }
 
-/// Requests without code of programs.
+/// Requests without program code.
 fn ordinary() -> Requests {
     requests(&folder())
 }
 
-/// Requests that carry code: posts, tickets and pages of wikis about programs.
+/// Requests with code: posts, tickets and wiki pages about programs.
 fn with_code() -> Requests {
     requests(&folder().join("code"))
 }
 
-/// What is denied of one application's requests.
+/// The false positives of one application.
 #[derive(Debug, Default)]
 struct Denied {
     share: Share,
-    /// What denied, and how many requests.
+    /// The reasons, and the number of requests for each.
     by: BTreeMap<String, usize>,
-    /// The beginnings of some that were.
+    /// Causes and beginnings of denied requests.
     examples: Vec<String>,
 }
 
@@ -85,7 +86,7 @@ fn measure<'a>(
     denied
 }
 
-/// The rules that scored, the check, or the limit.
+/// The causes of a denial: the rules that scored, the check or the limit.
 fn causes(judged: &Judged) -> BTreeSet<String> {
     match &judged.verdict {
         Verdict::Refused { check, .. } => BTreeSet::from([check.name().to_owned()]),
@@ -94,7 +95,7 @@ fn causes(judged: &Judged) -> BTreeSet<String> {
     }
 }
 
-/// Prints what is denied of all applications; returns the share without consoles.
+/// Prints the false positives of all applications; returns the rate without consoles.
 fn report(name: &str, measured: &BTreeMap<String, Denied>) -> Share {
     let mut all = Share::default();
     let mut by: BTreeMap<&str, usize> = BTreeMap::new();
@@ -143,10 +144,10 @@ fn recorded_requests_pass_the_built_in_rules() {
 
 #[test]
 fn recorded_requests_pass_the_checks() {
-    // Rules score, and deny nothing.
+    // The rules score, but do not deny.
     let lenient = view(&crate::builtin(), &[("inbound_anomaly_score_threshold", "1000000")]);
     let mut checks = Checks::default();
-    // As `checks: { methods: … }` says before calendars and shared folders.
+    // The methods that `checks: { methods: … }` recommends for calendars and shared folders.
     let dav = ["PROPFIND", "PROPPATCH", "REPORT", "MKCOL", "MKCALENDAR", "MOVE", "COPY"];
     checks.policy.methods.extend(dav.map(Into::into));
     let options = Options { checks: Some(Arc::new(checks)), ..rules_only() };
@@ -156,7 +157,8 @@ fn recorded_requests_pass_the_checks() {
     }
 }
 
-/// What crs-setup.conf asks for: methods and media types of the applications. (CRS allows four methods, and no types of Git, CalDAV and files.)
+/// The settings that crs-setup.conf requires: methods and media types of the applications. (CRS permits four methods,
+/// and not the types of Git, CalDAV and files.)
 const CRS_SETTINGS: [(&str, &str); 2] = [
     (
         "allowed_methods",
@@ -182,7 +184,7 @@ fn crs_denies_some_recorded_requests() {
     }
 }
 
-/// CRS 4, with the exceptions for an application if there are any.
+/// CRS 4, with the exclusions for an application, if there are any.
 fn crs_with_exceptions(application: &str) -> Option<Arc<RuleSet>> {
     let mut paths = crate::data::paths()?;
     let exceptions = folder().join("exceptions").join(format!("{application}.conf"));
@@ -192,7 +194,8 @@ fn crs_with_exceptions(application: &str) -> Option<Arc<RuleSet>> {
     Some(crate::data::compiled(paths))
 }
 
-/// `weir waf tune` made the exceptions of half of each application's requests, three of six: the other half tells what they are worth.
+/// `weir waf tune` made exclusions from half of each application's requests (three of six); the other half shows their
+/// effect.
 #[test]
 fn tuned_crs_denies_fewer_recorded_requests() {
     let mut measured = [BTreeMap::new(), BTreeMap::new()];

@@ -31,7 +31,7 @@ const TRANSFORMATIONS: [&str; 24] = [
     "none",
 ];
 
-/// Transformations: often those that other rules have too.
+/// Transformations, often the same as in other rules.
 pub fn transformations(random: &mut Random) -> Vec<String> {
     let names: Vec<&str> = match random.below(8) {
         0 | 1 => vec!["none"],
@@ -43,7 +43,7 @@ pub fn transformations(random: &mut Random) -> Vec<String> {
     names.into_iter().map(|name| format!("t:{name}")).collect()
 }
 
-/// A text that is told, with variables.
+/// A text for a message, with variables.
 pub fn told(random: &mut Random) -> String {
     one(
         random,
@@ -97,7 +97,7 @@ fn new_value(random: &mut Random) -> String {
     }
 }
 
-/// A change for this request. `ids`: numbers that rules may have.
+/// A `ctl` action. `ids` are possible numbers of rules.
 pub fn control(random: &mut Random, ids: std::ops::Range<u64>) -> String {
     let id = |random: &mut Random| ids.start + random.below((ids.end - ids.start) as usize) as u64;
     match random.below(12) {
@@ -139,7 +139,7 @@ pub fn tag(random: &mut Random) -> &'static str {
     one(random, &["alpha", "beta", "gamma"])
 }
 
-/// What becomes of the request.
+/// The disruptive action.
 pub fn disruption(random: &mut Random) -> Vec<String> {
     let actions: &[&str] = match random.below(24) {
         0..=13 => &["pass"],

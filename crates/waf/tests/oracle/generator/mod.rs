@@ -1,4 +1,4 @@
-//! Random rules, and requests made of what the rules look for, so that much is found.
+//! Random rules, and requests built from the texts that the rules search for, so that many rules match.
 
 mod actions;
 mod operators;
@@ -13,10 +13,10 @@ pub use rules::{Directive, Link, WORD_FILE, WORD_FILE_TEXT};
 
 use weir_testing::Random;
 
-/// Requests for one rule file.
+/// Number of requests per rule file.
 const REQUESTS: usize = 5;
 
-/// Rules, settings, and requests for them.
+/// Rules, settings and requests.
 #[derive(Debug, Clone)]
 pub struct Case {
     pub settings: Vec<(String, String)>,
@@ -25,7 +25,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The same seed gives the same case.
+    /// The case of this seed.
     pub fn of(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let random = &mut random;
@@ -41,7 +41,7 @@ impl Case {
     }
 }
 
-/// What a virtual server sets: its paranoia level, and other variables of `TX`.
+/// Settings of a virtual server: its paranoia level, and other variables of `TX`.
 fn settings(random: &mut Random) -> Vec<(String, String)> {
     let mut settings = Vec::new();
     for name in ["pl", "score", "flag", "word", "limit", "other", "made_bar"] {
@@ -53,7 +53,7 @@ fn settings(random: &mut Random) -> Vec<(String, String)> {
     settings
 }
 
-/// One of several.
+/// A random element.
 fn one<'a, T: ?Sized>(random: &mut Random, of: &[&'a T]) -> &'a T {
     of[random.below(of.len())]
 }

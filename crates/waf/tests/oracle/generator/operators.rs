@@ -44,7 +44,7 @@ pub fn operator(random: &mut Random) -> String {
     format!("{negation}{text}")
 }
 
-/// An operator that decides a gate: on numbers that rules and settings have.
+/// The operator of a gate, on numbers that occur in rules and settings.
 pub fn of_gate(random: &mut Random) -> String {
     let negation = if random.percent(10) { "!" } else { "" };
     let how = one(random, &["eq", "ge", "gt", "le", "lt", "eq"]);

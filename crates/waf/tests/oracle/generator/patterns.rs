@@ -6,7 +6,7 @@ use super::{one, words};
 
 const DEPTH_MAX: usize = 3;
 
-/// A pattern without quotes and blanks at its ends.
+/// A pattern without quotes, and without blanks at its ends.
 pub fn pattern(random: &mut Random) -> String {
     let mut out = String::new();
     if random.percent(30) {
@@ -74,7 +74,7 @@ fn piece(random: &mut Random, depth: usize, out: &mut String) {
             out.push(')');
             repetition(random, out, 35);
         }
-        // More texts than the engine looks for, and longer ones.
+        // More texts than the engine searches for, and longer ones.
         8 => out.push_str(one(
             random,
             &["\\b", "f", "b", "a", "\\.", "/", "<", "[a-f]{2}[nors]", "[a-o]{3}", words::LONG],

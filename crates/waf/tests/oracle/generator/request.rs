@@ -6,7 +6,7 @@ use super::{one, words};
 
 type Pairs = Vec<(String, String)>;
 
-/// A request, in parts that can be left out, and what it is answered with.
+/// A request in parts that can be left out, and its response.
 #[derive(Debug, Clone, Default)]
 pub struct Sent {
     pub method: String,
@@ -35,7 +35,7 @@ pub enum Kind {
     Xml,
     Multipart,
     Text,
-    /// JSON that ends too early.
+    /// Truncated JSON.
     Broken,
 }
 
@@ -147,7 +147,7 @@ fn pairs(random: &mut Random, max: usize) -> Pairs {
         .collect()
 }
 
-/// As forms have it. Escapes that values have themselves are left as they are.
+/// The encoding of forms. Escapes in the values are kept.
 fn escaped_pairs(pairs: &Pairs) -> String {
     let escape = |text: &str| {
         let escaped = |char: char| match char {

@@ -6,21 +6,21 @@ use weir_testing::Random;
 
 use super::{actions, one, operators, targets};
 
-/// The file of words that rules name.
+/// The file of words for rules.
 pub const WORD_FILE: &str = "words.data";
 pub const WORD_FILE_TEXT: &str = "# words\nfoobar\nselect\n\nunion\nab\n";
-/// Numbers of rules begin here.
+/// The first rule id.
 const FIRST_ID: u64 = 100;
 
 /// A directive.
 #[derive(Debug, Clone)]
 pub enum Directive {
     Line(String),
-    /// A rule, with those that are chained to it.
+    /// A rule with its chained rules.
     Rule(Vec<Link>),
 }
 
-/// A rule of a chain; without targets, `SecAction`.
+/// A rule of a chain; without targets, a `SecAction`.
 #[derive(Debug, Clone)]
 pub struct Link {
     pub targets: Vec<String>,
@@ -81,9 +81,9 @@ struct Writer {
     directives: Vec<Directive>,
     id: u64,
     label: usize,
-    /// Labels that rules skip to, and that stand nowhere yet.
+    /// Labels that rules skip to and that are not placed yet.
     open: Vec<String>,
-    /// Targets and transformations of rules so far.
+    /// Targets and transformations of earlier rules.
     looks: Vec<(Vec<String>, Vec<String>)>,
 }
 
@@ -120,7 +120,7 @@ impl Writer {
         vec![format!("id:{}", self.id), format!("phase:{phase}")]
     }
 
-    /// `SecAction`, as setups have it.
+    /// `SecAction`, as in setups.
     fn action(&mut self, random: &mut Random) {
         let mut list = self.first_actions(random);
         list.extend(["pass", "nolog"].map(str::to_owned));
@@ -130,7 +130,7 @@ impl Writer {
         self.single(Vec::new(), "", list);
     }
 
-    /// What is set unless it is there.
+    /// A default that is set if the variable is missing.
     fn default_of_variable(&mut self, random: &mut Random) {
         let mut list = self.first_actions(random);
         let name = one(random, &["pl", "score", "limit", "word", "flag"]);
@@ -140,7 +140,7 @@ impl Writer {
         self.single(vec![format!("&TX:{name}")], "@eq 0", list);
     }
 
-    /// What a paranoia level passes over.
+    /// A gate that skips rules above the paranoia level.
     fn gate(&mut self, random: &mut Random) {
         let mut list = self.first_actions(random);
         list.extend(["pass", "nolog"].map(str::to_owned));
@@ -168,7 +168,7 @@ impl Writer {
         self.directives.push(Directive::Rule(links));
     }
 
-    /// What is known in the end, of requests that were denied as well.
+    /// A rule that records final values, also of denied requests.
     fn last_word(&mut self) {
         self.id += 1;
         let told = "msg:'%{tx.pl} %{tx.score} %{tx.flag} %{tx.limit} %{tx.word} %{tx.a}'";
@@ -176,7 +176,7 @@ impl Writer {
         self.single(Vec::new(), "", list.into());
     }
 
-    /// Members of `TX` that it does not name: they come in no order, so it has nothing that would show one.
+    /// A rule on unnamed members of `TX`. They have no order, so the rule has nothing that depends on their order.
     fn unordered(&mut self, random: &mut Random) {
         let mut list = self.first_actions(random);
         list.extend(["pass", "t:none", "msg:'plain'"].map(str::to_owned));
@@ -226,21 +226,21 @@ impl Writer {
         self.directives.push(Directive::Rule(links));
     }
 
-    /// Targets and transformations: often those of a rule before.
+    /// Targets and transformations, often those of an earlier rule.
     fn look(&mut self, random: &mut Random, is_chained: bool) -> (Vec<String>, Vec<String>) {
         if !self.looks.is_empty() && random.percent(30) {
             return self.looks[random.below(self.looks.len())].clone();
         }
         let targets = targets::targets(random, is_chained);
         let transformations = actions::transformations(random);
-        // Elsewhere, variables of what a chain has matched would be empty.
+        // Outside of chains, variables about earlier matches would be empty.
         if !is_chained {
             self.looks.push((targets.clone(), transformations.clone()));
         }
         (targets, transformations)
     }
 
-    /// A condition with what it does.
+    /// A condition with its actions.
     fn link(&mut self, random: &mut Random, is_chained: bool) -> Link {
         let (targets, mut list) = self.look(random, is_chained);
         if random.percent(30) {
@@ -253,7 +253,7 @@ impl Writer {
             list.push(actions::set_variable(random));
         }
         if random.percent(15) {
-            // Rules before it, and more of those behind it.
+            // Some earlier rules, and more of the later ones.
             let near = self.id.saturating_sub(2)..self.id + 6;
             list.push(actions::control(random, near));
         }
@@ -265,7 +265,7 @@ impl Writer {
         self.directives.push(Directive::Rule(vec![link]));
     }
 
-    /// A change of rules before it.
+    /// A change of earlier rules.
     fn update(&mut self, random: &mut Random) {
         let id = FIRST_ID + random.below(15) as u64;
         let target = if random.percent(70) {

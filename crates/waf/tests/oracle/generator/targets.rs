@@ -48,7 +48,7 @@ const SINGLE: [&str; 22] = [
 ];
 pub const VARIABLES: [&str; 8] = ["score", "pl", "flag", "word", "limit", "a", "made_foo", "0"];
 
-/// What a rule looks at.
+/// The targets of a rule.
 pub fn targets(random: &mut Random, is_chained: bool) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for _ in 0..=random.below(3) {
@@ -65,7 +65,7 @@ pub fn targets(random: &mut Random, is_chained: bool) -> Vec<String> {
                 &["MATCHED_VARS", "MATCHED_VAR", "MATCHED_VARS_NAMES", "MATCHED_VAR_NAME"],
             )
             .to_owned(),
-            // Twice the same.
+            // The same target twice.
             18 if before.is_some() => before.expect("one before"),
             _ => "ARGS".to_owned(),
         });
@@ -78,12 +78,12 @@ pub fn targets(random: &mut Random, is_chained: bool) -> Vec<String> {
     found
 }
 
-/// What a rule leaves out: a member, members, or all.
+/// An excluded target: a member, several members, or all.
 pub fn excluded(random: &mut Random) -> String {
     format!("!{}", collection(random))
 }
 
-/// What a `ctl` removes from rules.
+/// A collection for `ctl` to remove from rules.
 pub fn collection(random: &mut Random) -> String {
     let name = if random.percent(40) { "ARGS" } else { one(random, &MANY) };
     match random.below(10) {

@@ -1,4 +1,4 @@
-//! What requests and patterns are made of.
+//! Words for requests and patterns.
 
 use weir_testing::Random;
 
@@ -24,20 +24,20 @@ const WHOLE: [&str; 12] = [
     "10.1.2.3",
 ];
 
-/// Longer than the literals that the engine looks for.
+/// Longer than the literals that the engine searches for.
 pub const LONG: &str = "foo-abcdefghijklmnopqrstuvwxyz-0123456789-bar";
 
-/// A name of an argument, a header's field or a variable.
+/// A name of an argument, header or variable.
 pub fn name(random: &mut Random) -> &'static str {
     one(random, &["a", "b", "id", "foo", "bar", "A", "x1", "text", "foo.bar", "q"])
 }
 
-/// A word that patterns have as well.
+/// A word that patterns also contain.
 pub fn word(random: &mut Random) -> &'static str {
     one(random, &WORDS)
 }
 
-/// A value: some words, or a thing that attacks are made of.
+/// A value: some words, or a fragment of an attack.
 pub fn value(random: &mut Random) -> String {
     if random.percent(3) {
         return LONG.to_owned();

@@ -1,4 +1,4 @@
-//! One request through all rules.
+//! Evaluates all rules for one request.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,13 +8,13 @@ use weir_waf::seclang::{Action, Allow, Control, Disruption, Phase, Rule, Toggle,
 use super::message::Message;
 use super::program::{Item, Program, Whole};
 
-/// Bytes of a value that are told, and values.
+/// Maximum number of bytes per value in a message.
 const TOLD_BYTES_MAX: usize = 512;
 const TOLD_VALUES_MAX: usize = 32;
-/// Severity of a request in which nothing was found.
+/// Severity of a request without findings.
 const NO_SEVERITY: u8 = 255;
 
-/// A value that is looked at.
+/// An inspected value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
     pub variable: V,
@@ -24,7 +24,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// As logs name it: `ARGS:id`, `&ARGS`.
+    /// The name in logs: `ARGS:id`, `&ARGS`.
     pub fn full_name(&self) -> Vec<u8> {
         let mut full = if self.is_count { b"&".to_vec() } else { Vec::new() };
         full.extend_from_slice(self.variable.name().as_bytes());
@@ -36,7 +36,7 @@ impl Found {
     }
 }
 
-/// A rule that held.
+/// A rule that matched.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Held {
     pub id: u64,
@@ -51,9 +51,9 @@ pub struct Machine<'a> {
     pub(super) program: &'a Program,
     pub(super) message: Message,
     pub(super) written: HashMap<V, BTreeMap<Vec<u8>, Vec<u8>>>,
-    /// Names that `SecAction` does not set.
+    /// Names that `SecAction` must not set.
     pub(super) fixed: BTreeSet<Vec<u8>>,
-    /// What the rule at hand has matched.
+    /// The values that the current rule has matched.
     pub(super) matched: Vec<Found>,
     /// Removals by `ctl`.
     pub(super) controls: Vec<Control>,
@@ -61,7 +61,7 @@ pub struct Machine<'a> {
     pub(super) reads_body: bool,
     pub(super) reads_response: bool,
     pub(super) engine: Toggle,
-    /// A pattern that was made for this request is none.
+    /// A pattern that was built for this request is invalid.
     pub(super) is_unreadable: bool,
     pub is_audited: bool,
     /// Whether a rule has ended evaluation.
@@ -127,7 +127,7 @@ impl<'a> Machine<'a> {
     /// Evaluates the rules of a phase.
     pub fn phase(&mut self, phase: Phase) -> Verdict {
         let program = self.program;
-        // The request could not be judged in a phase before.
+        // The request could not be judged in an earlier phase.
         if self.is_unreadable {
             return Verdict::Exceeded(Limit::Pattern);
         }
@@ -182,7 +182,7 @@ impl<'a> Machine<'a> {
         is_allowed || self.engine == Toggle::Off
     }
 
-    /// Whether a rule holds, and all that are chained to it.
+    /// Whether a rule and all its chained rules match.
     fn holds(&mut self, whole: &Whole) -> bool {
         self.matched.clear();
         whole.links.iter().all(|link| self.link_holds(whole, link))
@@ -217,7 +217,7 @@ impl<'a> Machine<'a> {
         holds
     }
 
-    /// What a pattern has found goes to `TX:0` to `TX:9`.
+    /// Stores the groups of a match in `TX:0` to `TX:9`.
     fn capture(&mut self, whole: &Whole, link: &Rule, texts: Option<Vec<Vec<u8>>>) {
         let is_wanted = |action: &Action| matches!(action, Action::Capture);
         let texts = texts.filter(|texts| !texts.is_empty());
@@ -254,7 +254,7 @@ impl<'a> Machine<'a> {
         let (rule, status) = (whole.id, whole.status());
         let verdict = match whole.disruption() {
             Disruption::Pass | Disruption::Block => return Disrupted::No,
-            // The phase at hand ends in any case.
+            // The current phase ends in any case.
             Disruption::Allow(allow) => {
                 if allow != Allow::Phase {
                     self.allowed = Some(allow);
@@ -271,7 +271,7 @@ impl<'a> Machine<'a> {
             }
         };
         match self.engine {
-            // All has been answered.
+            // The whole response has been sent.
             _ if whole.phase == Phase::Logging => return Disrupted::No,
             Toggle::Off => return Disrupted::No,
             Toggle::On if self.mode == Mode::Block => return Disrupted::With(verdict),
@@ -288,7 +288,7 @@ enum Disrupted {
     With(Verdict),
 }
 
-/// Behind a marker or a rule further down; behind all if there is none.
+/// The index after a marker or a rule further down; after all rules if it does not exist.
 fn behind(program: &Program, label: &str, from: usize) -> usize {
     let is_it = |item: &Item| match item {
         Item::Marker(name) => **name == *label,
@@ -298,7 +298,7 @@ fn behind(program: &Program, label: &str, from: usize) -> usize {
     found.map_or(program.items.len(), |index| from + index + 1)
 }
 
-/// What a value looks like behind all transformations; with `multiMatch` as it comes, and behind each that changes it.
+/// A value after all transformations; with `multiMatch`, unchanged and after each transformation that changes it.
 fn forms(whole: &Whole, link: &Rule, value: Vec<u8>) -> Vec<Vec<u8>> {
     let mut steps = Vec::new();
     for action in whole.defaults.iter().chain(&link.actions) {

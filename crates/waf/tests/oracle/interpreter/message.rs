@@ -1,4 +1,4 @@
-//! What a request and its answer have in them, variable by variable.
+//! The values in a request and its response, by variable.
 
 use weir_waf::body::{Body, Limits, Processor, Query, Settings, Sink, cookies};
 use weir_waf::inspection::{Request, Response};
@@ -16,7 +16,7 @@ pub struct Message {
     members: Vec<(V, Member)>,
     pub processor: Processor,
     content_type: Vec<u8>,
-    /// All text of an XML document.
+    /// The whole text of an XML document.
     content: Vec<u8>,
     separator: u8,
     pub is_body_forced: bool,
@@ -147,7 +147,7 @@ impl Message {
         let mut body = Body::new(self.processor, &self.content_type.clone(), &settings);
         body.feed(bytes, self);
         body.finish(self);
-        // The text of a document as a whole, where it has more than one piece.
+        // The text of the whole document, if it has more than one piece.
         let members = self.of(V::Xml);
         let joined = std::mem::take(&mut self.content);
         let joined = joined.trim_ascii();
@@ -197,7 +197,7 @@ impl Message {
         }
     }
 
-    /// The members of a variable, in the order in which the message has them.
+    /// The members of a variable, in the order of the message.
     pub fn of(&self, variable: V) -> Vec<Member> {
         let kept = |wanted: &[V]| -> Vec<Member> {
             let of = |one: V| self.members.iter().filter(move |(it, _)| *it == one);
@@ -249,7 +249,7 @@ impl Sink for Message {
     }
 }
 
-/// Percent-decoded once.
+/// Percent-decodes once.
 fn unescaped(path: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut at = 0;

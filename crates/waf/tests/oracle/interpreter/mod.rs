@@ -1,7 +1,7 @@
-//! SecLang as the reference manual tells it: rule after rule, value after value, on the directives themselves.
+//! SecLang according to the reference manual: rule by rule, value by value, directly on the directives.
 //!
-//! **Invariant:** nothing here is shared with the engine but the parser, transformations, detectors of injections, readers of bodies, and how
-//! one pattern matches one text. There is no shortcut; it is slow, and that is its merit.
+//! **Invariant:** this shares only these parts with the engine: the parser, transformations, detectors of injections,
+//! parsers of bodies, and the matching of one pattern with one text. It has no shortcuts, so it is slow and simple.
 
 mod effects;
 mod expand;
@@ -15,7 +15,7 @@ mod targets;
 pub use machine::{Held, Machine};
 pub use program::{Program, Words};
 
-/// The number that a text begins with, as C's `atoi` has it.
+/// The number at the beginning of a text, as with C's `atoi`.
 fn number(text: &[u8]) -> i64 {
     let text = String::from_utf8_lossy(text).into_owned();
     let text = text.trim_start_matches(['\t', '\n', '\x0c', '\r', ' ']);

@@ -1,4 +1,4 @@
-//! Operators as the reference manual has them.
+//! Operators as the reference manual describes them.
 
 use std::net::IpAddr;
 
@@ -9,26 +9,26 @@ use super::machine::Machine;
 use super::number;
 use super::program::{Whole, Words};
 
-/// Groups that a capture keeps.
+/// Maximum number of captured groups.
 const GROUPS_MAX: usize = 10;
 
-/// What an operator found: texts that a capture keeps.
+/// The texts that a capture keeps.
 pub type Captured = Vec<Vec<u8>>;
 
 impl Machine<'_> {
-    /// What an operator finds in a value, without regard to its negation.
+    /// The match of an operator with a value, ignoring its negation.
     pub fn compare(
         &mut self,
         whole: &Whole,
         operator: &Operator,
         value: &[u8],
     ) -> Option<Captured> {
-        // The manual speaks of patterns alone; what else holds is found in the value as a whole.
+        // The manual defines captures only for patterns; other operators capture the whole value.
         let is = |holds: bool| holds.then(|| vec![value.to_vec()]);
         match &operator.kind {
             O::Rx(pattern) => self.rx(pattern, value),
             O::RxTemplate(template) => {
-                // As ModSecurity 3 has it, values of variables are parts of the pattern.
+                // As in ModSecurity 3, values of variables are parts of the pattern.
                 let pattern = self.expand(whole, template);
                 match Pattern::new(&String::from_utf8_lossy(&pattern)) {
                     Ok(pattern) => self.rx(&pattern, value),
@@ -74,7 +74,7 @@ impl Machine<'_> {
 
     fn rx(&mut self, pattern: &Pattern, value: &[u8]) -> Option<Captured> {
         let Some(groups) = pattern.groups(value, GROUPS_MAX) else {
-            // It takes too many steps.
+            // The match takes too many steps.
             self.is_unreadable = true;
             return None;
         };
@@ -87,7 +87,7 @@ impl Machine<'_> {
     }
 }
 
-/// The word that ends first, as an automaton finds it that reads byte by byte; the longest of those that end there.
+/// The word that ends first, as a byte-wise automaton finds it; of several words that end there, the longest.
 fn pm(words: &Words, value: &[u8]) -> Option<Captured> {
     let found = |end| Some((end, words.at_end_of(&value[..end])?.len()));
     let (end, length) = (1..=value.len()).find_map(found)?;

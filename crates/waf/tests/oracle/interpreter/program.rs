@@ -1,4 +1,4 @@
-//! Directives in their order, with what later ones change of earlier ones.
+//! Directives in order, after the changes that later ones make to earlier ones.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,7 +7,7 @@ use weir_waf::seclang::{
     Target, TargetKind, Template, Variable,
 };
 
-/// What is read from top to bottom.
+/// An item of the program, which is executed from top to bottom.
 pub enum Item {
     Rule(Box<Whole>),
     Marker(Box<str>),
@@ -18,19 +18,19 @@ pub enum Item {
 pub struct Whole {
     pub id: u64,
     pub phase: Phase,
-    /// The rule, and those that are chained to it.
+    /// The rule and its chained rules.
     pub links: Vec<Rule>,
     pub defaults: Vec<Action>,
-    /// Where it stands, for files beside it.
+    /// The path of its file, for files beside it.
     pub file: String,
 }
 
-/// Words, by the byte that they end with, in lower case.
+/// Words in lower case, by their last byte.
 #[derive(Default)]
 pub struct Words(HashMap<u8, Vec<Box<[u8]>>>);
 
 impl Words {
-    /// The lines of a file, without comments.
+    /// Parses the lines of a file, without comments.
     pub fn of_file(bytes: &[u8]) -> Self {
         let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
         Self::new(lines.filter(|line| !line.starts_with(b"#")))
@@ -46,7 +46,7 @@ impl Words {
         all
     }
 
-    /// The longest word that ends a text.
+    /// The longest word at the end of a text.
     pub fn at_end_of(&self, text: &[u8]) -> Option<&[u8]> {
         let words = self.0.get(&text.last()?.to_ascii_lowercase())?.iter();
         let is_end = |word: &&[u8]| {
@@ -60,11 +60,11 @@ impl Words {
 pub struct Program {
     pub items: Vec<Item>,
     pub separator: u8,
-    /// Words from files, by their paths.
+    /// Words from files, by path.
     pub files: HashMap<String, Words>,
-    /// Names in `TX` that rules have.
+    /// Names in `TX` that occur in rules.
     pub names: Vec<String>,
-    /// Rules that look at members of `TX` without a name: the language has no order for them.
+    /// Rules that read members of `TX` without a name. The language defines no order for these members.
     pub unordered: BTreeSet<u64>,
 }
 
@@ -142,7 +142,7 @@ impl Program {
             if let Item::Rule(rule) = item
                 && is_it(rule)
             {
-                // An action has none, and stays one.
+                // An action has no targets, and must not get any.
                 if !rule.links[0].targets.is_empty() {
                     rule.links[0].targets.extend_from_slice(targets);
                 }
@@ -168,7 +168,7 @@ fn phase(actions: &[Action]) -> Phase {
 }
 
 impl Whole {
-    /// Actions of its first rule behind those that are the phase's default.
+    /// The phase's default actions, followed by the actions of the first rule.
     fn actions(&self) -> impl Iterator<Item = &Action> {
         self.defaults.iter().chain(&self.links[0].actions)
     }
@@ -180,7 +180,7 @@ impl Whole {
         })
     }
 
-    /// The message of the chain's first rule that has one.
+    /// The first message in the chain.
     pub fn message(&self) -> Option<&Template> {
         self.links.iter().flat_map(|link| &link.actions).find_map(|action| match action {
             Action::Message(text) => Some(text),
@@ -195,7 +195,7 @@ impl Whole {
         })
     }
 
-    /// Its own message as it stands in the file.
+    /// Its own message as in the file.
     pub fn plain_message(&self) -> Option<String> {
         let mut plain = String::new();
         for piece in &self.links[0].actions.iter().find_map(message_of)?.0 {
@@ -213,7 +213,7 @@ impl Whole {
         self.links.iter().flat_map(|link| &link.actions).filter_map(of).next_back()
     }
 
-    /// Whether it is in the error log, and in the audit log.
+    /// Whether the rule is logged in the error log, and in the audit log.
     pub fn logging(&self) -> (bool, bool) {
         let (mut is_logged, mut is_audited) = (true, true);
         for action in self.actions() {

@@ -1,4 +1,4 @@
-//! The values that a target takes.
+//! The values of a target.
 
 use weir_waf::seclang::{Control, Rule, Selector, Target, TargetKind, Variable as V};
 
@@ -6,7 +6,7 @@ use super::machine::{Found, Machine};
 use super::program::Whole;
 
 impl Machine<'_> {
-    /// Values of one of a rule's targets as they are now, without those that are left out.
+    /// The current values of one target of a rule, without excluded ones.
     pub fn values(&mut self, whole: &Whole, link: &Rule, target: &Target) -> Vec<Found> {
         let mut found = self.of(target);
         found.retain(|it| !self.is_left_out(whole, link, it));
@@ -33,7 +33,7 @@ impl Machine<'_> {
             Selector::Name(name) => name.as_bytes().eq_ignore_ascii_case(&found.name),
             Selector::Pattern(pattern) => pattern.is_match(&found.name),
         });
-        // What rules write is told by the name that the target has.
+        // Variables written by rules are reported with the target's spelling of the name.
         if let (true, Selector::Name(name)) = (is_written(variable), &target.selector) {
             found.iter_mut().for_each(|found| found.name = name.as_bytes().to_vec());
         }
@@ -74,7 +74,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether the rule itself, or a `ctl` before it, leaves a value out.
+    /// Whether the rule itself or an earlier `ctl` excludes a value.
     fn is_left_out(&self, whole: &Whole, link: &Rule, found: &Found) -> bool {
         let has = |target: &Target| {
             target.variable == found.variable
@@ -98,7 +98,7 @@ impl Machine<'_> {
             })
     }
 
-    /// Whether a `ctl` before it has removed a rule.
+    /// Whether an earlier `ctl` has removed a rule.
     pub fn is_removed(&self, whole: &Whole) -> bool {
         self.controls.iter().any(|control| match control {
             Control::RemoveById(ids) => ids.has(whole.id),

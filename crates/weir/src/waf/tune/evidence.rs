@@ -83,7 +83,7 @@ fn is_excludable(found: &Found, line: &Line) -> bool {
     !sums_up && (!found.severity.is_empty() || found.id == line.rule)
 }
 
-/// Whether a rule indicates an attack; requests of scanners always do.
+/// Whether a finding indicates an attack. Requests of scanners always do.
 fn is_attack(found: &Found, line: &Line, exclusions: &Exclusions, place: &Place) -> bool {
     found.severity == "CRITICAL"
         && !found.tags.iter().any(|tag| tag == "attack-protocol")
@@ -91,7 +91,7 @@ fn is_attack(found: &Found, line: &Line, exclusions: &Exclusions, place: &Place)
         && (family(found) == SCANNERS || !exclusions.take_away(found, place))
 }
 
-/// Whether a request has an attack of another kind in another place, or comes from a scanner.
+/// Whether a request also has an attack of another kind in another place, or comes from a scanner.
 fn is_suspicious(attacks: &[&Found], found: &Found, variable: &str) -> bool {
     attacks.iter().filter(|other| family(other) != family(found)).any(|other| {
         let is_elsewhere = other.values.iter().all(|value| value.variable != variable);

@@ -50,7 +50,7 @@ pub struct Arguments {
     first_id: u64,
 }
 
-/// The exit status of clap for wrong usage.
+/// Exit status for wrong usage, as in clap.
 const EXIT_UNUSABLE: u8 = 2;
 
 /// Thresholds for proposing exclusions.

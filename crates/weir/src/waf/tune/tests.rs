@@ -34,7 +34,7 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // There is nobody to tell.
+        // There is no way to report a failure.
         let _ = std::fs::remove_file(&self.0);
     }
 }

@@ -1,4 +1,5 @@
-//! Tokens that end the query into which a value was inserted: a second query, another statement, a comment, the text that follows.
+//! Tokens that end the query into which a value was inserted: a second query, another statement, a comment, the text
+//! that follows.
 
 use super::super::selection::{self, Weight};
 use super::super::statements;

@@ -1,7 +1,8 @@
 //! The grammar of a value within a query.
 //!
-//! The reader has two states: it expects an operand, or an operator. It has read valid SQL so far; the first invalid token ends the reading without a
-//! verdict. A verdict that depends on an operand waits for the next token: in "1 or 2 = 2nd best", this token is a word, so the text is no SQL.
+//! The reader has two states: it expects an operand, or an operator. It has read valid SQL so far; the first invalid
+//! token ends the reading without a verdict. A verdict that depends on an operand waits for the next token: in "1 or 2
+//! = 2nd best", this token is a word, so the text is not SQL.
 
 mod endings;
 mod operands;
@@ -20,7 +21,7 @@ pub(super) enum Step {
     Operand,
     /// An operator is expected.
     Operator,
-    /// No injection: the rest is no SQL, or there is none.
+    /// No injection: the rest is not SQL, or there is no rest.
     Pass,
     /// An injection.
     Found,
@@ -39,7 +40,8 @@ pub(super) struct Judge<'a> {
     origin: Option<Origin>,
     /// The quote around the value's place, or 0.
     quote: u8,
-    /// Whether the quote is at the start of the value or after the end of a word, so that it ends a text. Otherwise it may begin one, as in prose.
+    /// Whether the quote is at the start of the value or after the end of a word, so that it ends a text. Otherwise it
+    /// may begin one, as in prose.
     is_closing: bool,
     /// The class of the previous token.
     previous: Class,
@@ -63,7 +65,8 @@ pub(super) struct Judge<'a> {
     limits: bool,
     /// Whether an operator was read that does not occur in prose.
     bitwise: bool,
-    /// Whether the last operator makes a condition of two empty texts; false for operators that occur between quotes in other languages too.
+    /// Whether the last operator makes a condition of two empty texts; false for operators that occur between quotes in
+    /// other languages too.
     is_effective: bool,
     /// The finding that the next operand completes: an attacking call, or a compared one.
     armed: Option<Strength>,
@@ -121,8 +124,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Reads the text after a nested comment. Databases disagree whether it is part of the query, so it is read as if it stood alone, and the
-    /// beginning of a second query is sufficient.
+    /// Reads the text after a nested comment. Databases disagree whether it is part of the query, so it is read as if
+    /// it stood alone, and the beginning of a second query is sufficient.
     pub(super) fn is_begun_query(tokens: &mut Tokens<'_>) -> bool {
         if matches!(
             tokens.peek().class,

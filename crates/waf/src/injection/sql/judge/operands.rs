@@ -13,7 +13,7 @@ impl<'a> Judge<'a> {
         match token.class {
             Class::Open => {
                 self.open();
-                // An ODBC escape: the word after the brace is no operand.
+                // An ODBC escape: the word after the brace is not an operand.
                 if self.tokens.bytes(&token) == b"{" && next.class == Class::Name {
                     self.tokens.next();
                 }
