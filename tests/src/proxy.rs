@@ -376,6 +376,19 @@ impl Proxy {
         Self { process, directory, listen, admin, kind }
     }
 
+    /// Ends it, and starts it again where it was. It is weir.
+    #[track_caller]
+    pub fn restart(&mut self, setup: &Setup) {
+        self.process.signal(Signal::KILL);
+        let ended = || self.process.exited().is_some();
+        crate::eventually("the process has ended", crate::STEP_TIMEOUT, ended);
+        let words = setup.command(&self.config_path().to_string_lossy());
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let log = self.directory.path().join("output.log");
+        self.process = Process::start(Path::new(words[0]), &words[1..], &log);
+        self.process.wait_until_listening(&[self.listen.address()]);
+    }
+
     /// The address for clients.
     pub fn address(&self) -> SocketAddr {
         self.listen.address()

@@ -122,6 +122,10 @@ fn a_colleague_gets_a_token_uses_it_and_loses_it() {
     let reloaded = open.weir("ann", &["reload", "--wait", "10s"]);
     assert!(reloaded.status.success(), "{reloaded:?}");
 
+    let top = open.weir("eve", &["top", "--once", "--json", "--interval", "200ms"]);
+    let top: Value = serde_json::from_slice(&top.stdout).expect("JSON");
+    assert_eq!(top["members"][0]["name"], address);
+
     assert!(open.curl("/health").ends_with("ok\n200"));
     assert!(open.curl("/v1/status").ends_with("401"));
     assert!(open.curl("/metrics").ends_with("401"));

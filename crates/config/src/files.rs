@@ -74,6 +74,11 @@ impl Files {
         self.texts.files.iter().map(|file| &*file.name)
     }
 
+    /// The names of the files, and their texts as they were read.
+    pub fn contents(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.texts.files.iter().map(|file| (&*file.name, &*file.text))
+    }
+
     /// The directory for data that must survive a restart. An overlay is stored in it, so it cannot change it.
     pub fn state_dir(&self) -> PathBuf {
         let node = self.root.as_ref().and_then(|root| root.get("state_dir"));

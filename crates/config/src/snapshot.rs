@@ -133,6 +133,30 @@ pub struct DataPlaneSettings {
     pub workers: Option<u16>,
     /// How long removed virtual servers and a stopping process let transactions end.
     pub drain_timeout_ms: u64,
+    /// Whether workers are kept from files.
+    pub sandbox: Sandbox,
+}
+
+/// Whether worker threads are kept from files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sandbox {
+    /// If the kernel can do it.
+    Auto,
+    /// Always.
+    On,
+    /// No.
+    Off,
+}
+
+impl Sandbox {
+    /// The word in the file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
 }
 
 /// `first_probes:` of the file.

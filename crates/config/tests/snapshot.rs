@@ -9,8 +9,8 @@ use weir_config::snapshot::{
     DnsProbe, DnsRcode, DnsRecord, DrainAnswer, FirstProbesSettings, GrpcProbe, HttpProbe,
     HttpSettings, Instead, LdapProbe, Limits, LogSettings, LogTarget, Member, Monitor, MonitorKind,
     PassiveMarking, Pool, ProbeMethod, ProbeTls, RadiusProbe, RadiusReply, RedisProbe, RedisRole,
-    RequestTrailers, ReuseSettings, Role, ScriptProbe, Secret, SmtpProbe, Snapshot, Source,
-    SqlProbe, SqlQuery, TcpProbe, UdpProbe,
+    RequestTrailers, ReuseSettings, Role, Sandbox, ScriptProbe, Secret, SmtpProbe, Snapshot,
+    Source, SqlProbe, SqlQuery, TcpProbe, UdpProbe,
 };
 use weir_config::{Config, Resolutions, Summary, parse};
 use weir_core::admin_state::AdminState;
@@ -74,7 +74,8 @@ const SAFE: PathForm = PathForm::Canonical(Spellings {
 fn defaults() {
     let snapshot = snapshot(&with_pool("    members: [ 127.0.0.1:9001 ]"));
     assert_eq!(snapshot.admin.listen, []);
-    let data_plane = DataPlaneSettings { workers: None, drain_timeout_ms: 60_000 };
+    let data_plane =
+        DataPlaneSettings { workers: None, drain_timeout_ms: 60_000, sandbox: Sandbox::Auto };
     assert_eq!(snapshot.data_plane, data_plane);
     let first_probes = FirstProbesSettings { wait_ms: 5_000, then: AfterFirstProbes::Serve };
     assert_eq!(snapshot.first_probes, first_probes);

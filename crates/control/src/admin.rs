@@ -55,6 +55,7 @@ mod board;
 mod changes;
 mod dashboard;
 mod explain;
+mod files;
 mod firewall;
 mod flows;
 mod gate;

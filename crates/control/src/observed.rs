@@ -18,6 +18,7 @@ use crate::overlay::changes::Changes;
 use crate::rates::Rates;
 use crate::reloads::Reloads;
 use crate::requests::Requests;
+use crate::sandbox::SandboxStatus;
 use crate::time::unix_ms;
 use crate::token_keys::TokenKeys;
 use crate::upgrade::reports::Upgrades;
@@ -57,10 +58,10 @@ pub struct Observed {
     waiting: RwLock<Option<Waiting>>,
     /// Workers that ended unexpectedly.
     pub workers_ended: AtomicU64,
-    /// The last panic of a worker.
-    last_panic: RwLock<Option<WorkerPanic>>,
     /// Records of recent requests.
     pub requests: Arc<Requests>,
+    /// Rare facts about the workers.
+    of_workers: OfWorkers,
     /// State of the admin listeners.
     pub admin: Shared,
 }
@@ -81,6 +82,15 @@ impl Obtained {
     pub fn of(ocsp: &Ocsp, token_keys: &TokenKeys, acme: &Acme) -> Self {
         Self { ocsp: ocsp.counters(), token_keys: token_keys.counters(), acme: acme.board() }
     }
+}
+
+/// Rare facts about the workers.
+#[derive(Debug, Default)]
+struct OfWorkers {
+    /// The last panic.
+    last_panic: RwLock<Option<WorkerPanic>>,
+    /// Whether they are kept from files.
+    sandbox: RwLock<Option<SandboxStatus>>,
 }
 
 /// A configuration that waits for the first probes of its members.
@@ -137,7 +147,7 @@ impl Observed {
             draining: AtomicBool::new(false),
             waiting: RwLock::new(None),
             workers_ended: AtomicU64::new(0),
-            last_panic: RwLock::new(None),
+            of_workers: OfWorkers::default(),
             requests,
             admin: Shared::new(logs.audit, logs.findings),
         }
@@ -185,12 +195,22 @@ impl Observed {
 
     /// The last panic of a worker.
     pub fn last_panic(&self) -> Option<WorkerPanic> {
-        read(&self.last_panic)
+        read(&self.of_workers.last_panic)
     }
 
     /// Records a panic of a worker.
     pub fn set_last_panic(&self, panic: WorkerPanic) {
-        write(&self.last_panic, Some(panic));
+        write(&self.of_workers.last_panic, Some(panic));
+    }
+
+    /// Whether workers are kept from files; `None` before they start.
+    pub fn sandbox(&self) -> Option<SandboxStatus> {
+        read(&self.of_workers.sandbox)
+    }
+
+    /// Shows this from now on.
+    pub fn set_sandbox(&self, sandbox: SandboxStatus) {
+        write(&self.of_workers.sandbox, Some(sandbox));
     }
 }
 

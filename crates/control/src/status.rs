@@ -21,6 +21,7 @@ use crate::observed::{Observed, Waiting, shown_gauge};
 use crate::problems::problems;
 use crate::rates::{Counts, Rate, Way};
 use crate::reloads::Failure;
+use crate::sandbox::SandboxStatus;
 use crate::time::{monotonic_ms, rfc3339, unix_ms};
 use crate::upgrade::reports::Report;
 
@@ -59,6 +60,8 @@ pub(crate) struct ProcessStatus {
     starting: bool,
     draining: bool,
     workers: usize,
+    /// Whether worker threads are kept from files; `null` before they start.
+    sandbox: Option<SandboxStatus>,
     configuration: ConfigurationStatus,
     /// The last upgrade: a failed one, or the one that started this process; `null`: no upgrade.
     upgrade: Option<Report>,
@@ -362,6 +365,7 @@ pub(crate) fn process(observed: &Observed) -> ProcessStatus {
         starting: observed.starting.load(Relaxed),
         draining: observed.draining.load(Relaxed),
         workers: table.workers(),
+        sandbox: observed.sandbox(),
         configuration: ConfigurationStatus {
             generation: table.generation,
             version: history.version(),

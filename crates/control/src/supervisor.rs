@@ -22,6 +22,7 @@ use weir_config::snapshot::{Address, Member, Snapshot};
 use weir_config::{Colour, Config, Diagnostic, Files, Severity, render_text};
 use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
+use weir_dataplane::inherited::Inherited;
 use weir_dataplane::outside;
 use weir_dataplane::reports::Event;
 use weir_exchange::shared::live::LiveTable;
@@ -42,6 +43,7 @@ use crate::overlay::judge::{Configuration, check, take_back_overdue};
 use crate::own_keys::{self, OwnKeysError};
 use crate::packets::PacketPlane;
 use crate::requests::Requests;
+use crate::sandbox;
 use crate::service_manager::ServiceManager;
 use crate::token_keys::TokenKeys;
 use crate::upgrade::predecessor::Predecessor;
@@ -102,6 +104,8 @@ pub enum Error {
     System(io::Error),
     /// The workers ended unexpectedly.
     WorkersEnded,
+    /// The configuration requires a sandbox that the kernel does not have.
+    Sandbox(io::Error),
     /// The process that this one was started to replace did not hand over.
     Handover(io::Error),
     /// The predecessor did not answer the request to serve.
@@ -132,6 +136,12 @@ impl fmt::Display for Error {
             }
             Self::DataPlane(error) => error.fmt(formatter),
             Self::System(error) => write!(formatter, "cannot start: {}", io_error_text(error)),
+            Self::Sandbox(error) => write!(
+                formatter,
+                "`data_plane.sandbox: on` needs Landlock of the kernel (Linux 5.13, `landlock` in its `lsm` list): {}; \
+                 `auto` starts without it",
+                io_error_text(error)
+            ),
             Self::WorkersEnded => formatter.write_str("all workers have ended"),
             Self::Handover(error) => {
                 let error = io_error_text(error);
@@ -286,16 +296,12 @@ impl Supervisor {
         let workers = workers_of(&snapshot);
         let logs = Logs::start(&snapshot.log, events.clone()).map_err(Error::Log)?;
         let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, workers, &outside()));
-        let (to_events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
-        let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
-        let (logs_to, inherited) = (logs.senders(), heritage.give_to(&table));
+        let sandbox = sandbox::decide(table.snapshot.data_plane.sandbox).map_err(Error::Sandbox)?;
+        let inherited = heritage.give_to(&table);
         let requests = Arc::new(Requests::new(table.snapshot.recent_requests));
         events.tell_followers(&requests);
-        let records = Some(requests.receive().map_err(Error::System)?);
-        let options =
-            Options { workers, logs: logs_to, events: to_events, inherited, policy_lines, records };
-        let mut data_plane =
-            DataPlane::start(Arc::clone(&table), options).map_err(Error::DataPlane)?;
+        let to = (&logs, &requests);
+        let (mut data_plane, of_workers) = start_workers(&table, to, inherited, sandbox.is_on)?;
         let mut monitors = Monitors::new(events.clone());
         monitors.apply(&table, None);
         let next = Next::new(Arc::clone(&table.snapshot), None, false, None);
@@ -314,7 +320,8 @@ impl Supervisor {
             (Arc::clone(&configuration.files), changes),
             requests,
         ));
-        let outlets = open_outlets([worker_events, lines], &observed, &events, &heritage).await;
+        observed.set_sandbox(sandbox);
+        let outlets = open_outlets(of_workers, &observed, &events, &heritage).await;
         let admins = outlets.inspect_err(|_| data_plane.stop())?;
         let upgrading = Upgrading::new(heritage, &observed);
         let manager = upgrading.service_manager(&events);
@@ -575,8 +582,36 @@ impl Supervisor {
     }
 }
 
+/// Starts the data path. The receivers get its events and the lines of policies.
+fn start_workers(
+    table: &Arc<LiveTable>,
+    (logs, requests): (&Logs, &Arc<Requests>),
+    inherited: Inherited,
+    is_confined: bool,
+) -> Result<(DataPlane, [Receiver<Event>; 2]), Error> {
+    let (events, worker_events) = sync_channel(WORKER_EVENTS_WAITING_MAX);
+    let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
+    let options = Options {
+        workers: table.workers(),
+        logs: logs.senders(),
+        events,
+        inherited,
+        policy_lines,
+        records: Some(requests.receive().map_err(Error::System)?),
+        is_confined,
+    };
+    let data_plane = DataPlane::start(Arc::clone(table), options).map_err(Error::DataPlane)?;
+    Ok((data_plane, [worker_events, lines]))
+}
+
 /// Reports changed settings that a reload does not apply.
-fn tell_restart_needed(events: &Events, table: &LiveTable, changes: &Changes) {
+fn tell_restart_needed(events: &Events, table: &LiveTable, observed: &Observed) {
+    let changes = &observed.changes;
+    let wanted = table.snapshot.data_plane.sandbox.as_str();
+    if let Some(running) = observed.sandbox().filter(|running| running.setting != wanted) {
+        let what = format_args!("needs a restart to change from {} to {wanted}", running.setting);
+        events.warning("data_plane.sandbox", what);
+    }
     let (wanted, running) = (workers_of(&table.snapshot), table.workers());
     if wanted != running {
         let what = format_args!("needs a restart to change from {running} to {wanted}");

@@ -40,6 +40,8 @@ pub struct Options {
     pub policy_lines: SyncSender<Event>,
     /// Where records of requests go; `None`: none are made.
     pub records: Option<RecordSender>,
+    /// Workers open no files.
+    pub is_confined: bool,
 }
 
 /// Why the data path cannot start.
@@ -94,7 +96,8 @@ impl DataPlane {
     pub fn start(table: Arc<LiveTable>, options: Options) -> Result<Self, StartError> {
         raise_descriptor_limit();
         thread::note_panics();
-        let Options { workers, logs, events, inherited, policy_lines, records } = options;
+        let Options { workers, logs, events, inherited, policy_lines, records, is_confined } =
+            options;
         let counters = Arc::new(PerWorker::new(workers));
         let mut data_plane = Self {
             workers: Vec::with_capacity(workers),
@@ -108,7 +111,7 @@ impl DataPlane {
         };
         data_plane.prepare(&table.snapshot).map_err(StartError::Bind)?;
         for id in 0..workers {
-            let worker = WorkerThread::start(|commands| Setup {
+            let worker = WorkerThread::start(is_confined, |commands| Setup {
                 id,
                 table: Arc::clone(&table),
                 counters: Arc::clone(&counters),
@@ -402,7 +405,9 @@ mod tests {
             let logs = LogSenders { waf: log.clone(), access: log, spans };
             let inherited = Inherited::default();
             let records = None;
-            let options = Options { workers, logs, events, inherited, policy_lines, records };
+            let is_confined = weir_event_loop::confine::version().is_ok();
+            let options =
+                Options { workers, logs, events, inherited, policy_lines, records, is_confined };
             let mut data_plane = DataPlane::start(Arc::clone(&table), options).unwrap();
             data_plane.put_in_force(table);
             Self { directory, data_plane, events: receiver }
@@ -501,6 +506,21 @@ mod tests {
     }
 
     /// A member that a reload removed may come back: requests of a worker on it must end with the worker.
+    #[test]
+    fn a_worker_opens_no_file() {
+        if let Err(error) = weir_event_loop::confine::version() {
+            return weir_testing::skip(&format!("the kernel has no Landlock: {error}"));
+        }
+        let bed = Bed::new("confined");
+        // Its clients and members are served by unix sockets all the same.
+        get(&mut bed.client());
+        let (answer, opened) = std::sync::mpsc::channel();
+        bed.data_plane.workers[0].tell(Command::Open("/etc/passwd".into(), answer));
+        let refused = opened.recv().unwrap().unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+        std::fs::File::open("/etc/passwd").expect("other threads are not restricted");
+    }
+
     #[test]
     fn a_panic_leaves_no_request_on_a_member_that_has_gone() {
         let mut bed = Bed::new("gone");

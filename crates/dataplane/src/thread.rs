@@ -14,7 +14,7 @@ use rustix::net::{
     self, AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
     SocketType,
 };
-use weir_event_loop::{EventLoop, descriptors};
+use weir_event_loop::{EventLoop, confine, descriptors};
 
 use crate::worker::{COMMAND_MESSAGE, Command, LISTENER_MESSAGE, Setup, Worker};
 
@@ -32,8 +32,11 @@ pub struct WorkerThread {
 }
 
 impl WorkerThread {
-    /// Starts a worker and waits until it has its own descriptors.
-    pub fn start(setup: impl FnOnce(Receiver<Command>) -> Setup) -> io::Result<Self> {
+    /// Starts a worker and waits until it has its own descriptors. One that is confined opens no files.
+    pub fn start(
+        is_confined: bool,
+        setup: impl FnOnce(Receiver<Command>) -> Setup,
+    ) -> io::Result<Self> {
         let (control, theirs) = net::socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
@@ -46,7 +49,7 @@ impl WorkerThread {
         let number = theirs.as_raw_fd();
         let thread =
             std::thread::Builder::new().name(format!("weir-{}", setup.id)).spawn(move || {
-                match prepare(number) {
+                match prepare(number, is_confined) {
                     Ok((io, control)) => {
                         // The starting thread waits for this message, so the receiver exists.
                         let _ = started.send(Ok(()));
@@ -109,8 +112,11 @@ impl WorkerThread {
 }
 
 /// Creates the worker's own descriptor table and its loop; opens the control socket in that table.
-fn prepare(control: RawFd) -> io::Result<(EventLoop, OwnedFd)> {
+fn prepare(control: RawFd, is_confined: bool) -> io::Result<(EventLoop, OwnedFd)> {
     descriptors::isolate(Some(control))?;
+    if is_confined {
+        confine::without_files()?;
+    }
     // SAFETY: the number names the control socket in this thread's table, where nothing else owns it; the starting
     // thread's descriptor of the same number is in another table.
     let control = unsafe { OwnedFd::from_raw_fd(control) };

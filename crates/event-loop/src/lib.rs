@@ -16,6 +16,7 @@
 pub mod adopted;
 mod bounds;
 pub mod clock;
+pub mod confine;
 mod datagram_sockets;
 mod datagrams;
 pub mod descriptors;
@@ -33,6 +34,7 @@ mod secure;
 mod socket;
 pub mod sockets;
 mod straight;
+pub mod synchronised;
 mod table;
 #[cfg(test)]
 mod tests;

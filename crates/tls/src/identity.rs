@@ -9,13 +9,16 @@ use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKey
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, SignatureAlgorithm};
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted_cert};
-use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
 
 use crate::client_hello::canonical_name;
 use crate::ocsp::Staple;
 
 /// The longest chain that is taken.
 pub const CHAIN_LENGTH_MAX: usize = 16;
+
+/// The access method of the certificate of the issuer (RFC 5280 section 4.2.2.1).
+const CA_ISSUERS: &str = "1.3.6.1.5.5.7.48.2";
 
 /// A certificate, its chain and its key.
 #[derive(Debug, Clone)]
@@ -302,6 +305,45 @@ fn first_label(text: &[u8]) -> Option<String> {
     let label = label.trim_end().strip_suffix("-----")?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b' ';
     (label.len() <= LABEL_BYTES_MAX && label.bytes().all(is_plain)).then(|| label.to_owned())
+}
+
+/// The authority that has signed a certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Issuer {
+    /// Its distinguished name, in DER.
+    pub name: Vec<u8>,
+    /// The same as text.
+    pub text: String,
+    /// The certificate has the same name: it is an authority that nobody else has signed.
+    pub is_itself: bool,
+    /// The certificate says where that of its issuer can be fetched, as those of public authorities do.
+    pub is_published: bool,
+}
+
+impl Issuer {
+    /// The issuer of a certificate; `None`: it cannot be read.
+    pub fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
+        let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+        let (issuer, subject) = (certificate.issuer(), certificate.subject());
+        let is_published = certificate.extensions().iter().any(|extension| {
+            let ParsedExtension::AuthorityInfoAccess(access) = extension.parsed_extension() else {
+                return false;
+            };
+            access.accessdescs.iter().any(|it| it.access_method.to_id_string() == CA_ISSUERS)
+        });
+        Some(Self {
+            name: issuer.as_raw().to_vec(),
+            text: issuer.to_string(),
+            is_itself: issuer.as_raw() == subject.as_raw(),
+            is_published,
+        })
+    }
+
+    /// The distinguished name of a certificate itself, in DER.
+    pub fn subject_of(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
+        let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+        Some(certificate.subject().as_raw().to_vec())
+    }
 }
 
 /// The subject of a certificate, as text (RFC 4514 reversed, as OpenSSL writes it).

@@ -8,6 +8,7 @@ mod check;
 mod completion;
 mod demo;
 mod diff;
+mod doctor;
 mod explain;
 mod input;
 mod l4;
@@ -20,8 +21,10 @@ mod reload;
 mod requests;
 mod run;
 mod save;
+mod screen;
 mod status;
 mod token;
+mod top;
 mod upgrade;
 mod values;
 mod versions;
@@ -45,9 +48,11 @@ use clap::{CommandFactory as _, Parser, Subcommand};
                   weir run weir.yaml     # serve a configuration file\n  \
                   weir check weir.yaml   # report every mistake in a configuration file\n  \
                   weir status            # show state and problems of a running weir\n  \
+                  weir top               # a live view of it\n  \
                   weir set /pools/web/members/10.0.0.11:80/weight 5   # change the configuration\n  \
                   weir diff              # show such changes beside the configuration file\n  \
                   weir explain URL       # show why a request goes where it goes\n  \
+                  weir doctor            # find common troubles and how to mend them\n  \
                   weir demo              # demonstrate weir with its own members and traffic\n  \
                   weir bench run quick   # compare weir with HAProxy, nginx and Envoy on this machine\n  \
                   weir help check        # show the help of a subcommand"
@@ -63,6 +68,7 @@ enum Command {
     Run(run::Arguments),
     Check(check::Arguments),
     Status(status::Arguments),
+    Top(top::Arguments),
     Vs(vs::Arguments),
     Pool(pool::Arguments),
     Member(member::Arguments),
@@ -82,6 +88,7 @@ enum Command {
     Upgrade(upgrade::Arguments),
     L4(l4::Arguments),
     Waf(waf::Arguments),
+    Doctor(doctor::Arguments),
     Demo(demo::Arguments),
     Bench(bench::Arguments),
     Completion(completion::Arguments),
@@ -95,6 +102,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::Vs(arguments) => vs::run(&arguments),
         Command::Pool(arguments) => pool::run(&arguments),
         Command::Member(arguments) => member::run(&arguments),
@@ -114,6 +122,7 @@ fn main() -> ExitCode {
         Command::Upgrade(arguments) => upgrade::run(&arguments),
         Command::L4(arguments) => l4::run(&arguments),
         Command::Waf(arguments) => waf::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Completion(arguments) => completion::run(&arguments, CommandLine::command()),

@@ -204,7 +204,7 @@ fn errors_text(member: &Member) -> String {
         grouped(member.connect_failures),
         grouped(member.response_failures),
         grouped(member.responses.server_error),
-        counted(member.ejections, "time"),
+        counted(member.counts.ejections, "time"),
     )
 }
 

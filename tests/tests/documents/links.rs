@@ -55,7 +55,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Targets of all links, with their lines.
-fn links(text: &str) -> Vec<(usize, String)> {
+pub fn links(text: &str) -> Vec<(usize, String)> {
     let mut links = Vec::new();
     for (number, line) in prose(text) {
         let without_code = line.split('`').step_by(2).collect::<Vec<_>>().join("`");
@@ -81,7 +81,7 @@ fn anchors(text: &str) -> Vec<String> {
 }
 
 /// The file that a link of this document leads to, from the root; the document itself for an empty one.
-fn resolve(document: &str, target: &str) -> PathBuf {
+pub fn resolve(document: &str, target: &str) -> PathBuf {
     if target.is_empty() {
         return document.into();
     }

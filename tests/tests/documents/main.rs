@@ -5,6 +5,7 @@ mod equivalents;
 mod links;
 mod names;
 mod shown;
+mod site;
 mod unit;
 
 /// The texts between backquotes on one line, with the number of the line.

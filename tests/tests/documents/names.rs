@@ -20,13 +20,14 @@ const ABOUT_FILES: [&str; 4] =
 const REFERENCE: [&str; 2] = ["docs/configuration.md", "docs/observability.md"];
 
 /// Names that are not from this repository's code.
-const FOREIGN: [&str; 9] = [
+const FOREIGN: [&str; 10] = [
     "DynamicUser",
     "HTTP_PROXY",
     "LimitNOFILE",
     "Via",
     "X_Forwarded_",
     "close_range",
+    "no_new_privs",
     "rustls::kernel",
     "tcp_rmem",
     "tcp_wmem",

@@ -79,7 +79,7 @@ fn what_the_document_says_of_scripts_is_in_the_unit() {
         "AmbientCapabilities=CAP_NET_BIND_SERVICE",
         "CapabilityBoundingSet=CAP_NET_BIND_SERVICE",
         "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX",
-        "SystemCallFilter=@system-service",
+        "SystemCallFilter=@system-service landlock_create_ruleset landlock_restrict_self",
     ] {
         assert!(unit.lines().any(|it| it == line), "{line}\n{unit}");
     }

@@ -163,8 +163,23 @@ section! {
         default workers: WordOr<Auto, Whole<u16, 1, WORKERS_MAX>> = WordOr::Word(Auto);
         /// How long open requests may continue when a virtual server or member is removed, or when weir stops.
         default drain_timeout: TimeoutOrZero = Duration(60 * SECOND);
+        /// Whether the kernel keeps worker threads from opening any file (Landlock), so that a defect in what they parse opens none. Fixed at start; a reload does not change it. See [sandbox](operating.md#sandbox).
+        default sandbox: Sandbox = Sandbox::Auto;
     }
     later []
+}
+
+choice! {
+    /// Whether worker threads are kept from files.
+    Sandbox {
+        /// If the kernel can do it (Linux 5.13 or newer, with Landlock).
+        Auto = "auto",
+        /// Always; without such a kernel weir does not start.
+        On = "on",
+        /// No.
+        Off = "off",
+    }
+    later [] maps []
 }
 
 section! {

@@ -62,7 +62,7 @@ use crate::raw;
 use crate::scalar::{Duration, Whole};
 use crate::snapshot::{
     AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Issuing, Persistence, Pool,
-    RecentRequests, Snapshot,
+    RecentRequests, Sandbox, Snapshot,
 };
 
 /// Checks a whole file, as [`validate`] does, and its authority for certificates by ACME.
@@ -264,6 +264,11 @@ fn data_plane(file: &raw::File) -> DataPlaneSettings {
     DataPlaneSettings {
         workers: section.workers.value.value().map(|Whole(count)| count),
         drain_timeout_ms: section.drain_timeout.0,
+        sandbox: match section.sandbox.value {
+            raw::Sandbox::Auto => Sandbox::Auto,
+            raw::Sandbox::On => Sandbox::On,
+            raw::Sandbox::Off => Sandbox::Off,
+        },
     }
 }
 

@@ -224,6 +224,7 @@ async fn answers_are_as_documented() {
         ("get", "/v1/logs", "/v1/logs?limit=1", "", 400),
         ("get", "/v1/diff", "/v1/diff", "", 200),
         ("get", "/v1/configuration", "/v1/configuration", "", 200),
+        ("get", "/v1/configuration/files", "/v1/configuration/files", "", 200),
         ("post", "/v1/changes", "/v1/changes", "{}", 400),
         ("post", "/v1/changes", "/v1/changes?dry_run=1", "{\"changes\":[]}", 400),
     ] {

@@ -2,8 +2,8 @@
 
 use super::route::Route;
 use super::{
-    board, changes, explain, firewall, flows, member_change, pools, process, reload, reports,
-    requests, servers, upgrade,
+    board, changes, explain, files, firewall, flows, member_change, pools, process, reload,
+    reports, requests, servers, upgrade,
 };
 
 /// All routes, in the order of the OpenAPI document.
@@ -16,6 +16,7 @@ pub(super) fn routes() -> Vec<Route> {
         reload::routes(),
         upgrade::routes(),
         changes::routes(),
+        files::routes(),
         explain::routes(),
         requests::routes(),
         flows::routes(),

@@ -328,7 +328,7 @@ impl Supervisor {
         let summary = Summary(&now.config, self.table.workers());
         let changed = Changed(&changes);
         if !Arc::ptr_eq(&now.files, &before.files) {
-            tell_restart_needed(&self.events, &self.table, &self.observed.changes);
+            tell_restart_needed(&self.events, &self.table, &self.observed);
             self.observed.reloads.succeed(&changes);
             let what = format_args!("was reloaded: {summary}{changed}{unusable}");
             self.events.info("configuration", what);

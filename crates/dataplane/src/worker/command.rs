@@ -38,6 +38,9 @@ pub enum Command {
     Follow(bool),
     /// Set this flag to show that the loop makes turns.
     Answer(Arc<AtomicBool>),
+    /// Open a file, for tests.
+    #[cfg(test)]
+    Open(std::path::PathBuf, std::sync::mpsc::Sender<std::io::Result<()>>),
     /// Panic, for tests.
     #[cfg(test)]
     Panic,

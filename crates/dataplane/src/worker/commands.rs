@@ -74,6 +74,10 @@ impl Worker {
             Command::Follow(is_followed) => self.world.follow(is_followed),
             Command::Answer(answer) => answer.store(true, Relaxed),
             #[cfg(test)]
+            Command::Open(path, answer) => {
+                answer.send(std::fs::File::open(path).map(drop)).expect("a test that waits");
+            }
+            #[cfg(test)]
             Command::Panic => panic!("as told"),
             #[cfg(test)]
             Command::Wait(until) => until.recv().expect("a word"),

@@ -31,11 +31,16 @@ impl fmt::Display for AdminAddress {
 impl AdminAddress {
     /// Whether the connection is unencrypted and leaves this host.
     pub fn is_exposed(&self) -> bool {
-        let Self::Tcp(address) = self else { return false };
+        matches!(self, Self::Tcp(_)) && !self.is_here()
+    }
+
+    /// Whether it is on this host: a unix socket, or an address of loopback.
+    pub fn is_here(&self) -> bool {
+        let (Self::Tcp(address) | Self::Tls(address)) = self else { return true };
         let host = address.rsplit_once(':').map_or(&**address, |(host, _)| host);
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let is_loopback = bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-        !is_loopback && !bare.eq_ignore_ascii_case("localhost")
+        is_loopback || bare.eq_ignore_ascii_case("localhost")
     }
 
     /// The value of the `Host` field. The zone of an IPv6 address is local, so it is omitted (RFC 6874 section 4).

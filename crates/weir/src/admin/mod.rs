@@ -9,6 +9,7 @@ pub mod model;
 pub mod text;
 pub mod versions;
 
+use std::fmt;
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
@@ -44,6 +45,18 @@ impl Connection {
     /// A client for this address.
     pub fn client(&self) -> Result<Client, Error> {
         Client::new(self.admin.clone(), self.credentials.read()?)
+    }
+
+    /// Whether that weir runs on this host.
+    pub fn is_here(&self) -> bool {
+        self.admin.is_here()
+    }
+}
+
+/// The address of the admin listener.
+impl fmt::Display for Connection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.admin.fmt(formatter)
     }
 }
 

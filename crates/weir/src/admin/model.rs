@@ -11,10 +11,19 @@ use super::findings::Finding;
 #[derive(Debug, Deserialize)]
 pub struct Status {
     pub version: String,
+    /// Absent in old versions.
+    #[serde(default)]
+    pub pid: Option<u32>,
+    /// Absent in old versions.
+    #[serde(default)]
+    pub started: String,
     pub uptime_seconds: u64,
     /// Problems of the whole process.
     pub problems: Vec<String>,
     pub workers: usize,
+    /// Absent in old versions.
+    #[serde(default)]
+    pub sandbox: Option<Sandbox>,
     pub configuration: Configuration,
     /// The process before an upgrade, while it drains.
     #[serde(default)]
@@ -27,6 +36,13 @@ pub struct Status {
     #[serde(default)]
     pub packet_path: Option<PacketPath>,
     pub pools: Vec<Pool>,
+}
+
+/// Whether worker threads are kept from files.
+#[derive(Debug, Deserialize)]
+pub struct Sandbox {
+    pub is_on: bool,
+    pub why: Option<String>,
 }
 
 /// A disabled virtual server.
@@ -238,9 +254,19 @@ pub struct Member {
     pub connections_idle: u64,
     pub connect_failures: u64,
     pub response_failures: u64,
-    pub ejections: u64,
+    #[serde(flatten)]
+    pub counts: MemberCounts,
     pub responses: Responses,
     pub response_duration: Latency,
+}
+
+/// Further counters of a member.
+#[derive(Debug, Deserialize)]
+pub struct MemberCounts {
+    pub ejections: u64,
+    /// Bytes of its responses. Absent in old versions.
+    #[serde(default)]
+    pub bytes_received: u64,
 }
 
 #[derive(Debug, Deserialize)]

@@ -14,7 +14,7 @@ mod terminal;
 mod traffic;
 mod view;
 
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -31,6 +31,7 @@ use self::picture::{Place, Reader};
 use self::ports::Reserved;
 use self::traffic::{Clients, Traffic};
 use crate::output;
+use crate::screen;
 use crate::values::parse_duration;
 
 /// Exit status if the demo could not start, or stopped because of an error.
@@ -183,7 +184,7 @@ impl Demo {
         let end = arguments.duration.map(|duration| self.began + duration);
         let is_over =
             || self.control_plane.is_ending() || end.is_some_and(|end| Instant::now() >= end);
-        if arguments.plain || !has_screen() {
+        if arguments.plain || !screen::is_there() {
             let output = &mut io::stdout().lock();
             return plain::show(output, &self.place, reader, &self.journal, self.began, is_over);
         }
@@ -197,12 +198,6 @@ impl Demo {
 
 fn no_ports(error: io::Error) -> String {
     format!("cannot have a port on 127.0.0.1: {error}")
-}
-
-/// Whether there is a terminal for the live view.
-fn has_screen() -> bool {
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-    io::stdout().is_terminal() && io::stdin().is_terminal() && !dumb
 }
 
 fn write_configuration(

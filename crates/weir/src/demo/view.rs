@@ -4,15 +4,16 @@
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, BorderType, Cell, Paragraph, Row, Sparkline, Table};
+use ratatui::widgets::{Cell, Paragraph, Row, Sparkline, Table};
 use weir_control::member_state::MemberState;
 use weir_exchange::shared::counters::HistogramTotals;
 
 use super::picture::{
     Member, Picture, Place, bucket_label, clock, grouped, milliseconds, quantile_ms,
 };
+use crate::screen::Palette;
 
 /// Minimum width; smaller terminals show a message.
 const WIDTH_MIN: u16 = 80;
@@ -43,43 +44,6 @@ const EVENTS_HEIGHT: u16 = 5;
 
 /// Columns for the left and right border.
 const BORDERS: u16 = 2;
-
-/// The colours; none if they are not wanted.
-#[derive(Debug, Clone, Copy)]
-pub struct Palette {
-    colourful: bool,
-}
-
-impl Palette {
-    /// Colours, unless NO_COLOR is set.
-    pub fn of_environment() -> Self {
-        let colourful = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Self { colourful }
-    }
-
-    fn colour(self, colour: Color) -> Style {
-        if self.colourful { Style::new().fg(colour) } else { Style::new() }
-    }
-
-    fn title(self) -> Style {
-        Style::new().add_modifier(Modifier::BOLD)
-    }
-
-    fn faint(self) -> Style {
-        Style::new().add_modifier(Modifier::DIM)
-    }
-
-    fn trouble(self) -> Style {
-        self.colour(Color::Red).add_modifier(Modifier::BOLD)
-    }
-
-    fn frame(self, title: String) -> Block<'static> {
-        Block::bordered()
-            .border_type(BorderType::Rounded)
-            .border_style(self.faint())
-            .title(Span::styled(format!(" {title} "), self.title()))
-    }
-}
 
 /// Draws a picture.
 pub fn render(frame: &mut Frame<'_>, place: &Place, picture: &Picture, palette: Palette) {

@@ -7,7 +7,7 @@ use super::super::journal::Entry;
 use super::super::picture::Seen;
 use super::*;
 
-const PALETTE: Palette = Palette { colourful: true };
+const PALETTE: Palette = Palette::COLOURFUL;
 
 fn place() -> Place {
     Place {

@@ -1,0 +1,62 @@
+//! Whether something keeps the wall clock right, as the kernel knows it.
+
+use std::io;
+use std::mem::MaybeUninit;
+
+/// What the kernel says about the wall clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Synchronised {
+    /// A time service sets it; it is wrong by at most this many milliseconds.
+    Yes {
+        /// The bound of the error, in milliseconds.
+        error_max_ms: u64,
+    },
+    /// None has set it, or not for hours.
+    No,
+}
+
+/// Asks the kernel (adjtimex(2)); changes nothing and needs no privilege.
+pub fn look() -> io::Result<Synchronised> {
+    let mut clock = MaybeUninit::<libc::timex>::zeroed();
+    // SAFETY: all fields of the structure are integers, for which zero is a value, and `modes` of zero asks the kernel to
+    // write to the structure alone, which lives through the call.
+    let (state, clock) = unsafe {
+        let state = libc::adjtimex(clock.as_mut_ptr());
+        (state, clock.assume_init())
+    };
+    if state < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(judge(state, clock.status, clock.maxerror))
+}
+
+/// By the state of the clock, its status bits and its largest error in microseconds.
+fn judge(state: i32, status: i32, error_max_us: libc::c_long) -> Synchronised {
+    if state == libc::TIME_ERROR || status & libc::STA_UNSYNC != 0 {
+        return Synchronised::No;
+    }
+    Synchronised::Yes { error_max_ms: u64::try_from(error_max_us / 1_000).unwrap_or(0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_of_the_clock() {
+        let yes = |error_max_ms| Synchronised::Yes { error_max_ms };
+        for (state, status, error_max_us, expected) in [
+            (libc::TIME_OK, 0, 12_345, yes(12)),
+            (libc::TIME_INS, libc::STA_PLL, 500_000, yes(500)),
+            (libc::TIME_ERROR, 0, 12_345, Synchronised::No),
+            (libc::TIME_OK, libc::STA_UNSYNC, 16_000_000, Synchronised::No),
+        ] {
+            assert_eq!(judge(state, status, error_max_us), expected, "{state} {status}");
+        }
+    }
+
+    #[test]
+    fn the_kernel_answers() {
+        look().expect("any process may ask");
+    }
+}

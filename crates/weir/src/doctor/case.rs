@@ -1,0 +1,75 @@
+//! What all checks look at.
+
+use weir_config::snapshot::{NOBODY, Pool, Snapshot};
+
+use super::host::Host;
+use crate::admin::model::Status;
+
+/// A host, a configuration, and perhaps a running weir.
+pub struct Case<'c> {
+    /// The host.
+    pub host: &'c Host,
+    /// The configuration; `None`: there is none, or it has errors.
+    pub snapshot: Option<&'c Snapshot>,
+    /// A running weir.
+    pub running: Option<&'c Running>,
+}
+
+/// A running weir.
+pub struct Running {
+    /// Its status.
+    pub status: Status,
+    /// Whether it runs on this host, where its process can be seen.
+    pub is_here: bool,
+}
+
+impl Case<'_> {
+    /// The process whose limits count: that of the running weir, else this one.
+    pub fn process(&self) -> String {
+        let here = self.running.filter(|running| running.is_here);
+        here.and_then(|running| running.status.pid).map_or("self".into(), |id| id.to_string())
+    }
+
+    /// How the messages call that process.
+    pub fn process_name(&self) -> &'static str {
+        match self.running.is_some_and(|running| running.is_here && running.status.pid.is_some()) {
+            true => "the running weir",
+            false => "a weir started like this command",
+        }
+    }
+
+    /// The number of workers.
+    pub fn workers(&self) -> u64 {
+        let of_running = self.running.map(|running| running.status.workers as u64);
+        let of_file = self.snapshot.and_then(|snapshot| snapshot.data_plane.workers).map(u64::from);
+        let of_host = || std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+        of_running.or(of_file).unwrap_or_else(of_host).max(1)
+    }
+
+    /// The pools of the configuration.
+    pub fn pools(&self) -> impl Iterator<Item = &Pool> {
+        let pools = self.snapshot.iter().flat_map(|snapshot| &snapshot.pools);
+        pools.map(|pool| &**pool).filter(|pool| *pool.name != *NOBODY)
+    }
+
+    /// Clients at a time that the configuration lets in; `None`: without a limit.
+    pub fn clients_max(&self) -> Option<u64> {
+        let servers = &self.snapshot?.virtual_servers;
+        servers.iter().map(|server| server.limits.connections_max.map(u64::from)).sum()
+    }
+}
+
+/// Configurations for tests of checks.
+#[cfg(test)]
+pub mod tests {
+    use weir_config::Resolutions;
+    use weir_config::snapshot::Snapshot;
+
+    /// The snapshot of a sound configuration.
+    #[track_caller]
+    pub fn snapshot(text: &str) -> Snapshot {
+        let loaded = weir_config::parse("test.yaml", text);
+        let config = loaded.config.unwrap_or_else(|| panic!("{:?}", loaded.diagnostics));
+        config.snapshot(&Resolutions::default())
+    }
+}

@@ -1,0 +1,95 @@
+//! Whether the clock can be trusted: certificates, tokens and logs depend on it.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use weir_config::snapshot::Snapshot;
+use weir_control::synchronised::{self, Synchronised};
+use weir_tls::identity::Identity;
+use weir_tls::managed::Credential;
+
+use super::case::Case;
+use super::finding::{Checked, Finding};
+
+/// A clock that may be wrong by more than this is of no use for tokens and one-time passwords.
+const ERROR_MAX_MS: u64 = 5_000;
+
+const PLACE: &str = "the clock of this host";
+
+const MEND: &str = "timedatectl set-ntp true, or install chrony; `timedatectl timesync-status` or `chronyc tracking` shows its state";
+
+/// The kernel's word on the clock, and certificates from the future.
+pub fn check(case: &Case<'_>) -> Checked {
+    let mut checked = Checked::new("clock");
+    match synchronised::look() {
+        Ok(state) => judge(state, &mut checked),
+        Err(error) => checked.fact(format!("unknown: {error}")),
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let now_unix_s = i64::try_from(now).unwrap_or(i64::MAX);
+    for identity in case.snapshot.iter().flat_map(|snapshot| identities(snapshot)) {
+        checked.findings.extend(from_the_future(&identity, now_unix_s));
+    }
+    checked
+}
+
+fn judge(state: Synchronised, checked: &mut Checked) {
+    match state {
+        Synchronised::Yes { error_max_ms } => {
+            checked.fact(format!("synchronised, wrong by at most {error_max_ms} ms"));
+            if error_max_ms > ERROR_MAX_MS {
+                let what = format!("the clock may be wrong by {} s", error_max_ms / 1_000);
+                checked.find(Finding::warning(what, PLACE, MEND));
+            }
+        }
+        Synchronised::No => {
+            checked.fact("not synchronised");
+            let what =
+                "no time service keeps the clock right: certificates, tokens and logs depend on it";
+            checked.find(Finding::warning(what.into(), PLACE, MEND));
+        }
+    }
+}
+
+/// All certificates in files that clients are shown.
+pub fn identities(snapshot: &Snapshot) -> impl Iterator<Item = Arc<Identity>> {
+    let servers = snapshot.virtual_servers.iter().flat_map(|server| &server.tls);
+    let admin = snapshot.admin.tls.iter().flat_map(|tls| &tls.identities);
+    let shown = servers.flat_map(|tls| &tls.credentials).filter_map(Credential::current);
+    shown.chain(admin.map(Arc::clone))
+}
+
+/// A certificate that begins later: it, or the clock, is wrong.
+fn from_the_future(identity: &Identity, now_unix_s: i64) -> Option<Finding> {
+    let seconds = identity.not_before_unix_s.checked_sub(now_unix_s).filter(|left| *left > 0)?;
+    let what = format!(
+        "the certificate {} becomes valid only in {seconds} s: it is too early for it, or the clock is slow",
+        identity.subject
+    );
+    Some(Finding::error(
+        what,
+        PLACE,
+        "compare `date -u` with another host, and the certificate with `openssl x509 -startdate`",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(state: Synchronised, expected: &[&str]) {
+        let mut checked = Checked::new("clock");
+        judge(state, &mut checked);
+        let found: Vec<&str> = checked.findings.iter().map(|finding| &*finding.what).collect();
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        assert!(found.iter().zip(expected).all(|(found, part)| found.contains(part)), "{found:?}");
+    }
+
+    #[test]
+    fn clocks() {
+        check(Synchronised::Yes { error_max_ms: 20 }, &[]);
+        check(Synchronised::Yes { error_max_ms: 6_000 }, &["wrong by 6 s"]);
+        check(Synchronised::No, &["no time service"]);
+    }
+}

@@ -1,0 +1,246 @@
+//! The running weir: its own problems, and how it differs from its files.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use weir_config::Files;
+use weir_control::file_digests::{self, FileDigest};
+
+use super::case::Running;
+use super::finding::{Checked, Finding};
+use crate::admin::client::{Client, Error};
+use crate::admin::text::counted;
+use crate::admin::versions::Differences;
+
+/// The files of the running configuration.
+#[derive(Debug, Deserialize)]
+pub struct RunningFiles {
+    /// The main file first.
+    pub items: Vec<FileDigest>,
+}
+
+/// What else the running weir says.
+pub struct Answers {
+    /// Its files; `None`: it is of a version without them.
+    pub files: Option<RunningFiles>,
+    /// Its changes beside them; `None`: it is of a version without them.
+    pub differences: Option<Differences>,
+}
+
+impl Answers {
+    /// Asks. Answers that an old version does not have are absent.
+    pub fn of(client: &Client) -> Result<Self, Error> {
+        Ok(Self {
+            files: optional(client, "/v1/configuration/files")?,
+            differences: optional(client, "/v1/diff")?,
+        })
+    }
+}
+
+fn optional<T: serde::de::DeserializeOwned>(
+    client: &Client,
+    path: &str,
+) -> Result<Option<T>, Error> {
+    match client.get(path) {
+        Ok(document) => client.read(&document).map(Some),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Problems of the process, its version, and its configuration.
+pub fn check(running: &Running, answers: &Answers, file: Option<&Path>) -> Checked {
+    let mut checked = Checked::new("running weir");
+    let status = &running.status;
+    checked.fact(format!("version {}", status.version));
+    for problem in &status.problems {
+        checked.find(Finding::error(
+            problem.clone(),
+            "the running weir",
+            "weir status; its event log has the details",
+        ));
+    }
+    if let Some(sandbox) = &status.sandbox {
+        checked.fact(if sandbox.is_on { "sandbox on" } else { "sandbox off" });
+        if let Some(why) = &sandbox.why {
+            let mend = "a filter of system calls with landlock_create_ruleset and landlock_restrict_self, and Linux 5.13 or newer with `landlock` in the `lsm=` list of the kernel; `data_plane.sandbox: \"off\"` says that it is not wanted";
+            checked.find(Finding::note(
+                format!("workers are not kept from files: {why}"),
+                "data_plane.sandbox",
+                mend,
+            ));
+        }
+    }
+    let own = env!("CARGO_PKG_VERSION");
+    if status.version != own {
+        let what = format!("version {} runs, and this program is version {own}", status.version);
+        checked.find(Finding::warning(what, "the running weir", "weir upgrade"));
+    }
+    if running.is_here
+        && let (Some(files), Some(file)) = (&answers.files, file)
+    {
+        unapplied(files, file, &mut checked);
+    }
+    if let Some(differences) = &answers.differences {
+        changes(differences, &mut checked);
+    }
+    checked
+}
+
+/// Files that have changed since they were read.
+fn unapplied(running: &RunningFiles, file: &Path, checked: &mut Checked) {
+    let now = file_digests::of(&Files::read(file));
+    let main = |files: &[FileDigest]| files.first().map(|file| file.path.clone());
+    if main(&now) != main(&running.items) {
+        let of_running = main(&running.items).unwrap_or_default();
+        let what = format!(
+            "{} is not the file of the running weir, which is {of_running}",
+            file.display()
+        );
+        checked.find(Finding::note(
+            what,
+            file.display().to_string(),
+            format!("weir doctor {of_running}"),
+        ));
+        return;
+    }
+    let changed: Vec<&str> = now
+        .iter()
+        .filter(|file| !running.items.contains(file))
+        .map(|file| &*file.path)
+        .chain(
+            running
+                .items
+                .iter()
+                .map(|file| &*file.path)
+                .filter(|path| now.iter().all(|it| it.path != *path)),
+        )
+        .collect();
+    if !changed.is_empty() {
+        let what = format!("{} changed since the running weir has read it", changed.join(", "));
+        let mend = format!("weir check {} && weir reload", file.display());
+        checked.find(Finding::warning(what, changed.join(", "), mend));
+    }
+}
+
+/// Changes that are not in the files.
+fn changes(differences: &Differences, checked: &mut Checked) {
+    let stale: Vec<&str> = differences
+        .items
+        .iter()
+        .filter(|item| item.effect == "stale")
+        .map(|item| &*item.path)
+        .collect();
+    if !stale.is_empty() {
+        let what = format!(
+            "{} of the configuration without effect: what they name has gone from the files",
+            counted(stale.len() as u64, "change")
+        );
+        checked.find(Finding::warning(what, stale.join(", "), format!("weir unset {}", stale[0])));
+    }
+    let effective =
+        differences.items.iter().filter(|item| !matches!(&*item.effect, "stale" | "redundant"));
+    match effective.count() as u64 {
+        0 => {}
+        count => {
+            let what =
+                format!("{} of the configuration not in the files", counted(count, "change"));
+            checked.find(Finding::note(
+                what,
+                "the overlay",
+                "weir diff shows them; weir save prints one file with them",
+            ));
+        }
+    }
+    if let Some(version) = differences.unconfirmed {
+        let what = format!(
+            "version {version} of the configuration is not confirmed: the one before returns by itself"
+        );
+        checked.find(Finding::warning(what, "the overlay", format!("weir confirm {version}")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Severity;
+    use super::*;
+    use crate::status;
+
+    fn running(change: impl FnOnce(&mut serde_json::Value)) -> Running {
+        Running { status: status::tests::status(change), is_here: true }
+    }
+
+    fn answers() -> Answers {
+        Answers { files: None, differences: None }
+    }
+
+    #[test]
+    fn problems_and_another_version() {
+        let found = check(&running(|_| {}), &answers(), None).findings;
+        assert_eq!(found, []);
+        let found = check(
+            &running(|status| {
+                status["problems"] = serde_json::json!(["2 access log lines lost"]);
+                status["version"] = "0.0.9".into();
+            }),
+            &answers(),
+            None,
+        );
+        let [problem, version] = &found.findings[..] else { panic!("{found:?}") };
+        assert_eq!(
+            (problem.severity, &*problem.what),
+            (Severity::Error, "2 access log lines lost")
+        );
+        assert!(version.what.starts_with("version 0.0.9 runs"), "{version:?}");
+    }
+
+    #[test]
+    fn a_sandbox_that_the_kernel_lacks() {
+        let of = |why: serde_json::Value| {
+            let change = |status: &mut serde_json::Value| {
+                let is_on = why.is_null();
+                status["sandbox"] = serde_json::json!({ "is_on": is_on, "why": why });
+            };
+            check(&running(change), &answers(), None)
+        };
+        assert_eq!(of(serde_json::Value::Null).findings, []);
+        let found = of("the kernel has no Landlock".into());
+        assert!(found.findings[0].what.contains("not kept from files"), "{found:?}");
+    }
+
+    #[test]
+    fn files_that_have_changed() {
+        let path =
+            std::env::temp_dir().join(format!("weir-doctor-files-{}.yaml", std::process::id()));
+        std::fs::write(&path, "a: 1\n").unwrap();
+        let read = RunningFiles { items: file_digests::of(&Files::read(&path)) };
+        let found = |read: &RunningFiles, path: &Path| {
+            let mut checked = Checked::new("");
+            unapplied(read, path, &mut checked);
+            checked.findings
+        };
+        assert_eq!(found(&read, &path), []);
+        std::fs::write(&path, "a: 2\n").unwrap();
+        let changed = found(&read, &path);
+        assert!(changed[0].what.contains("changed since"), "{changed:?}");
+        let other = found(&read, Path::new("/nowhere/weir.yaml"));
+        assert_eq!(other[0].severity, Severity::Note, "{other:?}");
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn changes_beside_the_files() {
+        let differences: Differences = serde_json::from_value(serde_json::json!({
+            "version": 7, "in_force": 7, "unconfirmed": 7, "items": [
+                { "path": "/pools/old/balance", "effect": "stale", "file": null, "place": null, "overlay": "a", "reason": "gone" },
+                { "path": "/pools/web/balance", "effect": "changed", "file": "a", "place": null, "overlay": "b", "reason": null },
+            ],
+        }))
+        .unwrap();
+        let found =
+            check(&running(|_| {}), &Answers { files: None, differences: Some(differences) }, None);
+        let mends: Vec<&str> = found.findings.iter().map(|finding| &*finding.mend).collect();
+        assert_eq!(mends[0], "weir unset /pools/old/balance");
+        assert_eq!((mends.len(), mends[2]), (3, "weir confirm 7"));
+    }
+}

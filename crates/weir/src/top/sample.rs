@@ -1,0 +1,53 @@
+//! Readings of a running weir, taken by a thread of their own: an answer that is late must not stop the view.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::histograms::Histograms;
+use crate::admin::client::{Client, Error};
+use crate::admin::model::Status;
+
+/// One reading.
+#[derive(Debug)]
+pub struct Sample {
+    /// When it was asked for.
+    pub at: Instant,
+    /// The state.
+    pub status: Status,
+    /// Latencies.
+    pub histograms: Histograms,
+}
+
+/// A reading, or why there is none.
+pub type Read = Result<Arc<Sample>, String>;
+
+/// Asks once.
+pub fn take(client: &Client) -> Result<Sample, Error> {
+    let at = Instant::now();
+    let status = client.read(&client.get("/v1/status")?)?;
+    let metrics = client.get("/metrics")?;
+    let histograms = Histograms::parse(&String::from_utf8_lossy(&metrics));
+    Ok(Sample { at, status, histograms })
+}
+
+/// Asks again and again; the thread ends when nobody reads the results any more.
+pub fn follow(client: Client, interval: Duration) -> io::Result<Receiver<Read>> {
+    let (to_view, samples) = sync_channel(1);
+    let work = move || ask(&client, interval, &to_view);
+    thread::Builder::new().name("weir-top-reader".into()).spawn(work)?;
+    Ok(samples)
+}
+
+fn ask(client: &Client, interval: Duration, to_view: &SyncSender<Read>) {
+    loop {
+        let began = Instant::now();
+        let read = take(client).map(Arc::new).map_err(|error| error.to_string());
+        if to_view.send(read).is_err() {
+            return;
+        }
+        thread::sleep(interval.saturating_sub(began.elapsed()));
+    }
+}
