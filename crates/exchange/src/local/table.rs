@@ -372,7 +372,8 @@ mod tests {
     fn only_a_server_that_changes_and_decides_nothing_is_plain() {
         let is_plain = |settings: &str| {
             let text = format!(
-                "virtual_servers: {{ a: {{ listen: 127.0.0.1:80, pool: p, {settings} }} }}\n\
+                "tracing: {{ otlp: \"http://127.0.0.1\" }}\n\
+                 virtual_servers: {{ a: {{ listen: 127.0.0.1:80, pool: p, {settings} }} }}\n\
                  policies: {{ r: {{ rules: [ {{ then: [ {{ set_header: {{ X-A: b }} }} ] }} ] }} }}\n\
                  pools: {{ p: {{ members: [ 127.0.0.1:9001 ] }} }}\n"
             );
