@@ -58,8 +58,6 @@ pub struct Observed {
     waiting: RwLock<Option<Waiting>>,
     /// Workers that ended unexpectedly.
     pub workers_ended: AtomicU64,
-    /// Records of recent requests.
-    pub requests: Arc<Requests>,
     /// Rare facts about the workers.
     of_workers: OfWorkers,
     /// State of the admin listeners.
@@ -122,8 +120,7 @@ impl Observed {
         monitors: Board,
         obtained: Obtained,
         packets: crate::packets::Board,
-        (files, changes): (Arc<Files>, Arc<Changes>),
-        requests: Arc<Requests>,
+        (files, changes, requests): (Arc<Files>, Arc<Changes>, Arc<Requests>),
     ) -> Self {
         let now = unix_ms();
         let reloads = Reloads::default();
@@ -148,8 +145,7 @@ impl Observed {
             waiting: RwLock::new(None),
             workers_ended: AtomicU64::new(0),
             of_workers: OfWorkers::default(),
-            requests,
-            admin: Shared::new(logs.audit, logs.findings),
+            admin: Shared::new(logs.audit, logs.findings, requests),
         }
     }
 

@@ -24,6 +24,7 @@ use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
 use weir_dataplane::inherited::Inherited;
 use weir_dataplane::outside;
+use weir_dataplane::records::recorder::RecordSender;
 use weir_dataplane::reports::Event;
 use weir_exchange::shared::live::LiveTable;
 
@@ -208,6 +209,26 @@ fn open_key_log(path: &Path, events: &Events) -> Result<KeyLog, Error> {
     Ok(log)
 }
 
+/// Records of requests, and where workers send them.
+fn open_records(
+    table: &LiveTable,
+    events: &Events,
+) -> Result<(Arc<Requests>, Option<RecordSender>), Error> {
+    let requests = Arc::new(Requests::new(table.snapshot.recent_requests));
+    events.tell_followers(&requests);
+    let records = requests.receive().map_err(Error::System)?;
+    Ok((requests, Some(records)))
+}
+
+/// Begins to fetch OCSP responses and keys of tokens.
+fn begin_fetching(snapshot: &Snapshot, events: &Events) -> (Ocsp, TokenKeys) {
+    let mut ocsp = Ocsp::new(events.clone());
+    ocsp.apply(snapshot);
+    let mut token_keys = TokenKeys::new(events.clone());
+    token_keys.apply(snapshot);
+    (ocsp, token_keys)
+}
+
 /// The signals that the process handles.
 struct Signals {
     reload: Signal,
@@ -298,18 +319,14 @@ impl Supervisor {
         let table = Arc::new(LiveTable::build(Arc::new(snapshot), None, workers, &outside()));
         let sandbox = sandbox::decide(table.snapshot.data_plane.sandbox).map_err(Error::Sandbox)?;
         let inherited = heritage.give_to(&table);
-        let requests = Arc::new(Requests::new(table.snapshot.recent_requests));
-        events.tell_followers(&requests);
-        let to = (&logs, &requests);
-        let (mut data_plane, of_workers) = start_workers(&table, to, inherited, sandbox.is_on)?;
+        let (requests, records) = open_records(&table, &events)?;
+        let (mut data_plane, of_workers) =
+            start_workers(&table, (&logs, records), inherited, sandbox.is_on)?;
         let mut monitors = Monitors::new(events.clone());
         monitors.apply(&table, None);
         let next = Next::new(Arc::clone(&table.snapshot), None, false, None);
         monitors.prepare(&table.snapshot, |pool| next.until(pool));
-        let mut ocsp = Ocsp::new(events.clone());
-        ocsp.apply(&table.snapshot);
-        let mut token_keys = TokenKeys::new(events.clone());
-        token_keys.apply(&table.snapshot);
+        let (ocsp, token_keys) = begin_fetching(&table.snapshot, &events);
         let observed = Arc::new(Observed::new(
             Arc::clone(&table),
             Arc::clone(data_plane.counters()),
@@ -317,8 +334,7 @@ impl Supervisor {
             monitors.board(),
             Obtained::of(&ocsp, &token_keys, &acme),
             packets.board(),
-            (Arc::clone(&configuration.files), changes),
-            requests,
+            (Arc::clone(&configuration.files), changes, requests),
         ));
         observed.set_sandbox(sandbox);
         let outlets = open_outlets(of_workers, &observed, &events, &heritage).await;
@@ -429,7 +445,7 @@ impl Supervisor {
                 read = Reading::step(&mut self.reading) => {
                     self.take_read(read);
                 }
-                is_followed = observed.requests.followed() => self.data_plane.follow(is_followed),
+                is_followed = observed.admin.requests.followed() => self.data_plane.follow(is_followed),
                 () = &mut end => return Ok(()),
                 step = Next::step(&self.next, &self.monitors), if self.upgrading.is_idle() => self.take(step).await,
                 () = self.names.changed(), if self.upgrading.is_idle() => {
@@ -585,7 +601,7 @@ impl Supervisor {
 /// Starts the data path. The receivers get its events and the lines of policies.
 fn start_workers(
     table: &Arc<LiveTable>,
-    (logs, requests): (&Logs, &Arc<Requests>),
+    (logs, records): (&Logs, Option<RecordSender>),
     inherited: Inherited,
     is_confined: bool,
 ) -> Result<(DataPlane, [Receiver<Event>; 2]), Error> {
@@ -597,7 +613,7 @@ fn start_workers(
         events,
         inherited,
         policy_lines,
-        records: Some(requests.receive().map_err(Error::System)?),
+        records,
         is_confined,
     };
     let data_plane = DataPlane::start(Arc::clone(table), options).map_err(Error::DataPlane)?;

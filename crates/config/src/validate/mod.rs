@@ -51,7 +51,7 @@ use std::sync::Arc;
 use weir_core::expression::Slots;
 
 use authentication::Authentications;
-use compiler::compiler;
+use compiler::{Compiler, compiler};
 use names::by_name;
 use policies::Policies;
 
@@ -116,8 +116,7 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
     let (packets, zone) = (servers.packets(file, context), time_zone::read(file, context));
     let (log, used) = (log::settings(file, directory, context), servers.used());
     let Policies { policies_used, persistence: found, path_forms, .. } = followed;
-    let of_rules = compiler.pools_used.iter().copied().chain(compiler.slots.pools());
-    let pools_used = used.pools.iter().copied().chain(of_rules).collect();
+    let pools_used = all_pools_used(&used.pools, &compiler);
     // Beside errors these would be noise: unused objects are often a consequence of the error.
     if context.has_errors() {
         return None;
@@ -281,6 +280,12 @@ fn first_probes(file: &raw::File) -> FirstProbesSettings {
             raw::AfterFirstProbes::Refuse => AfterFirstProbes::Refuse,
         },
     }
+}
+
+/// Pools used by virtual servers, rules and expressions.
+fn all_pools_used(by_servers: &HashSet<usize>, compiler: &Compiler<'_>) -> HashSet<usize> {
+    let by_rules = compiler.pools_used.iter().copied().chain(compiler.slots.pools());
+    by_servers.iter().copied().chain(by_rules).collect()
 }
 
 fn recent_requests(section: &raw::RecentRequests) -> RecentRequests {

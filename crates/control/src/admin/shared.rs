@@ -15,6 +15,7 @@ use super::streams::Streams;
 use crate::board::Sampler;
 use crate::firewall::recent::Recent;
 use crate::random::random;
+use crate::requests::Requests;
 
 /// State that all admin listeners share.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub struct Shared {
     pub sampler: Sampler,
     /// The last findings of the web application firewall.
     pub findings: Arc<Recent>,
+    /// Records of recent requests.
+    pub requests: Arc<Requests>,
     pub(super) sources: Sources,
     pub(super) last_refusal: LastRefusal,
     pub(super) last_failure: LastFailure,
@@ -42,13 +45,17 @@ pub struct Shared {
     explaining: Mutex<()>,
     /// Distinguishes request ids of this process from those of others.
     process: u32,
-    requests: AtomicU64,
+    requests_numbered: AtomicU64,
     began: Instant,
 }
 
 impl Shared {
     /// The state at startup. `audit`: the channel for lines of the audit log.
-    pub fn new(audit: Option<SyncSender<LogBatch>>, findings: Arc<Recent>) -> Self {
+    pub fn new(
+        audit: Option<SyncSender<LogBatch>>,
+        findings: Arc<Recent>,
+        requests: Arc<Requests>,
+    ) -> Self {
         Self {
             turned_away: AtomicU64::new(0),
             logins_failed: AtomicU64::new(0),
@@ -57,13 +64,14 @@ impl Shared {
             streams: Streams::default(),
             sampler: Sampler::default(),
             findings,
+            requests,
             sources: Sources::default(),
             last_refusal: LastRefusal::default(),
             last_failure: LastFailure::default(),
             changing: Mutex::new(()),
             explaining: Mutex::new(()),
             process: random() as u32,
-            requests: AtomicU64::new(0),
+            requests_numbered: AtomicU64::new(0),
             began: Instant::now(),
         }
     }
@@ -80,7 +88,7 @@ impl Shared {
 
     /// The id of a new request.
     pub(super) fn next_request(&self) -> String {
-        format!("{:08x}-{}", self.process, self.requests.fetch_add(1, Relaxed))
+        format!("{:08x}-{}", self.process, self.requests_numbered.fetch_add(1, Relaxed))
     }
 
     /// The time for limits, in microseconds.

@@ -10,7 +10,6 @@ use weir_exchange::arena::{
 };
 use weir_exchange::local::around::Sources;
 use weir_exchange::local::table::LocalTable;
-use weir_exchange::parts::account::Logged;
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::tools::Tools;
 use weir_exchange::shared::counters::{Own, PerWorker, WorkerCounters};
@@ -23,6 +22,7 @@ use crate::records::recorder::Recorder;
 use crate::side_logs::SideLogs;
 use crate::worker::command::Command;
 use crate::worker::notices::Notices;
+use crate::worker::recording;
 use crate::worker::setup::Setup;
 use crate::worker::state::client::Client;
 use crate::worker::state::frames::Frames;
@@ -85,8 +85,6 @@ pub struct World {
     pub log: AccessLog,
     pub side_logs: SideLogs,
     pub recorder: Recorder,
-    /// How a request is logged that comes now.
-    pub logged: Logged,
     pub notices: Notices,
     /// The earliest deadline of a client whose virtual server was removed.
     pub leave_by_ms: Option<u64>,
@@ -132,7 +130,6 @@ impl World {
             log,
             side_logs,
             recorder: Recorder::new(records),
-            logged: Logged::Nothing,
             leave_by_ms: None,
             draining: None,
             wall: WallClock::default(),
@@ -141,26 +138,8 @@ impl World {
             spare: Spare::default(),
             tools,
         };
-        world.log_as_configured();
+        recording::log_as_configured(&mut world);
         (world, commands)
-    }
-
-    /// Logs and records what comes now as the table says.
-    pub fn log_as_configured(&mut self) {
-        self.log.set_format(self.table.access_format(), self.table.given_format());
-        self.recorder.set(self.table.recent_requests());
-        self.note_how_to_log();
-    }
-
-    /// Records all requests while somebody follows them.
-    pub fn follow(&mut self, is_followed: bool) {
-        self.recorder.follow(is_followed);
-        self.note_how_to_log();
-    }
-
-    fn note_how_to_log(&mut self) {
-        self.logged = self.recorder.logged(self.log.format());
-        self.tools.notes_rules = self.log.notes_rules() || self.logged.is_recorded();
     }
 
     /// The stream that an exchange has on a shared client connection.
