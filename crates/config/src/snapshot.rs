@@ -84,8 +84,6 @@ pub struct Snapshot {
     pub first_probes: FirstProbesSettings,
     /// Access log.
     pub log: LogSettings,
-    /// Records of requests; `None`: there are none.
-    pub recent_requests: Option<RecentRequests>,
     /// Virtual servers in the file's order; names are unique.
     pub virtual_servers: Vec<VirtualServer>,
     /// Disabled virtual servers.
@@ -191,7 +189,7 @@ pub struct RecentRequests {
 /// All requests, as [`RecentRequests::share`] has it.
 pub const SHARE_OF_ALL: u32 = 100_000;
 
-/// `log:` of the file.
+/// What is written down of requests: `log:`, `tracing:` and `recent_requests:` of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSettings {
     /// The format of a line.
@@ -206,6 +204,8 @@ pub struct LogSettings {
     pub audit_to: Option<LogTarget>,
     /// Where spans go; `None`: nowhere.
     pub spans_to: Option<Arc<Exporting>>,
+    /// Records of requests, in memory; `None`: there are none.
+    pub recent_requests: Option<RecentRequests>,
 }
 
 /// Form of an access log line.

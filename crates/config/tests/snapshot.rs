@@ -87,6 +87,7 @@ fn defaults() {
         waf_to: LogTarget::Stdout,
         audit_to: None,
         spans_to: None,
+        recent_requests: None,
     };
     assert_eq!(snapshot.log, log);
     let server = &snapshot.virtual_servers[0];

@@ -187,6 +187,7 @@ mod tests {
                 waf_to,
                 audit_to: None,
                 spans_to: None,
+                recent_requests: None,
             }
         }
 

@@ -214,7 +214,7 @@ fn open_records(
     table: &LiveTable,
     events: &Events,
 ) -> Result<(Arc<Requests>, Option<RecordSender>), Error> {
-    let requests = Arc::new(Requests::new(table.snapshot.recent_requests));
+    let requests = Arc::new(Requests::new(table.snapshot.log.recent_requests));
     events.tell_followers(&requests);
     let records = requests.receive().map_err(Error::System)?;
     Ok((requests, Some(records)))

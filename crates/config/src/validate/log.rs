@@ -13,9 +13,10 @@ use crate::raw::log::SyslogTransport;
 use crate::raw::log_format::LogFormatOr;
 use crate::raw::tls::PoolTls;
 use crate::raw::{self, AccessLogFormat};
+use crate::scalar::Duration;
 use crate::shapes::LogPath;
 use crate::snapshot::{
-    AccessFormat, Address, LogSettings, LogTarget, Syslog, SyslogServer, SyslogTls,
+    AccessFormat, Address, LogSettings, LogTarget, RecentRequests, Syslog, SyslogServer, SyslogTls,
 };
 
 pub(super) fn settings(file: &raw::File, directory: &Path, context: &mut Context) -> LogSettings {
@@ -39,6 +40,15 @@ pub(super) fn settings(file: &raw::File, directory: &Path, context: &mut Context
         access_to,
         audit_to,
         spans_to: tracing::exporting(file, directory, context).map(Arc::new),
+        recent_requests: file.recent_requests.as_ref().map(|it| recent_requests(&it.value)),
+    }
+}
+
+fn recent_requests(section: &raw::RecentRequests) -> RecentRequests {
+    RecentRequests {
+        keep: section.keep.value.0,
+        share: section.sample.value.value().map_or(0, |share| share.0),
+        slow_us: section.slow.value.value().map(|Duration(time_ms)| time_ms * 1_000),
     }
 }
 

@@ -59,10 +59,10 @@ use crate::config::{Config, ConfiguredMember};
 use crate::decode::{Context, NamedItem, or_absent};
 use crate::parts::Parts;
 use crate::raw;
-use crate::scalar::{Duration, Whole};
+use crate::scalar::Whole;
 use crate::snapshot::{
-    AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Issuing, Persistence, Pool,
-    RecentRequests, Sandbox, Snapshot,
+    AfterFirstProbes, DataPlaneSettings, FirstProbesSettings, Issuing, Persistence, Pool, Sandbox,
+    Snapshot,
 };
 
 /// Checks a whole file, as [`validate`] does, and its authority for certificates by ACME.
@@ -132,7 +132,6 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
         data_plane: data_plane(file),
         first_probes: first_probes(file),
         log,
-        recent_requests: file.recent_requests.as_ref().map(|it| recent_requests(&it.value)),
         virtual_servers: virtual_servers.into_iter().collect::<Option<_>>()?,
         disabled,
         packets: packets?,
@@ -286,14 +285,6 @@ fn first_probes(file: &raw::File) -> FirstProbesSettings {
 fn all_pools_used(by_servers: &HashSet<usize>, compiler: &Compiler<'_>) -> HashSet<usize> {
     let by_rules = compiler.pools_used.iter().copied().chain(compiler.slots.pools());
     by_servers.iter().copied().chain(by_rules).collect()
-}
-
-fn recent_requests(section: &raw::RecentRequests) -> RecentRequests {
-    RecentRequests {
-        keep: section.keep.value.0,
-        share: section.sample.value.value().map_or(0, |share| share.0),
-        slow_us: section.slow.value.value().map(|Duration(time_ms)| time_ms * 1_000),
-    }
 }
 
 fn warn_of_unused<T>(

@@ -280,7 +280,7 @@ impl LocalTable {
 
     /// Which requests are recorded.
     pub fn recent_requests(&self) -> Option<RecentRequests> {
-        self.snapshot.recent_requests
+        self.snapshot.log.recent_requests
     }
 
     /// The custom format of the configuration.
