@@ -58,8 +58,6 @@ pub struct Observed {
     pub workers_ended: AtomicU64,
     /// The last panic of a worker.
     last_panic: RwLock<Option<WorkerPanic>>,
-    /// Records of recent requests.
-    pub requests: Arc<Requests>,
     /// State of the admin listeners.
     pub admin: Shared,
 }
@@ -93,8 +91,7 @@ impl Observed {
         monitors: Board,
         (ocsp, token_keys): (Arc<crate::ocsp::Counters>, Arc<crate::token_keys::Counters>),
         packets: crate::packets::Board,
-        (files, changes): (Arc<Files>, Arc<Changes>),
-        requests: Arc<Requests>,
+        (files, changes, requests): (Arc<Files>, Arc<Changes>, Arc<Requests>),
     ) -> Self {
         let now = unix_ms();
         let reloads = Reloads::default();
@@ -120,8 +117,7 @@ impl Observed {
             waiting: RwLock::new(None),
             workers_ended: AtomicU64::new(0),
             last_panic: RwLock::new(None),
-            requests,
-            admin: Shared::new(logs.audit),
+            admin: Shared::new(logs.audit, requests),
         }
     }
 

@@ -23,6 +23,7 @@ use weir_config::{Colour, Config, Diagnostic, Files, Severity, render_text};
 use weir_dataplane::error_text::io_error_text;
 use weir_dataplane::handle::{DataPlane, Options, usable_cores};
 use weir_dataplane::outside;
+use weir_dataplane::records::recorder::RecordSender;
 use weir_dataplane::reports::Event;
 use weir_exchange::shared::live::LiveTable;
 
@@ -194,6 +195,26 @@ fn open_key_log(path: &Path, events: &Events) -> Result<KeyLog, Error> {
     Ok(log)
 }
 
+/// Records of requests, and where workers send them.
+fn open_records(
+    table: &LiveTable,
+    events: &Events,
+) -> Result<(Arc<Requests>, Option<RecordSender>), Error> {
+    let requests = Arc::new(Requests::new(table.snapshot.recent_requests));
+    events.tell_followers(&requests);
+    let records = requests.receive().map_err(Error::System)?;
+    Ok((requests, Some(records)))
+}
+
+/// Begins to fetch OCSP responses and keys of tokens.
+fn begin_fetching(snapshot: &Snapshot, events: &Events) -> (Ocsp, TokenKeys) {
+    let mut ocsp = Ocsp::new(events.clone());
+    ocsp.apply(snapshot);
+    let mut token_keys = TokenKeys::new(events.clone());
+    token_keys.apply(snapshot);
+    (ocsp, token_keys)
+}
+
 /// The signals that the process handles.
 struct Signals {
     reload: Signal,
@@ -286,9 +307,7 @@ impl Supervisor {
         let (policy_lines, lines) = sync_channel(WORKER_EVENTS_WAITING_MAX);
         let (log, waf_log) = (logs.access_sender(), logs.waf_sender());
         let inherited = heritage.give_to(&table);
-        let requests = Arc::new(Requests::new(table.snapshot.recent_requests));
-        events.tell_followers(&requests);
-        let records = Some(requests.receive().map_err(Error::System)?);
+        let (requests, records) = open_records(&table, &events)?;
         let options =
             Options { workers, log, waf_log, events: to_events, inherited, policy_lines, records };
         let mut data_plane =
@@ -297,10 +316,7 @@ impl Supervisor {
         monitors.apply(&table, None);
         let next = Next::new(Arc::clone(&table.snapshot), None, false, None);
         monitors.prepare(&table.snapshot, |pool| next.until(pool));
-        let mut ocsp = Ocsp::new(events.clone());
-        ocsp.apply(&table.snapshot);
-        let mut token_keys = TokenKeys::new(events.clone());
-        token_keys.apply(&table.snapshot);
+        let (ocsp, token_keys) = begin_fetching(&table.snapshot, &events);
         let observed = Arc::new(Observed::new(
             Arc::clone(&table),
             Arc::clone(data_plane.counters()),
@@ -308,8 +324,7 @@ impl Supervisor {
             monitors.board(),
             (ocsp.counters(), token_keys.counters()),
             packets.board(),
-            (Arc::clone(&configuration.files), changes),
-            requests,
+            (Arc::clone(&configuration.files), changes, requests),
         ));
         let outlets = open_outlets([worker_events, lines], &observed, &events, &heritage).await;
         let admins = outlets.inspect_err(|_| data_plane.stop())?;
@@ -418,7 +433,7 @@ impl Supervisor {
                 read = Reading::step(&mut self.reading) => {
                     self.take_read(read);
                 }
-                is_followed = observed.requests.followed() => self.data_plane.follow(is_followed),
+                is_followed = observed.admin.requests.followed() => self.data_plane.follow(is_followed),
                 () = &mut end => return Ok(()),
                 step = Next::step(&self.next, &self.monitors), if self.upgrading.is_idle() => self.take(step).await,
                 () = self.names.changed(), if self.upgrading.is_idle() => {

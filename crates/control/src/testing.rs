@@ -103,7 +103,7 @@ pub fn observed_with_logs(snapshot: Arc<Snapshot>, workers: usize, logs: LogsVie
     let packets = crate::packets::Board::default();
     let changes = Changes::open(std::path::Path::new("/nonexistent")).expect("no versions");
     let files = Arc::new(weir_config::Files::of_text("test.yaml", ""));
-    let of_files = (files, Arc::new(changes));
+    let of_files = (files, Arc::new(changes), Arc::default());
     let observed = Observed::new(
         Arc::new(table),
         counters,
@@ -112,7 +112,6 @@ pub fn observed_with_logs(snapshot: Arc<Snapshot>, workers: usize, logs: LogsVie
         Default::default(),
         packets,
         of_files,
-        Arc::default(),
     );
     observed.starting.store(false, Relaxed);
     observed

@@ -16,8 +16,8 @@ use weir_http::path::TargetForm;
 use crate::explanation::Field;
 use crate::masks::Masks;
 use crate::told::{
-    CandidateTold, DecidedTold, FailedTold, FirewallTold, RecordedRequest, RequestSummary,
-    SoughtTold, WafRuleTold,
+    AmountsTold, AskedTold, CandidateTold, DecidedTold, FailedTold, FirewallTold, RecordedRequest,
+    RequestSummary, SoughtTold, WafRuleTold,
 };
 
 /// The head of a recorded request, and its secrets.
@@ -69,10 +69,12 @@ fn summary_of(record: &Record, head: Option<&Head>) -> RequestSummary {
         virtual_server: record.virtual_server.to_string(),
         entered_at: record.entered_at.as_ref().map(ToString::to_string),
         client: client.map(|client| client.ip().to_string()),
-        method: of_head(&|it, input| it.masks.text(it.head.method_text.of(input))),
-        host: of_head(&|it, input| it.masks.text(it.head.authority(input))),
-        target: of_head(&|it, input| it.masks.target(it.head.target.of(input))),
-        version: notes.and_then(|notes| notes.version).map(|it| version(it).to_owned()),
+        asked: AskedTold {
+            method: of_head(&|it, input| it.masks.text(it.head.method_text.of(input))),
+            host: of_head(&|it, input| it.masks.text(it.head.authority(input))),
+            target: of_head(&|it, input| it.masks.target(it.head.target.of(input))),
+            version: notes.and_then(|notes| notes.version).map(|it| version(it).to_owned()),
+        },
         tls: record
             .tls
             .as_ref()
@@ -81,13 +83,15 @@ fn summary_of(record: &Record, head: Option<&Head>) -> RequestSummary {
         status: record.status,
         pool: record.pool.as_ref().map(ToString::to_string),
         member: record.member.as_ref().map(ToString::to_string),
-        retries: amounts.retries,
-        bytes_received: amounts.bytes_received,
-        bytes_sent: amounts.bytes_sent,
-        queue_us: amounts.queue_us,
-        connect_us: amounts.connect_us,
-        first_byte_us: amounts.first_byte_us,
-        total_us: amounts.total_us,
+        amounts: AmountsTold {
+            retries: amounts.retries,
+            bytes_received: amounts.bytes_received,
+            bytes_sent: amounts.bytes_sent,
+            queue_us: amounts.queue_us,
+            connect_us: amounts.connect_us,
+            first_byte_us: amounts.first_byte_us,
+            total_us: amounts.total_us,
+        },
         is_slow: record.is_slow,
         rules: record.rules.iter().map(rule_name).collect(),
         marks: record.marks.iter().map(|mark| text(mark)).collect(),

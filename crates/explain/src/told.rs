@@ -18,14 +18,9 @@ pub struct RequestSummary {
     pub entered_at: Option<String>,
     /// The client, as rules see it; `null`: a unix socket.
     pub client: Option<String>,
-    /// Its method; `null`: it was refused before it was read, or is no request of HTTP.
-    pub method: Option<String>,
-    /// The host that it named.
-    pub host: Option<String>,
-    /// Its target: path and query.
-    pub target: Option<String>,
-    /// `1.0`, `1.1` or `2`.
-    pub version: Option<String>,
+    /// What it asked for.
+    #[serde(flatten)]
+    pub asked: AskedTold,
     /// The version of its TLS; `null`: it had none.
     pub tls: Option<String>,
     /// The status that was sent; 0: none.
@@ -34,20 +29,9 @@ pub struct RequestSummary {
     pub pool: Option<String>,
     /// The member that it had last.
     pub member: Option<String>,
-    /// Further members tried.
-    pub retries: u32,
-    /// Body bytes of the request.
-    pub bytes_received: u64,
-    /// Bytes of the response.
-    pub bytes_sent: u64,
-    /// Microseconds until the first try of a member.
-    pub queue_us: u64,
-    /// From there to an open connection; 0: an idle one was used.
-    pub connect_us: u64,
-    /// From there to the response head.
-    pub first_byte_us: u64,
-    /// In all.
-    pub total_us: u64,
+    /// Bytes, retries and times.
+    #[serde(flatten)]
+    pub amounts: AmountsTold,
     /// It took as long as the configuration calls slow.
     pub is_slow: bool,
     /// Rules that were followed: `policy/rule`.
@@ -62,6 +46,38 @@ pub struct RequestSummary {
     pub waf: Option<String>,
     /// How it ended, as the access log has it.
     pub termination: String,
+}
+
+/// What a request asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AskedTold {
+    /// Its method; `null`: it was refused before it was read, or is no request of HTTP.
+    pub method: Option<String>,
+    /// The host that it named.
+    pub host: Option<String>,
+    /// Its target: path and query.
+    pub target: Option<String>,
+    /// `1.0`, `1.1` or `2`.
+    pub version: Option<String>,
+}
+
+/// Bytes, retries and times of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AmountsTold {
+    /// Further members tried.
+    pub retries: u32,
+    /// Body bytes of the request.
+    pub bytes_received: u64,
+    /// Bytes of the response.
+    pub bytes_sent: u64,
+    /// Microseconds until the first try of a member.
+    pub queue_us: u64,
+    /// From there to an open connection; 0: an idle one was used.
+    pub connect_us: u64,
+    /// From there to the response head.
+    pub first_byte_us: u64,
+    /// In all.
+    pub total_us: u64,
 }
 
 /// A recorded request.

@@ -138,7 +138,7 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
 /// A request on one line.
 pub fn line(request: &RequestSummary, paint: Paint) -> String {
     let mut text = weir_control::time::rfc3339(request.begun_unix_ms);
-    let duration = latency(Some(request.total_us as f64 / 1_000.0));
+    let duration = latency(Some(request.amounts.total_us as f64 / 1_000.0));
     let status = match request.status {
         0 => "-".to_owned(),
         status => status.to_string(),
@@ -149,7 +149,7 @@ pub fn line(request: &RequestSummary, paint: Paint) -> String {
         (None, Some(pool)) => pool,
         (None, None) => "-",
     };
-    let what = match (&request.method, &request.host, &request.target) {
+    let what = match (&request.asked.method, &request.asked.host, &request.asked.target) {
         (Some(method), Some(host), Some(target)) => format!("{method} {host}{target}"),
         _ => "-".to_owned(),
     };

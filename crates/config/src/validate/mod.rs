@@ -49,7 +49,7 @@ use std::sync::Arc;
 use weir_core::expression::Slots;
 
 use authentication::Authentications;
-use compiler::compiler;
+use compiler::{Compiler, compiler};
 use names::by_name;
 use policies::Policies;
 
@@ -102,9 +102,8 @@ pub(crate) fn validate(
     let (virtual_servers, disabled) = servers.all(file, &mut followed, context);
     let (packets, zone) = (servers.packets(file, context), time_zone::read(file, context));
     let (log, used) = (log::settings(file, directory, context), servers.used());
-    let mut pools_used = used.pools.clone();
     let Policies { policies_used, persistence: found, path_forms, .. } = followed;
-    pools_used.extend(compiler.pools_used.iter().copied().chain(compiler.slots.pools()));
+    let pools_used = all_pools_used(&used.pools, &compiler);
     // Beside errors these would be noise: unused objects are often a consequence of the error.
     if context.has_errors() {
         return None;
@@ -262,6 +261,12 @@ fn first_probes(file: &raw::File) -> FirstProbesSettings {
             raw::AfterFirstProbes::Refuse => AfterFirstProbes::Refuse,
         },
     }
+}
+
+/// Pools used by virtual servers, rules and expressions.
+fn all_pools_used(by_servers: &HashSet<usize>, compiler: &Compiler<'_>) -> HashSet<usize> {
+    let by_rules = compiler.pools_used.iter().copied().chain(compiler.slots.pools());
+    by_servers.iter().copied().chain(by_rules).collect()
 }
 
 fn recent_requests(section: &raw::RecentRequests) -> RecentRequests {

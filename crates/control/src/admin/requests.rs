@@ -182,7 +182,7 @@ fn statuses(text: &str) -> Option<(u16, u16)> {
 
 fn list(ask: &Ask) -> Handled {
     let filter = Filter::of(&ask.query)?;
-    let requests = &ask.context.observed.requests;
+    let requests = &ask.context.observed.admin.requests;
     let all = requests.all(filter.is_slow);
     if all.is_empty() && !requests.is_on() {
         return Err(Problem::not_found("requests are not recorded").help(OFF));
@@ -194,7 +194,7 @@ fn list(ask: &Ask) -> Handled {
 
 /// The record that a path names.
 fn record_of(ask: &Ask) -> Result<Arc<Record>, Problem> {
-    let requests = &ask.context.observed.requests;
+    let requests = &ask.context.observed.admin.requests;
     let id = ask.name("id");
     requests.find(id).ok_or_else(|| match requests.is_on() {
         true => Problem::not_found(format_args!("there is no record of request {id}")).help(
@@ -237,7 +237,7 @@ struct Missed {
 
 fn follow(ask: Ask) -> Result<Producer, Problem> {
     let filter = Filter::of(&ask.query)?;
-    let mut follower = ask.context.observed.requests.follow();
+    let mut follower = ask.context.observed.admin.requests.follow();
     let mut pace = Pace::begin();
     Ok(producer(async move |sink| {
         while let Some(next) = follower.next().await {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use weir_dataplane::reports::LogBatch;
@@ -13,6 +13,7 @@ use super::login::LastFailure;
 use super::sources::Sources;
 use super::streams::Streams;
 use crate::random::random;
+use crate::requests::Requests;
 
 /// State that all admin listeners share.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub struct Shared {
     pub audit: Audit,
     /// Answers that go on.
     pub streams: Streams,
+    /// Records of recent requests.
+    pub requests: Arc<Requests>,
     pub(super) sources: Sources,
     pub(super) last_refusal: LastRefusal,
     pub(super) last_failure: LastFailure,
@@ -36,26 +39,27 @@ pub struct Shared {
     explaining: Mutex<()>,
     /// Distinguishes request ids of this process from those of others.
     process: u32,
-    requests: AtomicU64,
+    requests_named: AtomicU64,
     began: Instant,
 }
 
 impl Shared {
     /// The state at startup. `audit`: the channel for lines of the audit log.
-    pub fn new(audit: Option<SyncSender<LogBatch>>) -> Self {
+    pub fn new(audit: Option<SyncSender<LogBatch>>, requests: Arc<Requests>) -> Self {
         Self {
             turned_away: AtomicU64::new(0),
             logins_failed: AtomicU64::new(0),
             requests_limited: AtomicU64::new(0),
             audit: Audit::new(audit),
             streams: Streams::default(),
+            requests,
             sources: Sources::default(),
             last_refusal: LastRefusal::default(),
             last_failure: LastFailure::default(),
             changing: Mutex::new(()),
             explaining: Mutex::new(()),
             process: random() as u32,
-            requests: AtomicU64::new(0),
+            requests_named: AtomicU64::new(0),
             began: Instant::now(),
         }
     }
@@ -72,7 +76,7 @@ impl Shared {
 
     /// The id of a new request.
     pub(super) fn next_request(&self) -> String {
-        format!("{:08x}-{}", self.process, self.requests.fetch_add(1, Relaxed))
+        format!("{:08x}-{}", self.process, self.requests_named.fetch_add(1, Relaxed))
     }
 
     /// The time for limits, in microseconds.

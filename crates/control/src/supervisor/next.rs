@@ -291,7 +291,7 @@ impl Supervisor {
         self.packets.put_in_force(&table);
         self.observed.set_flows(self.packets.flows());
         self.ocsp.apply(&table.snapshot);
-        self.observed.requests.set(table.snapshot.recent_requests);
+        self.observed.admin.requests.set(table.snapshot.recent_requests);
         self.observed.set_table(Arc::clone(&table));
         let before = std::mem::replace(&mut self.table, table);
         let before_it = Arc::clone(&self.configuration);

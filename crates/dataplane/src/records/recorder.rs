@@ -53,6 +53,9 @@ pub struct RecordSender {
 
 /// Notes the facts of the requests of one worker.
 pub struct Recorder {
+    /// How new requests are logged.
+    pub logged: Logged,
+    format: AccessFormat,
     settings: Option<RecentRequests>,
     /// Somebody follows all requests.
     is_followed: bool,
@@ -89,6 +92,8 @@ impl Recorder {
     /// A recorder that records nothing yet. Without a sender it never does.
     pub fn new(sender: Option<RecordSender>) -> Self {
         Self {
+            logged: Logged::Nothing,
+            format: AccessFormat::Off,
             settings: None,
             is_followed: false,
             share: 0,
@@ -99,20 +104,21 @@ impl Recorder {
         }
     }
 
-    /// Records as these settings say from now on.
-    pub fn set(&mut self, settings: Option<RecentRequests>) {
-        self.settings = settings;
+    /// Records as these settings say from now on; `format`: that of the access log.
+    pub fn set(&mut self, settings: Option<RecentRequests>, format: AccessFormat) {
+        (self.settings, self.format) = (settings, format);
+        self.choose();
     }
 
-    /// Records all requests from now on, or no longer.
+    /// Records all requests from now on, or stops that.
     pub fn follow(&mut self, is_followed: bool) {
         self.is_followed = is_followed;
+        self.choose();
     }
 
-    /// How a request is logged that comes now.
-    pub fn logged(&self, format: AccessFormat) -> Logged {
+    fn choose(&mut self) {
         let records = self.sender.is_some() && (self.settings.is_some() || self.is_followed);
-        Logged::of(format, records)
+        self.logged = Logged::of(self.format, records);
     }
 
     /// Begins the notes of a request, if they are to be kept. Returns whether they are.

@@ -17,6 +17,7 @@ mod joined;
 mod leaving;
 mod member;
 mod notices;
+mod recording;
 #[cfg(feature = "simulation")]
 mod remains;
 mod setup;

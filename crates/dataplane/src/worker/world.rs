@@ -10,7 +10,6 @@ use weir_exchange::arena::{
 };
 use weir_exchange::local::around::Sources;
 use weir_exchange::local::table::LocalTable;
-use weir_exchange::parts::account::Logged;
 use weir_exchange::parts::ends::Ends;
 use weir_exchange::parts::tools::Tools;
 use weir_exchange::shared::counters::{Own, PerWorker, WorkerCounters};
@@ -23,6 +22,7 @@ use crate::records::recorder::Recorder;
 use crate::waf_log::WafLog;
 use crate::worker::command::Command;
 use crate::worker::notices::Notices;
+use crate::worker::recording;
 use crate::worker::setup::Setup;
 use crate::worker::state::client::Client;
 use crate::worker::state::frames::Frames;
@@ -84,8 +84,6 @@ pub struct World {
     pub counted: Own<WorkerCounters>,
     pub log: AccessLog,
     pub recorder: Recorder,
-    /// How a request is logged that comes now.
-    pub logged: Logged,
     pub waf_log: WafLog,
     pub notices: Notices,
     /// The earliest deadline of a client whose virtual server was removed.
@@ -131,7 +129,6 @@ impl World {
             counters,
             log,
             recorder: Recorder::new(records),
-            logged: Logged::Nothing,
             waf_log,
             leave_by_ms: None,
             draining: None,
@@ -141,26 +138,8 @@ impl World {
             spare: Spare::default(),
             tools,
         };
-        world.log_as_configured();
+        recording::log_as_configured(&mut world);
         (world, commands)
-    }
-
-    /// Logs and records what comes now as the table says.
-    pub fn log_as_configured(&mut self) {
-        self.log.set_format(self.table.access_format(), self.table.given_format());
-        self.recorder.set(self.table.recent_requests());
-        self.note_how_to_log();
-    }
-
-    /// Records all requests while somebody follows them.
-    pub fn follow(&mut self, is_followed: bool) {
-        self.recorder.follow(is_followed);
-        self.note_how_to_log();
-    }
-
-    fn note_how_to_log(&mut self) {
-        self.logged = self.recorder.logged(self.log.format());
-        self.tools.notes_rules = self.log.notes_rules() || self.logged.is_recorded();
     }
 
     /// The stream that an exchange has on a shared client connection.

@@ -54,11 +54,13 @@ pub fn render(explanation: &RequestExplanation, paint: Paint) -> String {
 fn arrival(story: &mut Story, recorded: &RecordedRequest) {
     let summary = &recorded.summary;
     let part = |part: &Option<String>| part.clone().unwrap_or_default();
-    let what = match &summary.method {
-        Some(method) => format!("{method} {}{}", part(&summary.host), part(&summary.target)),
+    let what = match &summary.asked.method {
+        Some(method) => {
+            format!("{method} {}{}", part(&summary.asked.host), part(&summary.asked.target))
+        }
         None => "a request that was not read".to_owned(),
     };
-    let version = summary.version.as_ref().map_or(String::new(), |it| format!("HTTP/{it}, "));
+    let version = summary.asked.version.as_ref().map_or(String::new(), |it| format!("HTTP/{it}, "));
     let client = summary.client.as_deref().unwrap_or("a unix socket");
     story.heading(&format!("{what}  ({version}from {client})"));
     let begun = weir_control::time::rfc3339(summary.begun_unix_ms);
@@ -120,14 +122,14 @@ fn ended(story: &mut Story, recorded: &RecordedRequest) {
         "times",
         &format!(
             "waited {}, connected {}, response {}, in all {}{slow}",
-            time(summary.queue_us),
-            time(summary.connect_us),
-            time(summary.first_byte_us),
-            time(summary.total_us),
+            time(summary.amounts.queue_us),
+            time(summary.amounts.connect_us),
+            time(summary.amounts.first_byte_us),
+            time(summary.amounts.total_us),
         ),
     );
-    let (received, sent) = (summary.bytes_received, summary.bytes_sent);
-    let retries = match summary.retries {
+    let (received, sent) = (summary.amounts.bytes_received, summary.amounts.bytes_sent);
+    let retries = match summary.amounts.retries {
         0 => String::new(),
         retries => format!("; tried again {retries}×"),
     };

@@ -180,7 +180,8 @@ pub fn log_decided(
     decided: Decided<'_>,
     termination: Termination,
 ) {
-    let World { clients, log, recorder, counted, logged, .. } = &mut *desk.world;
+    let World { clients, log, recorder, counted, .. } = &mut *desk.world;
+    let logged = recorder.logged;
     let Some(client) = clients.get(key) else { return };
     let entry = Entry {
         format: logged.format(),
@@ -204,7 +205,7 @@ pub fn log_decided(
         decided,
         termination,
     };
-    write_down((log, recorder), entry, (None, *logged), (desk.io.clock(), counted));
+    write_down((log, recorder), entry, (None, logged), (desk.io.clock(), counted));
 }
 
 /// Adds the Content-Type of an error page, unless a rule removes or sets the field.

@@ -126,7 +126,7 @@ impl Worker {
         io.clear_deadline(client.token);
         let mut nothing = self.inbox.request_head.take().unwrap_or_default();
         nothing.clear();
-        let logged = self.world.logged;
+        let logged = self.world.recorder.logged;
         let mut log_request = Vec::new();
         if logged.format() != AccessFormat::Off {
             log_request = io.take_buffer();

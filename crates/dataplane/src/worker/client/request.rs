@@ -41,7 +41,7 @@ impl Worker {
         let text = io.take_buffer();
         let exchange = self.exchanges.next_key();
         let mut log_request = Vec::new();
-        let mut logged = self.world.logged;
+        let mut logged = self.world.recorder.logged;
         if !logged.is_nothing() {
             if logged.format() != AccessFormat::Off {
                 log_request = io.take_buffer();

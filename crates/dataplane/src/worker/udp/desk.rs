@@ -151,7 +151,7 @@ impl SessionEdge for SessionDesk<'_> {
     }
 
     fn finish(&mut self, session: &Session<MemberSocket>, why: Termination) {
-        let logged = self.world.logged;
+        let logged = self.world.recorder.logged;
         if logged.is_nothing() {
             return;
         }

@@ -1,0 +1,203 @@
+//! Records of requests of a running weir: what `weir requests`, `weir explain ID` and `weir logs` say of requests that were made.
+
+use std::io::{BufRead as _, Read as _};
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::Signal;
+use serde_json::Value;
+use weir_tests::http2::Peer;
+use weir_tests::member::Member;
+use weir_tests::proxy::{Proxy, Setup, weir_binary};
+use weir_tests::{STEP_TIMEOUT, eventually};
+
+const TOP: &str = "recent_requests: { slow: 300ms }
+persistence:
+  stay: { type: cookie, name: STAY }
+policies:
+  switching:
+    rules:
+      - { name: gone, when: 'request.path == \"/gone\"', then: [ { respond: { status: 410, body: gone } } ] }
+      - { name: marked, when: '\"x-user\" in request.headers', then: [ { set_header: { X-Marked: yes } } ] }";
+
+fn weir(proxy: &Proxy, arguments: &[&str]) -> Output {
+    let mut command = Command::new(weir_binary());
+    command.args(arguments).env("WEIR_ADMIN", proxy.admin_address()).stdin(Stdio::null());
+    command.output().expect("the built command")
+}
+
+/// What a command prints as JSON.
+#[track_caller]
+fn json(proxy: &Proxy, arguments: &[&str]) -> Value {
+    let output = weir(proxy, arguments);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// The record of the request with this path, which is there soon.
+fn record(proxy: &Proxy, path: &str) -> Value {
+    let mut found = Value::Null;
+    eventually("the request is recorded", STEP_TIMEOUT, || {
+        let all = json(proxy, &["requests", "--json", "-n", "1000"]);
+        let mut all = all["items"].as_array().expect("a list").iter();
+        found = all.find(|it| it["target"] == path).cloned().unwrap_or_default();
+        !found.is_null()
+    });
+    found
+}
+
+fn explained(proxy: &Proxy, id: &Value) -> Value {
+    json(proxy, &["explain", id.as_str().expect("an id"), "--json"])
+}
+
+/// `weir logs`, which has begun to follow.
+fn follow(proxy: &Proxy, arguments: &[&str]) -> Child {
+    let mut command = Command::new(weir_binary());
+    command.arg("logs").args(arguments).env("WEIR_ADMIN", proxy.admin_address());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("the built command")
+}
+
+#[test]
+fn a_request_is_recorded_and_explained() {
+    let member = Member::named("one");
+    let setup = Setup::new(&[member.address()])
+        .virtual_server("policies: [ switching ]")
+        .virtual_server("persistence: stay")
+        .virtual_server("waf: { mode: block }")
+        .top(TOP)
+        .admin_socket();
+    let proxy = Proxy::start(&setup);
+    let head = "Host: shop.example\r\nAccept: */*\r\nUser-Agent: curl/8\r\n";
+    let ask = |path: &str, more: &str| {
+        let request = format!("GET {path} HTTP/1.1\r\n{head}{more}\r\n");
+        proxy.client().send(request).response().status
+    };
+    assert_eq!(ask("/a?token=abcdefgh", "X-User: ann\r\nCookie: sid=s3cret-value\r\n"), 200);
+    assert_eq!(ask("/gone", ""), 410);
+    assert_eq!(ask("/search?q=1+union+select+2+from+users--", ""), 403);
+
+    let one = record(&proxy, "/a?token=***");
+    assert_eq!((&one["status"], &one["persistence"]), (&200.into(), &"new".into()), "{one:#}");
+    let why = explained(&proxy, &one["id"]);
+    let recorded = &why["recorded"];
+    assert_eq!(recorded["decided"][0]["rules"], serde_json::json!(["switching/marked"]), "{why:#}");
+    let candidate = &recorded["sought"][0]["candidates"][0];
+    assert_eq!((&candidate["state"], &candidate["is_eligible"]), (&"up".into(), &true.into()));
+    let rules = &why["again"]["virtual_servers"][0]["policies"][0]["rules"];
+    assert_eq!((&rules[0]["verdict"], &rules[1]["verdict"]), (&"false".into(), &"followed".into()));
+    assert_eq!(rules[0]["values"][0]["value"], "/a", "{why:#}");
+    assert_eq!(why["differences"], serde_json::json!([]), "{why:#}");
+    let text = why.to_string();
+    assert!(!text.contains("s3cret-value") && !text.contains("abcdefgh"), "{text}");
+
+    let gone = record(&proxy, "/gone");
+    assert_eq!((&gone["termination"], &gone["status"]), (&"policy".into(), &410.into()));
+    let blocked = record(&proxy, "/search?q=1+union+select+2+from+users--");
+    assert_eq!((&blocked["waf"], &blocked["termination"]), (&"blocked".into(), &"waf".into()));
+    let why = explained(&proxy, &blocked["id"]);
+    assert_eq!(why["recorded"]["firewall"]["score"], why["again"]["firewall"]["score"], "{why:#}");
+    let filtered = json(&proxy, &["requests", "--json", "--waf", "blocked"]);
+    assert_eq!(filtered["items"].as_array().map(Vec::len), Some(1), "{filtered:#}");
+
+    let output = weir(&proxy, &["explain", one["id"].as_str().expect("an id")]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(text.contains("switching/marked") && text.contains("✗ gone"), "{text}");
+}
+
+#[test]
+fn members_that_fail_and_slow_ones_are_told() {
+    let slow = Member::new(|exchange| {
+        if exchange.request.target().contains("slow") {
+            std::thread::sleep(std::time::Duration::from_millis(400));
+        }
+        exchange.answer("ok")
+    });
+    let mut dead = Member::named("dead");
+    let setup = Setup::new(&[slow.address(), dead.address()])
+        .pool("balance: round_robin")
+        .top("recent_requests: { sample: \"off\", slow: 300ms }")
+        .admin_socket();
+    let proxy = Proxy::start(&setup);
+    dead.kill();
+    let mut client = proxy.client();
+    for number in 0..4 {
+        client.get(&format!("/slow{number}")).assert_status(200);
+        client.get(&format!("/fast{number}")).assert_status(200);
+    }
+    let mut http2 = Peer::connect(proxy.address());
+    http2.get("/slow-http2").assert_status(200);
+    record(&proxy, "/slow-http2");
+    let all = json(&proxy, &["requests", "--json"]);
+    let all = all["items"].as_array().expect("a list");
+    assert_eq!(all.len(), 5, "only slow ones are kept: {all:#?}");
+    assert!(all.iter().all(|it| it["is_slow"] == true));
+    let retried = all.iter().find(|it| it["retries"] == 1).expect("one was tried again");
+    let why = explained(&proxy, &retried["id"]);
+    let failed = &why["recorded"]["failed"][0];
+    assert_eq!(failed["member"], dead.address().to_string(), "{why:#}");
+    assert_eq!(failed["why"], "member_connect");
+}
+
+#[test]
+fn a_weir_that_records_nothing_says_so_and_can_be_followed() {
+    let member = Member::named("one");
+    let proxy = Proxy::start(&Setup::new(&[member.address()]).admin_socket());
+    proxy.client().get("/before").assert_status(200);
+    let refused = weir(&proxy, &["requests"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        error.contains("requests are not recorded") && error.contains("recent_requests"),
+        "{error}"
+    );
+
+    let mut logs = follow(&proxy, &["--json"]);
+    let mut only_errors = follow(&proxy, &["--json", "--status", "5xx"]);
+    let mut lines = std::io::BufReader::new(logs.stdout.take().expect("its output"));
+    // Followers are told of nothing that was before them: ask until they are there.
+    let mut line = String::new();
+    let reader = std::thread::spawn(move || {
+        lines.read_line(&mut line).expect("a line");
+        line
+    });
+    eventually("the follower is told of a request", STEP_TIMEOUT, || {
+        proxy.client().get("/followed").assert_status(200);
+        reader.is_finished()
+    });
+    let line: Value = serde_json::from_str(&reader.join().expect("a line")).expect("JSON");
+    assert_eq!((&line["target"], &line["status"]), (&"/followed".into(), &200.into()), "{line:#}");
+    for child in [&mut logs, &mut only_errors] {
+        let pid = rustix::process::Pid::from_child(child);
+        rustix::process::kill_process(pid, Signal::INT).expect("it runs");
+        assert_eq!(child.wait().expect("it ends").code(), Some(0), "Ctrl-C ends it clean");
+    }
+    let output = only_errors.wait_with_output().expect("its output");
+    assert!(output.stdout.is_empty(), "{output:?}");
+}
+
+#[test]
+fn followers_end_with_weir() {
+    let member = Member::named("one");
+    let mut proxy = Proxy::start(&Setup::new(&[member.address()]).admin_socket());
+    let mut logs = follow(&proxy, &[]);
+    let mut lines = std::io::BufReader::new(logs.stdout.take().expect("its output"));
+    let (told, first) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        lines.read_line(&mut text).expect("a line");
+        told.send(()).expect("somebody waits");
+        lines.read_to_string(&mut text).expect("text");
+        text
+    });
+    eventually("it follows", STEP_TIMEOUT, || {
+        proxy.client().get("/x").assert_status(200);
+        first.try_recv().is_ok()
+    });
+    proxy.process().signal(Signal::TERM);
+    let output = logs.wait_with_output().expect("its output");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("weir has ended"), "{error}");
+    let text = reader.join().expect("its lines");
+    assert!(text.contains("/x") && text.contains("weir drains"), "{text}");
+}
