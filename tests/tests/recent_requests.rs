@@ -5,7 +5,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
-use weir_tests::http2::Client as Http2Client;
+use weir_tests::http2::Peer;
 use weir_tests::member::Member;
 use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::{STEP_TIMEOUT, eventually};
@@ -107,7 +107,7 @@ fn a_request_is_recorded_and_explained() {
 #[test]
 fn members_that_fail_and_slow_ones_are_told() {
     let slow = Member::new(|exchange| {
-        if exchange.target().contains("slow") {
+        if exchange.request.target().contains("slow") {
             std::thread::sleep(std::time::Duration::from_millis(400));
         }
         exchange.answer("ok")
@@ -115,6 +115,7 @@ fn members_that_fail_and_slow_ones_are_told() {
     let mut dead = Member::named("dead");
     let setup = Setup::new(&[slow.address(), dead.address()])
         .pool("balance: round_robin")
+        .http("http2: true")
         .top("recent_requests: { sample: \"off\", slow: 300ms }")
         .admin_socket();
     let proxy = Proxy::start(&setup);
@@ -124,7 +125,7 @@ fn members_that_fail_and_slow_ones_are_told() {
         client.get(&format!("/slow{number}")).assert_status(200);
         client.get(&format!("/fast{number}")).assert_status(200);
     }
-    let mut http2 = Http2Client::connect(proxy.address());
+    let mut http2 = Peer::connect(proxy.address());
     http2.get("/slow-http2").assert_status(200);
     record(&proxy, "/slow-http2");
     let all = json(&proxy, &["requests", "--json"]);
@@ -151,28 +152,33 @@ fn a_weir_that_records_nothing_says_so_and_can_be_followed() {
         "{error}"
     );
 
-    let mut logs = follow(&proxy, &["--json"]);
-    let mut only_errors = follow(&proxy, &["--json", "--status", "5xx"]);
-    let mut lines = std::io::BufReader::new(logs.stdout.take().expect("its output"));
-    // Followers are told of nothing that was before them: ask until they are there.
-    let mut line = String::new();
-    let reader = std::thread::spawn(move || {
-        lines.read_line(&mut line).expect("a line");
-        line
+    let mut followers =
+        [follow(&proxy, &["--json"]), follow(&proxy, &["--json", "--status", "4xx"])];
+    // Followers get nothing that was before them: ask until both are there.
+    let readers = followers.each_mut().map(|child| {
+        let mut lines = std::io::BufReader::new(child.stdout.take().expect("its output"));
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            lines.read_line(&mut line).expect("a line");
+            line
+        })
     });
-    eventually("the follower is told of a request", STEP_TIMEOUT, || {
+    eventually("both are told of a request", STEP_TIMEOUT, || {
         proxy.client().get("/followed").assert_status(200);
-        reader.is_finished()
+        proxy.client().send("GET / HTTP/1.1\r\n\r\n").response().assert_status(400);
+        readers.iter().all(std::thread::JoinHandle::is_finished)
     });
-    let line: Value = serde_json::from_str(&reader.join().expect("a line")).expect("JSON");
-    assert_eq!((&line["target"], &line["status"]), (&"/followed".into(), &200.into()), "{line:#}");
-    for child in [&mut logs, &mut only_errors] {
-        let pid = rustix::process::Pid::from_child(child);
+    let [one, other] = readers.map(|reader| {
+        let line = reader.join().expect("a line");
+        serde_json::from_str::<Value>(&line).expect("JSON")
+    });
+    assert_eq!((&one["target"], &one["status"]), (&"/followed".into(), &200.into()), "{one:#}");
+    assert_eq!(other["status"], 400, "{other:#}");
+    for mut child in followers {
+        let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, Signal::INT).expect("it runs");
         assert_eq!(child.wait().expect("it ends").code(), Some(0), "Ctrl-C ends it clean");
     }
-    let output = only_errors.wait_with_output().expect("its output");
-    assert!(output.stdout.is_empty(), "{output:?}");
 }
 
 #[test]
