@@ -523,7 +523,9 @@ impl Supervisor {
 
     /// Writes the waiting log lines.
     pub fn finish(self) {
-        let Self { data_plane, logs, events, packets, .. } = self;
+        let Self { data_plane, logs, events, packets, observed, .. } = self;
+        // Tasks that still answer admin clients hold it.
+        observed.admin.audit.close();
         drop(packets);
         if data_plane.is_finished() {
             data_plane.join();

@@ -8,6 +8,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -22,7 +23,8 @@ const TEXT_LENGTH_MAX: usize = 300;
 /// The queue of the audit log.
 #[derive(Debug)]
 pub struct Audit {
-    lines: Option<SyncSender<LogBatch>>,
+    /// `None`: the log is closed.
+    lines: Mutex<Option<SyncSender<LogBatch>>>,
     dropped: AtomicU64,
 }
 
@@ -69,12 +71,21 @@ pub(super) struct Outcome {
 impl Audit {
     /// An audit log that sends its lines to `lines`; `None`: lines are counted as dropped.
     pub(super) fn new(lines: Option<SyncSender<LogBatch>>) -> Self {
-        Self { lines, dropped: AtomicU64::new(0) }
+        Self { lines: Mutex::new(lines), dropped: AtomicU64::new(0) }
     }
 
     /// The number of lines that were dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Relaxed)
+    }
+
+    /// Closes the queue: its writer waits for no further lines. Later lines are counted as dropped.
+    pub(crate) fn close(&self) {
+        *self.lines() = None;
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Option<SyncSender<LogBatch>>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues a line; never blocks.
@@ -103,7 +114,7 @@ impl Audit {
         let is_sent = serde_json::to_vec(&record).is_ok_and(|mut bytes| {
             bytes.push(b'\n');
             let batch = LogBatch { log: Log::Audit, bytes, lines: 1 };
-            self.lines.as_ref().is_some_and(|lines| lines.try_send(batch).is_ok())
+            self.lines().as_ref().is_some_and(|lines| lines.try_send(batch).is_ok())
         });
         if !is_sent {
             self.dropped.fetch_add(1, Relaxed);
@@ -170,6 +181,17 @@ mod tests {
         assert_eq!((&second["user"], &second["pid"]), (&Value::Null, &json!(4)));
         assert_eq!(second["refused"].as_str().map(|it| it.chars().count()), Some(301));
         assert_eq!(audit.dropped(), 0);
+    }
+
+    #[test]
+    fn a_closed_log_ends_its_writer() {
+        let (lines, written) = sync_channel(8);
+        let audit = Audit::new(Some(lines));
+        let asked = Asked { id: "a-1", method: "PUT", path: "/" };
+        audit.write(&asked, &ann(), 200, &Outcome::default());
+        audit.close();
+        audit.write(&asked, &ann(), 200, &Outcome::default());
+        assert_eq!((written.iter().count(), audit.dropped()), (1, 1));
     }
 
     #[test]
