@@ -1,7 +1,7 @@
 //! Protocol Buffers, as far as OTLP needs them. Messages are written from the outside in.
 //!
-//! The encoding is <https://protobuf.dev/programming-guides/encoding/>. The caller omits fields with the default value where
-//! their absence has the same meaning.
+//! The encoding is <https://protobuf.dev/programming-guides/encoding/>. The caller omits fields with the default value
+//! where their absence has the same meaning.
 
 /// Writes the fields of one message.
 pub struct Message<'a> {

@@ -1,8 +1,8 @@
 //! Spans of sampled requests. The worker that served a request encodes them and sends them in batches.
 //!
 //! A line of a batch is the field `spans` of OTLP's `ScopeSpans` with one span
-//! (`opentelemetry/proto/trace/v1/trace.proto`), so batches need no re-encoding. Attributes follow the semantic conventions
-//! of OpenTelemetry for HTTP; weir's own begin with `weir.`. Secrets in queries are masked
+//! (`opentelemetry/proto/trace/v1/trace.proto`), so batches need no re-encoding. Attributes follow the semantic
+//! conventions of OpenTelemetry for HTTP; weir's own begin with `weir.`. Secrets in queries are masked
 //! ([`redaction`](crate::redaction)).
 
 use std::net::SocketAddr;

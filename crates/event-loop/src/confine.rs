@@ -1,7 +1,7 @@
 //! Denies a thread access to the file system, by Landlock.
 //!
-//! A worker gets its sockets from the control plane and opens no files. The restriction limits the damage of a defect in
-//! its parsers. It holds for the calling thread and threads that it starts, and cannot be undone. Sockets, also
+//! A worker gets its sockets from the control plane and opens no files. The restriction limits the damage of a defect
+//! in its parsers. It holds for the calling thread and threads that it starts, and cannot be undone. Sockets, also
 //! connections to unix sockets, are not restricted.
 
 use std::io;
@@ -64,7 +64,7 @@ pub fn may_be_asked_for() -> bool {
     }
 }
 
-/// From here on the calling thread cannot open, create, remove or run files, and gains no privileges by running programs.
+/// From here on the calling thread cannot open, create, remove or run files, or gain privileges by running programs.
 /// Returns the ABI version.
 pub fn without_files() -> io::Result<u32> {
     let version = version()?;
