@@ -1,4 +1,4 @@
-//! Records of requests of a running weir: what `weir requests`, `weir explain ID` and `weir logs` say of requests that were made.
+//! Records of requests: the output of `weir requests`, `weir explain ID` and `weir logs`.
 
 use std::io::{BufRead as _, Read as _};
 use std::process::{Child, Command, Output, Stdio};
@@ -25,7 +25,7 @@ fn weir(proxy: &Proxy, arguments: &[&str]) -> Output {
     command.output().expect("the built command")
 }
 
-/// What a command prints as JSON.
+/// The JSON output of a command.
 #[track_caller]
 fn json(proxy: &Proxy, arguments: &[&str]) -> Value {
     let output = weir(proxy, arguments);
@@ -33,7 +33,7 @@ fn json(proxy: &Proxy, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// The record of the request with this path, which is there soon.
+/// Waits for the record of the request with this path.
 fn record(proxy: &Proxy, path: &str) -> Value {
     let mut found = Value::Null;
     eventually("the request is recorded", STEP_TIMEOUT, || {
@@ -49,7 +49,7 @@ fn explained(proxy: &Proxy, id: &Value) -> Value {
     json(proxy, &["explain", id.as_str().expect("an id"), "--json"])
 }
 
-/// `weir logs`, which has begun to follow.
+/// Starts `weir logs`, and waits until it follows.
 fn follow(proxy: &Proxy, arguments: &[&str]) -> Child {
     let mut command = Command::new(weir_binary());
     command.arg("logs").args(arguments).env("WEIR_ADMIN", proxy.admin_address());
@@ -154,7 +154,7 @@ fn a_weir_that_records_nothing_says_so_and_can_be_followed() {
 
     let mut followers =
         [follow(&proxy, &["--json"]), follow(&proxy, &["--json", "--status", "4xx"])];
-    // Followers get nothing that was before them: ask until both are there.
+    // Followers get no earlier events: send requests until both follow.
     let readers = followers.each_mut().map(|child| {
         let mut lines = std::io::BufReader::new(child.stdout.take().expect("its output"));
         std::thread::spawn(move || {

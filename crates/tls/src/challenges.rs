@@ -1,7 +1,7 @@
 //! Pending challenges of certificate authorities (ACME, RFC 8555): the answers that prove control of a name.
 //!
-//! The control plane adds a challenge before it asks the authority to validate it, and removes it afterwards. All workers
-//! read the same table, without a lock. While nothing is pending, a lookup is one load.
+//! The control plane adds a challenge before it asks the authority to validate it, and removes it afterwards. All
+//! workers read the same table, without a lock. While nothing is pending, a lookup is one load.
 //!
 //! | challenge | answer | source |
 //! |---|---|---|

@@ -1,6 +1,6 @@
 //! Exclusions: a rule does not inspect a given value in requests for given paths.
 //!
-//! Exclusions are rules placed before all others ([`rules_of`]). Each removes a target of a rule for the current request.
+//! Exclusions become rules before all others ([`rules_of`]). Each removes a target of a rule for the current request.
 
 use std::fmt::Write as _;
 

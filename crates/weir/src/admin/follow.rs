@@ -36,7 +36,7 @@ pub enum Go {
 }
 
 impl Client {
-    /// Passes name and data of each event at `path` to `take`, until `take` stops it, a signal arrives or the stream ends.
+    /// Passes name and data of each event at `path` to `take`, until `take` stops, a signal arrives or the stream ends.
     pub fn follow(
         &self,
         path: &str,
