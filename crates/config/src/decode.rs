@@ -81,7 +81,7 @@ pub(crate) struct Context {
     dropped: usize,
     /// A file was not read in time.
     pub is_late: bool,
-    /// Rules of the firewall that need not be compiled again.
+    /// Cache of compiled firewall rules.
     pub compiled_rules: Arc<RuleCache>,
 }
 

@@ -119,7 +119,7 @@ fn text(path: &Path) -> String {
 pub struct Disk {
     /// A file was not read in time. Further ones are not tried.
     pub is_late: bool,
-    /// Rules for the exclusions of the configuration; they stand for [`exclusion::FILE`].
+    /// Rules for the exclusions of the configuration, as the content of [`exclusion::FILE`].
     pub exclusions: Option<String>,
 }
 
