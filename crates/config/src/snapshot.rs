@@ -196,11 +196,11 @@ pub struct LogSettings {
     pub access_format: AccessFormat,
     /// The custom format of [`AccessFormat::Given`].
     pub given_format: GivenFormat,
-    /// Where the lines go.
+    /// The target of access log lines.
     pub access_to: LogTarget,
-    /// Where the lines of the web application firewall go.
+    /// The target of the firewall log.
     pub waf_to: LogTarget,
-    /// Where the lines of the audit log go; `None`: to the events.
+    /// The target of the audit log; `None`: its lines are events.
     pub audit_to: Option<LogTarget>,
     /// The target of spans; `None`: spans are not exported.
     pub spans_to: Option<Arc<Exporting>>,
@@ -290,7 +290,7 @@ pub struct Disabled {
     pub name: Arc<str>,
     /// The type in the file.
     pub kind: &'static str,
-    /// Where it would listen.
+    /// The addresses it would listen on.
     pub listen: Vec<String>,
 }
 
@@ -412,7 +412,7 @@ pub struct RuleName {
     pub rule: Arc<str>,
 }
 
-/// Where a rule stands in the configuration.
+/// The position of a rule in the configuration, or in the overlay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RulePlace {
     /// The file, or the place in the overlay.
@@ -552,13 +552,13 @@ pub struct Pool {
     pub connect_timeout_ms: u64,
     /// From the end of the request to the response head.
     pub response_timeout_ms: u64,
-    /// Where connections to members come from.
+    /// The source addresses of connections to members.
     pub source: Source,
     /// With fewer members of the highest priorities up than this, the next are used as well.
     pub active_members_min: u16,
     /// How long a member that came up takes to get its full share.
     pub slow_start_ms: Option<u64>,
-    /// Where requests wait for a member.
+    /// The queue of requests that wait for a member.
     pub queue: Option<QueueSettings>,
     /// Substitutes for requests that it does not take.
     pub instead: Instead,
@@ -696,7 +696,7 @@ pub struct ReuseSettings {
 /// One server of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: Address,
     /// The address as text for logs and metrics: `127.0.0.1:9001`, `[::1]:80`, `unix:/run/app.sock`.
     pub label: Arc<str>,

@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 
 use weir_exchange::parts::failure::Blame;
 
-/// Which log lines are of.
+/// The log that a line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Log {
     /// The access log.
