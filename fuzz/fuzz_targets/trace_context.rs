@@ -1,5 +1,5 @@
 #![no_main]
-//! `traceparent`: what is read is in the value, and is written so that it is read again.
+//! `traceparent`: parsed values come from the input, and survive a round trip.
 
 #[path = "../../crates/http/tests/invariants/mod.rs"]
 mod invariants;

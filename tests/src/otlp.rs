@@ -1,4 +1,4 @@
-//! A collector of traces (OTLP over HTTP, binary protobuf), with a decoder apart from the encoder.
+//! A trace collector (OTLP over HTTP, binary protobuf). Its decoder is independent of weir's encoder.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,14 +7,14 @@ use std::net::SocketAddr;
 use crate::member::{Exchange, Member, Request, Then};
 use crate::{STEP_TIMEOUT, eventually};
 
-/// A span as a collector sees it; ids are in hexadecimal digits.
+/// A decoded span; ids are in hexadecimal digits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Span {
-    /// The trace.
+    /// The trace id.
     pub trace_id: String,
-    /// The span.
+    /// The span id.
     pub id: String,
-    /// Its parent; empty: none.
+    /// The parent's span id; empty: none.
     pub parent: String,
     /// `tracestate`.
     pub state: String,
@@ -22,32 +22,32 @@ pub struct Span {
     pub name: String,
     /// `SpanKind`: 2 is a server, 3 a client.
     pub kind: u64,
-    /// In nanoseconds since 1970.
+    /// Start time, in nanoseconds since 1970.
     pub start: u64,
-    /// In nanoseconds since 1970.
+    /// End time, in nanoseconds since 1970.
     pub end: u64,
-    /// Values as text.
+    /// Attributes; values as text.
     pub attributes: BTreeMap<String, String>,
     /// Names of its events.
     pub events: Vec<String>,
-    /// Its status is an error.
+    /// The status is an error.
     pub is_error: bool,
     /// Flags.
     pub flags: u64,
 }
 
 impl Span {
-    /// An attribute; empty: there is none.
+    /// The value of an attribute; empty: it is absent.
     pub fn get(&self, key: &str) -> &str {
         self.attributes.get(key).map_or("", String::as_str)
     }
 
-    /// Whether it is the span of a request that came in.
+    /// Whether this is the span of a received request.
     pub fn is_server(&self) -> bool {
         self.kind == 2
     }
 
-    /// Whether it is the span of an attempt with a member.
+    /// Whether this is the span of an attempt with a member.
     pub fn is_client(&self) -> bool {
         self.kind == 3
     }
@@ -58,13 +58,13 @@ impl Span {
 pub struct Collector(Member);
 
 impl Collector {
-    /// One that takes everything.
+    /// Starts a collector that accepts all requests.
     #[expect(clippy::new_without_default, reason = "it opens a socket")]
     pub fn new() -> Self {
         Self::answering(|exchange, _| exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))
     }
 
-    /// One that answers by this; the number says how many requests were before.
+    /// Starts a collector with this answer function; its number counts the earlier requests.
     pub fn answering(
         answer: impl Fn(&mut Exchange<'_>, usize) -> io::Result<()> + Send + Sync + 'static,
     ) -> Self {
@@ -76,27 +76,27 @@ impl Collector {
         }))
     }
 
-    /// Where it listens.
+    /// The address that the collector listens on.
     pub fn address(&self) -> SocketAddr {
         self.0.address()
     }
 
-    /// `tracing:` of a file, with further keys: `, timeout: 1s`.
+    /// The `tracing:` section for a file, with further keys, such as `, timeout: 1s`.
     pub fn section(&self, more: &str) -> String {
         format!("tracing: {{ otlp: \"http://{}\", interval: 100ms{more} }}", self.address())
     }
 
-    /// The requests that have come.
+    /// The received requests.
     pub fn requests(&self) -> Vec<Request> {
         self.0.requests()
     }
 
-    /// All spans of them.
+    /// All received spans.
     pub fn spans(&self) -> Vec<Span> {
         self.requests().iter().flat_map(|request| spans(&request.body)).collect()
     }
 
-    /// Waits until there are so many spans; those.
+    /// Waits until this many spans have arrived, and returns them.
     #[track_caller]
     pub fn wait_for(&self, count: usize) -> Vec<Span> {
         eventually("spans come", STEP_TIMEOUT, || self.spans().len() >= count);
@@ -105,7 +105,7 @@ impl Collector {
         spans
     }
 
-    /// The attributes of the resource in the first request.
+    /// The resource attributes of the first request.
     pub fn resource(&self) -> BTreeMap<String, String> {
         let body = self.requests().first().expect("a request").body.clone();
         let mut attributes = BTreeMap::new();
@@ -124,7 +124,7 @@ enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
-/// The fields of a message. Panics where it is malformed.
+/// Decodes the fields of a message. Panics if it is malformed.
 fn fields(mut rest: &[u8]) -> Vec<(u64, Value<'_>)> {
     let mut fields = Vec::new();
     while !rest.is_empty() {
@@ -187,7 +187,7 @@ fn attribute(pair: &[u8]) -> (String, String) {
     (key, value)
 }
 
-/// The spans of an `ExportTraceServiceRequest`.
+/// Decodes the spans of an `ExportTraceServiceRequest`.
 pub fn spans(request: &[u8]) -> Vec<Span> {
     let mut spans = Vec::new();
     for resource_spans in messages(request, 1) {

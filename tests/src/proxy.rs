@@ -376,7 +376,7 @@ impl Proxy {
         Self { process, directory, listen, admin, kind }
     }
 
-    /// Ends it, and starts it again where it was. It is weir.
+    /// Kills weir, and starts it again on the same addresses.
     #[track_caller]
     pub fn restart(&mut self, setup: &Setup) {
         self.process.signal(Signal::KILL);

@@ -1,4 +1,4 @@
-//! `weir doctor`: troubles that are made, and found.
+//! `weir doctor` finds problems that the tests create.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -11,7 +11,7 @@ use weir_tests::proxy::{Proxy, Setup, weir_binary};
 use weir_tests::temp::TempDir;
 use weir_tests::tools;
 
-/// No weir listens there.
+/// An address where no weir listens.
 const NOWHERE: &str = "unix:/nowhere/at/all/admin.sock";
 
 /// A configuration with one virtual server, one member, and further lines.
@@ -70,7 +70,7 @@ fn a_port_that_another_process_has_and_a_member_that_is_gone() {
     let found = report(&doctor(&file, &[]));
     assert_eq!(findings(&found, "ports"), [] as [Value; 0]);
     expect(&found, "members", "error", "connection refused; no member of pool web passes");
-    // Nothing is asked of members where nobody wants it.
+    // `--no-members` skips the checks of members.
     let found = report(&doctor(&file, &["--no-members"]));
     assert!(found["checks"].as_array().unwrap().iter().all(|check| check["name"] != "members"));
 }
@@ -80,7 +80,7 @@ fn a_limit_of_the_process() {
     let folder = TempDir::new("doctor");
     let member = Member::echo();
     let file = folder.write("weir.yaml", configuration("127.0.0.1:0", member.address(), ""));
-    // Port 0 is refused by nothing; it stands for any free one.
+    // Binding port 0 always succeeds: it means any free port.
     let line = format!(
         "ulimit -n 512; exec {} doctor --json --no-members {}",
         weir_binary().display(),
@@ -123,7 +123,7 @@ fn a_running_weir_and_its_file() {
     proxy.write(&setup.pool("connect_timeout: 4s"));
     let found = report(&ask());
     expect(&found, "running weir", "warning", "changed since the running weir has read it");
-    // A file with errors is reported, and the running weir all the same.
+    // A file with errors is reported, and the running weir is still checked.
     std::fs::write(&file, "pools: [").unwrap();
     let found = report(&ask());
     assert!(

@@ -1,4 +1,4 @@
-//! `weir top`: for scripts, and in a terminal.
+//! `weir top` in scripts and in a terminal.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -23,7 +23,7 @@ fn top(proxy: &Proxy, arguments: &[&str]) -> Command {
     command
 }
 
-/// Makes requests as long as it lives.
+/// Sends requests until it is dropped.
 struct Traffic(Arc<Mutex<bool>>, Option<thread::JoinHandle<()>>);
 
 impl Traffic {
@@ -75,7 +75,7 @@ fn one_document_for_scripts() {
 struct InTerminal {
     child: Child,
     controller: File,
-    /// The other end, kept open so that its modes can be read.
+    /// The other end of the terminal, kept open so that its modes can be read.
     terminal: OwnedFd,
     shown: Arc<Mutex<Vec<u8>>>,
 }
@@ -125,7 +125,7 @@ impl InTerminal {
         kill_process(pid, signal).expect("signalling a child");
     }
 
-    /// Waits for the end, and for the terminal as it was before.
+    /// Waits for the end, and checks that the terminal is restored.
     #[track_caller]
     fn expect_end(&mut self) {
         let mut status = None;

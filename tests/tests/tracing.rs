@@ -1,4 +1,4 @@
-//! Distributed tracing, as clients, members and a collector see it.
+//! Distributed tracing, as seen by clients, members and a collector.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn setup(collector: &Collector, members: &[&Member], tracing: &str) -> Setup {
         .top(&collector.section(""))
 }
 
-/// The only `traceparent` of a request: trace, span and flags.
+/// The only `traceparent` of a request: trace id, span id and flags.
 fn told(request: &Request) -> (String, String, String) {
     let fields = request.head.fields.iter();
     let values: Vec<&str> = fields
@@ -47,7 +47,7 @@ fn send(proxy: &Proxy, path: &str, fields: &str) -> u16 {
     client.response().status
 }
 
-/// The span of the request, and those of its attempts in their order.
+/// The span of the request, and the spans of its attempts in order.
 fn family(spans: &[Span]) -> (&Span, Vec<&Span>) {
     let servers: Vec<&Span> = spans.iter().filter(|span| span.is_server()).collect();
     let [server] = servers[..] else { panic!("not one request: {spans:#?}") };
@@ -163,14 +163,14 @@ fn a_trusted_context_is_continued_and_no_other() {
     assert_eq!((server.parent.as_str(), server.flags), (SPAN, 0x301));
     assert_eq!((server.state.as_str(), attempts[0].state.as_str()), ("a=b,c=d", "a=b,c=d"));
 
-    // Not sampled, and a flag of level 2: it stays so.
+    // Not sampled, with a flag of level 2: both are kept.
     let request = ask(&format!("traceparent: 00-{TRACE}-{SPAN}-02\r\n{state}"));
     let (trace, span, flags) = told(&request);
     assert_eq!((trace.as_str(), flags.as_str()), (TRACE, "02"));
     assert_ne!(span, SPAN);
     assert_eq!(states(&request).len(), 2);
 
-    // Invalid, or several: a new trace begins, and the state is not passed on.
+    // Invalid or repeated: a new trace begins, and `tracestate` is removed.
     for fields in [
         format!("traceparent: {sampled}\r\ntraceparent: {sampled}\r\n"),
         format!("traceparent: ff-{TRACE}-{SPAN}-01\r\n"),
@@ -205,7 +205,7 @@ fn a_client_that_is_not_trusted_begins_no_trace() {
     assert_eq!((family(&spans).0.parent.as_str(), spans[0].state.as_str()), ("", ""));
     assert_eq!(lines(&mut proxy, 1)[0]["trace_id"], trace.as_str());
 
-    // Without `tracing`, fields go on as they are.
+    // Without `tracing`, the fields are forwarded unchanged.
     let other = Member::named("ok");
     let proxy = Proxy::start(&Setup::new(&[other.address()]));
     assert_eq!(send(&proxy, "/", &forged), 200);
@@ -231,7 +231,7 @@ fn each_attempt_has_a_span_that_its_member_knows() {
         .pool("retry_on: [ 503 ]")
         .top("data_plane: { workers: 1 }");
     let proxy = Proxy::start(&setup);
-    // In turn: the request behind one that the last member has answered begins with the first.
+    // Round robin: after a request that the last member answered, the next request starts with the first member.
     let whole = || {
         let spans = collector.spans();
         let last = spans.iter().find(|it| it.get("http.request.resend_count") == "3")?;
@@ -321,7 +321,7 @@ fn a_share_of_traces_is_recorded_and_members_know_which() {
     }
     let told: Vec<_> = member.requests().iter().map(told).collect();
     let sampled: Vec<_> = told.iter().filter(|(_, _, flags)| flags == "01").collect();
-    // Nine standard deviations: once in 10^18 runs.
+    // Nine standard deviations: fails by chance once in 10^18 runs.
     assert!((REQUESTS / 2).abs_diff(sampled.len()) < 90, "{}", sampled.len());
     let spans = collector.wait_for(sampled.len() * 2);
     for (trace, span, _) in sampled {
@@ -396,7 +396,7 @@ fn requests_of_weirs_own_belong_to_the_trace() {
         assert_eq!(request.head.field("tracestate"), Some("a=b"), "{kind}");
         assert_eq!(span.get("http.response.status_code"), "200", "{kind}");
     }
-    // Where nothing is recorded, they still know the trace.
+    // Unsampled requests still carry the trace id.
     let fields = format!("traceparent: 00-{TRACE}-{SPAN}-00\r\n");
     assert_eq!(send(&proxy, "/", &fields), 200);
     eventually("the copy comes", STEP_TIMEOUT, || copies.request_count() == 2);
@@ -423,12 +423,12 @@ fn a_collector_that_is_not_there_harms_no_request() {
     let problem = format!("traces cannot be sent to http://{}/v1/traces", nobody.address());
     eventually("it is told", STEP_TIMEOUT, || proxy.admin_get("/v1/status").contains(&problem));
     client.get("/").assert_status(200);
-    // Another collector gets what waits.
+    // After a reload, the new collector gets the queued spans.
     proxy.reload_and_wait(&to(&collector.address().to_string(), ", headers: { X-Tenant: a }"));
     collector.wait_for(102);
     assert_eq!(collector.requests()[0].head.field("x-tenant"), Some("a"));
     eventually("it is good", STEP_TIMEOUT, || !proxy.admin_get("/v1/status").contains(&problem));
-    // Without tracing nothing is sent.
+    // Without `tracing`, nothing is sent.
     proxy.reload_and_wait(&Setup::new(&[member.address()]));
     let before = member.request_count();
     assert_eq!(send(&proxy, "/", ""), 200);
@@ -441,7 +441,7 @@ fn a_collector_that_is_not_ready_is_asked_again_and_then_given_up() {
     let collector = Collector::answering(|exchange, number| {
         exchange.send(match number {
             0 | 1 => "HTTP/1.1 503 Later\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n",
-            // One of the spans is refused.
+            // The collector rejects one of the spans.
             2 => "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n\x0a\x07\x08\x01\x12\x03bad",
             3 => "HTTP/1.1 400 No\r\nContent-Length: 0\r\n\r\n",
             _ => "HTTP/1.1 429 Slowly\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n",
@@ -483,7 +483,7 @@ fn what_waits_at_the_end_is_sent() {
     assert!(proxy.process().wait(STEP_TIMEOUT).success());
     assert_eq!(collector.wait_for(2).len(), 2);
 
-    // A collector that never answers is not waited for.
+    // Shutdown does not wait for a collector that never answers.
     let silent = Collector::answering(|_, _| {
         std::thread::sleep(Duration::from_secs(5));
         Ok(())

@@ -81,7 +81,7 @@ pub(crate) struct Context {
     dropped: usize,
     /// A file was not read in time.
     pub is_late: bool,
-    /// Rules of the firewall that need not be compiled again.
+    /// Cache of compiled firewall rules.
     pub compiled_rules: Arc<RuleCache>,
 }
 
@@ -164,7 +164,7 @@ impl Context {
         self.findings.len() >= DIAGNOSTICS_MAX
     }
 
-    /// Where the decoder is, for messages: "`pools.web.members[0]`".
+    /// The path of the current node, for messages: "`pools.web.members[0]`".
     pub fn path(&self) -> String {
         if self.path.is_empty() { "the configuration".into() } else { format!("`{}`", self.path) }
     }
@@ -640,7 +640,7 @@ pub(crate) fn not_supported(context: &mut Context, span: Span, what: &str) {
 
 /// A map with fixed keys, declared by `section!`.
 pub(crate) trait Section {
-    /// Where it stands: `pools.NAME.reuse`.
+    /// The path of the section: `pools.NAME.reuse`.
     const PATH: &'static str;
     /// The keys in order of declaration.
     const KEYS: &'static [&'static str];

@@ -20,24 +20,24 @@ pub(crate) struct RuleCache(Mutex<Vec<Known>>);
 /// Names and values of settings.
 type Variables = Vec<(String, String)>;
 
-/// Rules, and everything that was read for them.
+/// Compiled rules and all files that they were read from.
 #[derive(Debug)]
 struct Known {
     paths: Vec<String>,
     seen: Vec<Seen>,
     rules: Weak<RuleSet>,
-    /// The rules with settings.
+    /// The rules, combined with settings.
     views: Vec<(Variables, Weak<CommonTexts>)>,
 }
 
-/// An answer of the disk.
+/// The result of reading the disk.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
     Find { beside: String, pattern: String, found: Vec<String> },
     Read { path: String, content: Content },
 }
 
-/// The hash of a file's content; `None`: it could not be read.
+/// The hash of a file's content; `None`: the file could not be read.
 type Content = Option<[u8; SHA256_OUTPUT_LEN]>;
 
 impl RuleCache {
@@ -45,7 +45,7 @@ impl RuleCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The rules of these files, compiled unless they are known.
+    /// Returns the rules of these files; compiles them if they are not cached.
     pub fn rules(&self, paths: &[String], disk: &mut Disk) -> Result<Arc<RuleSet>, Vec<Problem>> {
         if let Some(rules) = self.find(paths, disk) {
             return Ok(rules);
@@ -58,7 +58,7 @@ impl RuleCache {
         Ok(rules)
     }
 
-    /// The known rules of these files, if the files have the same content.
+    /// Returns the cached rules of these files if the files have the same content.
     fn find(&self, paths: &[String], disk: &mut Disk) -> Option<Arc<RuleSet>> {
         let mut known = self.known();
         known.retain(|known| known.rules.strong_count() > 0);
@@ -66,7 +66,7 @@ impl RuleCache {
         known.iter().find(same)?.rules.upgrade()
     }
 
-    /// The rules with these settings, made unless they are known.
+    /// Returns the rules with these settings; builds them if they are not cached.
     pub fn view(
         &self,
         rules: &Arc<RuleSet>,
@@ -92,7 +92,7 @@ impl RuleCache {
 }
 
 impl Known {
-    /// Whether the disk answers as it did.
+    /// Whether all reads of the disk still give the same results.
     fn is_unchanged(&self, disk: &mut Disk) -> bool {
         self.seen.iter().all(|seen| match seen {
             Seen::Find { beside, pattern, found } => disk.find(beside, pattern) == *found,
@@ -106,7 +106,7 @@ fn content_of(read: &Result<Vec<u8>, String>) -> Content {
     digest(&SHA256, bytes).as_ref().first_chunk().copied()
 }
 
-/// Remembers the answers of the disk.
+/// Records the results of reading the disk.
 struct Recorder<'a> {
     disk: &'a mut Disk,
     seen: Vec<Seen>,
@@ -131,7 +131,7 @@ impl Files for Recorder<'_> {
 mod tests {
     use super::*;
 
-    /// A folder with a file of rules that includes others, and names one of words.
+    /// Creates a folder with a file of rules that includes other files and a word list.
     fn folder() -> (tempfile::TempDir, Vec<String>) {
         let folder = tempfile::tempdir().unwrap();
         let write =
@@ -153,7 +153,7 @@ mod tests {
         let changes = [
             ("words", "attacks\n"),
             ("more-1.conf", "SecRule ARGS \"@pmFromFile words\" \"id:2,phase:2,deny\"\n"),
-            // Another file that the pattern finds.
+            // Another file that matches the pattern.
             ("more-2.conf", "SecAction \"id:3,phase:1,pass\"\n"),
             ("main.conf", "Include more-1.conf\n"),
         ];

@@ -16,7 +16,7 @@ pub const BUILTIN: &str = "builtin";
 /// Largest file of rules, or of words that rules name.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Where packages and people put OWASP CRS.
+/// Folders in which packages and administrators install OWASP CRS.
 const PLACES: [&str; 6] = [
     "/usr/share/modsecurity-crs",
     "/usr/share/coreruleset",
@@ -26,7 +26,7 @@ const PLACES: [&str; 6] = [
     "./coreruleset",
 ];
 
-/// Where Debian has its package of CRS, and keeps the set-up of it.
+/// The folder of Debian's CRS package, and its setup file.
 const DEBIAN: &str = "/usr/share/modsecurity-crs";
 const DEBIAN_SETUP: &str = "/etc/modsecurity/crs/crs-setup.conf";
 
@@ -119,7 +119,7 @@ fn text(path: &Path) -> String {
 pub struct Disk {
     /// A file was not read in time. Further ones are not tried.
     pub is_late: bool,
-    /// Rules for the exclusions of the configuration; they stand for [`exclusion::FILE`].
+    /// Rules for the exclusions of the configuration, as the content of [`exclusion::FILE`].
     pub exclusions: Option<String>,
 }
 

@@ -114,7 +114,7 @@ pub struct Snapshot {
     pub state_dir: PathBuf,
     /// The key of inserted cookies whose persistence names no key; the control plane stores it in `state_dir`.
     pub own_keys: Option<Arc<Keys>>,
-    /// Certificates by ACME; `None`: there are none.
+    /// Certificates by ACME; `None`: the section is absent.
     pub acme: Option<Issuing>,
 }
 
@@ -131,18 +131,18 @@ pub struct DataPlaneSettings {
     pub workers: Option<u16>,
     /// How long removed virtual servers and a stopping process let transactions end.
     pub drain_timeout_ms: u64,
-    /// Whether workers are kept from files.
+    /// Whether workers are denied access to files.
     pub sandbox: Sandbox,
 }
 
-/// Whether worker threads are kept from files.
+/// Whether worker threads are denied access to files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sandbox {
-    /// If the kernel can do it.
+    /// If the kernel supports it.
     Auto,
     /// Always.
     On,
-    /// No.
+    /// Never.
     Off,
 }
 
@@ -178,33 +178,33 @@ pub enum AfterFirstProbes {
 /// `recent_requests:` of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecentRequests {
-    /// Records that are kept.
+    /// Maximum number of kept records.
     pub keep: u32,
-    /// Recorded requests, in a hundred thousand.
+    /// The share of recorded requests, in parts of [`SHARE_OF_ALL`].
     pub share: u32,
-    /// What takes as long is slow, and recorded in any case; `None`: nothing is.
+    /// Requests that take this long are slow, and always recorded; `None`: no request is slow.
     pub slow_us: Option<u64>,
 }
 
-/// All requests, as [`RecentRequests::share`] has it.
+/// The value of [`RecentRequests::share`] for all requests.
 pub const SHARE_OF_ALL: u32 = 100_000;
 
-/// What is written down of requests: `log:`, `tracing:` and `recent_requests:` of the file.
+/// Logs and records of requests: `log:`, `tracing:` and `recent_requests:` of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSettings {
     /// The format of a line.
     pub access_format: AccessFormat,
     /// The custom format of [`AccessFormat::Given`].
     pub given_format: GivenFormat,
-    /// Where the lines go.
+    /// The target of access log lines.
     pub access_to: LogTarget,
-    /// Where the lines of the web application firewall go.
+    /// The target of the firewall log.
     pub waf_to: LogTarget,
-    /// Where the lines of the audit log go; `None`: to the events.
+    /// The target of the audit log; `None`: its lines are events.
     pub audit_to: Option<LogTarget>,
-    /// Where spans go; `None`: nowhere.
+    /// The target of spans; `None`: spans are not exported.
     pub spans_to: Option<Arc<Exporting>>,
-    /// Records of requests, in memory; `None`: there are none.
+    /// Records of requests, in memory; `None`: disabled.
     pub recent_requests: Option<RecentRequests>,
 }
 
@@ -275,7 +275,7 @@ pub struct VirtualServer {
     pub client_address: Arc<ClientAddress>,
     /// How requests are called toward members and clients; `None`: in logs alone.
     pub request_id: Option<RequestIdSettings>,
-    /// How requests are traced; `None`: they are not.
+    /// Trace settings; `None`: requests are not traced.
     pub tracing: Option<Arc<Tracing>>,
     /// Pages in place of short answers.
     pub error_pages: Arc<ErrorPages>,
@@ -290,7 +290,7 @@ pub struct Disabled {
     pub name: Arc<str>,
     /// The type in the file.
     pub kind: &'static str,
-    /// Where it would listen.
+    /// The addresses it would listen on.
     pub listen: Vec<String>,
 }
 
@@ -361,12 +361,12 @@ pub struct ServerTls {
 }
 
 impl ServerTls {
-    /// The certificates that clients are shown now, in the same order.
+    /// The current certificates for clients, in the same order.
     pub fn shown(&self) -> impl Iterator<Item = Arc<Identity>> {
         self.credentials.iter().filter_map(Credential::current)
     }
 
-    /// The places of certificates that are obtained by ACME.
+    /// The slots of ACME certificates.
     pub fn managed(&self) -> impl Iterator<Item = &Arc<Managed>> {
         self.credentials.iter().filter_map(|credential| match credential {
             Credential::Managed(managed) => Some(managed),
@@ -412,7 +412,7 @@ pub struct RuleName {
     pub rule: Arc<str>,
 }
 
-/// Where a rule stands in the configuration.
+/// The position of a rule in the configuration, or in the overlay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RulePlace {
     /// The file, or the place in the overlay.
@@ -552,13 +552,13 @@ pub struct Pool {
     pub connect_timeout_ms: u64,
     /// From the end of the request to the response head.
     pub response_timeout_ms: u64,
-    /// Where connections to members come from.
+    /// The source addresses of connections to members.
     pub source: Source,
     /// With fewer members of the highest priorities up than this, the next are used as well.
     pub active_members_min: u16,
     /// How long a member that came up takes to get its full share.
     pub slow_start_ms: Option<u64>,
-    /// Where requests wait for a member.
+    /// The queue of requests that wait for a member.
     pub queue: Option<QueueSettings>,
     /// Substitutes for requests that it does not take.
     pub instead: Instead,
@@ -696,7 +696,7 @@ pub struct ReuseSettings {
 /// One server of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: Address,
     /// The address as text for logs and metrics: `127.0.0.1:9001`, `[::1]:80`, `unix:/run/app.sock`.
     pub label: Arc<str>,

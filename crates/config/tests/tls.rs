@@ -264,7 +264,7 @@ fn profiles_are_used_by_name() {
     );
 }
 
-/// Findings of a file with the section `acme`, and these virtual servers, one per line.
+/// Findings of a file with the section `acme` and these virtual servers, one per line.
 #[track_caller]
 fn check_acme(section: &str, servers: &[&str], expected: &[&str]) {
     let name = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/test.yaml");

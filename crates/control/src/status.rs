@@ -65,7 +65,7 @@ pub(crate) struct ProcessStatus {
     configuration: ConfigurationStatus,
     /// The last upgrade: a failed one, or the one that started this process; `null`: no upgrade.
     upgrade: Option<Report>,
-    /// The process id of the process that this one has replaced, while that drains.
+    /// The process id of the replaced process while it drains; `null`: there is none.
     draining_process: Option<u32>,
     log: LogStatus,
     socket_failures: u64,
@@ -79,27 +79,27 @@ pub(crate) struct ProcessStatus {
 /// State of configurations.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ConfigurationStatus {
-    /// Tables activated so far: by the start, reloads and changes of names' addresses.
+    /// The number of activated tables: by the start, reloads, changes, and new addresses of names.
     generation: u64,
-    /// The newest version of the overlay; 0: there is none.
+    /// The newest version of the overlay; 0: no version.
     version: u64,
     /// The version of the overlay that is in force; a newer one may wait for first probes.
     version_in_force: u64,
-    /// A version that is taken back unless it is confirmed.
+    /// The version that weir reverts unless it is confirmed; `null`: none waits.
     unconfirmed_version: Option<u64>,
     in_force_since: String,
     last_reload_successful: bool,
     reloads: u64,
     reloads_failed: u64,
-    /// The last one that was refused.
+    /// The last refused reload; `null`: none was refused.
     last_reload_failure: Option<Failure>,
-    /// The configuration that becomes active after the first probes of its members.
+    /// The configuration that waits for the first probes of its members; `null`: none waits.
     waiting: Option<WaitingStatus>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct WaitingStatus {
-    /// The time until it becomes active in any case.
+    /// The time until the configuration becomes active without these results.
     left_ms: u64,
     pools: Vec<WaitingPool>,
 }
@@ -123,11 +123,11 @@ struct LogStatus {
     lines: u64,
     lines_dropped: u64,
     lines_not_written: u64,
-    /// Lines of the web application firewall's log.
+    /// The number of lines of the web application firewall's log.
     waf_lines: u64,
     waf_lines_dropped: u64,
     waf_lines_not_written: u64,
-    /// Lines of the audit log.
+    /// The number of lines of the audit log.
     audit_lines: u64,
     audit_lines_dropped: u64,
     audit_lines_not_written: u64,
@@ -141,7 +141,7 @@ pub(crate) struct VirtualServerStatus {
     r#type: &'static str,
     listen: Vec<String>,
     pool: String,
-    /// All pools that it can lead to, that one first: by names, by rules, as fallbacks.
+    /// All pools that requests can reach, by host names, by rules or as fallbacks. `pool` is the first.
     pools: Vec<String>,
     connections: u64,
     connections_open: u64,
@@ -155,7 +155,7 @@ pub(crate) struct VirtualServerStatus {
     body_timeouts: u64,
     client_aborts: u64,
     tunnels: u64,
-    /// How relayed connections ended; `null` of type http.
+    /// Relayed connections by how they ended; `null` for type http.
     relayed: Option<Relayed>,
     responses: Classes,
     #[serde(flatten)]
@@ -163,12 +163,12 @@ pub(crate) struct VirtualServerStatus {
     request_duration: Latency,
 }
 
-/// A virtual server that does not serve.
+/// A disabled virtual server.
 #[derive(Debug, Serialize, JsonSchema)]
 struct DisabledStatus {
     name: String,
     r#type: &'static str,
-    /// Where it would listen.
+    /// The addresses that it listens on when it is enabled.
     listen: Vec<String>,
 }
 
@@ -192,11 +192,11 @@ struct Traffic {
     bytes_sent: u64,
     /// Rates per second; `null` until they are known.
     rates: Option<Rate>,
-    /// `null` but of type udp.
+    /// Datagrams; `null` for other types than udp.
     datagrams: Option<Datagrams>,
     /// Results of the web application firewall; `null` without it.
     waf: Option<WafStatus>,
-    /// Certificates that clients are shown; empty without TLS.
+    /// The certificates for clients; empty without TLS.
     certificates: Vec<CertificateStatus>,
 }
 
@@ -207,7 +207,7 @@ pub(crate) struct PoolStatus {
     name: String,
     balance: &'static str,
     members_up: usize,
-    /// Up, and wanted by the operator: these take new requests.
+    /// The number of members that take new requests: up, and enabled by the operator.
     members_in_service: usize,
     retries: u64,
     no_member: u64,
@@ -225,9 +225,9 @@ pub(crate) struct MemberStatus {
     state: &'static str,
     /// The administrative state: `enabled`, `drain` or `disabled`.
     administrative: &'static str,
-    /// Its source: `file`, or `runtime`, which lasts until the process ends.
+    /// The source of the administrative state: `file`, or `runtime`, which lasts until the process ends.
     administrative_source: &'static str,
-    /// Requests under way on a member that is drained or disabled.
+    /// Requests in progress on a member that is drained or disabled.
     draining_requests: Option<u32>,
     #[serde(flatten)]
     ejected: Ejected,
@@ -249,12 +249,12 @@ pub(crate) struct MemberStatus {
     response_duration: Latency,
 }
 
-/// Whether passive marking keeps traffic from a member.
+/// The state of passive health checks of a member.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Ejected {
-    /// Until it lets traffic through again.
+    /// The time until the member gets traffic again.
     ejected_for_ms: Option<u64>,
-    /// The failure of its last request.
+    /// The failure of the member's last request.
     ejected_why: Option<String>,
 }
 
@@ -274,9 +274,9 @@ impl Ejected {
 struct Datagrams {
     received: u64,
     sent: u64,
-    /// From clients without a session: above a limit, or no member.
+    /// Datagrams of clients that got no session: a limit was reached, or no member was up.
     refused: u64,
-    /// Answers dropped because of `amplification_max`.
+    /// Responses that were dropped because of `amplification_max`.
     answers_dropped: u64,
 }
 
@@ -306,7 +306,7 @@ pub(crate) struct MonitorStatus {
     failures: u64,
     last_probe: Option<String>,
     last_failure: Option<String>,
-    /// It is down and passes its probes; the rest of `up_delay`. `null`: this is not the case.
+    /// The rest of `up_delay` of a member that is down and passes its probes; `null`: no delay is running.
     held_up_for_ms: Option<u64>,
 }
 
@@ -325,7 +325,7 @@ struct Classes {
     server_error: u64,
 }
 
-/// A latency distribution since the start; `null` where there is nothing yet.
+/// A latency distribution since the start; quantiles are `null` until there is a value.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 struct Latency {
     count: u64,
@@ -336,7 +336,7 @@ struct Latency {
 }
 
 impl Status {
-    /// The status now.
+    /// The current status.
     pub fn of(observed: &Observed) -> Self {
         let table = observed.table();
         Self {
@@ -590,7 +590,7 @@ pub(crate) fn pool(
     }
 }
 
-/// How a pool chooses, as the configuration names it.
+/// The balancing method of a pool, in the words of the configuration.
 pub(crate) fn balance_name(balance: &Balance) -> &'static str {
     match balance {
         Balance::Method(Method::RoundRobin) => "round_robin",
@@ -676,8 +676,8 @@ impl Latency {
     }
 }
 
-/// The quantile, taken to lie evenly within its bucket as Prometheus' `histogram_quantile` does; in the
-/// last bucket, which has no end, its beginning.
+/// The quantile, interpolated within its bucket as Prometheus' `histogram_quantile` does. In the last bucket, which has
+/// no upper bound, the lower bound.
 pub fn quantile(totals: &HistogramTotals, count: u64, percent: u64) -> Option<f64> {
     let rank = (count as f64 * percent as f64 / 100.0).max(f64::MIN_POSITIVE);
     let mut below = 0;

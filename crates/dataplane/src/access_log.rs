@@ -93,7 +93,7 @@ pub struct Decided<'a> {
     pub user: &'a [u8],
     /// The virtual server that received the request, if it passed the request to another one.
     pub entered_at: Option<&'a str>,
-    /// Its trace, and its span in that.
+    /// The trace id and the span id of the request.
     pub trace: Option<(u128, u64)>,
 }
 
@@ -281,7 +281,7 @@ impl AccessLog {
         self.wall.unix_ms(clock)
     }
 
-    /// The id for a record whose entry has none of its own; a line in the log must be written after it, and has the same.
+    /// Returns the id of a record whose entry has none. The log line that must follow gets the same id.
     pub fn number(&mut self) -> u128 {
         self.request_id = self.request_id.wrapping_add(1);
         self.request_id

@@ -38,9 +38,9 @@ pub struct Options {
     /// The channel for log lines of policies. It is separate because every request can cause a line, and lines must not
     /// displace events.
     pub policy_lines: SyncSender<Event>,
-    /// Where records of requests go; `None`: none are made.
+    /// The queue of request records; `None`: requests are not recorded.
     pub records: Option<RecordSender>,
-    /// Workers open no files.
+    /// Workers are denied access to files.
     pub is_confined: bool,
 }
 
@@ -250,7 +250,7 @@ impl DataPlane {
         unused
     }
 
-    /// Has all requests recorded from now on, or no longer: somebody follows them.
+    /// Starts or stops recording all requests, for a client that follows them.
     pub fn follow(&self, is_followed: bool) {
         for worker in &self.workers {
             worker.tell(Command::Follow(is_followed));

@@ -1,7 +1,7 @@
-//! Protocol Buffers, as far as OTLP needs them: messages are written from the outside in.
+//! Protocol Buffers, as far as OTLP needs them. Messages are written from the outside in.
 //!
-//! The encoding is <https://protobuf.dev/programming-guides/encoding/>. Fields with the default value are left out by the
-//! caller where that has the same meaning.
+//! The encoding is <https://protobuf.dev/programming-guides/encoding/>. The caller omits fields with the default value
+//! where their absence has the same meaning.
 
 /// Writes the fields of one message.
 pub struct Message<'a> {
@@ -18,7 +18,7 @@ enum Wire {
 }
 
 impl<'a> Message<'a> {
-    /// Its fields are appended.
+    /// Writes a message whose fields are appended to this buffer.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         Self { out }
     }
@@ -35,46 +35,46 @@ impl<'a> Message<'a> {
         self.out.push(number as u8);
     }
 
-    /// A number; negative ones of `int64` as their bits.
+    /// Writes a number (varint); a negative `int64` is written as its bit pattern.
     pub fn number(&mut self, field: u32, number: u64) {
         self.tag(field, Wire::Varint);
         self.varint(number);
     }
 
-    /// A number of 8 bytes.
+    /// Writes an 8-byte number.
     pub fn fixed64(&mut self, field: u32, number: u64) {
         self.tag(field, Wire::Fixed64);
         self.out.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// A number of 4 bytes.
+    /// Writes a 4-byte number.
     pub fn fixed32(&mut self, field: u32, number: u32) {
         self.tag(field, Wire::Fixed32);
         self.out.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// Bytes.
+    /// Writes bytes.
     pub fn bytes(&mut self, field: u32, bytes: &[u8]) {
         self.tag(field, Wire::Bytes);
         self.varint(bytes.len() as u64);
         self.out.extend_from_slice(bytes);
     }
 
-    /// A text; what is not UTF-8 in it is replaced.
+    /// Writes text; invalid UTF-8 is replaced.
     pub fn text(&mut self, field: u32, text: &[u8]) {
         self.bytes(field, String::from_utf8_lossy(text).as_bytes());
     }
 
-    /// Fields that are encoded already.
+    /// Appends fields that are already encoded.
     pub fn fields(&mut self, encoded: &[u8]) {
         self.out.extend_from_slice(encoded);
     }
 
-    /// A message within this one.
+    /// Writes a nested message.
     pub fn message(&mut self, field: u32, write: impl FnOnce(&mut Message<'_>)) {
         self.tag(field, Wire::Bytes);
         let start = self.out.len();
-        // Most are this short. A longer length moves what stands behind it.
+        // Most messages are this short. A longer length field moves the bytes behind it.
         self.out.push(0);
         write(&mut Message { out: self.out });
         let length = self.out.len() - start - 1;
@@ -84,7 +84,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Reads the fields of a message; it ends at the first that is invalid.
+/// Reads the fields of a message; stops at the first invalid field.
 pub struct Fields<'a>(pub &'a [u8]);
 
 /// The value of a field.
@@ -92,7 +92,7 @@ pub struct Fields<'a>(pub &'a [u8]);
 pub enum Value<'a> {
     /// A number of any encoding.
     Number(u64),
-    /// Bytes, a text or a message.
+    /// Bytes, text or a nested message.
     Bytes(&'a [u8]),
 }
 

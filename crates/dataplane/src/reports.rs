@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 
 use weir_exchange::parts::failure::Blame;
 
-/// Which log lines are of.
+/// The log that a line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Log {
     /// The access log.
@@ -27,14 +27,14 @@ pub struct LogBatch<L = Log> {
     pub lines: u32,
 }
 
-/// Spans of traces, in place of a log.
+/// Spans of traces, handled like a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spans;
 
 /// Spans of one worker. A line is the field `spans` of OTLP's `ScopeSpans`, with one span.
 pub type SpanBatch = LogBatch<Spans>;
 
-/// Where workers send the lines of their logs, and spans; they never wait for it.
+/// Channels for log lines and spans of workers; workers never block on them.
 #[derive(Debug, Clone)]
 pub struct LogSenders {
     /// The access log.

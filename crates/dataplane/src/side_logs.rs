@@ -1,4 +1,4 @@
-//! Logs that few requests are in: findings of the web application firewall, and spans.
+//! Logs with entries for few requests: findings of the web application firewall, and spans.
 
 use std::sync::mpsc::SyncSender;
 
@@ -11,21 +11,21 @@ use crate::reports::{LogBatch, SpanBatch};
 use crate::spans::{Finished, SpanLog};
 use crate::waf_log::WafLog;
 
-/// Logs that few requests are in.
+/// Logs with entries for few requests.
 pub struct SideLogs {
     waf: WafLog,
     spans: SpanLog,
-    /// One of them has something that is not handed over.
+    /// At least one log has entries that are not yet sent.
     has_lines: bool,
 }
 
 impl SideLogs {
-    /// Logs that hand batches over there.
+    /// Creates logs that send their batches to these queues.
     pub fn new(waf: SyncSender<LogBatch>, spans: SyncSender<SpanBatch>) -> Self {
         Self { waf: WafLog::new(waf), spans: SpanLog::new(spans), has_lines: false }
     }
 
-    /// Writes the line of a request that was inspected.
+    /// Writes the log line of an inspected request.
     pub fn write_inspected(
         &mut self,
         inspected: &Inspected<'_>,
@@ -36,7 +36,7 @@ impl SideLogs {
         self.has_lines = true;
     }
 
-    /// Writes the spans of a transaction that is over.
+    /// Writes the spans of a finished transaction.
     pub fn write_spans(
         &mut self,
         finished: &Finished<'_>,
@@ -48,7 +48,7 @@ impl SideLogs {
         self.has_lines = true;
     }
 
-    /// Hands over what is old enough. Returns when to call again.
+    /// Sends batches that are old enough. Returns when to call again.
     #[inline]
     pub fn flush_if_due(&mut self, now_ms: u64, counters: &WorkerCounters) -> Option<u64> {
         if !self.has_lines {
@@ -61,7 +61,7 @@ impl SideLogs {
         due_ms
     }
 
-    /// Hands over everything, or drops and counts it.
+    /// Sends all batches; if a queue is full, drops and counts them.
     pub fn flush(&mut self, counters: &WorkerCounters) {
         self.waf.flush(counters);
         self.spans.flush(counters);

@@ -1,8 +1,9 @@
-//! Spans of sampled requests, encoded by the worker that served them, handed over in batches.
+//! Spans of sampled requests. The worker that served a request encodes them and sends them in batches.
 //!
-//! A line of a batch is the field `spans` of OTLP's `ScopeSpans` with one span (`opentelemetry/proto/trace/v1/trace.proto`), so that
-//! batches are sent as they are. Attributes follow the semantic conventions of OpenTelemetry for HTTP; those of weir begin with
-//! `weir.`. Secrets in queries are masked ([`redaction`](crate::redaction)).
+//! A line of a batch is the field `spans` of OTLP's `ScopeSpans` with one span
+//! (`opentelemetry/proto/trace/v1/trace.proto`), so batches need no re-encoding. Attributes follow the semantic
+//! conventions of OpenTelemetry for HTTP; weir's own begin with `weir.`. Secrets in queries are masked
+//! ([`redaction`](crate::redaction)).
 
 use std::net::SocketAddr;
 use std::sync::mpsc::SyncSender;
@@ -23,10 +24,10 @@ use crate::protobuf::Message;
 use crate::redaction;
 use crate::reports::{SpanBatch, Spans};
 
-/// The field of `ScopeSpans`.
+/// Field number in `ScopeSpans`.
 const SPANS: u32 = 2;
 
-/// Fields of `Span`.
+/// Field numbers of `Span`.
 mod span {
     pub const TRACE_ID: u32 = 1;
     pub const SPAN_ID: u32 = 2;
@@ -45,21 +46,21 @@ mod span {
 /// Values of `SpanKind`.
 const KIND_SERVER: u64 = 2;
 const KIND_CLIENT: u64 = 3;
-/// `StatusCode`.
+/// Value of `StatusCode`.
 const STATUS_ERROR: u64 = 2;
-/// It is known whether the parent is of another process; and it is.
+/// Span flags: it is known whether the parent is remote, and the parent is remote.
 const FLAG_HAS_REMOTE: u32 = 0x100;
 const FLAG_REMOTE: u32 = 0x200;
 
-/// Methods that the semantic conventions know.
+/// Methods that the semantic conventions list.
 const METHODS: [&[u8]; 9] =
     [b"CONNECT", b"DELETE", b"GET", b"HEAD", b"OPTIONS", b"PATCH", b"POST", b"PUT", b"TRACE"];
 
-/// A transaction that is over, with its trace.
+/// A finished transaction with its trace.
 pub struct Finished<'a> {
     /// Its connections.
     pub ends: &'a Ends,
-    /// What was decided about it.
+    /// The decision about it.
     pub remembered: &'a Remembered,
     /// Its trace.
     pub traced: &'a Traced,
@@ -76,12 +77,12 @@ pub struct SpanLog {
 }
 
 impl SpanLog {
-    /// Hands batches to `sender`.
+    /// Creates a log that sends its batches to `sender`.
     pub fn new(sender: SyncSender<SpanBatch>) -> Self {
         Self { batch: Batcher::new(Spans, sender), wall: WallClock::default() }
     }
 
-    /// Writes the spans of a transaction: of a client's request one for it, and one for each attempt with a member.
+    /// Writes the spans of a transaction: one for a client's request, and one for each attempt with a member.
     pub fn write(
         &mut self,
         finished: &Finished<'_>,
@@ -114,12 +115,12 @@ impl SpanLog {
         }
     }
 
-    /// Hands the batch over when it is old enough. Returns when to call again.
+    /// Sends the batch when it is old enough. Returns when to call again.
     pub fn flush_if_due(&mut self, now_ms: u64, counters: &WorkerCounters) -> Option<u64> {
         self.batch.flush_if_due(now_ms, &counters.spans_dropped)
     }
 
-    /// Hands the batch over, or drops and counts it.
+    /// Sends the batch; if the queue is full, drops and counts it.
     pub fn flush(&mut self, counters: &WorkerCounters) {
         self.batch.flush(&counters.spans_dropped);
     }
@@ -218,7 +219,7 @@ fn put_client_span(
     }
 }
 
-/// Why a request has no whole response of a member, or of weir's own in its place; `None`: it has one.
+/// The reason why a request has no complete response from a member or from weir; `None`: it has one.
 fn cut_by(why: Termination) -> Option<&'static str> {
     match why {
         Termination::Complete
@@ -265,7 +266,7 @@ fn put_method(span: &mut Message<'_>, method: &[u8]) {
 
 /// Path and query, without secrets.
 fn put_path_and_query(span: &mut Message<'_>, received: &[u8]) {
-    // Of the absolute form, scheme and host are said elsewhere.
+    // Other attributes have the scheme and host of the absolute form.
     let target = match memchr::memmem::find(received, b"://") {
         Some(at) if !received.starts_with(b"/") => {
             let rest = &received[at + 3..];
@@ -283,7 +284,7 @@ fn put_path_and_query(span: &mut Message<'_>, received: &[u8]) {
     put_text(span, "url.query", query);
 }
 
-/// The authority that the client asked for.
+/// The authority that the client requested.
 fn put_host(span: &mut Message<'_>, host: &[u8]) {
     let port_at = match host.iter().rposition(|byte| matches!(byte, b':' | b']')) {
         Some(at) if host[at] == b':' => at,
@@ -308,7 +309,7 @@ fn version(version: Version) -> &'static str {
 fn put_address(span: &mut Message<'_>, (name, port): (&str, &str), address: Option<SocketAddr>) {
     let Some(address) = address else { return };
     put_text(span, name, address.ip().to_canonical().to_string().as_bytes());
-    // That of a client behind a proxy is unknown.
+    // The port of a client behind a proxy is unknown.
     if address.port() != 0 {
         put_number(span, port, address.port().into());
     }
@@ -325,7 +326,7 @@ fn put_error(span: &mut Message<'_>, error: &str) {
     span.message(span::STATUS, |status| status.number(3, STATUS_ERROR));
 }
 
-/// An attribute; an empty one is left out.
+/// Writes an attribute; an empty value is omitted.
 fn put_text(span: &mut Message<'_>, key: &str, value: &[u8]) {
     if value.is_empty() {
         return;

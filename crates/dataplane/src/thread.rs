@@ -32,7 +32,7 @@ pub struct WorkerThread {
 }
 
 impl WorkerThread {
-    /// Starts a worker and waits until it has its own descriptors. One that is confined opens no files.
+    /// Starts a worker and waits until it has its own descriptors. A confined worker cannot open files.
     pub fn start(
         is_confined: bool,
         setup: impl FnOnce(Receiver<Command>) -> Setup,

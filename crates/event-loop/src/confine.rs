@@ -1,7 +1,7 @@
-//! Takes the file system away from a thread, by Landlock.
+//! Denies a thread access to the file system, by Landlock.
 //!
-//! A worker has its sockets from the control plane and opens no file, so a defect in what it parses should not open one
-//! either. The restriction holds for the calling thread and threads that it starts, and cannot be undone. Sockets, also
+//! A worker gets its sockets from the control plane and opens no files. The restriction limits the damage of a defect
+//! in its parsers. It holds for the calling thread and threads that it starts, and cannot be undone. Sockets, also
 //! connections to unix sockets, are not restricted.
 
 use std::io;
@@ -10,19 +10,19 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::ptr;
 
-/// Rights on files and folders by the version of the interface that brought them: the number of the last right.
+/// Access rights on files and folders, by ABI version: the number of the last right that a version added.
 const RIGHTS: [(u32, u32); 4] = [(1, 12), (2, 13), (3, 14), (5, 15)];
 
-/// Asks for the version of the interface.
+/// Flag that requests the ABI version.
 const CREATE_RULESET_VERSION: u32 = 1;
 
-/// The attributes of a rule set, as the first version has them; later ones are zero.
+/// The rule set attributes of the first ABI version; later attributes are zero.
 #[repr(C)]
 struct RulesetAttributes {
     handled_access_fs: u64,
 }
 
-/// The version of the kernel's interface; an error: it has none, or this process may not use it.
+/// Returns the kernel's ABI version; an error: the kernel has no Landlock, or this process may not use it.
 pub fn version() -> io::Result<u32> {
     // SAFETY: with this flag the kernel reads no attributes, and the call touches no memory.
     let version = unsafe {
@@ -32,14 +32,14 @@ pub fn version() -> io::Result<u32> {
     u32::try_from(version).map_err(|_| io::Error::last_os_error())
 }
 
-/// All rights that this version of the interface knows.
+/// All access rights of this ABI version.
 fn rights(version: u32) -> u64 {
     let known = RIGHTS.iter().filter(|(since, _)| *since <= version);
     known.map(|(_, last)| (1 << (last + 1)) - 1).max().unwrap_or(0)
 }
 
-/// Whether a filter of system calls lets this process ask for Landlock. Some filters, such as `SystemCallFilter=` of
-/// systemd, end a process for a call that they do not know: a child asks first.
+/// Whether a filter of system calls lets this process use Landlock. Some filters, such as `SystemCallFilter=` of
+/// systemd, kill a process for an unlisted call, so a child process tries first.
 pub fn may_be_asked_for() -> bool {
     const ASKED: i32 = libc::ECANCELED;
     let mut command = Command::new("/");
@@ -47,7 +47,7 @@ pub fn may_be_asked_for() -> bool {
     // makes an error without an allocation.
     unsafe {
         command.pre_exec(|| {
-            // Whatever the answers are.
+            // The results of the calls do not matter.
             let _ = version();
             let nothing = -1;
             libc::syscall(libc::SYS_landlock_restrict_self, nothing, 0_u32);
@@ -57,15 +57,15 @@ pub fn may_be_asked_for() -> bool {
     match command.spawn() {
         Err(error) => error.raw_os_error() == Some(ASKED),
         Ok(mut child) => {
-            // It was ended before it could report; nothing else is to be learnt from its status.
+            // The child was killed before it could report an error; its status has no further information.
             let _ = child.wait();
             false
         }
     }
 }
 
-/// From here on the calling thread can open, make, remove and run no file, and gains no privileges by running programs.
-/// Returns the version of the interface.
+/// From here on the calling thread cannot open, create, remove or run files, or gain privileges by running programs.
+/// Returns the ABI version.
 pub fn without_files() -> io::Result<u32> {
     let version = version()?;
     rustix::thread::set_no_new_privs(true)?;
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!([5, 7].map(rights), [0xffff; 2]);
     }
 
-    /// Ends the process at calls of Landlock, from the calling thread on.
+    /// Kills the process at calls of Landlock, from the calling thread on.
     fn forbid_landlock() {
         const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
         const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
@@ -109,7 +109,7 @@ mod tests {
         let first = libc::SYS_landlock_create_ruleset as u32;
         let last = libc::SYS_landlock_restrict_self as u32;
         let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-        // The number of a system call is the first word of what a filter sees.
+        // The filter's input begins with the number of the system call.
         let mut steps = [
             step(LOAD, 0, 0, 0),
             step(AT_LEAST, 0, 2, first),
@@ -168,7 +168,7 @@ mod tests {
         };
         std::thread::scope(|scope| scope.spawn(confined).join().unwrap());
         listener.accept().unwrap();
-        // Other threads are not.
+        // Other threads are not restricted.
         assert_eq!(fs::read_to_string(&file).unwrap(), "x");
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -1,21 +1,21 @@
-//! Whether something keeps the wall clock right, as the kernel knows it.
+//! Whether the kernel reports the wall clock as synchronised.
 
 use std::io;
 use std::mem::MaybeUninit;
 
-/// What the kernel says about the wall clock.
+/// The kernel's report about the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Synchronised {
-    /// A time service sets it; it is wrong by at most this many milliseconds.
+    /// A time service sets the clock.
     Yes {
-        /// The bound of the error, in milliseconds.
+        /// The maximum error, in milliseconds.
         error_max_ms: u64,
     },
-    /// None has set it, or not for hours.
+    /// No time service has set the clock, or none for hours.
     No,
 }
 
-/// Asks the kernel (adjtimex(2)); changes nothing and needs no privilege.
+/// Reads the clock state from the kernel (adjtimex(2)); changes nothing and needs no privilege.
 pub fn look() -> io::Result<Synchronised> {
     let mut clock = MaybeUninit::<libc::timex>::zeroed();
     // SAFETY: all fields of the structure are integers, for which zero is a value, and `modes` of zero asks the kernel to
@@ -30,7 +30,7 @@ pub fn look() -> io::Result<Synchronised> {
     Ok(judge(state, clock.status, clock.maxerror))
 }
 
-/// By the state of the clock, its status bits and its largest error in microseconds.
+/// Interprets the clock state, its status bits and its maximum error in microseconds.
 fn judge(state: i32, status: i32, error_max_us: libc::c_long) -> Synchronised {
     if state == libc::TIME_ERROR || status & libc::STA_UNSYNC != 0 {
         return Synchronised::No;

@@ -2,7 +2,7 @@
 //!
 //! | part | bytes | rule |
 //! |---|---|---|
-//! | version | 2 | not `ff`; of a higher version than `00` the known parts are read, and more may follow a `-` |
+//! | version | 2 | not `ff`; for versions above `00`, the known parts are read, and more may follow after `-` |
 //! | trace id | 32 | not all zero |
 //! | parent id | 16 | not all zero |
 //! | flags | 2 | unknown flags are dropped |
@@ -11,32 +11,32 @@
 
 use crate::message::Field;
 
-/// Bytes of a value of version `00`.
+/// Length of a value of version `00`.
 pub const TRACEPARENT_BYTES: usize = 55;
 
-/// The trace is recorded.
+/// Flag: the trace is sampled.
 pub const SAMPLED: u8 = 0x01;
-/// The last 7 bytes of the trace id are random (level 2 of the specification).
+/// Flag: the last 7 bytes of the trace id are random (level 2 of the specification).
 const RANDOM: u8 = 0x02;
 
-/// A trace, and a span of it.
+/// A trace id, with the span id of the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceParent {
-    /// The trace; never 0.
+    /// The trace id; never 0.
     pub trace_id: u128,
-    /// The span that a message comes from; never 0.
+    /// The span id of the message's sender; never 0.
     pub span_id: u64,
     /// Flags.
     pub flags: u8,
 }
 
 impl TraceParent {
-    /// Whether the trace is recorded.
+    /// Whether the trace is sampled.
     pub fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
     }
 
-    /// Reads a value; `None`: it is invalid.
+    /// Parses a value; `None`: it is invalid.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (known, rest) = value.split_at_checked(TRACEPARENT_BYTES)?;
         if [known[2], known[35], known[52]] != *b"---" {
@@ -58,7 +58,7 @@ impl TraceParent {
         Some(Self { trace_id, span_id, flags: flags & understood })
     }
 
-    /// The value among these fields; `None`: there is none, it is invalid, or there are several.
+    /// The value among these fields; `None`: it is absent or invalid, or the field appears several times.
     pub fn among(fields: &[Field], input: &[u8]) -> Option<Self> {
         let is_it = |field: &&Field| {
             field.name.len() == NAME.len() && field.name.of(input).eq_ignore_ascii_case(NAME)
@@ -68,7 +68,7 @@ impl TraceParent {
         values.next().is_none().then(|| Self::parse(value.value.of(input)))?
     }
 
-    /// Its value, of version `00`.
+    /// Returns the field value, of version `00`.
     pub fn value(&self) -> [u8; TRACEPARENT_BYTES] {
         let mut value = *b"00-00000000000000000000000000000000-0000000000000000-00";
         put_hex(&mut value[3..35], self.trace_id);
@@ -80,10 +80,10 @@ impl TraceParent {
 
 /// The name of the field.
 pub const NAME: &[u8] = b"traceparent";
-/// The name of the field that goes with it, whose values weir does not read.
+/// The name of the field `tracestate`, whose values weir does not parse.
 pub const STATE_NAME: &[u8] = b"tracestate";
 
-/// A number in hexadecimal digits, in lower case; at most 32 of them.
+/// Parses a number of at most 32 hexadecimal digits in lower case.
 fn hex(digits: &[u8]) -> Option<u128> {
     digits.iter().try_fold(0, |number: u128, digit| {
         let value = match digit {
@@ -95,7 +95,7 @@ fn hex(digits: &[u8]) -> Option<u128> {
     })
 }
 
-/// Fills the place with the digits of a number.
+/// Writes the hexadecimal digits of a number.
 fn put_hex(place: &mut [u8], mut number: u128) {
     for digit in place.iter_mut().rev() {
         *digit = b"0123456789abcdef"[(number & 0xf) as usize];
@@ -115,7 +115,7 @@ mod tests {
         parsed.map(|it| (it.trace_id, it.span_id, it.flags))
     }
 
-    /// The cases of the specification's own test suite, `test/test.py` of w3c/trace-context, by the part that they are about.
+    /// The cases of the specification's own test suite, `test/test.py` of w3c/trace-context, grouped by part.
     #[test]
     fn values() {
         let (trace, span) = (0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736, 0x00f0_67aa_0ba9_02b7);
@@ -162,7 +162,7 @@ mod tests {
             (format!("00-{TRACE}-{}-01", &SPAN[1..]), None),
             (format!("00-{TRACE}-{SPAN}0-01"), None),
             (format!("00-{TRACE}-{}-01", SPAN.to_uppercase()), None),
-            // Separators, and what surrounds the value.
+            // Separators, and characters around the value.
             (format!("00_{TRACE}_{SPAN}_01"), None),
             (format!("00-{TRACE}{SPAN}--01"), None),
             (format!("00-{TRACE}-{SPAN}-01,00-{TRACE}-{SPAN}-01"), None),

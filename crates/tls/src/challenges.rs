@@ -1,12 +1,12 @@
 //! Pending challenges of certificate authorities (ACME, RFC 8555): the answers that prove control of a name.
 //!
-//! The control plane adds a challenge before it tells the authority to look, and removes it afterwards. All workers read
-//! the same table, without a lock. While nothing is pending, a look is one load.
+//! The control plane adds a challenge before it asks the authority to validate it, and removes it afterwards. All
+//! workers read the same table, without a lock. While nothing is pending, a lookup is one load.
 //!
 //! | challenge | answer | source |
 //! |---|---|---|
-//! | `http-01` | a text, to a request for its token | RFC 8555 section 8.3 |
-//! | `tls-alpn-01` | a certificate, to a handshake for `acme-tls/1` and the name | RFC 8737 |
+//! | `http-01` | a text, for a request for its token | RFC 8555 section 8.3 |
+//! | `tls-alpn-01` | a certificate, for a handshake with `acme-tls/1` and the name | RFC 8737 |
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,25 +25,25 @@ use crate::client_hello::ClientHello;
 /// The protocol of handshakes that verify a challenge (RFC 8737 section 6.2).
 pub const ACME_TLS: &[u8] = b"acme-tls/1";
 
-/// The path of requests that verify a challenge, up to the token (RFC 8555 section 8.3).
+/// The path prefix of requests that verify a challenge; the token follows (RFC 8555 section 8.3).
 pub const HTTP_PATH: &[u8] = b"/.well-known/acme-challenge/";
 
 /// The pending challenges.
 #[derive(Default)]
 pub struct Challenges {
-    /// `None`: there are none.
+    /// `None`: no challenge is pending.
     pending: ArcSwapOption<Pending>,
 }
 
 #[derive(Default, Clone)]
 struct Pending {
-    /// By token.
+    /// Answers of `http-01`, by token.
     texts: HashMap<Arc<str>, Arc<str>>,
-    /// By name, in lower case.
+    /// TLS settings of `tls-alpn-01`, by name in lower case.
     handshakes: HashMap<Arc<str>, Arc<ServerConfig>>,
 }
 
-/// A challenge that is pending; it is answered until this is dropped.
+/// A pending challenge. It is answered until this value is dropped.
 pub struct Answered {
     challenges: Arc<Challenges>,
     kind: Kind,
@@ -55,7 +55,7 @@ enum Kind {
 }
 
 impl Challenges {
-    /// The text for a request with this path.
+    /// The answer to a request with this path.
     pub fn text(&self, path: &[u8]) -> Option<Arc<str>> {
         let pending = self.pending.load();
         let token = path.strip_prefix(HTTP_PATH)?;
@@ -63,12 +63,12 @@ impl Challenges {
         pending.as_ref()?.texts.get(token).map(Arc::clone)
     }
 
-    /// The settings for a handshake that verifies a challenge.
+    /// The TLS settings for a handshake that verifies a challenge.
     pub fn handshake(&self, hello: &ClientHello) -> Option<Arc<ServerConfig>> {
         let pending: Guard<Option<Arc<Pending>>> = self.pending.load();
         let pending = pending.as_ref()?;
         let mut protocols = hello.protocols();
-        // The authority offers this protocol and no other (RFC 8737 section 3).
+        // The authority offers only this protocol (RFC 8737 section 3).
         if protocols.next() != Some(ACME_TLS) || protocols.next().is_some() {
             return None;
         }
@@ -91,7 +91,7 @@ impl Challenges {
         certificate: CertificateDer<'static>,
         key: PrivateKeyDer<'static>,
     ) -> Result<Answered, rustls::Error> {
-        // An identity would refuse it: its critical extension is unknown to those that verify chains.
+        // `Identity` would reject the certificate: chain verification does not know its critical extension.
         let certified = CertifiedKey::new(vec![certificate], any_supported_type(&key)?);
         let config = handshake_config(certified)?;
         let name: Arc<str> = name.into();
@@ -132,7 +132,7 @@ impl fmt::Debug for Challenges {
     }
 }
 
-/// Shows one certificate to everybody.
+/// Uses one certificate for all handshakes.
 #[derive(Debug)]
 struct Always(Arc<CertifiedKey>);
 

@@ -307,21 +307,21 @@ fn first_label(text: &[u8]) -> Option<String> {
     (label.len() <= LABEL_BYTES_MAX && label.bytes().all(is_plain)).then(|| label.to_owned())
 }
 
-/// The authority that has signed a certificate.
+/// The issuer of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issuer {
     /// Its distinguished name, in DER.
     pub name: Vec<u8>,
-    /// The same as text.
+    /// The distinguished name as text.
     pub text: String,
-    /// The certificate has the same name: it is an authority that nobody else has signed.
+    /// The certificate is self-issued: issuer and subject are the same.
     pub is_itself: bool,
-    /// The certificate says where that of its issuer can be fetched, as those of public authorities do.
+    /// The certificate has a URL of its issuer's certificate, as those of public authorities do.
     pub is_published: bool,
 }
 
 impl Issuer {
-    /// The issuer of a certificate; `None`: it cannot be read.
+    /// The issuer of a certificate; `None`: the certificate cannot be parsed.
     pub fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
         let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
         let (issuer, subject) = (certificate.issuer(), certificate.subject());
@@ -339,7 +339,7 @@ impl Issuer {
         })
     }
 
-    /// The distinguished name of a certificate itself, in DER.
+    /// The subject of a certificate, in DER.
     pub fn subject_of(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
         let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
         Some(certificate.subject().as_raw().to_vec())

@@ -9,17 +9,17 @@ use rustls::sign::CertifiedKey;
 
 use crate::identity::Identity;
 
-/// A certificate that clients are shown.
+/// A certificate for clients.
 #[derive(Debug, Clone)]
 pub enum Credential {
-    /// Read with the configuration.
+    /// Loaded with the configuration.
     Fixed(Arc<Identity>),
-    /// Obtained from an authority while weir runs.
+    /// Issued by an authority while weir runs.
     Managed(Arc<Managed>),
 }
 
 impl Credential {
-    /// The certificate that clients are shown now; `None`: it is not there yet.
+    /// The current certificate; `None`: there is none yet.
     pub fn current(&self) -> Option<Arc<Identity>> {
         match self {
             Self::Fixed(identity) => Some(Arc::clone(identity)),
@@ -27,7 +27,7 @@ impl Credential {
         }
     }
 
-    /// The names of clients that get it.
+    /// The server names that the certificate is used for.
     pub fn names(&self) -> &[String] {
         match self {
             Self::Fixed(identity) => &identity.names,
@@ -43,7 +43,7 @@ impl Credential {
         }
     }
 
-    /// Gives the certificate and its OCSP response to `take`.
+    /// Passes the current certificate and its OCSP response to `take`.
     pub(crate) fn with_certified<T>(&self, take: impl FnOnce(&Identity) -> T) -> Option<T> {
         match self {
             Self::Fixed(identity) => Some(take(identity)),
@@ -52,7 +52,7 @@ impl Credential {
     }
 }
 
-/// The place of a certificate that the control plane puts in and replaces. Handshakes read it without a lock.
+/// A slot for a certificate that the control plane sets and replaces. Handshakes read it without a lock.
 pub struct Managed {
     names: Vec<String>,
     algorithm: SignatureAlgorithm,
@@ -62,7 +62,7 @@ pub struct Managed {
 }
 
 impl Managed {
-    /// The place of a certificate for these names, in lower case. `given`: what clients are shown until there is another.
+    /// Creates a slot for these names, in lower case. `given`: the certificate used until the first one is issued.
     pub fn new(
         names: Vec<String>,
         algorithm: SignatureAlgorithm,
@@ -73,32 +73,32 @@ impl Managed {
         Self { names, algorithm, fetches_ocsp, given, current }
     }
 
-    /// The names that the certificate is for, in the order of the configuration.
+    /// The names of the certificate, in the order of the configuration.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The signature algorithm of the certificates to come.
+    /// The signature algorithm of issued certificates.
     pub fn algorithm(&self) -> SignatureAlgorithm {
         self.algorithm
     }
 
-    /// Whether its OCSP responses are fetched from the authority.
+    /// Whether OCSP responses are fetched from the authority.
     pub fn fetches_ocsp(&self) -> bool {
         self.fetches_ocsp
     }
 
-    /// The certificate of the configuration, shown until there is another.
+    /// The certificate of the configuration, used until the first one is issued.
     pub fn given(&self) -> Option<&Arc<Identity>> {
         self.given.as_ref()
     }
 
-    /// The certificate that clients are shown.
+    /// The current certificate.
     pub fn current(&self) -> Option<Arc<Identity>> {
         self.current.load_full()
     }
 
-    /// Handshakes that begin after this show this certificate.
+    /// Sets the certificate for later handshakes.
     pub fn set(&self, identity: Arc<Identity>) {
         self.current.store(Some(identity));
     }
@@ -110,7 +110,7 @@ impl fmt::Debug for Managed {
     }
 }
 
-/// What a handshake sends: the certificate, with its OCSP response if there is one.
+/// The certificate for a handshake, with its OCSP response if there is one.
 pub(crate) fn certified(identity: &Identity) -> Arc<CertifiedKey> {
     match &identity.staple {
         Some(staple) => staple.certified(),

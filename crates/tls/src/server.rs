@@ -226,7 +226,7 @@ impl Choices {
     }
 }
 
-/// What a handshake sends of a certificate, if the client can verify its signatures.
+/// The certificate and OCSP response to send, if the client can verify its signatures.
 fn fitting(credential: &Credential, schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
     let fits = |it: &Identity| it.certified.key.choose_scheme(schemes).is_some();
     credential.with_certified(|it| fits(it).then(|| certified(it))).flatten()
@@ -291,7 +291,7 @@ impl ResolvesServerCert for Certificates {
 pub struct Acceptor {
     default: Offer,
     by_name: Names<Offer>,
-    /// `None`: no certificate is obtained by handshakes.
+    /// `None`: no certificate is obtained during handshakes.
     challenges: Option<Arc<Challenges>>,
 }
 
@@ -318,7 +318,7 @@ impl Acceptor {
         Self { default, by_name: Names::new(), challenges: None }
     }
 
-    /// It also answers these challenges.
+    /// Also answers these challenges.
     pub fn answer(&mut self, challenges: &Arc<Challenges>) {
         self.challenges = Some(Arc::clone(challenges));
     }
@@ -335,8 +335,7 @@ impl Acceptor {
             return Ok(config);
         }
         let offer = self.of(&hello.server_name);
-        // Where a certificate is missing, rustls speaks of denied access; of a name that it does not take, of an
-        // illegal parameter.
+        // Without a certificate, rustls would send the alert access_denied; for a rejected name, illegal_parameter.
         let is_known =
             hello.name_form != NameForm::Odd && offer.certificates.are_for(&hello.server_name);
         if is_known { Ok(Arc::clone(&offer.config)) } else { Err(Alert::UnrecognizedName) }

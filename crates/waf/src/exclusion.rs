@@ -1,34 +1,34 @@
-//! Exclusions: a value that a rule does not inspect in requests of some paths.
+//! Exclusions: a rule does not inspect a given value in requests for given paths.
 //!
-//! They are rules themselves, in front of all others ([`rules_of`]): each removes a target of a rule for one request.
+//! Exclusions become rules before all others ([`rules_of`]). Each removes a target of a rule for the current request.
 
 use std::fmt::Write as _;
 
 use crate::seclang;
 
-/// The name of the text with exclusions, among the files of rules.
+/// The pseudo file name of the exclusion rules, among the rule files.
 pub const FILE: &str = "exclusions";
 
-/// Most exclusions of one rule set.
+/// Maximum number of exclusions of a rule set.
 pub const EXCLUSIONS_MAX: usize = 1_000;
 
-/// The id of the first rule that an exclusion makes; above those that rule sets have.
+/// The id of the first generated rule; higher than the ids of rule sets.
 const FIRST_ID: u64 = 99_000_000_000;
 
-/// The end of a path that stands for everything below it.
+/// The suffix of a path that means all paths below it.
 const BELOW: &str = "/*";
 
-/// A path, or all below one.
+/// A path, or all paths below a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
-    /// Below a path that ends with a slash.
+    /// All paths that begin with `path`, which ends with a slash.
     pub is_prefix: bool,
     /// The path, as in `REQUEST_FILENAME`.
     pub path: String,
 }
 
 impl Place {
-    /// Reads `/path`, or `/folder/*`.
+    /// Parses `/path` or `/folder/*`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (path, is_prefix) = match text.strip_suffix(BELOW) {
             Some(folder) => (format!("{folder}/"), true),
@@ -43,7 +43,7 @@ impl Place {
         }
     }
 
-    /// The place of a decoded path. If rules cannot name a part of it literally, the folder above that part is used.
+    /// The place for a decoded path. If rules cannot name a part of it literally, the folder above that part is used.
     pub fn of_path(path: &str) -> Self {
         match path.find(|char: char| !is_plain(char)) {
             None if path.starts_with('/') => Self { is_prefix: false, path: path.to_owned() },
@@ -56,19 +56,19 @@ impl Place {
         }
     }
 
-    /// Everything in the folder of this one; `None`: there is no folder above.
+    /// The folder that contains this place; `None`: there is no folder above.
     pub fn folder(&self) -> Option<Self> {
         let path = if self.is_prefix { &self.path[..self.path.len() - 1] } else { &self.path };
         let end = path.rfind('/')? + 1;
         Some(Self { is_prefix: true, path: path[..end].to_owned() })
     }
 
-    /// How deep it stands.
+    /// The depth: the number of slashes.
     pub fn depth(&self) -> usize {
         self.path.bytes().filter(|byte| *byte == b'/').count()
     }
 
-    /// Whether another stands in it.
+    /// Whether this place contains another one.
     pub fn has(&self, other: &Self) -> bool {
         if self.is_prefix {
             other.path.starts_with(&self.path)
@@ -77,7 +77,7 @@ impl Place {
         }
     }
 
-    /// The operator of a rule.
+    /// The operator of the generated rule.
     pub fn operator(&self) -> String {
         let name = if self.is_prefix { "beginsWith" } else { "streq" };
         format!("@{name} {}", self.path)
@@ -91,12 +91,12 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// Characters that rules take as they are, and that paths have without an escape.
+/// Characters that need no escape in rules and paths.
 fn is_plain(char: char) -> bool {
     char.is_ascii_alphanumeric() || "/._-~!$&()+,;=:@".contains(char)
 }
 
-/// Whether an exclusion can name a variable: one that a client sent, without quotes.
+/// Whether an exclusion can name a variable: it is sent by clients, and needs no quotes.
 pub fn is_variable(variable: &str) -> bool {
     let is_derived = variable.starts_with("TX") || variable.starts_with("MATCHED_VAR");
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:[]@".contains(&byte);
@@ -111,14 +111,14 @@ pub fn is_variable(variable: &str) -> bool {
 pub struct Exclusion {
     /// The id of the rule.
     pub rule: u64,
-    /// The variable, as rules name it: `ARGS:text`.
+    /// The variable, in the syntax of rules: `ARGS:text`.
     pub variable: String,
-    /// The requests.
+    /// The paths of the requests.
     pub place: Place,
 }
 
 impl Exclusion {
-    /// The rule that makes it, under this id.
+    /// The generated rule, with this id.
     pub fn rule_text(&self, id: u64) -> String {
         let Self { rule, variable, place } = self;
         format!(
@@ -128,7 +128,7 @@ impl Exclusion {
         )
     }
 
-    /// Why rules cannot name its variable.
+    /// Checks that rules can name the variable; an error says why not.
     pub fn check(&self) -> Result<(), String> {
         if !is_variable(&self.variable) {
             return Err("an exclusion names a variable that a client sends, without quotes".into());
@@ -142,11 +142,11 @@ impl Exclusion {
     }
 }
 
-/// The text of rules for these exclusions.
+/// The text of the generated rules.
 pub fn rules_of(exclusions: &[Exclusion]) -> String {
     let mut text = String::new();
     for (exclusion, id) in exclusions.iter().zip(FIRST_ID..) {
-        // A String takes all.
+        // Writing to a String cannot fail.
         let _ = text.write_str(&exclusion.rule_text(id));
     }
     text

@@ -1,4 +1,4 @@
-//! `weir logs`: requests and events of a running weir, as they come.
+//! `weir logs`: live requests and events of a running weir.
 
 use std::io;
 use std::process::ExitCode;
@@ -16,10 +16,10 @@ use crate::requests::{Filter, line};
 
 const COMMAND: &str = "weir logs";
 
-/// Connections to the process that serves after an upgrade.
+/// Maximum number of attempts to connect to the new process after an upgrade.
 const RECONNECTIONS_MAX: u32 = 10;
 
-/// Between two of them.
+/// Pause between two attempts.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Follow the requests and events of a running weir
@@ -57,7 +57,7 @@ struct Event {
     text: String,
 }
 
-/// Requests that are missing.
+/// The number of missed requests and events.
 #[derive(serde::Deserialize)]
 struct Missed {
     count: u64,
@@ -99,7 +99,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
                 output::tell(format_args!("{COMMAND}: the connection was lost\n"));
                 return ExitCode::from(EXIT_UNREACHABLE);
             }
-            // The process that serves now has yet to open its listener.
+            // The new process may not have opened its listener yet.
             (Err(Error::Unreachable(..)), _) if (1..RECONNECTIONS_MAX).contains(&reconnections) => {
             }
             (Err(error), _) => return admin::refuse(COMMAND, &error),
@@ -109,11 +109,11 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Prints what comes.
+/// Prints the events of the stream.
 struct Follower {
     is_json: bool,
     paint: Paint,
-    /// Why the stream has ended, says weir.
+    /// The reason for the end of the stream, as reported by weir.
     reason: Option<String>,
     error: Option<io::Error>,
 }
@@ -138,7 +138,7 @@ impl Follower {
         };
         match written {
             Ok(()) => Go::On,
-            // The reader has seen enough.
+            // The reader closed the pipe.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Go::Stop,
             Err(error) => {
                 self.error = Some(error);
@@ -165,7 +165,7 @@ impl Follower {
                 let missing = counted(count, "request or event");
                 self.paint.line(Tone::Unusual, "  ", &format!("({missing} missing here)"))
             }
-            // Of a newer weir.
+            // An event type of a newer weir.
             _ => String::new(),
         })
     }

@@ -13,7 +13,7 @@ use crate::admin::{self, Connection};
 
 const COMMAND: &str = "weir requests";
 
-/// Most requests on a page of the API.
+/// Maximum number of requests per page of the API.
 const COUNT_MAX: u32 = 1_000;
 
 /// Show recent requests of a running weir, newest last
@@ -110,7 +110,7 @@ impl Filter {
     }
 }
 
-/// A page of the API.
+/// A page of requests from the API.
 #[derive(serde::Deserialize)]
 struct Page {
     items: Vec<RequestSummary>,
@@ -135,7 +135,7 @@ fn answer(arguments: &Arguments, paint: Paint) -> Result<String, Error> {
     Ok(page.items.iter().rev().map(|request| line(request, paint)).collect())
 }
 
-/// A request on one line.
+/// Formats a request as one line.
 pub fn line(request: &RequestSummary, paint: Paint) -> String {
     let mut text = weir_control::time::rfc3339(request.begun_unix_ms);
     let duration = latency(Some(request.amounts.total_us as f64 / 1_000.0));
@@ -153,7 +153,7 @@ pub fn line(request: &RequestSummary, paint: Paint) -> String {
         (Some(method), Some(host), Some(target)) => format!("{method} {host}{target}"),
         _ => "-".to_owned(),
     };
-    // A String takes all.
+    // Writing to a String cannot fail.
     let _ = write!(
         text,
         "  {status:>3}  {duration:>8}  {server} -> {to}  {what}  from {}",

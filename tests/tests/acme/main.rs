@@ -1,4 +1,4 @@
-//! Certificates by ACME, from Pebble: ordered, renewed under traffic, kept.
+//! ACME certificates from Pebble: ordering, renewal under traffic, and storage.
 
 mod pebble;
 
@@ -20,7 +20,7 @@ use weir_tests::{STEP_TIMEOUT, eventually, require, tls, tools};
 
 const NAME: &str = "shop.example";
 
-/// The ports of a site, its state, and the authority that looks for it.
+/// The ports of a site, its state folder, and the authority that validates it.
 struct Site {
     member: Member,
     http: Lease,
@@ -36,10 +36,10 @@ impl Site {
         Self { member: Member::named("here"), http, tls, state: TempDir::new("acme"), pebble }
     }
 
-    /// A virtual server without TLS that redirects, and one with this certificate.
+    /// A plain virtual server that redirects, and a TLS virtual server with this certificate.
     fn setup(&self, acme: &str, certificate: &str) -> Setup {
         let (http, tls) = (self.http.address(), self.tls.address());
-        // Pebble takes any of its profiles where none is asked for.
+        // Without a requested profile, Pebble chooses one at random.
         let profile = if acme.contains("profile") { "" } else { "profile: default, " };
         Setup::new(&[self.member.address()])
             .top(&self.pebble.section(&format!("{profile}{acme}")))
@@ -53,7 +53,7 @@ impl Site {
             .admin_socket()
     }
 
-    /// The certificate that clients of the name get, in PEM.
+    /// The certificate for clients that request the name, in PEM.
     fn shown(&self) -> String {
         let address = self.tls.address().to_string();
         let mut command = Command::new("openssl");
@@ -66,7 +66,7 @@ impl Site {
         text[begin..end].to_owned()
     }
 
-    /// A request over TLS that verifies the certificate by this root.
+    /// Sends a request over TLS, and verifies the certificate with this root.
     fn get(&self, root: &str) -> bool {
         let mut command = Command::new("curl");
         let to = format!("{NAME}:443:{}", self.tls.address());
@@ -75,7 +75,7 @@ impl Site {
         output.status.success() && output.stdout == b"here"
     }
 
-    /// The kept certificates.
+    /// The stored certificates.
     fn kept(&self) -> Vec<String> {
         let output =
             tools::run(Command::new("find").arg(self.state.path()).args(["-name", "*.pem"]));
@@ -83,7 +83,7 @@ impl Site {
     }
 }
 
-/// The certificate of `secure`.
+/// The status of the certificate of `secure`.
 fn certificate(proxy: &Proxy) -> Value {
     let list: Value = serde_json::from_str(&proxy.admin_get("/v1/certificates")).expect("a list");
     let found = list["items"]
@@ -92,7 +92,7 @@ fn certificate(proxy: &Proxy) -> Value {
     found.unwrap_or_else(|| panic!("{list}")).clone()
 }
 
-/// The state of its renewal.
+/// The renewal status of that certificate.
 fn report(proxy: &Proxy) -> Value {
     certificate(proxy)["acme"].clone()
 }
@@ -131,7 +131,7 @@ fn by_a_request_and_a_restart_takes_what_is_kept() {
     assert!(site.get(&site.pebble.root()));
     assert_eq!((orders(&proxy, "success"), orders(&proxy, "failure")), (1.0, 0.0));
     assert_eq!(report(&proxy)["renews_by"], "authority");
-    // Nothing is pending any more: policies decide about such a path, too.
+    // No challenge is pending any more, so policies apply to this path.
     let mut client = weir_tests::client::Client::connect(site.http.address());
     client.get("/.well-known/acme-challenge/abc").assert_status(308);
     drop(client);
@@ -160,7 +160,7 @@ fn by_a_handshake_beside_others() {
     assert!(issuer(&site.shown()).contains("Pebble"));
     assert!(site.get(&site.pebble.root()));
     assert_eq!(certificate(&proxy)["days_left"], 0, "the profile is that of a day");
-    // Nobody else gets through by that protocol.
+    // Other clients cannot use the ACME protocol to reach the site.
     let address = site.tls.address();
     let text = tls::s_client_text(address, &["-alpn", "acme-tls/1"], b"GET / HTTP/1.1\r\n\r\n");
     assert!(text.contains("alert no application protocol"), "{text}");
@@ -187,7 +187,7 @@ fn a_renewal_loses_no_request() {
         })
     });
     site.pebble.ask_for_renewal(&first);
-    // A reload asks the authority for its window again, and orders at the earliest ten seconds after the order before.
+    // A reload fetches the renewal window again. The next order starts at least ten seconds after the previous one.
     proxy.reload_and_wait(&setup.clone().http("idle_timeout: 50s"));
     eventually("another certificate is in use", STEP_TIMEOUT, || site.shown() != first);
     wait_until_ready(&mut proxy);
@@ -197,7 +197,7 @@ fn a_renewal_loses_no_request() {
         let [failed, good] = client.join().expect("a client");
         assert!(failed == 0 && good > 0, "{failed} failed, {good} did not");
     }
-    // The renewal is that of the new certificate, whose window is weeks away.
+    // The renewal status is that of the new certificate, whose window is weeks away.
     assert_eq!(report(&proxy)["state"], "ready");
     assert_eq!(site.kept().len(), 1);
 }
@@ -206,7 +206,7 @@ fn a_renewal_loses_no_request() {
 fn an_order_that_fails_keeps_the_certificate_and_says_why() {
     require!("pebble", "pebble-challtestsrv", "openssl", "curl");
     let site = Site::new();
-    // The certificate of a file, until there is another.
+    // The certificate of the file is used until one is issued.
     let (cert, key) = (tls::file("shop-ec.crt"), tls::file("shop-ec.key"));
     let with =
         |name: &str| format!("{{ acme: [ shop.example, {name} ], cert: {cert}, key: {key} }}");
@@ -229,7 +229,7 @@ fn an_order_that_fails_keeps_the_certificate_and_says_why() {
         status.contains("cannot be had") && status.contains("the order failed once"),
         "{status}"
     );
-    // Another name mends it: another set of names is ordered at once.
+    // A corrected name fixes it: a different set of names is ordered at once.
     proxy.reload_and_wait(&site.setup("", &with("www.shop.example")));
     eventually("the certificate is there", STEP_TIMEOUT, || report(&proxy)["state"] == "ready");
     assert!(issuer(&site.shown()).contains("Pebble"));
@@ -251,13 +251,13 @@ fn a_proof_that_fails_is_told_and_clients_get_a_stand_in() {
             .also_virtual_server(plain)
             .admin_socket()
     };
-    // Nothing listens where the authority looks.
+    // Nothing listens on the port that the authority connects to.
     let proxy = Proxy::start(&setup("elsewhere: { listen: \"127.0.0.1:0\", pool: members }"));
     eventually("the order has failed", STEP_TIMEOUT, || report(&proxy)["state"] == "failing");
     let reason = report(&proxy)["reason"].as_str().expect("a reason").to_owned();
     assert!(reason.contains("shop.example") && reason.contains("connection refused"), "{reason}");
     assert!(issuer(&site.shown()).contains("no certificate of an authority yet"));
-    // A reload tries again, ten seconds after the first order.
+    // A reload retries, ten seconds after the first order.
     let http = site.http.address();
     proxy.reload_and_wait(&setup(&format!("plain: {{ listen: \"{http}\", pool: members }}")));
     eventually("the certificate is there", STEP_TIMEOUT, || report(&proxy)["state"] == "ready");
@@ -283,17 +283,17 @@ fn an_upgrade_does_not_order_again() {
         report(&proxy)["renews_by"] == "authority"
     });
     assert_eq!((site.shown(), site.pebble.orders()), (shown, 1));
-    // The process that serves can order.
+    // The new process can order.
     site.pebble.ask_for_renewal(&site.shown());
     assert!(Path::new(&site.kept()[0]).exists());
 }
 
-/// A process that is not a child of the test.
+/// A process that is not a child of the test, killed when dropped.
 struct EndedWithTest(Pid);
 
 impl Drop for EndedWithTest {
     fn drop(&mut self) {
-        // One that has ended already is no process any more.
+        // An error means that the process has already ended.
         let _ = kill_process(self.0, Signal::KILL);
     }
 }

@@ -1,4 +1,4 @@
-//! Pebble, an authority for tests of ACME, and a name server to which every name is this host.
+//! Pebble, an ACME authority for tests, and a name server that resolves every name to this host.
 
 use std::net::UdpSocket;
 use std::path::Path;
@@ -9,7 +9,7 @@ use weir_tests::process::Process;
 use weir_tests::temp::TempDir;
 use weir_tests::{STEP_TIMEOUT, eventually, tools};
 
-/// An authority of its own for Pebble's API, and a certificate for 127.0.0.1.
+/// Creates a certificate authority for Pebble's API, and a certificate for 127.0.0.1.
 const MAKE: &str = r#"
 set -e
 key='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
@@ -19,12 +19,12 @@ printf 'subjectAltName=IP:127.0.0.1\n' >api.ext
 openssl x509 -req -in api.csr -CA ca.crt -CAkey ca.key -set_serial 2 -days 20 -extfile api.ext -out api.crt
 "#;
 
-/// A name that the authority refuses.
+/// A name that Pebble rejects.
 pub const BLOCKED: &str = "blocked-domain.example";
 
-/// A running authority.
+/// A running Pebble.
 pub struct Pebble {
-    // Dropped in this order: processes before their files and ports.
+    // The drop order matters: processes before their files and ports.
     process: Process,
     _names: Process,
     folder: TempDir,
@@ -34,7 +34,7 @@ pub struct Pebble {
 }
 
 impl Pebble {
-    /// Starts one that looks for challenges at these ports.
+    /// Starts an authority that validates challenges at these ports.
     pub fn start(http: &Lease, tls: &Lease) -> Self {
         let (api, management, dns) = (Lease::new(), Lease::new(), free_for_datagrams());
         let folder = TempDir::new("pebble");
@@ -73,7 +73,7 @@ impl Pebble {
         Self { process, _names: names, folder, api, management, _dns: dns }
     }
 
-    /// The section of the configuration that leads to it.
+    /// The configuration section for this authority.
     pub fn section(&self, more: &str) -> String {
         let (api, ca) = (self.api.address(), self.folder.path().join("ca.crt"));
         let ca = ca.display();
@@ -82,18 +82,18 @@ impl Pebble {
         )
     }
 
-    /// The root of the certificates that it issues, in a file.
+    /// A file with the root certificate of the issued certificates.
     pub fn root(&self) -> String {
         let root = self.curl(&[&format!("https://{}/roots/0", self.management.address())]);
         self.folder.write("root.pem", root).to_string_lossy().into_owned()
     }
 
-    /// How many orders it has taken; some requests for one it refuses for their nonce, at random.
+    /// The number of accepted orders. Pebble rejects some requests at random, with a bad-nonce error.
     pub fn orders(&self) -> usize {
         self.process.output().matches("Added order \"").count()
     }
 
-    /// What it says when it is asked whether to renew this certificate, in PEM: at once.
+    /// Sets the renewal window of this certificate, in PEM, to the past, so that it is renewed at once.
     pub fn ask_for_renewal(&self, certificate: &str) {
         let window =
             r#"{"suggestedWindow":{"start":"2020-01-01T00:00:00Z","end":"2020-01-02T00:00:00Z"}}"#;
@@ -110,7 +110,7 @@ impl Pebble {
     }
 }
 
-/// A port that is free for datagrams, too.
+/// A port that is free for UDP, too.
 fn free_for_datagrams() -> Lease {
     loop {
         let lease = Lease::new();
@@ -120,7 +120,7 @@ fn free_for_datagrams() -> Lease {
     }
 }
 
-/// Answers each question for an address with 127.0.0.1.
+/// Starts a name server that answers each address query with 127.0.0.1.
 fn name_server(at: &Lease, log: &Path) -> Process {
     let program = tools::find("pebble-challtestsrv").expect("pebble-challtestsrv");
     let dns = at.address().to_string();
@@ -128,7 +128,7 @@ fn name_server(at: &Lease, log: &Path) -> Process {
     for off in ["-defaultIPv6", "-http01", "-https01", "-tlsalpn01", "-doh", "-management"] {
         arguments.extend([off, ""]);
     }
-    // Its management listens in any case: at a port of its choice.
+    // The management server cannot be switched off: it listens on any free port.
     let place = arguments.len() - 1;
     arguments[place] = "127.0.0.1:0";
     let process = Process::start(&program, &arguments, log);

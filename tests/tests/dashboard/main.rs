@@ -33,7 +33,7 @@ fn setup(members: &[SocketAddr], user: &str) -> Setup {
         .admin(&format!("users: {{ {user} }}"))
 }
 
-/// A member that takes its time for one path.
+/// A member that answers one path slowly.
 fn member() -> Member {
     Member::new(|exchange| {
         if exchange.request.target() == "/slow" {
@@ -43,13 +43,13 @@ fn member() -> Member {
     })
 }
 
-/// For how long it takes its time.
+/// The delay of that path.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// A request that rules find an injection in.
+/// A request with an injection that the rules find.
 const ATTACK: &str = "/item?text=1%27%20or%20%271%27=%271";
 
-/// What a script in the browser saw; `None`: there is no browser.
+/// Output of a script in the browser; `None`: there is no browser.
 fn seen(script: &str, proxy: &Proxy, arguments: &[&str]) -> Option<Value> {
     let chromium = tools::suite("WEIR_CHROMIUM")?;
     let python = tools::suite("WEIR_PLAYWRIGHT")?;
@@ -114,9 +114,9 @@ fn each_view_is_seen_and_acted_in() {
 const SERVERS: usize = 1_000;
 /// Members of each pool.
 const MEMBERS: usize = 10;
-/// Bytes that the first look at a view of it may take: a list has one page of its rows.
+/// Maximum bytes of the first load of a view: a list loads one page of rows.
 const LOOK_BYTES_MAX: u64 = 300_000;
-/// Bytes that an update may take where nothing happens.
+/// Maximum bytes of an update without changes.
 const UPDATE_BYTES_MAX: u64 = 4_000;
 
 /// Prints figures about 1,000 virtual servers with 10,000 members: bytes, first paint and live updates.
@@ -143,6 +143,6 @@ fn a_large_configuration_is_seen_row_by_row() {
         assert!(bytes("first_bytes") < LOOK_BYTES_MAX, "{view}: {figures}");
         assert!(bytes("update_bytes") < UPDATE_BYTES_MAX, "{view}: {figures}");
     }
-    // Whatever was seen before, the page keeps what it shows.
+    // The page keeps only the elements that it shows.
     assert!(seen["elements_after_use"].as_u64() < Some(10_000), "{seen}");
 }

@@ -1,4 +1,4 @@
-//! The documentation site has every page of `docs/`, and everything that its pages link to.
+//! The documentation site contains every page of `docs/`, and all link targets of its pages.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,17 +9,17 @@ use crate::links::{links, resolve};
 
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Files and folders that the site has beside its pages, as `scripts/build-site` copies them.
+/// Further files and folders of the site, as `scripts/build-site` copies them.
 const COPIED: [&str; 5] = ["examples", "packaging", "bench/coraza", "bench/peers", "LICENSE"];
 
-/// Folders of which the site has a list.
+/// Folders for which the site has an index page.
 const LISTED: [&str; 4] = ["docs/decisions", "examples", "packaging", "bench/peers"];
 
 fn is_below(path: &str, folders: &[&str]) -> bool {
     folders.iter().any(|folder| Path::new(path).starts_with(folder))
 }
 
-/// The pages of the site, by their paths from the root.
+/// The pages of the site, by path from the root.
 fn pages() -> BTreeSet<String> {
     let targets = links(&repository::read(SUMMARY)).into_iter().map(|(_, target)| target);
     targets.map(|target| resolve(SUMMARY, &target).display().to_string()).collect()
@@ -59,7 +59,7 @@ fn every_link_of_the_site_leads_to_a_page_or_a_copied_file() {
     repository::expect_none(&findings);
 }
 
-/// Puts the pages together as for mdBook, which need not be there.
+/// Assembles the pages as for mdBook, which need not be installed.
 #[test]
 fn the_pages_are_put_together() {
     let script = repository::root().join("scripts/build-site");

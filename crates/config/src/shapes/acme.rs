@@ -1,4 +1,4 @@
-//! Words of ACME: the directory of an authority, a mailbox.
+//! Value types of ACME: the directory URL of an authority, and a mailbox.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
 use crate::snapshot;
 use crate::tree::Node;
 
-/// The directory of Let's Encrypt.
+/// The directory URL of Let's Encrypt.
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
 /// Longest mailbox (RFC 5321 section 4.5.3.1.3).
@@ -59,7 +59,7 @@ impl Shown for Directory {
     }
 }
 
-/// The address of a mailbox.
+/// A mailbox address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mailbox(pub String);
 
@@ -74,7 +74,7 @@ impl Decode for Mailbox {
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
         decode_text(node, context, |text| {
-            // `?` and `,` would begin something else in a `mailto:` URL (RFC 8555 section 7.3).
+            // `?` and `,` have a meaning of their own in a `mailto:` URL (RFC 8555 section 7.3).
             let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?,".contains(&byte);
             let is_sound = text.len() <= MAILBOX_BYTES_MAX
                 && text.bytes().all(is_plain)

@@ -1,4 +1,4 @@
-//! URLs of servers that weir asks itself.
+//! URLs of servers that weir connects to as a client.
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,13 @@ use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
 use crate::snapshot::HttpUrl;
 use crate::tree::Node;
 
-/// Longest URL.
+/// Maximum length of a URL.
 const URL_BYTES_MAX: usize = 2048;
 
-/// The path of traces in OTLP over HTTP, if the URL has none.
+/// Default path of OTLP traces over HTTP, used if the URL has no path.
 const TRACES_PATH: &str = "/v1/traces";
 
-/// Where traces go.
+/// The URL of the trace collector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TracesUrl(pub HttpUrl);
 
@@ -43,7 +43,7 @@ fn with_path(mut url: HttpUrl) -> HttpUrl {
     url
 }
 
-/// Reads a URL of `https` or `http`.
+/// Parses an `https` or `http` URL.
 pub(super) fn parse_url(text: &str) -> Result<HttpUrl, Invalid> {
     let (is_secure, rest) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
         (Some(rest), _) => (true, rest),
@@ -75,7 +75,7 @@ pub(super) fn parse_url(text: &str) -> Result<HttpUrl, Invalid> {
     })
 }
 
-/// Host, without brackets, and port.
+/// The host, without brackets, and the port.
 fn split(authority: &str, default: u16) -> Option<(&str, u16)> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {

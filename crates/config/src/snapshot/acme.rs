@@ -1,4 +1,4 @@
-//! `acme:` of the file.
+//! The `acme:` section of the file.
 
 use weir_tls::CertificateDer;
 use weir_tls::challenges::Challenges;
@@ -13,40 +13,40 @@ use crate::secret::Secret;
 pub struct Issuing {
     /// The authority.
     pub authority: Arc<Acme>,
-    /// Pending challenges; the control plane provides them.
+    /// Pending challenges, provided by the control plane.
     pub challenges: Option<Arc<Challenges>>,
 }
 
-/// The authority that issues certificates, and how they are asked for.
+/// The authority that issues certificates, and the settings of orders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acme {
-    /// The URL of its directory.
+    /// The URL of the authority's directory.
     pub directory: HttpUrl,
-    /// The mailbox for its messages.
+    /// The contact mailbox of the account.
     pub email: Option<String>,
-    /// Authorities for connections to it; `None`: those of the system.
+    /// Trusted root certificates for connections to the authority; `None`: those of the system.
     pub authorities: Option<Vec<CertificateDer<'static>>>,
-    /// How a name is proved.
+    /// The challenge that proves control of a name.
     pub challenge: Challenge,
     /// The kind of private keys.
     pub key: KeyKind,
-    /// The kind of certificate; `None`: the authority's default.
+    /// The certificate profile; `None`: the authority's default.
     pub profile: Option<String>,
-    /// An account outside of ACME.
+    /// External account binding.
     pub external: Option<ExternalAccount>,
 }
 
-/// How weir proves that it serves a name.
+/// The challenge that proves control of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Challenge {
-    /// By an answer to a plain request.
+    /// `http-01`: an answer to a plain HTTP request.
     Http01,
-    /// By the certificate of a handshake.
+    /// `tls-alpn-01`: a certificate in a TLS handshake.
     TlsAlpn01,
 }
 
 impl Challenge {
-    /// Its name in RFC 8555 and RFC 8737.
+    /// The challenge name in RFC 8555 and RFC 8737.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ pub enum KeyKind {
     Rsa4096,
 }
 
-/// An account outside of ACME (RFC 8555 section 7.3.4).
+/// External account binding (RFC 8555 section 7.3.4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExternalAccount {
     /// The key identifier.
@@ -81,13 +81,13 @@ pub struct ExternalAccount {
 }
 
 impl Snapshot {
-    /// The places of certificates that are obtained by ACME; one that several virtual servers show comes several times.
+    /// The slots of ACME certificates. A certificate that several virtual servers use appears several times.
     pub fn managed(&self) -> impl Iterator<Item = &Arc<Managed>> {
         let servers = self.virtual_servers.iter().filter_map(|server| server.tls.as_ref());
         servers.flat_map(|tls| tls.managed())
     }
 
-    /// The certificates that clients are shown now, those of the admin listeners apart.
+    /// The certificates that clients get now, without those of the admin listeners.
     pub fn shown(&self) -> impl Iterator<Item = Arc<Identity>> {
         let servers = self.virtual_servers.iter().filter_map(|server| server.tls.as_ref());
         servers.flat_map(|tls| tls.shown())

@@ -1,13 +1,13 @@
-//! URLs of servers that weir asks itself.
+//! URLs of servers that weir connects to as a client.
 
 use std::fmt;
 
-/// The URL of a server that weir asks itself.
+/// The URL of a server that weir connects to as a client.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HttpUrl {
-    /// It is of `https`.
+    /// The scheme is `https`.
     pub is_secure: bool,
-    /// Host and port as the URL has them.
+    /// Host and port as written in the URL.
     pub authority: String,
     /// The host, without brackets.
     pub host: String,

@@ -1,4 +1,4 @@
-//! `tracing`, of the file and of a virtual server.
+//! `tracing` of the file and of a virtual server.
 
 use std::sync::Arc;
 
@@ -6,40 +6,40 @@ use weir_core::expression::AddressSet;
 
 use super::{HttpUrl, PoolTls, Secret};
 
-/// How requests of a virtual server are traced.
+/// Trace settings of a virtual server.
 #[derive(Debug, Clone)]
 pub struct Tracing {
-    /// The share of new traces that are recorded, in parts of [`Tracing::WHOLE`].
+    /// The share of new traces that are sampled, in parts of [`Tracing::WHOLE`].
     pub sample: u32,
     /// Peers whose `traceparent` is continued.
     pub trust: AddressSet,
 }
 
 impl Tracing {
-    /// All traces: shares are in thousandths of a percent.
+    /// The share that means all traces: shares are in thousandths of a percent.
     pub const WHOLE: u32 = 100_000;
 
-    /// Whether a new trace is recorded, by the random part of its id: the lower 7 bytes.
+    /// Whether a new trace is sampled, decided by the lower 7 bytes of its id, which are random.
     pub fn samples(&self, trace_id: u128) -> bool {
         const PLACES: u128 = 1 << 56;
         (trace_id % PLACES) * u128::from(Self::WHOLE) < u128::from(self.sample) * PLACES
     }
 }
 
-/// Where traces go, and how.
+/// The collector, and how spans are exported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exporting {
     /// The collector.
     pub url: HttpUrl,
-    /// For `https`.
+    /// TLS settings for an `https` collector.
     pub tls: Option<PoolTls>,
-    /// Further fields of each request.
+    /// Additional header fields of each export request.
     pub headers: Vec<(Arc<str>, Secret)>,
     /// `service.name` of all spans.
     pub service_name: Arc<str>,
-    /// For a whole request.
+    /// Timeout of an export request.
     pub timeout_ms: u64,
-    /// A span waits at most this long for others.
+    /// Maximum time that a span waits for others before export.
     pub interval_ms: u64,
 }
 
@@ -58,7 +58,7 @@ mod tests {
             (1, 0, true),
             (1, lower / 100_000, true),
             (1, lower / 100_000 + 1, false),
-            // The upper bytes decide nothing.
+            // The upper bytes have no effect on sampling.
             (1, 7 << 56, true),
             (99_999, u128::MAX, false),
         ] {

@@ -17,9 +17,9 @@ pub struct Waf {
     pub mode: WafMode,
     /// The rules, with cached results for texts that requests have in common.
     pub common: Arc<CommonTexts>,
-    /// The profile that it is from; `None`: the virtual server says it itself.
+    /// The profile that the settings come from; `None`: they are defined in the virtual server.
     pub profile: Option<Arc<str>>,
-    /// Values that rules do not inspect; the rules in `common` have them already.
+    /// Values that rules do not inspect; `common` already includes these exclusions.
     pub exclusions: Vec<Exclusion>,
     /// Checks without rules; `None`: no checks.
     pub checks: Option<Arc<Checks>>,

@@ -21,18 +21,18 @@ use crate::snapshot::{
 };
 use crate::tree::Span;
 
-/// Most names of a certificate, as public authorities have it.
+/// Maximum number of names in a certificate at public authorities.
 const NAMES_MAX: usize = 100;
 /// The ports that authorities connect to (RFC 8555 section 8.3, RFC 8737 section 3).
 const HTTP_PORT: u16 = 80;
 const TLS_PORT: u16 = 443;
 
-/// The section, and the certificates that name it.
+/// The section, and the certificates that use it.
 #[derive(Default)]
 pub(super) struct AcmeCertificates {
-    /// The kind of key; `None`: there is no section.
+    /// The kind of key; `None`: the section is absent.
     key: Option<KeyKind>,
-    /// By their sorted names, the file shown first, and whether OCSP responses are fetched.
+    /// Slots, by sorted names and by the initial certificate file, with whether OCSP responses are fetched.
     managed: HashMap<(Vec<String>, Option<String>, bool), Arc<Managed>>,
 }
 
@@ -42,7 +42,7 @@ impl AcmeCertificates {
         Self { key: section.map(|section| kind(section.value.key.value)), ..Self::default() }
     }
 
-    /// The place of a certificate for these names. `given`: the certificate that is shown until there is one, and its file.
+    /// The slot of a certificate for these names. `given`: the initial certificate and its file.
     pub fn managed(
         &mut self,
         raw: &Certificate,
@@ -120,7 +120,7 @@ fn names(
     is_sound.then_some(names)
 }
 
-/// The section of the file; `None`: unsound, which was reported, or absent.
+/// Validates the section; `None`: it is absent, or invalid and reported.
 pub(super) fn settings(
     file: &raw::File,
     directory: &Path,
@@ -182,7 +182,7 @@ fn external_account(
     Some(ExternalAccount { id: id.value.0.clone(), key: Secret::new(text) })
 }
 
-/// Warns of a section that has no effect, and of one whose authority finds nobody.
+/// Warns of a section without effect, and of challenges that the authority cannot reach.
 pub(super) fn warn(acme: &Acme, span: Span, servers: &[VirtualServer], context: &mut Context) {
     let has_managed = |server: &VirtualServer| {
         server.tls.as_ref().is_some_and(|tls| tls.managed().next().is_some())

@@ -65,7 +65,7 @@ use crate::snapshot::{
     Snapshot,
 };
 
-/// Checks a whole file, as [`validate`] does, and its authority for certificates by ACME.
+/// Checks a whole file, as [`validate`] does, including its ACME section.
 pub(crate) fn configuration(
     file: &raw::File,
     directory: &Path,

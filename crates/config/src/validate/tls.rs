@@ -65,7 +65,7 @@ impl<'a> TlsProfiles<'a> {
         }
     }
 
-    /// With the authority of the file.
+    /// Adds the ACME certificates of the file.
     pub fn with_acme(self, file: &File) -> Self {
         Self { acme: AcmeCertificates::new(file), ..self }
     }
@@ -388,7 +388,7 @@ impl<'a> TlsProfiles<'a> {
         found.into_iter().collect()
     }
 
-    /// A certificate of files, or of an authority.
+    /// A certificate from files, or from an authority by ACME.
     fn credential(
         &mut self,
         raw: &Spanned<raw::Certificate>,
@@ -547,7 +547,7 @@ impl<'a> TlsProfiles<'a> {
     }
 }
 
-/// Refuses a certificate of an authority where none can be.
+/// Rejects an ACME certificate where it is not supported.
 pub(super) fn refuse_acme(raw: &raw::Certificate, why: &str, context: &mut Context) -> Option<()> {
     let Some(acme) = &raw.acme else { return Some(()) };
     let message = format!("`acme`: {why} certificates by ACME");

@@ -1,4 +1,4 @@
-//! `tracing`, of the file and of a virtual server.
+//! `tracing` of the file and of a virtual server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::shapes::{FieldName, FilePath};
 use crate::snapshot::{self, Exporting, Secret, Tracing};
 use crate::tree::Span;
 
-/// Bytes of a file with fields.
+/// Maximum size of a file with header fields.
 const HEADERS_BYTES_MAX: u64 = 16 << 10;
 
-/// Where traces go; `None`: nowhere, or there is an error.
+/// The export settings; `None`: spans are not exported, or there is an error.
 pub(super) fn exporting(
     file: &raw::File,
     directory: &Path,
@@ -59,13 +59,13 @@ pub(super) fn exporting(
     })
 }
 
-/// Whether nobody on the way can read what is sent there.
+/// Whether header fields sent to this URL cannot be read on the way.
 fn is_private(url: &snapshot::HttpUrl) -> bool {
     let is_loopback = |ip: std::net::IpAddr| ip.is_loopback();
     url.is_secure || url.host == "localhost" || url.host.parse().is_ok_and(is_loopback)
 }
 
-/// Virtual servers with traces that go nowhere.
+/// Warns of virtual servers with traces but without a collector.
 fn refuse_servers(file: &raw::File, context: &mut Context) {
     let servers = file.virtual_servers.iter().flat_map(|servers| &servers.value.0);
     for tracing in servers.filter_map(|item| item.value.as_ref()?.tracing.as_ref()) {
@@ -75,7 +75,7 @@ fn refuse_servers(file: &raw::File, context: &mut Context) {
     }
 }
 
-/// Which requests of a virtual server are traced; `None`: none.
+/// The trace settings of a virtual server; `None`: its requests are not traced.
 pub(super) fn of_server(server: &raw::VirtualServer) -> Option<Arc<Tracing>> {
     let raw = server.tracing.as_ref()?;
     let address = or_absent(server.client_address.as_ref());
@@ -88,7 +88,7 @@ pub(super) fn of_server(server: &raw::VirtualServer) -> Option<Arc<Tracing>> {
     }))
 }
 
-/// All further fields.
+/// All additional header fields.
 fn headers(
     raw: &raw::tracing::Exporting,
     directory: &Path,
@@ -112,7 +112,7 @@ fn headers(
     is_sound.then_some(headers)
 }
 
-/// The lines of a file with fields. Errors do not show them.
+/// Reads header fields from a file, one per line. Error messages do not show their values.
 fn read_headers(
     file: &Spanned<FilePath>,
     directory: &Path,
@@ -145,7 +145,7 @@ fn read_headers(
     Some(headers)
 }
 
-/// A field that may be sent.
+/// Checks that a header field may be sent.
 fn field(name: &FieldName, value: &str) -> Result<(Arc<str>, Secret), &'static str> {
     const OWN: [&str; 3] = ["content-type", "user-agent", "expect"];
     let lower = name.0.to_ascii_lowercase();

@@ -39,7 +39,7 @@ const PROBLEMS_SHOWN_MAX: usize = 10;
 
 /// Paths as the file has them, behind the configuration's directory.
 type Paths = Vec<PathBuf>;
-/// Files, and values that their rules do not inspect.
+/// Rule files, and values that their rules do not inspect.
 type Sources = (Paths, Vec<Exclusion>);
 /// Names and values, in the order of the names.
 type Variables = Vec<(String, String)>;

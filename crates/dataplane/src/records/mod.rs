@@ -1,8 +1,8 @@
-//! Records of requests: what was decided about each, and what became of it.
+//! Records of requests: the decisions about each request, and its result.
 //!
-//! A worker notes the facts of a request while it decides ([`recorder`]), and hands the [`record`](record::Record) over when
-//! the request is over. The control plane keeps the last ones and shows them. A worker that records nothing spends nothing:
-//! whether a request is recorded stands in the same byte as whether it is logged.
+//! A worker notes the facts of a request while it decides ([`recorder`]), and sends the [`record`](record::Record) to
+//! the control plane at the end of the request. The control plane keeps and shows the last records. Without recording
+//! there is no extra cost: one byte says both whether a request is recorded and whether it is logged.
 
 pub mod record;
 pub mod recorder;

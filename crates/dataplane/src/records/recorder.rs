@@ -30,19 +30,19 @@ use crate::records::record::{
 };
 use crate::redaction::Secrets;
 
-/// Bytes of a head that are kept.
+/// Maximum size of a recorded head.
 pub const HEAD_BYTES_MAX: usize = 8 * 1024;
 
-/// Members of a pool that are noted.
+/// Maximum number of recorded members of a pool.
 pub const CANDIDATES_MAX: usize = 32;
 
-/// Pools, and members that failed, that are noted of one request.
+/// Maximum number of recorded pools, and of failed members, of one request.
 const STEPS_MAX: usize = 8;
 
-/// Rules and checks of the firewall that are noted of one request.
+/// Maximum number of recorded rules, and of checks, of the firewall for one request.
 const FINDINGS_MAX: usize = 20;
 
-/// Where records go; what finds the queue full is counted.
+/// The queue of records; records are dropped and counted while it is full.
 #[derive(Debug, Clone)]
 pub struct RecordSender {
     /// The queue.
@@ -53,43 +53,43 @@ pub struct RecordSender {
 
 /// Notes the facts of the requests of one worker.
 pub struct Recorder {
-    /// How new requests are logged.
+    /// How new requests are logged and recorded.
     pub logged: Logged,
     format: AccessFormat,
     settings: Option<RecentRequests>,
-    /// Somebody follows all requests.
+    /// A client follows all requests.
     is_followed: bool,
-    /// What is left over of the share of the last request.
+    /// The accumulated share of sampled requests; a request is sampled when it reaches the whole.
     share: u32,
-    /// Requests that are under way.
+    /// Notes of requests in progress.
     open: HashMap<ExchangeKey, Box<Notes>>,
-    /// The names of those that the firewall looks at.
+    /// Requests under inspection by the firewall, by request id.
     inspected: HashMap<Rc<str>, ExchangeKey>,
-    /// The request that is being decided about, if it is noted.
+    /// The request that is being decided, if notes are taken.
     current: Option<ExchangeKey>,
     sender: Option<RecordSender>,
 }
 
-/// A request that comes.
+/// A new request.
 pub struct Begun<'a> {
     /// Its exchange.
     pub key: ExchangeKey,
     /// Its head.
     pub head: &'a RequestHead,
-    /// The text of that.
+    /// The bytes that the head refers to.
     pub input: &'a [u8],
-    /// Where it comes in.
+    /// The virtual server that received the request.
     pub server: &'a LocalServer,
-    /// The other end of its connection.
+    /// The peer address of the connection.
     pub peer: Option<SocketAddr>,
-    /// The address that it was connected to.
+    /// The address that the client connected to.
     pub listen: Option<SocketAddr>,
-    /// The TLS of its connection.
+    /// The TLS properties of the connection.
     pub tls: Option<&'a ClientTls>,
 }
 
 impl Recorder {
-    /// A recorder that records nothing yet. Without a sender it never does.
+    /// Creates a recorder that is off. Without a sender it stays off.
     pub fn new(sender: Option<RecordSender>) -> Self {
         Self {
             logged: Logged::Nothing,
@@ -104,13 +104,13 @@ impl Recorder {
         }
     }
 
-    /// Records as these settings say from now on; `format`: that of the access log.
+    /// Applies the settings of recording. `format`: the format of the access log.
     pub fn set(&mut self, settings: Option<RecentRequests>, format: AccessFormat) {
         (self.settings, self.format) = (settings, format);
         self.choose();
     }
 
-    /// Records all requests from now on, or stops that.
+    /// Starts or stops recording all requests.
     pub fn follow(&mut self, is_followed: bool) {
         self.is_followed = is_followed;
         self.choose();
@@ -121,7 +121,7 @@ impl Recorder {
         self.logged = Logged::of(self.format, records);
     }
 
-    /// Begins the notes of a request, if they are to be kept. Returns whether they are.
+    /// Starts the notes of a request if they may be needed. Returns whether notes are taken.
     pub fn begin(&mut self, begun: &Begun<'_>, clock: Clock) -> bool {
         let is_sampled = self.samples();
         let may_be_slow = self.settings.is_some_and(|it| it.slow_us.is_some());
@@ -145,7 +145,7 @@ impl Recorder {
         true
     }
 
-    /// A transaction begins that is not noted.
+    /// Starts a transaction without notes.
     pub fn pass_over(&mut self) {
         self.current = None;
     }
@@ -158,13 +158,13 @@ impl Recorder {
         is_sampled
     }
 
-    /// Whether there are notes.
+    /// Whether any request has notes.
     #[inline]
     pub fn is_noting(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// Notes a step.
+    /// Notes a step of the current transaction.
     pub fn note(&mut self, step: Step<'_, '_>, clock: Clock) {
         match step {
             Step::Decided(decided) => {
@@ -205,13 +205,13 @@ impl Recorder {
         (!is_full).then_some(notes)
     }
 
-    /// A transaction is over: hands over its record, if that is wanted. `key`: of what was noted.
+    /// Sends the record of a finished transaction if it is to be kept. `key`: the key of its notes.
     pub fn finish(&mut self, key: Option<ExchangeKey>, entry: &Entry<'_>, id: Id, unix_ms: u64) {
         let notes = key.and_then(|key| self.take(key));
         let slow_us = self.settings.and_then(|it| it.slow_us);
         let is_slow = slow_us.is_some_and(|slow_us| entry.total_us >= slow_us);
         let is_sampled = notes.as_ref().is_some_and(|notes| notes.is_sampled);
-        // What has no notes is no request: it may be slow by nature.
+        // A transaction without notes is not an ordinary request, and may be slow without a problem.
         let is_slow = is_slow && notes.is_some();
         if !is_slow && !is_sampled && !self.is_followed {
             return;
@@ -223,7 +223,7 @@ impl Recorder {
         }
     }
 
-    /// Takes the notes of a request out; `None`: it has none.
+    /// Removes and returns the notes of a request; `None`: it has none.
     pub fn take(&mut self, key: ExchangeKey) -> Option<Box<Notes>> {
         let notes = self.open.remove(&key)?;
         if !self.inspected.is_empty() {
@@ -232,20 +232,20 @@ impl Recorder {
         Some(notes)
     }
 
-    /// Forgets what is under way: all connections are gone.
+    /// Drops all notes: all connections are closed.
     pub fn forget(&mut self) {
         self.open.clear();
         self.inspected.clear();
         self.current = None;
     }
 
-    /// Requests that are noted.
+    /// The number of requests with notes.
     pub fn open(&self) -> usize {
         self.open.len()
     }
 }
 
-/// Writes a head as HTTP/1.1 has it, as far as there is room.
+/// Writes a head in HTTP/1.1 syntax, up to the maximum size.
 fn write_head(head: &RequestHead, input: &[u8], notes: &mut Notes) {
     let out = &mut notes.head;
     let line = [head.method_text.of(input), b" ", head.target.of(input), b" HTTP/1.1\r\n"];
@@ -315,7 +315,7 @@ fn note_decided(notes: &mut Notes, decided: &witness::Decided<'_, '_>, clock: Cl
     });
 }
 
-/// A pool as it is now.
+/// Returns the current state of a pool.
 fn sought(pool: &LocalPool, preference: Preference, clock: Clock) -> Sought {
     let eligible = pool.eligible(clock);
     let preferred = match preference {

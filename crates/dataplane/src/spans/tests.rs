@@ -1,9 +1,9 @@
-//! Attributes of spans that clients have a say in.
+//! Span attributes that clients can influence.
 
 use super::*;
 use crate::protobuf::{Fields, Value};
 
-/// The attributes that were written: names and values as text.
+/// The written attributes: names, and values as text.
 fn attributes(write: impl FnOnce(&mut Message<'_>)) -> Vec<String> {
     let mut out = Vec::new();
     write(&mut Message::new(&mut out));

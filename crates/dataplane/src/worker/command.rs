@@ -34,7 +34,7 @@ pub enum Command {
     },
     /// End now.
     Stop,
-    /// Record all requests from now on, or no longer.
+    /// Start or stop recording all requests.
     Follow(bool),
     /// Set this flag to show that the loop makes turns.
     Answer(Arc<AtomicBool>),

@@ -24,7 +24,7 @@ pub struct Desk<'a> {
     pub world: &'a mut World,
 }
 
-/// Steps are noted of requests that are recorded.
+/// Records the steps of requests with notes.
 impl Witness for Desk<'_> {
     #[inline]
     fn note(&mut self, step: Step<'_, '_>) {

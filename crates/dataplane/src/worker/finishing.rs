@@ -107,7 +107,7 @@ impl World {
     }
 }
 
-/// Writes down what is over: its line, and its record if there is to be one. `noted`: the key of its notes.
+/// Writes the log line of a finished transaction, and its record if it is to be kept. `noted`: the key of its notes.
 pub fn write_down(
     (log, recorder): (&mut AccessLog, &mut Recorder),
     mut entry: Entry<'_>,

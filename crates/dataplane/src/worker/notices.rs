@@ -69,7 +69,7 @@ impl Notices {
                 }
                 return;
             }
-            // They have logs of their own.
+            // These notices have logs of their own.
             Notice::Inspected(_) | Notice::Traced { .. } => return,
             // This could happen with every request, so it is rate-limited.
             Notice::Unsendable { .. } if !self.of_rewrites.is_due(now_ms) => return,

@@ -22,13 +22,13 @@ pub struct Setup {
     pub counters: Arc<PerWorker<WorkerCounters>>,
     /// The access log.
     pub log: AccessLog,
-    /// The log of the web application firewall, and spans.
+    /// The channels of the firewall log and of spans.
     pub side_logs: SideLogs,
     /// The channel for events.
     pub events: SyncSender<Event>,
     /// The channel for log lines of policies.
     pub policy_lines: SyncSender<Event>,
-    /// Where records of requests go; `None`: none are made.
+    /// The queue of request records; `None`: requests are not recorded.
     pub records: Option<RecordSender>,
     /// Commands of the control plane; each message is announced on the control socket.
     pub commands: Receiver<Command>,

@@ -22,20 +22,20 @@ pub struct ClientTls {
     lets_in: Option<Arc<[u8]>>,
 }
 
-/// What was seen of a client's TLS, for another thread and a later time.
+/// TLS properties of a client, for use by another thread after the connection.
 #[derive(Debug, Clone)]
 pub struct SeenTls {
     version: &'static str,
     cipher: &'static str,
-    /// The name that it asked for; empty: none.
+    /// The requested server name; empty: none.
     pub server_name: Box<str>,
-    /// The subject of its certificate; empty: it had none.
+    /// The subject of the client certificate; empty: none.
     pub subject: Box<str>,
     certificate: Option<CertificateDer<'static>>,
 }
 
 impl SeenTls {
-    /// Its bytes beside its own.
+    /// The heap memory that it uses.
     pub fn bytes(&self) -> usize {
         let certificate = self.certificate.as_ref().map_or(0, |der| der.len());
         self.server_name.len() + self.subject.len() + certificate
@@ -87,7 +87,7 @@ impl ClientTls {
         Self { version, cipher, lets_in, ..Self::asked(server_name) }
     }
 
-    /// What is to be known of it later.
+    /// Returns the properties for later use.
     pub fn seen(&self) -> SeenTls {
         SeenTls {
             version: self.version,
@@ -98,7 +98,7 @@ impl ClientTls {
         }
     }
 
-    /// A client that was seen.
+    /// Restores a client from stored properties.
     pub fn seen_before(seen: &SeenTls, lets_in: Option<Arc<[u8]>>) -> Self {
         let certificate = seen.certificate.as_ref();
         let certificate = certificate

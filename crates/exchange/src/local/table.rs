@@ -48,9 +48,9 @@ pub struct LocalServer {
     pub edits_responses: bool,
     /// Whether it forwards requests unchanged: no setting reads or changes requests or responses.
     pub is_plain: bool,
-    /// The same but for [`Self::challenges`].
+    /// As [`Self::is_plain`], apart from [`Self::challenges`].
     pub is_plain_else: bool,
-    /// Challenges of certificate authorities that it answers; `None`: none ever.
+    /// The pending ACME challenges that it answers; `None`: it never answers any.
     pub challenges: Option<Arc<Challenges>>,
     /// Whether it relays whole connections.
     pub is_tcp: bool,
@@ -215,7 +215,7 @@ impl Servers<'_> {
     }
 }
 
-/// The challenges that a virtual server answers: an authority asks without TLS.
+/// The challenges that a virtual server answers: only without TLS, because authorities connect in plain HTTP.
 fn challenges(snapshot: &Snapshot, server: &VirtualServer) -> Option<Arc<Challenges>> {
     let acme = snapshot.acme.as_ref()?;
     let is_asked = acme.authority.challenge == AcmeChallenge::Http01
@@ -278,7 +278,7 @@ impl LocalTable {
         self.snapshot.log.access_format
     }
 
-    /// Which requests are recorded.
+    /// The settings of request records.
     pub fn recent_requests(&self) -> Option<RecentRequests> {
         self.snapshot.log.recent_requests
     }

@@ -6,19 +6,19 @@ use weir_config::snapshot::AccessFormat;
 
 use crate::local::pool::LocalMember;
 
-/// What is written down of a transaction when it is over.
+/// The log output of a finished transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Logged {
-    /// Nothing: one comparison tells.
+    /// No output; one comparison finds out.
     Nothing,
-    /// Its line of the access log, in this form.
+    /// A line of the access log, in this format.
     Line(AccessFormat),
-    /// A record, and its line in this form, which may be none.
+    /// A record, and a line in this format, which may be [`AccessFormat::Off`].
     Record(AccessFormat),
 }
 
 impl Logged {
-    /// A line in this form, and a record if it `is_recorded`.
+    /// A line in this format, and a record if `is_recorded`.
     pub fn of(format: AccessFormat, is_recorded: bool) -> Self {
         match (format, is_recorded) {
             (format, true) => Self::Record(format),
@@ -27,7 +27,7 @@ impl Logged {
         }
     }
 
-    /// The form of its line.
+    /// The format of the line.
     pub fn format(self) -> AccessFormat {
         match self {
             Self::Nothing => AccessFormat::Off,
@@ -35,13 +35,13 @@ impl Logged {
         }
     }
 
-    /// Whether nothing is written down.
+    /// Whether there is no output.
     #[inline]
     pub fn is_nothing(self) -> bool {
         matches!(self, Self::Nothing)
     }
 
-    /// Whether there is a record of it.
+    /// Whether the transaction is recorded.
     pub fn is_recorded(self) -> bool {
         matches!(self, Self::Record(_))
     }
@@ -49,7 +49,7 @@ impl Logged {
 
 /// Counters and log data of a transaction.
 pub struct Account {
-    /// What is written down of it.
+    /// The log output of the transaction.
     pub logged: Logged,
     /// The request's part of that line.
     pub log_request: Vec<u8>,

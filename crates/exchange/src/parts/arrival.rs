@@ -63,7 +63,7 @@ impl Arrival<'_> {
             && !self.head.announces_trailers
     }
 
-    /// Whether it is plain where challenges of certificate authorities may be pending, and not asked for one.
+    /// Whether it is plain apart from ACME challenges, and requests no pending challenge.
     pub fn is_plain_else(&self) -> bool {
         self.server.is_plain_else
             && !self.is_early

@@ -37,7 +37,7 @@ pub struct Order {
     pub text: Vec<u8>,
     /// The body, regardless of the head; `None`: no body.
     pub body: Option<Vec<u8>>,
-    /// The trace that it belongs to.
+    /// The trace context that it belongs to.
     pub traced: Option<Box<Traced>>,
 }
 

@@ -32,11 +32,11 @@ pub enum Notice<'a> {
     },
     /// A request was inspected, and the outcome must be logged.
     Inspected(&'a Inspected<'a>),
-    /// A transaction is over whose spans are recorded.
+    /// A transaction with recorded spans has ended.
     Traced {
         /// Its connections.
         ends: &'a Ends,
-        /// What was decided about it.
+        /// The decision about it.
         remembered: &'a Remembered,
         /// Its trace.
         traced: &'a Traced,

@@ -39,7 +39,7 @@ pub struct Remembered {
     pub followed: Vec<u32>,
     /// The request id from a trusted proxy; empty: the request has a number.
     pub request_id: Box<[u8]>,
-    /// The trace that it belongs to.
+    /// Its trace context.
     pub traced: Option<Box<Traced>>,
     /// The persistence of the client.
     pub stickiness: Option<Stickiness>,

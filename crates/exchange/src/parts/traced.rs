@@ -10,76 +10,76 @@ use weir_http::trace_context::TraceParent;
 use crate::local::pool::{LocalMember, LocalPool};
 use crate::parts::failure::MemberFailure;
 
-/// Bytes of one text of a record.
+/// Maximum length of a text in a record.
 pub const TEXT_BYTES_MAX: usize = 2048;
 
-/// The trace that a request belongs to.
+/// The trace context of a request.
 #[derive(Debug)]
 pub struct Traced {
     /// The trace.
     pub trace_id: u128,
-    /// The span of the request; of a request of weir's own that of the request it was made for.
+    /// The span of the request. For a request that weir makes itself: the span of the request that caused it.
     pub span_id: u64,
-    /// The span that the request came from; 0: none.
+    /// The span that the client sent as the parent; 0: none.
     pub parent_id: u64,
     /// Flags of `traceparent`.
     pub flags: u8,
-    /// The span that the next member is told as its parent: that of the attempt with it, or of the request if nothing is
-    /// recorded.
+    /// The span in the `traceparent` sent to the next member: the span of that attempt, or of the request if it is not
+    /// sampled.
     pub told_id: u64,
-    /// Members get the received `tracestate`.
+    /// The received `tracestate` is forwarded to members.
     pub keeps_state: bool,
-    /// `None`: it is not sampled.
+    /// The facts for the spans; `None`: the request is not sampled.
     pub record: Option<Box<Record>>,
 }
 
 impl Traced {
-    /// What members are told.
+    /// The `traceparent` sent to members.
     pub fn told(&self) -> TraceParent {
         TraceParent { trace_id: self.trace_id, span_id: self.told_id, flags: self.flags }
     }
 }
 
-/// Which requests have a span of their own.
+/// The kind of a traced request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// That of a client.
+    /// A client's request.
     Client,
-    /// A copy for another pool.
+    /// A mirrored request.
     Mirror,
-    /// A question to a service that authorises requests.
+    /// A request to an authorisation service.
     Authorisation,
 }
 
 /// Facts about a sampled request for its spans.
 pub struct Record {
-    /// Whose request it is.
+    /// The kind of the request.
     pub kind: Kind,
     /// Its method.
     pub method: Box<[u8]>,
-    /// Its target, as it was received.
+    /// Its target, as received.
     pub target: Box<[u8]>,
     /// The requested authority.
     pub host: Box<[u8]>,
     /// `User-Agent`; empty: none.
     pub user_agent: Box<[u8]>,
-    /// `tracestate`, if members get it.
+    /// `tracestate`, if it is forwarded to members.
     pub state: Box<[u8]>,
-    /// The version of HTTP that it came by.
+    /// The HTTP version of the request.
     pub version: Version,
-    /// It came through TLS.
+    /// The request came over TLS.
     pub is_secure: bool,
-    /// Its client.
+    /// The client address.
     pub client: Option<SocketAddr>,
     /// The connection's peer.
     pub peer: Option<SocketAddr>,
-    /// Where the client connected to.
+    /// The address that the client connected to.
     pub listen: Option<SocketAddr>,
-    /// Attempts that are over, without the last one.
+    /// Finished attempts, without the last one.
     pub attempts: Vec<Attempted>,
-    /// The status that the member of the current attempt has answered; 0: none yet.
+    /// The status from the member of the current attempt; 0: none yet.
     pub member_status: u16,
-    /// When the last of `attempts` began, and which attempt it was.
+    /// Start time and number of the last attempt in `attempts`.
     pub closed: (u64, u8),
 }
 
@@ -89,7 +89,7 @@ impl fmt::Debug for Record {
     }
 }
 
-/// An attempt with a member that is over.
+/// A finished attempt with a member.
 pub struct Attempted {
     /// Its span.
     pub span_id: u64,
@@ -99,14 +99,14 @@ pub struct Attempted {
     pub member: Rc<LocalMember>,
     /// When it began.
     pub begun_us: u64,
-    /// When the connection was there; 0: it never was.
+    /// When the connection was open; 0: it was never open.
     pub connected_us: u64,
-    /// When the first byte of a response came; 0: none did.
+    /// When the first byte of the response arrived; 0: no response.
     pub first_byte_us: u64,
     /// When it ended.
     pub ended_us: u64,
     /// The member's status; 0: none.
     pub status: u16,
-    /// How the member failed, unless by its status.
+    /// The failure of the member; `None`: it did not fail, or failed by its status.
     pub failure: Option<MemberFailure>,
 }

@@ -25,7 +25,7 @@ pub trait Witness {
 pub enum Step<'a, 'e> {
     /// A virtual server has decided about a request: limits, policies, pool and persistence.
     Decided(Decided<'a, 'e>),
-    /// The web application firewall begins to look at it.
+    /// The web application firewall begins to inspect the request.
     Inspects(&'a Terms),
     /// The web application firewall has a result.
     Inspected {
@@ -38,15 +38,15 @@ pub enum Step<'a, 'e> {
         /// The status of the answer; 0: the request continues.
         status: u16,
     },
-    /// A request that has waited looks for a member.
+    /// The search for a member begins for a request that has waited.
     Seeks(&'a Ends),
-    /// A member did not serve it.
+    /// A member failed to serve the request.
     Failed {
-        /// The transaction; its attempt is the one that has failed.
+        /// The transaction; its current attempt has failed.
         ends: &'a Ends,
         /// The member.
         member: u32,
-        /// Why.
+        /// The reason.
         why: MemberFailure,
     },
 }

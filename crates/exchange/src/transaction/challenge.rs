@@ -5,7 +5,7 @@ use weir_http::message::Method;
 
 use crate::parts::arrival::Arrival;
 
-/// Whether a request verifies a pending challenge. The decision has the answer then.
+/// Whether a request verifies a pending challenge. If so, this sets the decision to the answer.
 pub fn answers(arrival: &Arrival<'_>, decision: &mut Decision) -> bool {
     let Some(challenges) = &arrival.server.challenges else { return false };
     if !matches!(arrival.head.method, Method::Get | Method::Head) {

@@ -24,11 +24,11 @@ pub struct Named {
     pub number: u64,
     /// The id from a trusted proxy; empty: it has a number, or no id.
     pub taken: Box<[u8]>,
-    /// The trace that it belongs to.
+    /// Its trace context.
     pub traced: Option<Box<Traced>>,
 }
 
-/// Gives a request its id and its trace, as far as its virtual server wants that.
+/// Gives a request its id and its trace context, if its virtual server uses them.
 pub fn identify(arrival: &Arrival<'_>, decision: &mut Decision, tools: &mut Tools) -> Named {
     let settings = arrival.server.settings();
     let named = settings.request_id.as_ref().map(|it| name(it, arrival, decision, tools));

@@ -55,8 +55,8 @@ pub fn repeat(
     true
 }
 
-/// Whether the request can be sent once more, and nothing of an answer has gone out: with an interim response it was
-/// let go.
+/// Whether the request can be sent again, and no part of a response was sent. After an interim response, the request is
+/// no longer stored.
 fn may_repeat(exchange: &Exchange, non_idempotent: bool) -> bool {
     let request = &exchange.request;
     exchange.phase == Phase::AwaitHead

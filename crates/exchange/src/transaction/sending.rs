@@ -134,8 +134,7 @@ pub fn is_all(framing: Framing, body: &[u8]) -> bool {
     }
 }
 
-/// Passes on pieces of a response's body that nothing looks at any more, behind its head where that has not gone out
-/// yet, and its end.
+/// Forwards pieces of a response body that is not inspected any more, after its head if that is unsent, and its end.
 #[inline]
 pub fn send_judged(
     exchange: &mut Exchange,

@@ -241,7 +241,7 @@ fn begin_plainly(
     Verdict { decision: None, ending: None, not_before_us: 0, is_handed_over: false }
 }
 
-/// Begins an exchange that verifies a challenge: no limit and no policy sees it.
+/// Begins an exchange that verifies a challenge: limits and policies do not apply.
 #[cold]
 #[inline(never)]
 fn begin_challenge(

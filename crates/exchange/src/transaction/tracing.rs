@@ -1,13 +1,13 @@
-//! Distributed tracing: the trace of a request, what its members are told of it, and the record of its attempts.
+//! Distributed tracing: the trace context of a request, the fields sent to members, and the record of attempts.
 //!
-//! | moment | done here |
+//! | event | action |
 //! |---|---|
 //! | policies have decided | [`begin`]: the trace of a trusted client is continued, or a new one begins; `traceparent` for the member |
 //! | an attempt has failed, or is repeated by its status | [`note_failed`], [`note_repeated`]; [`tell_anew`] gives the next attempt a span of its own |
-//! | a request of weir's own is made | [`child`] |
-//! | it is over | [`report`] |
+//! | weir makes a request itself | [`child`] |
+//! | a transaction ends | [`report`] |
 //!
-//! A request that is not sampled has its ids and no record.
+//! A request that is not sampled has trace and span ids, but no record.
 
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ use crate::parts::traced::{Attempted, Kind, Record, TEXT_BYTES_MAX, Traced};
 use crate::termination::Termination;
 use crate::transaction::exchange::Exchange;
 
-/// Begins or continues the trace of a request, and tells its member.
+/// Begins or continues the trace of a request, and sets the fields for its member.
 pub fn begin(
     settings: &Tracing,
     arrival: &Arrival<'_>,
@@ -57,7 +57,7 @@ pub fn begin(
 }
 
 impl Traced {
-    /// Changes the head for a member.
+    /// Sets the trace fields of the request head for a member.
     pub fn tell_member(&self, fields: &mut FieldEdits) {
         fields.set(NAME, |out| out.extend_from_slice(&self.told().value()));
         if !self.keeps_state {
@@ -66,7 +66,7 @@ impl Traced {
     }
 }
 
-/// What is kept of a client's request.
+/// Creates the record of a client's request.
 fn record_of(arrival: &Arrival<'_>, keeps_state: bool) -> Box<Record> {
     let (head, input) = (arrival.head, arrival.input);
     let first = |name| named(&head.fields, input, name).next().unwrap_or_default();
@@ -79,7 +79,7 @@ fn record_of(arrival: &Arrival<'_>, keeps_state: bool) -> Box<Record> {
     }
     let mut record = of_head(Kind::Client, head, input);
     record.user_agent = clipped(first(b"user-agent"));
-    // A part of it would say something else.
+    // A truncated value would have another meaning.
     record.state = if state.len() > TEXT_BYTES_MAX { Box::default() } else { state.into() };
     record.is_secure = arrival.tls().is_some();
     record.client = arrival.client();
@@ -123,7 +123,7 @@ fn new_span_id(tools: &Tools) -> u64 {
     u64::from_le_bytes(bytes).max(1)
 }
 
-/// The trace of a request that weir makes for another one; `None`: that is not traced.
+/// The trace context of a request that weir makes because of another one; `None`: that one is not traced.
 pub fn child(ends: &Ends, tools: &Tools, kind: Kind) -> Option<Box<Traced>> {
     let parent = ends.remembered.as_deref()?.traced.as_deref()?;
     let record = parent.record.is_some().then(|| of_head(kind, &RequestHead::new(), b""));
@@ -134,7 +134,7 @@ pub fn child(ends: &Ends, tools: &Tools, kind: Kind) -> Option<Box<Traced>> {
     }))
 }
 
-/// The trace of a request of weir's own with this head, as it is remembered.
+/// Completes the trace context with the head of a request that weir makes itself.
 pub fn remember(
     tools: &mut Tools,
     traced: Option<Box<Traced>>,
@@ -154,20 +154,20 @@ fn record_mut(ends: &mut Ends) -> Option<&mut Record> {
     ends.remembered.as_deref_mut()?.traced.as_deref_mut()?.record.as_deref_mut()
 }
 
-/// The member of the current attempt has answered so.
+/// Notes the status from the member of the current attempt.
 pub fn note_member_status(ends: &mut Ends, status: u16) {
     if let Some(record) = record_mut(ends) {
         record.member_status = status;
     }
 }
 
-/// The current attempt has failed. `is_sent`: something of the request may have reached the member.
+/// Notes that the current attempt failed. `is_sent`: part of the request may have reached the member.
 #[cold]
 pub fn note_failed(ends: &mut Ends, at: &mut impl Edge, failure: MemberFailure, is_sent: bool) {
     close_attempt(ends, at, Some(failure), is_sent);
 }
 
-/// The member's response is dropped, since another one is asked.
+/// Notes that the member's response is dropped because the request is repeated.
 #[cold]
 pub fn note_repeated(ends: &mut Ends, at: &mut impl Edge, status: u16) {
     note_member_status(ends, status);
@@ -185,7 +185,7 @@ fn close_attempt(
     let Some(attempted) = traced.and_then(|traced| attempted(ends, traced, now_us, failure)) else {
         return;
     };
-    // A member that got nothing of the request does not know this span: the next one may be told it.
+    // A member that received nothing does not know this span, so the next member may get it.
     let span_id = if is_sent { attempted.span_id } else { new_span_id(at.tools()) };
     let closed = (ends.attempt.try_us, ends.tries.count);
     if let Some(record) = record_mut(ends) {
@@ -194,7 +194,7 @@ fn close_attempt(
     }
 }
 
-/// The current attempt, as it would be if it ended now; `None`: there is none, or it is not recorded.
+/// The current attempt, as if it ended now; `None`: there is none, or it is not recorded.
 pub fn attempted(
     ends: &Ends,
     traced: &Traced,
@@ -219,7 +219,7 @@ pub fn attempted(
     })
 }
 
-/// The next attempt gets a span of its own: the head that its member gets says so.
+/// Gives the next attempt a span of its own, and updates `traceparent` in the request head.
 #[cold]
 pub fn tell_anew(exchange: &mut Exchange, at: &mut impl Edge) {
     let remembered = exchange.ends.remembered.as_deref_mut();
@@ -230,7 +230,7 @@ pub fn tell_anew(exchange: &mut Exchange, at: &mut impl Edge) {
     exchange.request.replace_in_head(&before, &traced.told().value());
 }
 
-/// A transaction is over: tells of its spans.
+/// Reports the spans of a finished transaction.
 pub fn report(ends: &Ends, at: &mut impl Edge, remembered: &Remembered, why: Termination) {
     let traced = remembered.traced.as_deref();
     if let Some(record) = traced.and_then(|traced| traced.record.as_deref())

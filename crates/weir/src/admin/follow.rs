@@ -11,24 +11,24 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::address::AdminAddress;
 use super::client::{Client, Error};
 
-/// Bytes of an event.
+/// Maximum size of an event.
 const EVENT_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes of an answer that is no stream.
+/// Maximum size of a response that is not a stream.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// Why following ends.
+/// Why the stream ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// A signal, or the one who reads.
+    /// Stopped by a signal or by the callback.
     Stopped,
-    /// weir has ended the stream.
+    /// weir closed the stream.
     ByWeir,
     /// The connection was lost.
     Lost,
 }
 
-/// Whether to go on.
+/// Whether to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Go {
     On,
@@ -36,7 +36,7 @@ pub enum Go {
 }
 
 impl Client {
-    /// Hands each event at `path` to `take`, with its name and data, until that says so, a signal comes, or there are no more.
+    /// Passes name and data of each event at `path` to `take`, until `take` stops, a signal arrives or the stream ends.
     pub fn follow(
         &self,
         path: &str,
@@ -136,14 +136,14 @@ impl Client {
     }
 }
 
-/// Takes a stream apart.
+/// Parses a stream of events.
 #[derive(Default)]
 struct Parser {
     text: Vec<u8>,
 }
 
 impl Parser {
-    /// The next event with data: its name, and the data.
+    /// The next event with data: name and data.
     fn next(&mut self) -> Option<(String, String)> {
         loop {
             let end = self.text.windows(2).position(|two| two == b"\n\n")?;

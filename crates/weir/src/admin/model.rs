@@ -38,7 +38,7 @@ pub struct Status {
     pub pools: Vec<Pool>,
 }
 
-/// Whether worker threads are kept from files.
+/// Whether worker threads are denied access to files.
 #[derive(Debug, Deserialize)]
 pub struct Sandbox {
     pub is_on: bool,

@@ -1,17 +1,17 @@
-//! What all checks look at.
+//! The input of all checks.
 
 use weir_config::snapshot::{NOBODY, Pool, Snapshot};
 
 use super::host::Host;
 use crate::admin::model::Status;
 
-/// A host, a configuration, and perhaps a running weir.
+/// A host, a configuration, and a running weir if there is one.
 pub struct Case<'c> {
     /// The host.
     pub host: &'c Host,
-    /// The configuration; `None`: there is none, or it has errors.
+    /// The configuration; `None`: it is absent, or has errors.
     pub snapshot: Option<&'c Snapshot>,
-    /// A running weir.
+    /// The running weir, if there is one.
     pub running: Option<&'c Running>,
 }
 
@@ -19,18 +19,18 @@ pub struct Case<'c> {
 pub struct Running {
     /// Its status.
     pub status: Status,
-    /// Whether it runs on this host, where its process can be seen.
+    /// Whether it runs on this host, so its process is visible.
     pub is_here: bool,
 }
 
 impl Case<'_> {
-    /// The process whose limits count: that of the running weir, else this one.
+    /// The process whose limits apply: that of the running weir, else this one.
     pub fn process(&self) -> String {
         let here = self.running.filter(|running| running.is_here);
         here.and_then(|running| running.status.pid).map_or("self".into(), |id| id.to_string())
     }
 
-    /// How the messages call that process.
+    /// The name of that process in messages.
     pub fn process_name(&self) -> &'static str {
         match self.running.is_some_and(|running| running.is_here && running.status.pid.is_some()) {
             true => "the running weir",
@@ -52,7 +52,7 @@ impl Case<'_> {
         pools.map(|pool| &**pool).filter(|pool| *pool.name != *NOBODY)
     }
 
-    /// Clients at a time that the configuration lets in; `None`: without a limit.
+    /// Maximum number of concurrent clients that the configuration allows; `None`: unlimited.
     pub fn clients_max(&self) -> Option<u64> {
         let servers = &self.snapshot?.virtual_servers;
         servers.iter().map(|server| server.limits.connections_max.map(u64::from)).sum()
@@ -65,7 +65,7 @@ pub mod tests {
     use weir_config::Resolutions;
     use weir_config::snapshot::Snapshot;
 
-    /// The snapshot of a sound configuration.
+    /// The snapshot of a valid configuration.
     #[track_caller]
     pub fn snapshot(text: &str) -> Snapshot {
         let loaded = weir_config::parse("test.yaml", text);

@@ -1,4 +1,4 @@
-//! Certificates: whether clients get a whole chain, and one for each host that rules know.
+//! Certificates: complete chains, and a certificate for each host named in rules.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::case::Case;
 use super::clock::identities;
 use super::finding::{Checked, Finding};
 
-/// Chains, hosts of rules, and renewed certificates that the running weir does not have.
+/// Checks chains, hosts in rules, and renewed certificates that the running weir has not loaded.
 pub fn check(case: &Case<'_>) -> Checked {
     let mut checked = Checked::new("certificates");
     let Some(snapshot) = case.snapshot else { return checked };
@@ -28,17 +28,17 @@ pub fn check(case: &Case<'_>) -> Checked {
     checked
 }
 
-/// The names of the authorities that this host trusts.
+/// The subjects of the authorities that this host trusts.
 fn authorities() -> BTreeSet<Vec<u8>> {
     let loaded = rustls_native_certs::load_native_certs();
     loaded.certs.iter().filter_map(Issuer::subject_of).collect()
 }
 
-/// A chain that ends before an authority that this host knows.
+/// Reports a chain that ends before a trusted authority.
 fn incomplete(identity: &Identity, known: &BTreeSet<Vec<u8>>) -> Option<Finding> {
     let last = identity.certified.cert.last()?;
     let issuer = Issuer::of(last)?;
-    // A certificate that its own holder has signed, or one of a private authority, names no place of its issuer.
+    // Self-signed certificates, and those of most private authorities, have no URL of the issuer's certificate.
     if issuer.is_itself || known.contains(&issuer.name) || !issuer.is_published {
         return None;
     }
@@ -53,7 +53,7 @@ fn incomplete(identity: &Identity, known: &BTreeSet<Vec<u8>>) -> Option<Finding>
     Some(Finding::warning(what, "tls.certificates", mend))
 }
 
-/// Hosts that rules of a virtual server name, and none of its certificates.
+/// Reports hosts that rules of a virtual server name and none of its certificates covers.
 fn uncovered(snapshot: &Snapshot, server: &VirtualServer, checked: &mut Checked) {
     let Some(tls) = &server.tls else { return };
     let covers = |host: &str| {
@@ -77,7 +77,7 @@ fn uncovered(snapshot: &Snapshot, server: &VirtualServer, checked: &mut Checked)
     }
 }
 
-/// Whether a name of a certificate, perhaps with a wildcard, is for a host.
+/// Whether a certificate name, possibly with a wildcard, covers a host.
 fn covers(name: &str, host: &str) -> bool {
     match name.strip_prefix("*.") {
         Some(parent) => host.split_once('.').is_some_and(|(_, rest)| rest == parent),
@@ -85,7 +85,7 @@ fn covers(name: &str, host: &str) -> bool {
     }
 }
 
-/// The texts that a condition compares `request.host` or `tls.sni` with, by `==` or `in [ … ]`.
+/// The texts that a condition compares with `request.host` or `tls.sni`, by `==` or `in [ … ]`.
 fn hosts_of(when: &str) -> Vec<String> {
     let mut hosts = Vec::new();
     for subject in ["request.host", "tls.sni"] {
@@ -106,13 +106,13 @@ fn hosts_of(when: &str) -> Vec<String> {
     hosts
 }
 
-/// A text in quotes at the beginning, and the rest.
+/// Splits a leading quoted text from the rest.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let mark = text.chars().next().filter(|mark| matches!(mark, '"' | '\''))?;
     text[1..].split_once(mark)
 }
 
-/// Certificates of the files that end later than those of the same name that the running weir shows.
+/// Reports certificates in files whose expiry differs from that of the loaded certificate for the same names.
 fn renewed(case: &Case<'_>, all: &[Arc<Identity>], checked: &mut Checked) {
     let Some(running) = case.running else { return };
     let shown = running.status.virtual_servers.iter().flat_map(|server| &server.certificates);
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(old[0].mend, "weir reload");
     }
 
-    /// The names of the certificate of the examples.
+    /// The names of the example certificate.
     fn found_names() -> Vec<String> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/tls");
         let text = std::fs::read(format!("{folder}/shop-rsa.crt")).unwrap();
@@ -215,7 +215,7 @@ mod tests {
         Identity::new(chain, key.unwrap()).unwrap().names
     }
 
-    /// A certificate of an authority that is not part of the chain.
+    /// Creates a certificate whose issuer is missing from the chain.
     fn chain_without_authority(is_published: bool) -> Identity {
         // SEQUENCE { SEQUENCE { caIssuers, URI "http://a.invalid" } }
         const CA_ISSUERS: &[u8] =

@@ -1,4 +1,4 @@
-//! Whether the clock can be trusted: certificates, tokens and logs depend on it.
+//! Whether the clock is correct: certificates, tokens and logs depend on it.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,14 +11,14 @@ use weir_tls::managed::Credential;
 use super::case::Case;
 use super::finding::{Checked, Finding};
 
-/// A clock that may be wrong by more than this is of no use for tokens and one-time passwords.
+/// A clock error above this limit breaks tokens and one-time passwords.
 const ERROR_MAX_MS: u64 = 5_000;
 
 const PLACE: &str = "the clock of this host";
 
 const MEND: &str = "timedatectl set-ntp true, or install chrony; `timedatectl timesync-status` or `chronyc tracking` shows its state";
 
-/// The kernel's word on the clock, and certificates from the future.
+/// Checks the kernel's clock state, and certificates that are not yet valid.
 pub fn check(case: &Case<'_>) -> Checked {
     let mut checked = Checked::new("clock");
     match synchronised::look() {
@@ -51,7 +51,7 @@ fn judge(state: Synchronised, checked: &mut Checked) {
     }
 }
 
-/// All certificates in files that clients are shown.
+/// All certificates for clients that are loaded from files.
 pub fn identities(snapshot: &Snapshot) -> impl Iterator<Item = Arc<Identity>> {
     let servers = snapshot.virtual_servers.iter().flat_map(|server| &server.tls);
     let admin = snapshot.admin.tls.iter().flat_map(|tls| &tls.identities);
@@ -59,7 +59,7 @@ pub fn identities(snapshot: &Snapshot) -> impl Iterator<Item = Arc<Identity>> {
     shown.chain(admin.map(Arc::clone))
 }
 
-/// A certificate that begins later: it, or the clock, is wrong.
+/// Reports a certificate that is not yet valid: it, or the clock, is wrong.
 fn from_the_future(identity: &Identity, now_unix_s: i64) -> Option<Finding> {
     let seconds = identity.not_before_unix_s.checked_sub(now_unix_s).filter(|left| *left > 0)?;
     let what = format!(

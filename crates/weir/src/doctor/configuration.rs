@@ -1,14 +1,14 @@
-//! The configuration itself: findings of `weir check`, and the versions of its rule sets.
+//! The configuration: findings of `weir check`, and the versions of its rule sets.
 
 use weir_config::{Diagnostic, Severity};
 
 use super::case::Case;
 use super::finding::{Checked, Finding};
 
-/// The oldest OWASP Core Rule Set that still gets corrections.
+/// The oldest major version of OWASP CRS that still gets fixes.
 const CRS_MAJOR_MIN: u32 = 4;
 
-/// Findings of the files, with their places.
+/// Findings of the files, with their positions.
 pub fn check(case: &Case<'_>, diagnostics: &[Diagnostic], file: &str) -> Checked {
     let mut checked = Checked::new("configuration");
     checked.fact(file);

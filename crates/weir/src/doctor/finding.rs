@@ -1,18 +1,18 @@
-//! Results of checks, and their text.
+//! Results of checks, and their text form.
 
 use serde::Serialize;
 
 use crate::admin::text::{Paint, Tone, counted};
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Worth knowing; nothing is wrong.
+    /// Note: nothing is wrong.
     Note,
-    /// It will fail under load, or soon, or for some clients.
+    /// Warning: fails under load, later, or for some clients.
     Warning,
-    /// It does not work.
+    /// Error: does not work.
     Error,
 }
 
@@ -34,32 +34,32 @@ impl Severity {
     }
 }
 
-/// A trouble.
+/// A problem and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// The trouble.
+    /// The problem.
     pub what: String,
-    /// The key, file, setting or process.
+    /// The key, file, setting or process concerned.
     #[serde(rename = "where")]
     pub place: String,
-    /// The command or key that mends it.
+    /// The command or key that fixes the problem.
     pub mend: String,
 }
 
 impl Finding {
-    /// An error.
+    /// Creates an error.
     pub fn error(what: String, place: impl Into<String>, mend: impl Into<String>) -> Self {
         Self { severity: Severity::Error, what, place: place.into(), mend: mend.into() }
     }
 
-    /// A warning.
+    /// Creates a warning.
     pub fn warning(what: String, place: impl Into<String>, mend: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(what, place, mend) }
     }
 
-    /// A note.
+    /// Creates a note.
     pub fn note(what: String, place: impl Into<String>, mend: impl Into<String>) -> Self {
         Self { severity: Severity::Note, ..Self::error(what, place, mend) }
     }
@@ -70,19 +70,19 @@ impl Finding {
 pub struct Checked {
     /// The name of the check.
     pub name: &'static str,
-    /// The values that it has looked at, for people.
+    /// The values that were checked, for people.
     pub facts: Vec<String>,
-    /// Its findings.
+    /// The findings.
     pub findings: Vec<Finding>,
 }
 
 impl Checked {
-    /// A check that has looked at nothing yet.
+    /// Creates an empty result.
     pub fn new(name: &'static str) -> Self {
         Self { name, ..Self::default() }
     }
 
-    /// Adds a value.
+    /// Adds a checked value.
     pub fn fact(&mut self, fact: impl Into<String>) {
         self.facts.push(fact.into());
     }
@@ -102,14 +102,14 @@ impl Checked {
 pub struct Report {
     /// The configuration file; `null`: none was found.
     pub file: Option<String>,
-    /// Whether a running weir was asked.
+    /// Whether a running weir was queried.
     pub is_running: bool,
-    /// In their order.
+    /// The results, in the order of the checks.
     pub checks: Vec<Checked>,
 }
 
 impl Report {
-    /// Whether there is more than notes.
+    /// Whether there are warnings or errors.
     pub fn has_troubles(&self) -> bool {
         let worst = self.checks.iter().filter_map(Checked::worst).max();
         worst.is_some_and(|worst| worst > Severity::Note)
@@ -120,7 +120,7 @@ impl Report {
         findings.filter(|finding| finding.severity == severity).count() as u64
     }
 
-    /// The report for people: a line per check, with its findings below.
+    /// The text report: a line per check, followed by its findings.
     pub fn render(&self, paint: Paint) -> String {
         let file = self.file.as_deref().unwrap_or("no configuration file");
         let running = if self.is_running { "a running weir" } else { "no running weir" };

@@ -1,30 +1,30 @@
-//! What this host says about itself: files of `/proc`, only read.
+//! Facts about this host, read from files of `/proc`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A host, by the folder that its files are in.
+/// A host, identified by the root folder of its files.
 #[derive(Debug)]
 pub struct Host {
     root: PathBuf,
 }
 
-/// The bounds of a process on open files.
+/// The limits of a process on open files (RLIMIT_NOFILE).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenFiles {
-    /// In force.
+    /// The soft limit.
     pub soft: u64,
-    /// The most that the process may set.
+    /// The hard limit.
     pub hard: u64,
 }
 
 impl Host {
-    /// This one.
+    /// This host.
     pub fn here() -> Self {
         Self { root: "/".into() }
     }
 
-    /// One whose files are below this folder.
+    /// A host whose files are below this folder.
     #[cfg(test)]
     pub fn at(root: &Path) -> Self {
         Self { root: root.to_owned() }
@@ -34,7 +34,7 @@ impl Host {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// The text of a file; `None`: it is not there, or may not be read.
+    /// The text of a file; `None`: it does not exist, or is not readable.
     pub fn text(&self, path: &str) -> Option<String> {
         fs::read_to_string(self.path(path)).ok()
     }
@@ -45,13 +45,13 @@ impl Host {
         entries.map(|entry| entry.path()).collect()
     }
 
-    /// The setting of a name such as `net.core.somaxconn`.
+    /// The value of a setting such as `net.core.somaxconn`.
     pub fn setting(&self, name: &str) -> Option<String> {
         let text = self.text(&format!("/proc/sys/{}", name.replace('.', "/")))?;
         Some(text.trim().to_owned())
     }
 
-    /// The same as a number.
+    /// The value of a setting as a number.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.setting(name)?.parse().ok()
     }
@@ -63,7 +63,7 @@ impl Host {
         numbers.next().zip(numbers.next())
     }
 
-    /// The bounds of a process (`self` for this one) on open files.
+    /// The limits of a process (`self` for this one) on open files.
     pub fn open_files(&self, process: &str) -> Option<OpenFiles> {
         let text = self.text(&format!("/proc/{process}/limits"))?;
         let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
@@ -81,7 +81,7 @@ impl Host {
         u64::from_str_radix(mask.trim(), 16).ok()
     }
 
-    /// The name of a process, and its id: the one that has this socket, where its descriptors can be read.
+    /// The name and id of the process that owns this socket, if its descriptors are readable.
     pub fn holder_of(&self, inode: u64) -> Option<(String, u32)> {
         let link = format!("socket:[{inode}]");
         self.entries("/proc").into_iter().find_map(|process| {
@@ -89,7 +89,7 @@ impl Host {
             let descriptors = self.entries(&format!("/proc/{id}/fd"));
             let has_it =
                 |path: &PathBuf| fs::read_link(path).is_ok_and(|to| to == Path::new(&link));
-            // Other processes' descriptors may be hidden.
+            // The descriptors of other processes may be unreadable.
             descriptors.iter().any(has_it).then_some(())?;
             let name = self.text(&format!("/proc/{id}/comm"))?;
             Some((name.trim().to_owned(), id))
@@ -101,14 +101,14 @@ impl Host {
 pub mod tests {
     use super::*;
 
-    /// A host with these files, removed when dropped.
+    /// A host with these files, which are removed when this is dropped.
     pub struct FakeHost {
         folder: PathBuf,
         pub host: Host,
     }
 
     impl FakeHost {
-        /// Files by their paths.
+        /// Creates files, given by their paths.
         pub fn with(files: &[(&str, &str)]) -> Self {
             use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
             static NEXT: AtomicU32 = AtomicU32::new(0);

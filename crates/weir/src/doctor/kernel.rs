@@ -1,4 +1,4 @@
-//! Capabilities of the process, and settings of the kernel that features need.
+//! Kernel settings, and process capabilities, that features need.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use weir_control::packets::{cookies_obstacle, obstacle};
 use super::case::Case;
 use super::finding::{Checked, Finding};
 
-/// Capabilities that features need, by their numbers.
+/// Numbers of capabilities that features need.
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_NET_RAW: u32 = 13;
 
-/// First Linux that weir runs on.
+/// The oldest supported version of Linux.
 const KERNEL_MIN: (u32, u32) = (5, 9);
 
-/// What the features of the configuration need.
+/// Checks the requirements of the configured features.
 pub fn check(case: &Case<'_>) -> Checked {
     let mut checked = Checked::new("kernel");
     let release = case.host.setting("kernel.osrelease").unwrap_or_default();
@@ -35,7 +35,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next()??))
 }
 
-/// Connections that come from their clients' addresses.
+/// Checks pools that connect to members from the addresses of clients.
 fn transparent(case: &Case<'_>, checked: &mut Checked) {
     let pools: Vec<&str> =
         case.pools().filter(|pool| pool.source.is_client()).map(|pool| &*pool.name).collect();
@@ -60,13 +60,13 @@ fn transparent(case: &Case<'_>, checked: &mut Checked) {
     }
 }
 
-/// Strict filters of interfaces; the stricter one of `all` and the interface counts.
+/// Interfaces with a strict reverse path filter; the stricter value of `all` and the interface applies.
 fn reverse_path_filters(case: &Case<'_>) -> Vec<String> {
     let folders = case.host.entries("/proc/sys/net/ipv4/conf");
     let names = folders.iter().filter_map(|path| path.file_name()?.to_str());
     let mut names: Vec<&str> = names.filter(|name| !matches!(*name, "lo" | "default")).collect();
     names.sort_unstable();
-    // A name may have dots in it, which divide the name of a setting.
+    // An interface name may contain dots, which separate the parts of a setting's name.
     let value = |name: &str| {
         let text = case.host.text(&format!("/proc/sys/net/ipv4/conf/{name}/rp_filter"))?;
         text.trim().parse::<u8>().ok()
@@ -76,7 +76,7 @@ fn reverse_path_filters(case: &Case<'_>) -> Vec<String> {
     strict.map(|name| format!("net.ipv4.conf.{}.rp_filter", name.replace('.', "/"))).collect()
 }
 
-/// Virtual servers that are served by packets.
+/// Checks virtual servers on the packet path.
 fn packets(case: &Case<'_>, checked: &mut Checked) {
     let Some(packets) = case.snapshot.and_then(|snapshot| snapshot.packets.as_ref()) else {
         return;
@@ -109,7 +109,7 @@ fn packets(case: &Case<'_>, checked: &mut Checked) {
     }
 }
 
-/// Those that the running weir serves otherwise.
+/// Reports virtual servers that the running weir does not serve on the packet path.
 fn fallen(running: &super::case::Running, checked: &mut Checked) {
     let servers = running.status.packet_path.iter().flat_map(|path| &path.virtual_servers);
     for server in servers.filter(|server| server.served_by != "packets") {
@@ -131,7 +131,7 @@ fn fallen(running: &super::case::Running, checked: &mut Checked) {
     }
 }
 
-/// The kernel's routes are used, and it has them only for what it forwards.
+/// Packets are routed by the kernel, which drops them if forwarding is off.
 fn forwarding(case: &Case<'_>, packets: &Packets, checked: &mut Checked) {
     for (is_v4, setting) in [(true, "net.ipv4.ip_forward"), (false, "net.ipv6.conf.all.forwarding")]
     {
@@ -150,7 +150,7 @@ fn forwarding(case: &Case<'_>, packets: &Packets, checked: &mut Checked) {
     }
 }
 
-/// Settings of TCP for any server.
+/// Checks general TCP settings.
 fn tcp(case: &Case<'_>, checked: &mut Checked) {
     let setting = |name: &str, bad: u64| case.host.number(name) == Some(bad);
     let cookies = "net.ipv4.tcp_syncookies";
@@ -179,7 +179,7 @@ mod tests {
         let fake = FakeHost::with(files);
         let case = Case { host: &fake.host, snapshot: Some(&snapshot), running: None };
         let mut found = super::check(&case).findings;
-        // Whether this process has the capabilities depends on the one who tests.
+        // Whether this process has the capabilities depends on the user who runs the test.
         found.retain(|finding| !finding.what.contains("cannot be forwarded by the kernel"));
         assert_eq!(found.len(), expected.len(), "{found:?}");
         for (finding, expected) in found.iter().zip(expected) {

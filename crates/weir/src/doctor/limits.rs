@@ -1,4 +1,4 @@
-//! Limits of the kernel on files, queues and connections.
+//! Kernel limits on files, queues and connections.
 
 use weir_config::snapshot::{Address, Member, Pool};
 
@@ -6,22 +6,22 @@ use super::case::Case;
 use super::finding::{Checked, Finding};
 use crate::admin::text::grouped;
 
-/// With a lower bound on open files, hundreds of clients of a worker can use it up.
+/// With a lower limit on open files, hundreds of clients per worker can exhaust it.
 const OPEN_FILES_MIN: u64 = 16_384;
 
-/// Descriptors of a worker besides connections: event loop, logs, pipes.
+/// Descriptors of a worker that are not connections: event loop, logs, pipes.
 const OPEN_FILES_MARGIN: u64 = 64;
 
-/// The length of a listener's queue that Linux 5.4 and later have by default.
+/// Default length of accept queues since Linux 5.4.
 const QUEUE_MIN: u64 = 4_096;
 
-/// Ports for outgoing connections, with fewer of which a busy host runs out.
+/// With fewer ports for outgoing connections, a busy host runs out of them.
 const OWN_PORTS_MIN: u64 = 10_000;
 
-/// From this share of a table on it is nearly full.
+/// A table is nearly full from this percentage on.
 const NEARLY_FULL_PERCENT: u64 = 80;
 
-/// Open files, queues of listeners, ports of connections to members, connection tracking.
+/// Checks open files, accept queues, ports of connections to members, and connection tracking.
 pub fn check(case: &Case<'_>) -> Checked {
     let mut checked = Checked::new("limits");
     open_files(case, &mut checked);
@@ -59,7 +59,7 @@ fn open_files(case: &Case<'_>, checked: &mut Checked) {
     }
 }
 
-/// Open files of a worker with this many clients: as docs/operating.md has it.
+/// Open files that a worker needs for this many clients, as documented in docs/operating.md.
 fn needed(case: &Case<'_>, clients: u64) -> u64 {
     let members: u64 = case
         .pools()
@@ -98,7 +98,7 @@ fn queues(case: &Case<'_>, checked: &mut Checked) {
     }
 }
 
-/// The counter of full queues.
+/// The counter of connections dropped because an accept queue was full.
 fn overflows(netstat: &str) -> Option<u64> {
     let mut lines = netstat.lines().filter(|line| line.starts_with("TcpExt:"));
     let (names, values) = (lines.next()?, lines.next()?);
@@ -148,7 +148,7 @@ fn own_ports(case: &Case<'_>, checked: &mut Checked) {
     }
 }
 
-/// Ports for connections of a pool to one member.
+/// Number of local ports for connections of a pool to one member.
 fn ports_of(pool: &Pool, of_system: u64) -> u64 {
     let Some(own) = pool.source.addresses() else { return of_system };
     let each = own.ports.map_or(of_system, |(first, last)| u64::from(last - first) + 1);
@@ -178,7 +178,7 @@ fn connection_tracking(case: &Case<'_>, checked: &mut Checked) {
     let Some(max) = case.host.number(NAME) else { return };
     let count = case.host.number("net.netfilter.nf_conntrack_count").unwrap_or(0);
     checked.fact(format!("connection tracking {} of {}", grouped(count), grouped(max)));
-    // A proxied client has a connection on either side.
+    // Each proxied client uses two connections: one to weir, one to the member.
     let wanted = case.clients_max().map(|clients| 2 * clients);
     let larger = |wanted: u64| {
         format!(

@@ -1,4 +1,4 @@
-//! Names and members, asked once each.
+//! Resolves names and probes members, once each.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,17 +15,17 @@ use weir_control::trial::{Trial, Trials, Verdict};
 use super::finding::{Checked, Finding};
 use crate::output;
 
-/// Nothing is said about the progress of a shorter trial; then it is said this often.
+/// Interval between progress messages; a shorter run prints none.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Findings of members of one pool that are told in full.
+/// Maximum number of detailed findings for the members of one pool.
 const FINDINGS_PER_POOL_MAX: usize = 10;
 
-/// Results of the network.
+/// Results of network checks.
 pub struct Asked {
-    /// The configuration with the addresses of its names.
+    /// The configuration with resolved names.
     pub snapshot: Snapshot,
-    /// The two checks.
+    /// The checks of names and of members.
     pub checks: [Checked; 2],
 }
 
@@ -47,12 +47,12 @@ pub fn ask(config: &Config, limit: Duration) -> io::Result<Asked> {
         let members = members(&results);
         Ok(Asked { snapshot, checks: [names, members] })
     });
-    // A script of a monitor may still run.
+    // A monitor script may still run.
     runtime.shutdown_background();
     asked
 }
 
-/// Tells how far it is, where that takes long.
+/// Prints progress at intervals.
 async fn progress(count: usize, done: &AtomicUsize) -> std::convert::Infallible {
     loop {
         tokio::time::sleep(PROGRESS_INTERVAL).await;
@@ -62,7 +62,7 @@ async fn progress(count: usize, done: &AtomicUsize) -> std::convert::Infallible 
 }
 
 async fn resolve(config: &Config) -> io::Result<(Checked, Resolutions)> {
-    // The events of resolving are among the findings.
+    // The findings report name resolution, so its events are discarded.
     let mut names = Names::new(NameServers::System, Events::to_writer(io::sink())?);
     names.follow(config.host_names()).await;
     Ok((check_names(&names.answers()), names.resolutions()))
@@ -118,7 +118,7 @@ fn members(results: &[Trial]) -> Checked {
     checked
 }
 
-/// A probe that did not pass; it is an error where no probe of the pool has.
+/// The finding of a failed probe; an error if no probe of the pool passed.
 fn finding(trial: &Trial, is_out: bool) -> Finding {
     let Trial { pool, member, name, kind, verdict } = trial;
     let shown = match name {
@@ -153,7 +153,7 @@ fn finding(trial: &Trial, is_out: bool) -> Finding {
     }
 }
 
-/// The next step, by the failure.
+/// The remedy for a failure.
 fn mend(member: &str, kind: &str, why: &str) -> String {
     let address = member.rsplit_once(':').map_or(member, |(address, _)| address);
     if why.contains("refused") {

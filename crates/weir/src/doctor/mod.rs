@@ -1,7 +1,7 @@
-//! `weir doctor`: common troubles of this host, the configuration and the running weir, and how to mend them.
+//! `weir doctor`: finds common problems of this host, the configuration and the running weir, and says how to fix them.
 //!
-//! Each check is a function of a [`Case`] that returns a [`Checked`]. A check reports only what it has seen: what cannot be
-//! looked at here is left out.
+//! Each check is a function of a [`Case`] that returns a [`Checked`]. A check reports only facts: it omits
+//! anything that it cannot inspect.
 
 mod case;
 mod certificates;
@@ -36,7 +36,7 @@ const COMMAND: &str = "weir doctor";
 /// Exit status if there are warnings or errors.
 const EXIT_TROUBLES: u8 = 1;
 
-/// The configuration of the package.
+/// The configuration file of the package.
 const FILE_DEFAULT: &str = "/etc/weir/weir.yaml";
 
 /// Find common troubles, and how to mend them
@@ -89,7 +89,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// A running weir with its answers, or why there is none.
+/// The running weir with its answers, or the reason why it is absent.
 struct Asked {
     running: Option<(Running, Answers)>,
     checked: Checked,
@@ -124,7 +124,7 @@ fn examine(arguments: &Arguments) -> Report {
     }
 }
 
-/// The snapshot with the addresses of names, and the checks of the network.
+/// Returns the snapshot with resolved names, and the network checks.
 fn look_at(
     config: &Config,
     arguments: &Arguments,
@@ -148,7 +148,7 @@ fn look_at(
     }
 }
 
-/// Findings of the file, or that there is none.
+/// Findings of the file, or a note that there is no file.
 fn configuration_of(case: &Case<'_>, file: Option<&Path>, loaded: Option<&Loaded>) -> Checked {
     let Some((file, loaded)) = file.zip(loaded) else {
         let mut checked = Checked::new("configuration");
@@ -160,7 +160,7 @@ fn configuration_of(case: &Case<'_>, file: Option<&Path>, loaded: Option<&Loaded
     configuration::check(case, diagnostics, &file.display().to_string())
 }
 
-/// The configuration file to look at.
+/// The configuration file to check.
 fn file_of(arguments: &Arguments, asked: &Asked) -> Option<PathBuf> {
     let of_running = || {
         let (running, answers) = asked.running.as_ref()?;
@@ -195,12 +195,12 @@ fn answers_of(client: &Client, connection: &Connection) -> Result<(Running, Answ
     Ok((running, Answers::of(client)?))
 }
 
-/// Whether nothing listens there: no trouble where no weir is meant to run.
+/// Whether the error means that no weir runs, which is not a problem by itself.
 fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused)
 }
 
-/// An error and its remedy.
+/// Splits an error message into the error and its remedy.
 fn halves(error: &str) -> (String, String) {
     let (what, help) = error.split_once("\nhelp: ").unwrap_or((error, "weir status"));
     (what.to_owned(), help.to_owned())

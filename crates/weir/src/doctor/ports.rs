@@ -1,4 +1,4 @@
-//! Whether weir can listen where the configuration says.
+//! Whether weir can bind the configured addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -12,12 +12,12 @@ use super::case::Case;
 use super::finding::{Checked, Finding};
 use super::host::Host;
 
-/// Tables of sockets: their names below `/proc/net`, and the state of those that listen.
+/// Socket tables below `/proc/net`, and the state of listening sockets.
 const TCP_TABLES: [&str; 2] = ["tcp", "tcp6"];
 const UDP_TABLES: [&str; 2] = ["udp", "udp6"];
 const TCP_LISTEN: &str = "0A";
 
-/// Binds each address for a moment, but those that the running weir has.
+/// Tries to bind each address, except those that the running weir uses.
 pub fn check(case: &Case<'_>) -> Checked {
     let mut checked = Checked::new("ports");
     let Some(snapshot) = case.snapshot else { return checked };
@@ -53,14 +53,14 @@ pub fn check(case: &Case<'_>) -> Checked {
     checked
 }
 
-/// Whether the running weir listens there.
+/// Whether the running weir listens on this address.
 fn is_served(case: &Case<'_>, address: &Address) -> bool {
     let servers = case.running.iter().flat_map(|running| &running.status.virtual_servers);
     let text = address.to_string();
     servers.flat_map(|server| &server.listen).any(|listen| covers(listen, &text))
 }
 
-/// Whether an address of the status, perhaps a range of ports, is this one.
+/// Whether a listen address of the status, possibly with a port range, covers this address.
 fn covers(listen: &str, address: &str) -> bool {
     let listen = listen.split(" on ").next().unwrap_or_default();
     if listen == address {
@@ -122,7 +122,7 @@ fn trouble_at(
     Some(finding)
 }
 
-/// Binds a socket and closes it; it never listens.
+/// Binds a socket and closes it, without listening.
 fn bind(address: SocketAddr, is_udp: bool) -> Result<(), Errno> {
     let family = match address {
         SocketAddr::V4(_) => net::AddressFamily::INET,
@@ -130,7 +130,7 @@ fn bind(address: SocketAddr, is_udp: bool) -> Result<(), Errno> {
     };
     let kind = if is_udp { SocketType::DGRAM } else { SocketType::STREAM };
     let socket = net::socket_with(family, kind, net::SocketFlags::CLOEXEC, None)?;
-    // Connections of a process that has ended are no obstacle.
+    // Remaining connections of an ended process do not prevent binding.
     sockopt::set_socket_reuseaddr(&socket, !is_udp)?;
     if address.is_ipv6() {
         sockopt::set_ipv6_v6only(&socket, true)?;
@@ -156,7 +156,7 @@ fn in_use(host: &Host, address: SocketAddr, is_udp: bool, place: String, name: &
     Finding::error(format!("{address} of {name} is in use by {by}"), place, mend)
 }
 
-/// The socket that has an address, or its port on all addresses.
+/// The inode of the socket that is bound to an address, or to its port on all addresses.
 fn inode_of(host: &Host, address: SocketAddr, is_udp: bool) -> Option<u64> {
     let tables = if is_udp { UDP_TABLES } else { TCP_TABLES };
     let texts = tables.iter().filter_map(|name| host.text(&format!("/proc/net/{name}")));
@@ -175,7 +175,7 @@ fn inode_of(host: &Host, address: SocketAddr, is_udp: bool) -> Option<u64> {
     )
 }
 
-/// `0100007F:1F90`: words in the order of this machine, in hexadecimal digits.
+/// Parses `0100007F:1F90`: 32-bit words in native byte order, in hexadecimal digits.
 fn socket_address(text: &str) -> Option<SocketAddr> {
     let (ip, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;

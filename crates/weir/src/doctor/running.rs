@@ -1,4 +1,4 @@
-//! The running weir: its own problems, and how it differs from its files.
+//! The running weir: its reported problems, and differences from its files.
 
 use std::path::Path;
 
@@ -19,16 +19,16 @@ pub struct RunningFiles {
     pub items: Vec<FileDigest>,
 }
 
-/// What else the running weir says.
+/// Further answers of the running weir.
 pub struct Answers {
-    /// Its files; `None`: it is of a version without them.
+    /// Its files; `None`: its version is too old to report them.
     pub files: Option<RunningFiles>,
-    /// Its changes beside them; `None`: it is of a version without them.
+    /// Changes made at run time; `None`: its version is too old to report them.
     pub differences: Option<Differences>,
 }
 
 impl Answers {
-    /// Asks. Answers that an old version does not have are absent.
+    /// Queries the running weir. Answers that an old version lacks are `None`.
     pub fn of(client: &Client) -> Result<Self, Error> {
         Ok(Self {
             files: optional(client, "/v1/configuration/files")?,
@@ -48,7 +48,7 @@ fn optional<T: serde::de::DeserializeOwned>(
     }
 }
 
-/// Problems of the process, its version, and its configuration.
+/// Checks the problems of the process, its version, and its configuration.
 pub fn check(running: &Running, answers: &Answers, file: Option<&Path>) -> Checked {
     let mut checked = Checked::new("running weir");
     let status = &running.status;
@@ -87,7 +87,7 @@ pub fn check(running: &Running, answers: &Answers, file: Option<&Path>) -> Check
     checked
 }
 
-/// Files that have changed since they were read.
+/// Reports files that changed after they were loaded.
 fn unapplied(running: &RunningFiles, file: &Path, checked: &mut Checked) {
     let now = file_digests::of(&Files::read(file));
     let main = |files: &[FileDigest]| files.first().map(|file| file.path.clone());
@@ -123,7 +123,7 @@ fn unapplied(running: &RunningFiles, file: &Path, checked: &mut Checked) {
     }
 }
 
-/// Changes that are not in the files.
+/// Reports changes made at run time that the files do not contain.
 fn changes(differences: &Differences, checked: &mut Checked) {
     let stale: Vec<&str> = differences
         .items

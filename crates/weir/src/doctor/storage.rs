@@ -1,4 +1,4 @@
-//! Folders and files that weir writes: state, logs, sockets.
+//! Folders and files that weir writes: state, logs, and sockets.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -12,17 +12,17 @@ use super::case::Case;
 use super::finding::{Checked, Finding};
 use crate::admin::text::bytes_amount;
 
-/// With less free space, logs and versions of the configuration are lost soon.
+/// With less free space, writes of logs and configuration versions soon fail.
 const FREE_BYTES_MIN: u64 = 256 << 20;
 
-/// The same as a share of the file system; the larger one of both counts, for small ones this alone.
+/// The limit as a percentage of the file system; the smaller of both limits applies.
 const FREE_PERCENT_MIN: u64 = 5;
 
-/// Permissions of all users.
+/// Permission bits of other users.
 const OTHERS_WRITE: u32 = 0o002;
 const OTHERS_ALL: u32 = 0o007;
 
-/// `state_dir`, folders of logs, and unix sockets of the admin listener.
+/// Checks `state_dir`, log folders, and unix sockets of the admin listener.
 pub fn check(case: &Case<'_>) -> Checked {
     let mut checked = Checked::new("storage");
     let Some(snapshot) = case.snapshot else { return checked };
@@ -36,7 +36,7 @@ pub fn check(case: &Case<'_>) -> Checked {
     checked
 }
 
-/// The folder, or the nearest one above it that is there.
+/// The folder, or its nearest existing ancestor.
 fn existing(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let found = absolute.ancestors().find(|folder| folder.exists());
@@ -96,7 +96,7 @@ fn state_folder(folder: &Path, metadata: &Metadata, checked: &mut Checked) {
 
 fn logs(snapshot: &Snapshot, checked: &mut Checked) {
     let log = &snapshot.log;
-    // Without a target of its own, the log of the firewall goes where the access log goes.
+    // Without its own target, the firewall log goes to the target of the access log.
     let waf_to = Some(&log.waf_to).filter(|to| **to != log.access_to);
     let all = [
         ("log.access.to", Some(&log.access_to)),
@@ -123,7 +123,7 @@ fn logs(snapshot: &Snapshot, checked: &mut Checked) {
     }
 }
 
-/// Free space and free files for users without privileges.
+/// Checks free space and free inodes for unprivileged users.
 fn space(folder: &Path, key: &str, checked: &mut Checked) {
     let folder = existing(folder);
     let Ok(found) = statvfs(&folder) else { return };
@@ -151,7 +151,7 @@ fn too_full(free: u64, size: u64) -> Option<String> {
         .then(|| format!("{} of {} left", bytes_amount(free as f64), bytes_amount(size as f64)))
 }
 
-/// Whoever may write to the socket may change weir.
+/// Checks the permissions of the socket: users who may write to it control weir.
 fn admin_socket(path: &Path, checked: &mut Checked) {
     let Ok(metadata) = fs::symlink_metadata(path) else { return };
     let shown = path.display();
@@ -193,7 +193,7 @@ mod tests {
     use super::super::host::Host;
     use super::*;
 
-    /// A folder, removed when dropped.
+    /// A temporary folder, removed when dropped.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -225,7 +225,7 @@ mod tests {
         let (snapshot, host) = (snapshot(&text), Host::here());
         let mut found =
             super::check(&Case { host: &host, snapshot: Some(&snapshot), running: None }).findings;
-        // The disk of the machine that tests may be full.
+        // The disk of the test machine may be full.
         found.retain(|finding| !finding.what.contains("the file system"));
         assert_eq!(found.len(), expected.len(), "{found:?}");
         for (finding, expected) in found.iter().zip(expected) {
@@ -245,7 +245,7 @@ mod tests {
         let file = folder.at("file");
         fs::write(&file, "").unwrap();
         check(&format!("state_dir: {file}"), &["is no folder"]);
-        // Nobody, root neither, makes a folder there.
+        // No user, not even root, can create a folder there.
         check("state_dir: /proc/1/nothing/at/all", &["cannot make it"]);
     }
 
@@ -283,7 +283,7 @@ mod tests {
     fn file_systems_that_are_nearly_full() {
         assert_eq!(too_full(300 << 20, 1 << 40), None);
         assert!(too_full(200 << 20, 1 << 40).is_some());
-        // A small one is not full because it is small.
+        // A small file system is not full only because it is small.
         assert_eq!(too_full(10 << 20, 100 << 20), None);
         assert!(too_full(4 << 20, 100 << 20).is_some());
     }

@@ -1,4 +1,4 @@
-//! The story of a recorded request: what happened, and the rules once more.
+//! The text of a recorded request: its record, and a new evaluation of the rules.
 
 use weir_explain::explanation::Outcome;
 use weir_explain::told::{RecordedRequest, RequestExplanation, SoughtTold};
@@ -6,7 +6,7 @@ use weir_explain::told::{RecordedRequest, RequestExplanation, SoughtTold};
 use super::text::{Mark, Story, considered};
 use crate::admin::text::{Paint, latency};
 
-/// The whole story.
+/// Renders the full text.
 pub fn render(explanation: &RequestExplanation, paint: Paint) -> String {
     let RequestExplanation { recorded, again, differences } = explanation;
     let mut story = Story::new(paint);

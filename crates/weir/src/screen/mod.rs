@@ -1,4 +1,4 @@
-//! The terminal while a live view has it: shared by `weir demo` and `weir top`.
+//! The terminal during a live view, shared by `weir demo` and `weir top`.
 
 mod palette;
 
@@ -23,13 +23,13 @@ pub use palette::Palette;
 /// The interval between drawings, unless a key is pressed.
 pub const DRAW_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The interval between checks for the end.
+/// The interval between checks whether the view ends.
 pub const END_POLL: Duration = Duration::from_millis(50);
 
 /// Maximum number of queued input events.
 const INPUT_WAITING_MAX: usize = 64;
 
-/// Whether there is a terminal for a live view.
+/// Whether a terminal is available for a live view.
 pub fn is_there() -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     io::stdout().is_terminal() && io::stdin().is_terminal() && !dumb
@@ -43,7 +43,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Takes the terminal. `others` gets panics of other threads than this one.
+    /// Takes over the terminal. `others` gets the messages of panics in other threads.
     pub fn take(others: impl Fn(&str) + Send + Sync + 'static) -> io::Result<Self> {
         give_back_on_panic(others);
         enable_raw_mode()?;

@@ -1,10 +1,10 @@
-//! Colours and styles of live views. Nothing is said by colour alone.
+//! Colours and styles of live views. Colour is never the only sign.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Span;
 use ratatui::widgets::{Block, BorderType};
 
-/// Colours, or none if they are not wanted.
+/// Colours, or no colours.
 #[derive(Debug, Clone, Copy)]
 pub struct Palette {
     colourful: bool,
@@ -36,7 +36,7 @@ impl Palette {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// Something that is wrong.
+    /// Text that reports a problem.
     pub fn trouble(self) -> Style {
         self.colour(Color::Red).add_modifier(Modifier::BOLD)
     }

@@ -1,4 +1,4 @@
-//! Latency histograms, from the metrics of a running weir.
+//! Latency histograms, parsed from the metrics of a running weir.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ pub struct Histograms {
     pub members: HashMap<(String, String), Histogram>,
 }
 
-/// Cumulative counts by their upper bounds in milliseconds, the last of which is infinite.
+/// Cumulative counts by upper bounds in milliseconds. The last bound is infinite.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Histogram(Vec<(f64, u64)>);
 
@@ -19,7 +19,7 @@ const OF_SERVERS: &str = "weir_request_duration_seconds_bucket{";
 const OF_MEMBERS: &str = "weir_member_response_duration_seconds_bucket{";
 
 impl Histograms {
-    /// Those of a text in the format of Prometheus.
+    /// Parses metrics in the text format of Prometheus.
     pub fn parse(text: &str) -> Self {
         let mut found = Self::default();
         for line in text.lines() {
@@ -37,7 +37,7 @@ impl Histograms {
     }
 }
 
-/// A line of a histogram.
+/// A bucket of a histogram: one line of the text.
 struct Bucket {
     labels: Vec<(String, String)>,
     bound_ms: f64,
@@ -45,7 +45,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// `virtual_server="shop",le="0.001"} 42`, without the opening brace.
+    /// Parses a line such as `virtual_server="shop",le="0.001"} 42`, without the opening brace.
     fn parse(line: &str) -> Option<Self> {
         let (labels, rest) = labels(line)?;
         let bound = labels.iter().find(|(name, _)| name == "le")?.1.clone();
@@ -60,7 +60,7 @@ impl Bucket {
     }
 }
 
-/// Labels up to the closing brace, and the text behind it. In values, a backslash protects the next character.
+/// Parses labels up to the closing brace; returns them and the rest. In values, a backslash escapes the next character.
 fn labels(mut text: &str) -> Option<(Vec<(String, String)>, &str)> {
     let mut labels = Vec::new();
     loop {
@@ -87,7 +87,7 @@ fn labels(mut text: &str) -> Option<(Vec<(String, String)>, &str)> {
 }
 
 impl Histogram {
-    /// The quantile in milliseconds of what was added since `before`; `None`: nothing was.
+    /// A quantile, in milliseconds, of the values added since `before`; `None`: none were added.
     pub fn quantile_since(&self, before: Option<&Self>, percent: f64) -> Option<f64> {
         let earlier = |place: usize| {
             before.and_then(|before| before.0.get(place)).map_or(0, |(_, count)| *count)

@@ -31,7 +31,7 @@ use crate::values::parse_duration;
 
 const COMMAND: &str = "weir top";
 
-/// The shortest time between two readings.
+/// Minimum interval between two readings.
 const INTERVAL_MIN: Duration = Duration::from_millis(200);
 
 /// Show a live view of a running weir
@@ -91,7 +91,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             Err(error) => admin::refuse(COMMAND, &error),
         };
     }
-    // A weir that cannot be reached at the start is an error; later it is waited for.
+    // An unreachable weir is an error at the start. Later the view waits for it.
     if let Err(error) = client.get("/v1/health") {
         return admin::refuse(COMMAND, &error);
     }
@@ -104,7 +104,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Prints tables or documents until the reader is gone, or once.
+/// Prints tables or JSON documents, once or until the reader closes the pipe.
 fn print(arguments: &Arguments, client: &Client, interval: Duration) -> Result<ExitCode, Error> {
     let mut state = State::new(arguments.sort, arguments.filter.clone());
     state.take(Ok(Arc::new(sample::take(client)?)));
@@ -121,14 +121,14 @@ fn print(arguments: &Arguments, client: &Client, interval: Duration) -> Result<E
         }
         let text = if arguments.json { document(&state) } else { tables(&mut state) };
         let status = admin::print(COMMAND, &text);
-        // A reader that is gone ends it; that is no failure.
+        // A closed pipe ends the output, and is not an error.
         if arguments.once || status != ExitCode::SUCCESS || !is_read() {
             return Ok(status);
         }
     }
 }
 
-/// Whether somebody still reads standard output.
+/// Whether standard output is still open for reading.
 fn is_read() -> bool {
     output::print("").is_ok()
 }
@@ -155,7 +155,7 @@ fn document(state: &State) -> String {
     format!("{document}\n")
 }
 
-/// A table for each kind.
+/// Formats a table for each kind of object.
 fn tables(state: &mut State) -> String {
     let paint = admin::paint_of_stdout();
     let mut text = String::new();
@@ -204,7 +204,7 @@ fn table(level: Level, rows: &[Row], paint: Paint) -> String {
     paint.heading(level.title()) + &table.render(paint, "  ") + "\n"
 }
 
-/// Shows the live view until the user, a signal or a lost terminal ends it.
+/// Shows the live view until the user, a signal or the loss of the terminal ends it.
 fn show(arguments: &Arguments, client: Client, interval: Duration) -> io::Result<()> {
     let is_over = Arc::<AtomicBool>::default();
     for signal in [SIGTERM, SIGINT, SIGHUP] {
@@ -213,7 +213,7 @@ fn show(arguments: &Arguments, client: Client, interval: Duration) -> io::Result
     let address = arguments.connection.to_string();
     let samples = sample::follow(client, interval)?;
     let mut state = State::new(arguments.sort, arguments.filter.clone());
-    // A panic of the reader ends the view, since its results end.
+    // A panic in the sampling thread closes its channel, which ends the view.
     let mut screen = Screen::take(|_| {})?;
     let input = screen::read_input(Input::of)?;
     let palette = Palette::of_environment();
@@ -223,7 +223,7 @@ fn show(arguments: &Arguments, client: Client, interval: Duration) -> io::Result
         }
         match screen.draw(|frame| view::render(frame, &address, &state, palette)) {
             Ok(()) => {}
-            // The terminal is gone, and with it whoever looked.
+            // The terminal is gone.
             Err(_) => return Ok(()),
         }
         let until = Instant::now() + DRAW_INTERVAL;
@@ -239,7 +239,7 @@ fn show(arguments: &Arguments, client: Client, interval: Duration) -> io::Result
     Ok(())
 }
 
-/// A reading that has come; an error: no more will.
+/// Returns the next reading, if there is one; an error: the sampling thread has ended.
 fn next(samples: &Receiver<Read>) -> io::Result<Option<Read>> {
     use std::sync::mpsc::TryRecvError;
     match samples.try_recv() {

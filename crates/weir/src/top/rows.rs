@@ -1,4 +1,4 @@
-//! Rows of the view: objects with what happened to them between two readings.
+//! Rows of the view: objects with their rates between two readings.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::sample::Sample;
 use crate::admin::model::{Member, PacketServer, Pool, VirtualServer};
 
-/// A kind of objects.
+/// A kind of object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// Virtual servers.
@@ -19,7 +19,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The noun.
+    /// The name of the kind.
     pub fn title(self) -> &'static str {
         match self {
             Self::Servers => "Virtual servers",
@@ -38,43 +38,43 @@ impl Level {
     }
 }
 
-/// An object between two readings. Rates are per second; `None`: there is no earlier reading.
+/// An object with its rates per second between two readings; `None`: there is no earlier reading.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// Its name; of a member, its address.
+    /// The name; for a member, its address.
     pub name: String,
-    /// The pool of a member, the pools of a virtual server.
+    /// For a member, its pool; for a virtual server, its pools.
     pub of: Vec<String>,
-    /// In words.
+    /// The state in words.
     pub state: String,
-    /// It does not do what it is there for.
+    /// The object does not work.
     pub is_wrong: bool,
-    /// Requests; connections where none are read.
+    /// Requests; connections if requests are not parsed.
     pub rate: Option<f64>,
-    /// Bytes to clients.
+    /// Bytes sent to clients.
     pub bytes: Option<f64>,
-    /// Responses 5xx, failures of members, refused connections.
+    /// Responses 5xx, member failures, and refused connections.
     pub errors: Option<f64>,
-    /// The same since the start of weir.
+    /// Errors since the start of weir.
     pub errors_total: u64,
     /// Open connections.
     pub connections: u64,
-    /// Requests under way.
+    /// Requests in progress.
     pub active: u64,
-    /// Median of the latency in the last seconds.
+    /// Median latency of the last readings.
     pub p50_ms: Option<f64>,
-    /// Its 99th percentile.
+    /// 99th percentile of the latency of the last readings.
     pub p99_ms: Option<f64>,
 }
 
-/// Two readings of one process.
+/// Readings of one process that a row compares.
 #[derive(Clone, Copy)]
 pub struct Span<'s> {
-    /// The newest.
+    /// The newest reading.
     pub now: &'s Sample,
-    /// The one before; `None`: there is none.
+    /// The previous reading; `None`: there is none.
     pub last: Option<&'s Sample>,
-    /// The one that latencies begin at.
+    /// The first reading of the latency window.
     pub first: Option<&'s Sample>,
 }
 
@@ -86,7 +86,7 @@ impl Span<'_> {
             Level::Servers => {
                 let servers = status.virtual_servers.iter().map(|server| self.server(server));
                 let packets = status.packet_path.iter().flat_map(|path| &path.virtual_servers);
-                // One that fell to sockets is among the others.
+                // A server that fell back to sockets is already listed.
                 let packets = packets.filter(|server| server.served_by == "packets");
                 servers.chain(packets.map(|server| self.packet_server(server))).collect()
             }
@@ -99,7 +99,7 @@ impl Span<'_> {
         }
     }
 
-    /// How often something was counted per second since the last reading.
+    /// The rate per second of a counter since the last reading.
     fn rate(&self, now: u64, before: Option<u64>) -> Option<f64> {
         let time = self.now.at.saturating_duration_since(self.last?.at).as_secs_f64();
         (time > 0.0).then(|| now.saturating_sub(before.unwrap_or(0)) as f64 / time)
@@ -190,7 +190,7 @@ impl Span<'_> {
             errors_total: pool.no_member + members.iter().map(|row| row.errors_total).sum::<u64>(),
             connections: members.iter().map(|row| row.connections).sum(),
             active: members.iter().map(|row| row.active).sum(),
-            // Those of the slowest member: quantiles have no sum.
+            // The slowest member's quantiles: quantiles cannot be added.
             p50_ms: slowest(|row| row.p50_ms),
             p99_ms: slowest(|row| row.p99_ms),
         }
@@ -248,7 +248,7 @@ pub enum SortKey {
     State,
 }
 
-/// Sorts, the largest or worst first; names from a to z.
+/// Sorts rows, largest or worst first; names in alphabetical order.
 pub fn sort(rows: &mut [Row], key: SortKey, is_reversed: bool) {
     let falling = |a: Option<f64>, b: Option<f64>| {
         b.unwrap_or(-1.0).partial_cmp(&a.unwrap_or(-1.0)).unwrap_or(Ordering::Equal)
@@ -268,7 +268,7 @@ pub fn sort(rows: &mut [Row], key: SortKey, is_reversed: bool) {
     }
 }
 
-/// Whether a row is of this name, state or pool.
+/// Whether the name, the state or a pool of a row contains the filter text.
 pub fn matches(row: &Row, filter: &str) -> bool {
     let filter = filter.to_lowercase();
     let texts = [&row.name, &row.state].into_iter().chain(&row.of);
@@ -283,7 +283,7 @@ pub mod tests {
     use super::*;
     use crate::status;
 
-    /// A reading some seconds after the beginning.
+    /// Creates a reading taken some seconds after the beginning.
     pub fn sample(
         began: Instant,
         seconds: u64,

@@ -1,4 +1,4 @@
-//! Readings of a running weir, taken by a thread of their own: an answer that is late must not stop the view.
+//! Readings of a running weir. A separate thread takes them, so a late answer does not stop the view.
 
 use std::io;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::admin::model::Status;
 /// One reading.
 #[derive(Debug)]
 pub struct Sample {
-    /// When it was asked for.
+    /// When the request for it was sent.
     pub at: Instant,
-    /// The state.
+    /// The status document.
     pub status: Status,
-    /// Latencies.
+    /// Latency histograms.
     pub histograms: Histograms,
 }
 
-/// A reading, or why there is none.
+/// A reading, or an error message.
 pub type Read = Result<Arc<Sample>, String>;
 
-/// Asks once.
+/// Takes one reading.
 pub fn take(client: &Client) -> Result<Sample, Error> {
     let at = Instant::now();
     let status = client.read(&client.get("/v1/status")?)?;
@@ -33,7 +33,7 @@ pub fn take(client: &Client) -> Result<Sample, Error> {
     Ok(Sample { at, status, histograms })
 }
 
-/// Asks again and again; the thread ends when nobody reads the results any more.
+/// Starts a thread that takes readings; it ends when the receiver is dropped.
 pub fn follow(client: Client, interval: Duration) -> io::Result<Receiver<Read>> {
     let (to_view, samples) = sync_channel(1);
     let work = move || ask(&client, interval, &to_view);

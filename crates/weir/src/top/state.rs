@@ -1,4 +1,4 @@
-//! The state of the view: what is shown, in which order, and what keys change of it.
+//! The state of the view: the displayed rows, their order, and the effect of keys.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,28 +8,28 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModif
 use super::rows::{self, Level, Row, SortKey, Span};
 use super::sample::{Read, Sample};
 
-/// Readings that are kept: latencies and the curve cover them.
+/// Maximum number of readings kept for latencies and the chart.
 const SAMPLES_MAX: usize = 120;
 
 /// Latencies cover this many readings.
 const WINDOW_SAMPLES: usize = 10;
 
-/// Characters of a filter.
+/// Maximum length of a filter.
 const FILTER_LENGTH_MAX: usize = 64;
 
-/// What the terminal says.
+/// Input from the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// A key with a meaning of its own.
+    /// A key press.
     Key(KeyCode),
     /// Ctrl+C.
     Quit,
-    /// Another size.
+    /// The terminal was resized.
     Resized,
 }
 
 impl Input {
-    /// The input of an event, if it is one.
+    /// Translates a terminal event; `None`: it is ignored.
     pub fn of(event: Event) -> Option<Self> {
         match event {
             Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }) => None,
@@ -43,16 +43,16 @@ impl Input {
     }
 }
 
-/// Whether the view goes on.
+/// Whether the view continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// It does.
+    /// The view continues.
     Continue,
-    /// The user has seen enough.
+    /// The user ended the view.
     Quit,
 }
 
-/// The rows of one object.
+/// A drill-down: only the rows that belong to one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// The pools of a virtual server.
@@ -61,34 +61,34 @@ pub enum Scope {
     Pool(String),
 }
 
-/// Everything that the view shows.
+/// The complete state of the view.
 #[derive(Debug)]
 pub struct State {
     samples: VecDeque<Arc<Sample>>,
     /// The kind of the rows.
     pub level: Level,
-    /// Objects that were opened, the outermost first.
+    /// Opened objects, outermost first.
     pub scopes: Vec<Scope>,
-    /// The order.
+    /// The sort key.
     pub sort: SortKey,
-    /// The other way round.
+    /// The order is reversed.
     pub is_reversed: bool,
-    /// Only rows with this text.
+    /// Only rows that contain this text are displayed.
     pub filter: String,
-    /// Keys go to the filter.
+    /// Keys edit the filter.
     pub is_typing: bool,
-    /// No new reading is shown.
+    /// New readings are ignored.
     pub is_paused: bool,
-    /// The row that keys are about.
+    /// The index of the selected row.
     pub selected: usize,
-    /// Why there is no answer now.
+    /// The error of the last reading.
     pub failure: Option<String>,
-    /// The last thing that happened to weir.
+    /// The latest event to display.
     pub event: Option<String>,
 }
 
 impl State {
-    /// Nothing is known yet.
+    /// Creates a state without readings.
     pub fn new(sort: SortKey, filter: String) -> Self {
         Self {
             samples: VecDeque::new(),
@@ -105,7 +105,7 @@ impl State {
         }
     }
 
-    /// Takes a reading, or the lack of one.
+    /// Adds a reading, or notes its failure.
     pub fn take(&mut self, read: Read) {
         let sample = match read {
             Ok(sample) => sample,
@@ -124,7 +124,7 @@ impl State {
             && (&last.status.started, last.status.pid)
                 != (&sample.status.started, sample.status.pid)
         {
-            // Counters of another process begin anew.
+            // A new process starts its counters at zero.
             self.event = Some(format!(
                 "weir was restarted at {}: counters begin anew",
                 sample.status.started
@@ -137,7 +137,7 @@ impl State {
         self.samples.push_back(sample);
     }
 
-    /// The newest reading, beside earlier ones.
+    /// The newest reading, with earlier ones for comparison.
     pub fn span(&self) -> Option<Span<'_>> {
         let count = self.samples.len();
         let at = |back: usize| count.checked_sub(1 + back).map(|place| &*self.samples[place]);
@@ -145,7 +145,7 @@ impl State {
         Some(Span { now: at(0)?, last: at(1), first: first.filter(|_| count > 1) })
     }
 
-    /// The rows that are shown.
+    /// The displayed rows.
     pub fn rows(&self) -> Vec<Row> {
         let Some(span) = self.span() else { return Vec::new() };
         let mut rows = span.rows(self.level);
@@ -175,7 +175,7 @@ impl State {
             .collect()
     }
 
-    /// Follows a key.
+    /// Handles a key.
     pub fn key(&mut self, input: Input) -> Next {
         let code = match input {
             Input::Quit => return Next::Quit,
@@ -236,7 +236,7 @@ impl State {
         self.selected = row.min(self.rows().len().saturating_sub(1));
     }
 
-    /// Goes from the selected row to what it consists of.
+    /// Opens the selected row: displays its parts.
     fn open(&mut self) {
         let rows = self.rows();
         let Some(row) = rows.get(self.selected.min(rows.len().saturating_sub(1))) else { return };
@@ -251,7 +251,7 @@ impl State {
         self.selected = 0;
     }
 
-    /// Goes back.
+    /// Returns to the enclosing list.
     fn close(&mut self) {
         match self.scopes.pop() {
             Some(Scope::Server(_)) => self.level = Level::Servers,
@@ -341,7 +341,7 @@ pub mod tests {
         assert_eq!(names(&state)[2], "127.0.0.1:9003");
         press(&mut state, "vvvv");
         assert_eq!(state.selected, 2);
-        // Letters of a filter are no commands.
+        // Letters typed into the filter are not commands.
         press(&mut state, "/q");
         assert_eq!(state.filter, "q");
         assert_eq!(state.key(Input::Quit), Next::Quit);

@@ -1,4 +1,4 @@
-//! The picture of `weir top`, on a screen of 72 x 8 characters or more; less width shows fewer columns.
+//! The layout of `weir top`, for screens of 72 x 8 characters or more; narrow screens show fewer columns.
 
 use std::time::Duration;
 
@@ -13,27 +13,27 @@ use super::state::{Scope, State};
 use crate::admin::text::{amount, bytes_amount, grouped, latency, printable, span};
 use crate::screen::Palette;
 
-/// Smaller terminals get a line that says so.
+/// Narrower terminals show only an error message.
 const WIDTH_MIN: u16 = 72;
 
-/// From this width on there is room for all columns.
+/// Minimum width to show all columns.
 const WIDTH_OF_ALL: u16 = 100;
-/// Smaller terminals get a line that says so.
+/// Lower terminals show only an error message.
 const HEIGHT_MIN: u16 = 8;
 
-/// From this height on there is room for the curve.
+/// Minimum height to show the chart.
 const HEIGHT_OF_CURVE: u16 = 20;
 
-/// Lines of the curve, borders included.
+/// Height of the chart, including borders.
 const CURVE_HEIGHT: u16 = 5;
 
-/// Problems of the process that are shown.
+/// Maximum number of displayed problems of the process.
 const PROBLEMS_MAX: usize = 3;
 
-/// Columns between the borders of a box.
+/// Width of the borders of a box.
 const BORDERS: u16 = 2;
 
-/// Draws the state. `address`: where weir is asked.
+/// Draws the state. `address`: the address of the admin listener.
 pub fn render(frame: &mut Frame<'_>, address: &str, state: &State, palette: Palette) {
     let area = frame.area();
     if area.width < WIDTH_MIN || area.height < HEIGHT_MIN {
@@ -75,7 +75,7 @@ fn heading(address: &str, state: &State, palette: Palette) -> Line<'static> {
     Line::from(spans)
 }
 
-/// Lines about weir itself: no answer, a restart, its problems.
+/// Lines about weir itself: an error, an event, and its problems.
 fn notices(state: &State, palette: Palette) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     if let Some(failure) = &state.failure {
@@ -98,7 +98,7 @@ fn render_curve(frame: &mut Frame<'_>, area: Rect, state: &State, palette: Palet
     let (now, highest) =
         (shown.last().copied().unwrap_or(0), shown.iter().max().copied().unwrap_or(0));
     let title = format!("Requests/s: {}, highest {}", grouped(now), grouped(highest));
-    // The newest reading is at the right end, from the first on.
+    // The newest reading is always at the right edge.
     let mut data = vec![0; width - shown.len()];
     data.extend_from_slice(shown);
     let curve = Sparkline::default()
@@ -109,7 +109,7 @@ fn render_curve(frame: &mut Frame<'_>, area: Rect, state: &State, palette: Palet
     frame.render_widget(curve, area);
 }
 
-/// Name, width, alignment, and whether a narrow screen has the column, too.
+/// Name, width, alignment, and whether narrow screens show the column.
 type Column = (&'static str, Constraint, Alignment, bool);
 
 const COLUMNS: [Column; 9] = [

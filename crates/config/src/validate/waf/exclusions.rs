@@ -1,4 +1,4 @@
-//! Values that rules do not inspect.
+//! Exclusions: values that rules do not inspect.
 
 use weir_waf::exclusion::{self, EXCLUSIONS_MAX, Exclusion, Place};
 use weir_waf::plan::RuleSet;
@@ -7,7 +7,7 @@ use super::raw;
 use crate::decode::Context;
 use crate::rule_files::Disk;
 
-/// The exclusions of a section, in the order of their meaning; two that mean the same are one.
+/// Returns the exclusions of a section, sorted and without duplicates.
 pub(super) fn wanted(raw: &raw::Waf, context: &mut Context) -> Option<Vec<Exclusion>> {
     let Some(section) = &raw.exclusions else { return Some(Vec::new()) };
     if section.value.0.len() > EXCLUSIONS_MAX {
@@ -44,7 +44,7 @@ fn one(raw: &raw::Exclusion, context: &mut Context) -> Option<Exclusion> {
     Some(exclusion)
 }
 
-/// The files of rules behind rules for the exclusions, and the disk that has all of them.
+/// The rule files, preceded by the rules that implement the exclusions, and a disk that contains them all.
 pub(super) fn before(exclusions: &[Exclusion], files: Vec<String>) -> (Vec<String>, Disk) {
     if exclusions.is_empty() {
         return (files, Disk::default());
@@ -53,7 +53,7 @@ pub(super) fn before(exclusions: &[Exclusion], files: Vec<String>) -> (Vec<Strin
     (files, Disk { exclusions: Some(exclusion::rules_of(exclusions)), ..Disk::default() })
 }
 
-/// Warns of exclusions from rules that are not there.
+/// Warns of exclusions for rules that do not exist.
 pub(super) fn warn_of_no_effect(raw: &raw::Waf, rules: &RuleSet, context: &mut Context) {
     let items = raw.exclusions.iter().flat_map(|section| &section.value.0);
     for rule in items.filter_map(|item| item.value.as_ref()?.rule.as_ref()) {

@@ -110,7 +110,7 @@ impl Worker {
         client.tls = Some(Rc::new(ClientTls::new(&name, established, lets_in)));
         client.stage = Stage::Idle;
         if established.alpn.as_deref() == Some(ACME_TLS) {
-            // The handshake was all that the authority wanted (RFC 8737 section 3).
+            // The authority needs only the handshake (RFC 8737 section 3).
             return self.desk(io).leave(key, true);
         }
         if client.server.is_tcp {

@@ -73,7 +73,7 @@ impl Worker {
     }
 }
 
-/// Begins the record of a request, if there is to be one.
+/// Begins the record of a request, if it may be recorded.
 #[cold]
 #[inline(never)]
 fn begin_record(
