@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 const ROOT: &str = "../..";
-/// What a change of which makes it another program than the commit's.
+/// Paths whose changes make the program differ from the commit's.
 const SOURCES: [&str; 3] = ["crates", "Cargo.toml", "Cargo.lock"];
 const TLS_LIBRARIES: [&str; 2] = ["rustls", "aws-lc-rs"];
 
@@ -29,7 +29,7 @@ fn commit() -> String {
     let branch = git(&["symbolic-ref", "--quiet", "HEAD"]).unwrap_or_default();
     for file in ["HEAD", "packed-refs", &branch] {
         let path = git(&["rev-parse", "--git-path", file]).map(|path| Path::new(ROOT).join(path));
-        // What is named and not there would have the program built anew each time.
+        // A named path that does not exist would rebuild the program each time.
         if let Some(path) = path.filter(|path| path.is_file()) {
             println!("cargo::rerun-if-changed={}", path.display());
         }

@@ -37,7 +37,7 @@ impl Request {
     }
 }
 
-/// What the member does with the connection after a request.
+/// The use of the connection after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// Keeps it open for the next request.

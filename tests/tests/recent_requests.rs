@@ -25,7 +25,7 @@ fn weir(proxy: &Proxy, arguments: &[&str]) -> Output {
     command.output().expect("the built command")
 }
 
-/// What a command prints as JSON.
+/// The JSON output of a command.
 #[track_caller]
 fn json(proxy: &Proxy, arguments: &[&str]) -> Value {
     let output = weir(proxy, arguments);

@@ -51,7 +51,7 @@ impl Level {
 pub struct Events {
     lines: SyncSender<Line>,
     dropped: Arc<AtomicU64>,
-    /// Who tells them to followers.
+    /// Passes events on to followers.
     requests: Arc<OnceLock<Arc<Requests>>>,
 }
 

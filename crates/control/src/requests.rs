@@ -38,7 +38,7 @@ pub struct EventLine {
     pub text: String,
 }
 
-/// What followers get.
+/// A message to followers.
 #[derive(Debug, Clone)]
 pub enum Followed {
     /// A request that is over.
@@ -55,7 +55,7 @@ pub struct Requests {
     dropped: Arc<AtomicU64>,
     followed: broadcast::Sender<Followed>,
     followers: AtomicUsize,
-    /// What workers were told last.
+    /// The last state that workers were told.
     is_told: AtomicBool,
     changed: Notify,
 }
@@ -179,7 +179,7 @@ pub struct Follower {
     dropped: u64,
 }
 
-/// What a follower gets next.
+/// The next message to a follower.
 #[derive(Debug)]
 pub enum Next {
     /// A request or an event.

@@ -221,7 +221,7 @@ pub struct PersistenceTold {
     pub verdict: String,
     /// The member of the client.
     pub member: Option<String>,
-    /// What is stored with this request.
+    /// The data that persistence stores with this request.
     pub remembers: Option<String>,
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn limits(notes: &Notes) -> HeadLimits {
     HeadLimits { head_size_max: bytes, headers_max: u16::MAX }
 }
 
-/// What is known of each request.
+/// The known facts about a request.
 pub fn summary(record: &Record) -> RequestSummary {
     let head = record.notes.as_deref().and_then(Head::of);
     summary_of(record, head.as_ref())

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::explanation::{Explanation, Field};
 
-/// What is known of each request.
+/// The known facts about a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestSummary {
     /// Its request id, as the access log has it.
@@ -18,7 +18,7 @@ pub struct RequestSummary {
     pub entered_at: Option<String>,
     /// The client, as rules see it; `null`: a unix socket.
     pub client: Option<String>,
-    /// What it asked for.
+    /// The request.
     #[serde(flatten)]
     pub asked: AskedTold,
     /// The version of its TLS; `null`: it had none.
@@ -48,7 +48,7 @@ pub struct RequestSummary {
     pub termination: String,
 }
 
-/// What a request asked for.
+/// The request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AskedTold {
     /// Its method; `null`: it was refused before it was read, or is no request of HTTP.
@@ -83,7 +83,7 @@ pub struct AmountsTold {
 /// A recorded request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedRequest {
-    /// What is known of each.
+    /// The known facts.
     #[serde(flatten)]
     pub summary: RequestSummary,
     /// The other end of its connection.
@@ -102,17 +102,17 @@ pub struct RecordedRequest {
     pub is_head_cut: bool,
     /// The configuration that decided is not the one in force, or addresses of its names have changed since.
     pub is_of_other_configuration: bool,
-    /// What virtual servers decided, in their order.
+    /// The decisions of virtual servers, in their order.
     pub decided: Vec<DecidedTold>,
     /// Pools, as they were when it looked for a member: more than one look, if it waited.
     pub sought: Vec<SoughtTold>,
     /// Members that did not serve it, in their order.
     pub failed: Vec<FailedTold>,
-    /// What the web application firewall found.
+    /// The findings of the web application firewall.
     pub firewall: Option<FirewallTold>,
 }
 
-/// What a virtual server decided.
+/// The decision of a virtual server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DecidedTold {
     /// The virtual server.
@@ -121,7 +121,7 @@ pub struct DecidedTold {
     pub client: Option<String>,
     /// Rules that were followed: `policy/rule`; `null`: the configuration that has their names is gone.
     pub rules: Option<Vec<String>>,
-    /// What was decided, in words.
+    /// The decision, in words.
     pub verdict: String,
 }
 
@@ -130,7 +130,7 @@ pub struct DecidedTold {
 pub struct SoughtTold {
     /// The pool.
     pub pool: String,
-    /// What led the request: `any`, `key` or `member`.
+    /// The reason for the member: `any`, `key` or `member`.
     pub preference: String,
     /// Members and their states.
     pub candidates: Vec<CandidateTold>,
@@ -168,7 +168,7 @@ pub struct FailedTold {
     pub took_us: u64,
 }
 
-/// What the web application firewall found.
+/// The findings of the web application firewall.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FirewallTold {
     /// `detect` or `block`.
@@ -190,14 +190,14 @@ pub struct FirewallTold {
 pub struct WafRuleTold {
     /// Its number.
     pub id: u64,
-    /// What it says.
+    /// The message of the rule.
     pub message: String,
 }
 
 /// Why a recorded request went where it went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestExplanation {
-    /// What happened.
+    /// The record.
     pub recorded: RecordedRequest,
     /// The same request, decided once more by the configuration in force, rule by rule with the values that they compare;
     /// `null`: that is not possible.

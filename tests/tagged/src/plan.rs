@@ -274,7 +274,7 @@ pub struct Plan {
     pub fields: usize,
     /// Blocks in each of these, and in those of the response.
     pub field_blocks: usize,
-    /// What the client can decode.
+    /// The codings that the client can decode.
     pub accepts: Option<&'static str>,
     /// The rules' action.
     pub rule: Rule,

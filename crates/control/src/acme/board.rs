@@ -11,7 +11,7 @@ use super::plan::Basis;
 pub struct Report {
     /// The host of the authority's directory.
     pub authority: String,
-    /// What is being done.
+    /// The current state.
     pub state: State,
     /// When the certificate in use is renewed, in seconds since 1970; `None`: there is none of the authority.
     pub renewal: Option<(i64, Basis)>,
@@ -23,7 +23,7 @@ pub struct Report {
     pub next_try_unix_s: Option<i64>,
 }
 
-/// What is being done.
+/// The current state of a certificate's renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// The authority's certificate is in use.

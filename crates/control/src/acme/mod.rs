@@ -215,7 +215,7 @@ impl Acme {
         }
     }
 
-    /// What tasks at an authority share; `None`: they cannot begin, which was reported.
+    /// Prepares the state that tasks at one authority share; `None`: this failed, and was reported.
     fn begin(&self, settings: &Arc<Settings>, snapshot: &Snapshot) -> Option<Running> {
         let store = Store::of(&snapshot.state_dir, &settings.directory);
         let refused = |reason: &dyn fmt::Display| {
@@ -266,7 +266,7 @@ impl Acme {
 impl Running {
     fn task(&self, sorted: Vec<String>, places: Vec<Arc<Managed>>) -> Task {
         let store = &self.common.orders.store;
-        // What cannot be read was reported when it was to be provided.
+        // An unreadable certificate was reported before.
         let kept = store.certificate(&sorted, self.settings.key).ok().flatten();
         let is_due = kept.as_ref().is_some_and(|kept| !kept.is_of_kind);
         let shared = Arc::new(Shared::new(kept.map(|kept| Arc::new(kept.identity))));

@@ -32,7 +32,7 @@ const POLLS: RetryPolicy = RetryPolicy::new()
 const REASON_BYTES_MAX: usize = 600;
 const PROBLEM: &str = "urn:ietf:params:acme:error:";
 
-/// What orders at one authority share.
+/// The state that all orders at one authority share.
 pub struct Orders {
     /// The settings.
     pub settings: Arc<Acme>,
@@ -318,7 +318,7 @@ impl Orders {
     }
 }
 
-/// What the authority found wrong with the proofs of an order.
+/// The errors of the authority about the proofs of an order.
 async fn refusals(order: &mut Order) -> Option<Failed> {
     let mut told_of = Vec::new();
     let mut authorizations = order.authorizations();

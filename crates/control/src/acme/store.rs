@@ -33,7 +33,7 @@ const HASH_BYTES: usize = 8;
 /// Most certificates that are looked through for one that may stand in.
 const KEPT_MAX: usize = 10_000;
 
-/// What is known of the orders for a set of names.
+/// The kept state of the orders for a set of names.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Progress {
@@ -137,7 +137,7 @@ impl Store {
         self.write(&self.path(names, "pem"), text.as_bytes())
     }
 
-    /// What is known of the orders for these sorted names.
+    /// The kept state of the orders for these sorted names.
     pub fn progress(&self, names: &[String]) -> io::Result<Progress> {
         Ok(self.json(&self.path(names, "json"))?.unwrap_or_default())
     }

@@ -25,7 +25,7 @@ const SLEEP_MAX: Duration = Duration::from_secs(60 * 60);
 /// How often it is looked whether another process still orders.
 const LOCK_POLL: Duration = Duration::from_millis(500);
 
-/// What all sets of names share.
+/// The state that all sets of names share.
 pub struct Common {
     /// Orders at the authority.
     pub orders: Orders,
@@ -41,7 +41,7 @@ pub struct Common {
     pub arrived: Arc<Notify>,
 }
 
-/// What the task and the configuration in force share.
+/// The state that a task and the active configuration share.
 #[derive(Debug, Default)]
 pub struct Shared {
     places: Mutex<Places>,
@@ -109,7 +109,7 @@ pub struct Certificate {
     pub names: Vec<String>,
     /// The same, sorted.
     pub sorted: Vec<String>,
-    /// What all sets share.
+    /// The state that all sets of names share.
     pub common: Arc<Common>,
     /// The places where it is shown.
     pub shared: Arc<Shared>,

@@ -24,7 +24,7 @@ pub(super) struct Answer {
     pub(super) tag: Option<Tag>,
     /// The description of a change for the audit log.
     change: Option<Value>,
-    /// What a page may do (`Content-Security-Policy`).
+    /// The page's `Content-Security-Policy`.
     policy: Option<&'static str>,
 }
 

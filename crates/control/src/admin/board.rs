@@ -89,7 +89,7 @@ struct Whole {
     rows: BTreeMap<String, Vec<f32>>,
 }
 
-/// What has changed since the event before.
+/// The changes since the previous event.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "DashboardChange")]
 struct Change {

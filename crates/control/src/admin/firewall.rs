@@ -106,7 +106,7 @@ struct FirewallEvent {
 struct RuleFinding {
     id: u64,
     message: String,
-    /// What it says of the value.
+    /// The rule's text about the value.
     data: String,
     severity: String,
     values: Vec<FoundValue>,
@@ -128,7 +128,7 @@ struct CheckFinding {
     action: String,
     /// The part of the request.
     place: String,
-    /// What was found there, secrets masked.
+    /// The matched value, with secrets masked.
     data: String,
 }
 

@@ -38,7 +38,7 @@ const REPORT_BYTES_MAX: u64 = 16 << 20;
 /// The media type of reports.
 const HTML: &str = "text/html; charset=utf-8";
 
-/// What a report may do: show itself, with the styles and pictures that it has in it.
+/// The content policy of a report: it may use only the styles and pictures that it contains.
 pub(super) const POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
                                  base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

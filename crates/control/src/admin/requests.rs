@@ -224,7 +224,7 @@ struct EventTold {
     time: String,
     /// `info`, `warning` or `error`.
     level: &'static str,
-    /// What has happened.
+    /// The text of the event.
     text: String,
 }
 

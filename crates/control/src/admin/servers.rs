@@ -164,7 +164,7 @@ struct ShownCertificate {
     certificate: CertificateStatus,
 }
 
-/// Who shows it, its number there, it, and the state of its renewal.
+/// A certificate: its virtual server (`None`: the admin listeners), its number there, and the state of its renewal.
 pub(super) type FoundCertificate<'a> = (Option<&'a str>, usize, Arc<Identity>, Option<Report>);
 
 /// All certificates, those of admin listeners first.

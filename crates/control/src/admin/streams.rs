@@ -49,7 +49,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(1);
 /// Makes the events of a stream, until it returns or is dropped.
 pub(super) type Producer = Box<dyn FnOnce(Sink) -> Produced + Send>;
 
-/// What a producer does.
+/// The work of a producer.
 type Produced = Pin<Box<dyn Future<Output = Result<(), Closed>> + Send>>;
 
 /// The client is gone.

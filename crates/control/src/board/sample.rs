@@ -141,7 +141,7 @@ impl Counts {
         }
     }
 
-    /// What was counted since then; `None`: the counters are others.
+    /// The counts since `earlier`; `None`: the counters began anew.
     fn since(&self, earlier: &Self) -> Option<Self> {
         Some(Self {
             requests: self.requests.checked_sub(earlier.requests)?,

@@ -56,13 +56,13 @@ fn number_of(client: &str) -> u64 {
 pub struct Group {
     /// How many.
     pub requests: u64,
-    /// Who sent them.
+    /// The clients that sent them.
     pub clients: Clients,
     /// The number of these that contain another attack elsewhere.
     pub suspicious: u64,
     /// The score of one match.
     pub score: i64,
-    /// What the rule says.
+    /// The message of the rule.
     pub message: String,
     /// A value, if it is no secret.
     pub example: Option<String>,

@@ -52,9 +52,9 @@ pub struct Line {
 pub struct Found {
     /// The rule.
     pub id: u64,
-    /// What it says.
+    /// The message of the rule.
     pub message: String,
-    /// What it says of the value.
+    /// The rule's text about the value.
     pub data: String,
     /// The severity, as SecLang names it.
     pub severity: String,
@@ -86,7 +86,7 @@ pub struct Checked {
     pub action: String,
     /// The part of the request.
     pub place: String,
-    /// What was found there, secrets masked.
+    /// The matched value, with secrets masked.
     pub data: String,
 }
 

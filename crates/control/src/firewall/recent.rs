@@ -16,7 +16,7 @@ pub const BYTES_MAX: usize = 4 << 20;
 /// The begin of a recorded request, which is not kept. No text of a client has it: quotes within texts are escaped.
 const RECORDED: &[u8] = b",\"request\":{";
 
-/// What a line without findings has.
+/// Part of each line without findings.
 const PASSED: &[u8] = b"\"outcome\":\"passed\"";
 const NO_RULES: &[u8] = b"\"rules\":[]";
 const CHECKS: &[u8] = b"\"checks\":[";

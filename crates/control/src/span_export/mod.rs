@@ -81,7 +81,7 @@ impl SpanCounters {
     }
 }
 
-/// What the thread does.
+/// The state of the export thread.
 #[derive(Debug, Clone, Default)]
 struct Orders {
     /// Where spans go; `None`: nowhere.

@@ -2,7 +2,7 @@
 
 use weir_dataplane::protobuf::{Fields, Message, Value};
 
-/// What stands around the spans.
+/// The parts of a request around its spans.
 pub struct Request<'a> {
     /// `service.name`.
     pub service_name: &'a str,

@@ -58,7 +58,7 @@ fn workers_do_not_wait_for_a_silent_collector() {
     let to = exporting(silent.local_addr().unwrap().port(), 60_000);
     let export = SpanExport::start(Some(to), Arc::clone(&counters), events.clone()).unwrap();
     let sender = export.sender();
-    // What is gathered for the first request leaves the queue, and nothing else.
+    // Only the spans of the first request leave the queue.
     eventually("the queue fills", || sender.try_send(batch(REQUEST_SPANS)).is_err());
     drop(sender);
     let begin = Instant::now();

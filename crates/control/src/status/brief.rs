@@ -1,4 +1,4 @@
-//! What every view of the dashboard shows of the process. It changes only when something happens.
+//! The state of the process in all views of the dashboard. It changes only with events.
 
 use std::sync::atomic::Ordering::Relaxed;
 

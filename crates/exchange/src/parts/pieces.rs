@@ -13,7 +13,7 @@ pub struct Pieces {
     pub data_bytes: usize,
     /// The number of input bytes that were parsed.
     pub consumed: usize,
-    /// What follows the data.
+    /// The next step after the data.
     pub next: Next,
 }
 
@@ -54,7 +54,7 @@ impl Pieces {
     }
 }
 
-/// What follows the data.
+/// The next step after the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// More ranges than fit in one call; call again with the rest.

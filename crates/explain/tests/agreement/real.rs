@@ -26,7 +26,7 @@ use weir_explain::Asked;
 use weir_explain::asked::{NoRequest, Url};
 use weir_explain::explanation::Explanation;
 
-/// What has really happened.
+/// The real result.
 #[derive(Debug)]
 pub struct Really {
     /// Rules that were followed, by their numbers.
@@ -35,7 +35,7 @@ pub struct Really {
     pub firewall: Option<(String, i64)>,
     /// How it ended, or has got so far.
     pub ended: Ended,
-    /// What was recorded of it; `None`: it was refused before.
+    /// The record; `None`: the request was refused before.
     pub notes: Option<Box<Notes>>,
 }
 

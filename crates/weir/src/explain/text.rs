@@ -127,7 +127,7 @@ pub fn render(explanation: &Explanation, paint: Paint) -> String {
     story.text
 }
 
-/// What a virtual server decides.
+/// The decision of a virtual server.
 pub fn considered(story: &mut Story, considered: &Considered) {
     let client = considered.client.as_deref().unwrap_or("unknown");
     story.line("client", &format!("{client} (from {})", considered.client_from));

@@ -9,7 +9,7 @@ use crate::board::Sample;
 use crate::observed::Observed;
 use crate::status::Brief;
 
-/// What a page asks for.
+/// The parameters of a page.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     pub view: String,

@@ -1,5 +1,5 @@
-//! What has changed between two documents, as a JSON merge patch (RFC 7396): keys with other values, and `null` for those
-//! that are gone. A key whose value is `null` is the same as one that is absent.
+//! The changes between two documents, as a JSON merge patch (RFC 7396): keys with new values, and `null` for removed keys.
+//! A key whose value is `null` is the same as an absent key.
 
 use serde_json::{Map, Value};
 

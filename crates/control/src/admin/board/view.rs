@@ -1,4 +1,4 @@
-//! What the views show of virtual servers, pools and members.
+//! The rows of virtual servers, pools and members in the views.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,7 @@ const NAMES_MAX: usize = 20;
 /// Days left from which a certificate is shown as a problem.
 const DAYS_LEFT_MIN: i64 = 30;
 
-/// What documents are made of.
+/// The input of the documents.
 pub(super) struct Table<'a> {
     pub observed: &'a Observed,
     pub sample: &'a Sample,

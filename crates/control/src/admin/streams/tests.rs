@@ -142,7 +142,7 @@ async fn a_client_that_does_not_read_is_closed() {
     read_until(&mut client, "data: 1\n").await;
     tokio::time::sleep(CONNECTION_TIME_MAX + Duration::from_secs(1)).await;
     assert_eq!(served.streams().permits.available_permits(), STREAMS_MAX);
-    // What was in the connection, and no end of the body.
+    // The connection has the data before, and no end of the body.
     let rest = read_all(client).await;
     assert!(rest.len() <= CONNECTION_BYTES && !rest.contains("\r\n0\r\n\r\n"), "{rest}");
 }
