@@ -22,6 +22,17 @@ openssl x509 -req -in api.csr -CA ca.crt -CAkey ca.key -set_serial 2 -days 20 -e
 /// A name that Pebble rejects.
 pub const BLOCKED: &str = "blocked-domain.example";
 
+/// Whether Pebble and its name server are installed. Prints the reason for a skip otherwise: they are outside programs
+/// that no package of Debian has, so a machine may lack them in a strict run too.
+pub fn is_there() -> bool {
+    let missing =
+        ["pebble", "pebble-challtestsrv"].into_iter().find(|it| tools::find(it).is_none());
+    if let Some(missing) = missing {
+        eprintln!("SKIPPED: {missing} is not installed");
+    }
+    missing.is_none()
+}
+
 /// A running Pebble.
 pub struct Pebble {
     // The drop order matters: processes before their files and ports.
