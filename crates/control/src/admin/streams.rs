@@ -162,6 +162,8 @@ pub(super) fn answer(
 
 async fn run(produced: Produced, mut guard: Guard, events: mpsc::Sender<Bytes>) {
     let reason = tokio::select! {
+        // First what is there to tell: the events before the end of the process, too.
+        biased;
         done = produced => done.ok().map(|()| Reason::Complete),
         reason = guard.end() => Some(reason),
         () = events.closed() => None,

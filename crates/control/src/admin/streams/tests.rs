@@ -123,6 +123,17 @@ async fn the_end_of_the_process_is_told() {
     assert!(late.contains("handed_over"), "{late}");
 }
 
+/// A stream does not lose the events before its end.
+#[tokio::test]
+async fn what_waits_is_told_before_the_end() {
+    let served = Served::new(count);
+    served.streams().end(Reason::Stopped);
+    for _ in 0..20 {
+        let answer = read_all(served.ask_locally().await).await;
+        assert!(answer.contains("data: 0\n") && answer.contains("data: 2\n"), "{answer}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_silent_stream_is_kept_alive() {
     let mut client = Served::new(be_silent).ask_locally().await;
