@@ -14,7 +14,7 @@ use weir_http::message::{RequestHead, Version};
 use weir_http::path::TargetForm;
 
 use crate::explanation::Field;
-use crate::masks::Masks;
+use crate::masks::{self, Masks};
 use crate::told::{
     AmountsTold, AskedTold, CandidateTold, DecidedTold, FailedTold, FirewallTold, RecordedRequest,
     RequestSummary, SoughtTold, WafRuleTold,
@@ -41,6 +41,16 @@ impl Head {
     }
 }
 
+/// The masks for texts that may contain any part of the request. If the head is incomplete or cannot be parsed, not all of its
+/// secrets are known, so these texts are hidden.
+fn masks_of_texts<'a>(head: Option<&'a Head>, notes: &Notes, none: &'a Masks) -> &'a Masks {
+    match head {
+        Some(head) if !notes.is_head_cut => &head.masks,
+        None if notes.head.is_empty() => none,
+        _ => &masks::ALL,
+    }
+}
+
 /// Any head that was kept is within these.
 pub(crate) fn limits(notes: &Notes) -> HeadLimits {
     let bytes = u32::try_from(notes.head.len() + 1).unwrap_or(u32::MAX);
@@ -55,9 +65,9 @@ pub fn summary(record: &Record) -> RequestSummary {
 
 fn summary_of(record: &Record, head: Option<&Head>) -> RequestSummary {
     let amounts = record.amounts;
-    let none = Masks::default();
-    let masks = head.map_or(&none, |head| &head.masks);
     let notes = record.notes.as_deref();
+    let none = Masks::default();
+    let masks = notes.map_or(&none, |notes| masks_of_texts(head, notes, &none));
     let text = |text: &[u8]| masks.text(text);
     let of_head = |read: &dyn Fn(&Head, &[u8]) -> String| {
         head.zip(notes).map(|(head, notes)| read(head, &notes.head))
@@ -120,10 +130,11 @@ pub fn recorded(record: &Record, now: &Arc<Snapshot>) -> RecordedRequest {
     let notes = record.notes.as_deref().unwrap_or(&nothing);
     let head = Head::of(notes);
     let none = Masks::default();
-    let masks = head.as_ref().map_or(&none, |head| &head.masks);
-    let headers = head.iter().flat_map(|it| it.head.fields.iter()).map(|field| {
+    let masks = masks_of_texts(head.as_ref(), notes, &none);
+    let fields = head.iter().flat_map(|it| it.head.fields.iter().map(move |field| (it, field)));
+    let headers = fields.map(|(it, field)| {
         let (name, value) = (field.name.of(&notes.head), field.value.of(&notes.head));
-        Field { name: masks.text(name), value: masks.field(name, value) }
+        Field { name: it.masks.text(name), value: it.masks.field(name, value) }
     });
     let snapshot = notes.snapshot.upgrade();
     let tls = notes.tls.as_ref();
