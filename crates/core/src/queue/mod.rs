@@ -5,15 +5,15 @@
 //! From these words every worker decides alone whose turn it is. The caller does the rest, and only if a request waits:
 //!
 //! 1. **A request arrives.** If any request waits ([`anybody_waits`]), or no member admits the new one, it joins its
-//! worker's line ([`Line::push`]): it must not overtake. The caller stores the worker's word. If the line was empty, the
-//! caller then takes turns as in 3, because a place may have been freed before other workers could read the word. Requests
-//! further back are handled after those before them.
+//!    worker's line ([`Line::push`]): it must not overtake. The caller stores the worker's word. If the line was empty, the
+//!    caller then takes turns as in 3, because a place may have been freed before other workers could read the word.
+//!    Requests further back are handled after those before them.
 //! 2. **A place is freed.** The caller decrements the member's occupancy and calls [`Places::next`]. [`Turn::Own`]: occupy a
-//! member; if one admits, call [`Line::pop`] and store the word. [`Turn::Other`]: wake that worker.
+//!    member; if one admits, call [`Line::pop`] and store the word. [`Turn::Other`]: wake that worker.
 //! 3. **A worker is woken.** It takes turns by [`turn`], even if its own line is empty. [`Turn::Nobody`]: done.
-//! [`Turn::Own`]: as in 2, then the next turn; done if no member admits. [`Turn::Other`]: wake that worker, done.
+//!    [`Turn::Own`]: as in 2, then the next turn; done if no member admits. [`Turn::Other`]: wake that worker, done.
 //! 4. **A deadline passes or a client leaves.** Call [`Line::expire`] or [`Line::cancel`], and store the word. Nothing else
-//! is needed, because no place was freed.
+//!    is needed, because no place was freed.
 //!
 //! No wake-up is lost if two sequences are sequentially consistent: in 1, the store of the word and the later load of the
 //! occupancy; in 2, the decrement of the occupancy and the later load of the words. One of the two then sees the other. An
