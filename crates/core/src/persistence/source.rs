@@ -7,7 +7,7 @@
 /// Number of bits of an entry for the member.
 pub const MEMBER_BITS: u32 = 24;
 
-/// Largest number of a member that an entry can hold.
+/// Largest member number that an entry can hold.
 pub const MEMBER_MAX: u32 = (1 << MEMBER_BITS) - 1;
 
 /// Unit of the stored end of an entry.

@@ -60,7 +60,7 @@ pub enum Action {
     Reset,
 }
 
-/// Where a request goes.
+/// The destination of a request.
 #[derive(Debug, Clone)]
 pub enum PoolChoice {
     /// To this pool, by its index in the snapshot.
@@ -69,7 +69,7 @@ pub enum PoolChoice {
     Split(Arc<Split>),
 }
 
-/// Where copies of requests go.
+/// The destination of copies of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mirror {
     /// Index of the pool in the snapshot.

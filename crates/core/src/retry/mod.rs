@@ -10,7 +10,7 @@ mod budget;
 
 pub use budget::{BudgetSettings, RetryBudget};
 
-/// How far a request got on the connection that failed.
+/// The progress of sending a request on the connection that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
     /// No byte was passed to the kernel: the member cannot have processed it.
