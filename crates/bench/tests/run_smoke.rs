@@ -34,7 +34,7 @@ impl Progress for Heard {
     }
 }
 
-/// The program under test: built beside this test, or named.
+/// The program under test: the one that was built with this test, or the one that is configured.
 fn weir() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("WEIR_BENCH_WEIR") {
         return Some(path.into());
@@ -44,7 +44,7 @@ fn weir() -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-/// Settings of a run with these arguments into that folder; `None` where it is not possible here.
+/// Settings of a run with these arguments into that folder; `None`: such a run is not possible here.
 fn settings(words: &[&str], peers: &[&str], folder: &Path) -> Option<Settings> {
     let Some(weir) = weir() else {
         skip("the program weir is not built");
@@ -104,8 +104,8 @@ fn a_smoke_of_every_test() {
             let requests: u64 = of_product.clone().map(|point| point.load.requests).sum();
             let errors: u64 = of_product.map(|point| point.load.errors).sum();
             let (name, notes) = (&product.name, &heard.notes);
-            // On a busy machine no rate leaves the core a third of its time; near the limit the
-            // slower products take no part; not all of them have a queue.
+            // On a busy machine, no rate leaves the core idle for a third of the time. Near the limit, the slower products
+            // take no part. Not all products have a queue.
             let is_excused = is_still_to_come(test, name)
                 || ["cpu-65", "p99-near-limit", "queue"].contains(&test.name.as_str())
                     && test.omissions.iter().any(|omission| &omission.product == name);
@@ -118,8 +118,8 @@ fn a_smoke_of_every_test() {
     std::fs::remove_dir_all(&folder).expect("removing it");
 }
 
-/// Whether a product is left out of a test because a part of weir is still missing, which is
-/// reported, or because it relays no datagrams.
+/// Whether a product is omitted from a test because weir lacks a feature, which is reported, or because the product relays
+/// no datagrams.
 fn is_still_to_come(test: &TestRecord, product: &str) -> bool {
     let own = || test.omissions.iter().filter(|omission| omission.product == product);
     if let Some(pending) = own().find(|omission| omission.reason.starts_with(PENDING_PREFIX)) {
@@ -129,7 +129,7 @@ fn is_still_to_come(test: &TestRecord, product: &str) -> bool {
     product == "haproxy" && test.name == "udp-queries" && own().count() > 0
 }
 
-/// Packets need a network of their own.
+/// The test of packets needs network namespaces.
 #[test]
 fn a_smoke_of_packets() {
     let folder = std::env::temp_dir().join(format!("weir-bench-packets-{}", std::process::id()));
@@ -176,7 +176,7 @@ fn a_smoke_of_connections_by_packets() {
         let requests = point.map_or(0, |point| point.load.requests);
         assert!(requests > 0, "{product} at {at}: {point:?}, {:?}", test.omissions);
     }
-    // With the packet path, weir's own process has next to nothing to do.
+    // With the packet path, weir's own process has almost nothing to do.
     let own = |product: &str| -> f64 {
         let its = test.points.iter().filter(|point| point.product == product);
         its.map(|point| point.cost.process_s / point.load.requests as f64).sum()
@@ -232,7 +232,7 @@ fn a_third_row_is_refused() {
     assert_eq!(error, "--nginx was given 3 times: 2 rows of a product at most");
 }
 
-/// Handshakes were full, or resumed, and responses were compressed.
+/// Asserts that handshakes were full or resumed as required, and that responses were compressed.
 fn what_is_special_was_asked_for(run: &Run) {
     let points = |name: &str| {
         let test = run.tests.iter().find(|test| test.name == name).expect("a test");
@@ -248,7 +248,7 @@ fn what_is_special_was_asked_for(run: &Run) {
     for name in ["compression", "compression-connections"] {
         for point in points(name) {
             let bytes = Figure::ResponseBytes.of(point).expect("responses");
-            // A quarter, and a third of the fastest encoder.
+            // About a quarter of the size, or a third with the fastest encoder.
             let is_small = (128.0 * 1024.0 * 0.24..128.0 * 1024.0 * 0.4).contains(&bytes);
             assert!(is_small, "{name}: {}: {bytes} bytes", point.product);
         }
@@ -261,7 +261,7 @@ fn what_is_special_was_asked_for(run: &Run) {
     assert!(tps.points.iter().any(|point| point.product == catalogue::SIGNATURES));
 }
 
-/// Firewalls have their own peers and tests, and rules that a machine may lack.
+/// The firewall tests have their own peers, and need rules that may not be installed.
 #[test]
 fn a_smoke_of_firewalls() {
     let folder = std::env::temp_dir().join(format!("weir-bench-waf-{}", std::process::id()));
@@ -297,7 +297,7 @@ fn a_smoke_of_firewalls() {
     std::fs::remove_dir_all(&folder).expect("removing it");
 }
 
-/// The counting tests take longer, so they are not part of the smoke; one peer is enough here.
+/// The counting tests take longer, so they are separate; one peer is enough here.
 #[test]
 fn a_smoke_of_the_tests_that_count() {
     let folder = std::env::temp_dir().join(format!("weir-bench-counts-{}", std::process::id()));
@@ -318,9 +318,9 @@ fn a_smoke_of_the_tests_that_count() {
                 let is_least = |least: f64| value >= least && value.is_finite();
                 assert!(
                     match figure {
-                        // Every answer needs reads and writes on both sides.
+                        // Every response needs reads and writes on both sides.
                         Figure::SystemCallsPerRequest => is_least(3.5),
-                        // The relay has hardly any, but moves bytes.
+                        // The relay has very few instructions, but moves bytes.
                         Figure::InstructionsPerRequest => is_least(100.0),
                         _ => value.is_finite(),
                     },

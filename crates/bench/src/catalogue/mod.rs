@@ -83,9 +83,9 @@ pub struct Test {
     pub chapter: Chapter,
     /// The heading.
     pub title: &'static str,
-    /// Its procedure, and hints for the reader of the report.
+    /// The procedure, and hints for the reader of the report.
     pub summary: &'static str,
-    /// The vendor reports that it follows.
+    /// The vendor reports that the test follows.
     pub after: &'static str,
     /// The varied setting.
     pub axis: Axis,
@@ -132,9 +132,9 @@ pub enum Measure {
 /// A test of the vendor reports that needs a missing feature.
 #[derive(Debug, Clone, Copy)]
 pub struct Pending {
-    /// Its name.
+    /// The name of the test.
     pub name: &'static str,
-    /// Heading.
+    /// The heading.
     pub title: &'static str,
     /// The missing prerequisite.
     pub waits_for: &'static str,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::workload;
 
-/// How thoroughly a run measures.
+/// The thoroughness of a run's measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// Checks that everything works, without measuring: for the test suite.
@@ -44,7 +44,7 @@ pub struct Pace {
     pub calibration_ms: u64,
     /// Observation of the resting machine before each measurement.
     pub resting_ms: u64,
-    /// The same before the first measurement of a test.
+    /// Observation of the resting machine before the first measurement of a test.
     pub first_rest_ms: u64,
     /// The longest wait for a quiet machine.
     pub quiet_timeout_ms: u64,

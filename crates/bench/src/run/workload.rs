@@ -14,7 +14,7 @@ use crate::load::{Checksum, Expectation, Extent, Gzip, Http2Plan, Plan, RequestS
 
 /// Rate at which the load opens connections. It is low enough for every product's accept queue.
 pub const CONNECTIONS_OPENED_PER_SECOND: f64 = 10_000.0;
-/// Time limit for opening a connection and for a response. A later one counts as an error.
+/// Time limit for opening a connection and for a response. A later response counts as an error.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time limit for a product that runs slowly under a counting tool.
@@ -76,7 +76,7 @@ pub struct Path {
     pub before: &'static str,
     /// The text after the length.
     pub after: &'static str,
-    /// Its weight among the paths.
+    /// The weight of the path among all paths.
     pub weight: u32,
 }
 
@@ -164,7 +164,7 @@ impl Workload {
     /// The virtual servers that receive connections: all of them, or with fewer connections than servers, one per
     /// connection, evenly spaced. A firewall workload uses only its own virtual server.
     fn spread(&self, listen: &[SocketAddr]) -> impl Iterator<Item = SocketAddr> {
-        // Each virtual server of a firewall has another guard.
+        // Each virtual server of a firewall test has another guard.
         let one = self.firewall.and_then(|load| listen.get(load.guard as usize));
         let listen = one.map_or(listen, std::slice::from_ref);
         let count = listen.len().min(self.connections);
