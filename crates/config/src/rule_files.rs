@@ -83,7 +83,7 @@ fn setup(path: &Path) -> Option<PathBuf> {
 /// The files of a folder whose names begin and end so, in the order of their names; of too many, one too many.
 fn named(folder: &Path, before: &str, behind: &str) -> Result<Vec<String>, String> {
     list(folder, before, behind).map_err(|error| {
-        format!("cannot read the folder {}: {}", folder.display(), crate::without_number(&error))
+        format!("cannot read the directory {}: {}", folder.display(), crate::without_number(&error))
     })
 }
 
