@@ -455,7 +455,7 @@ section! {
         optional source: source::SourceOr;
         /// The use of members with lower `priority`.
         optional priority: Priority;
-        /// The time in which the share of traffic of a member that has come up rises to its full share. Default: the member gets its full share at once.
+        /// After a member comes up, its traffic rises to its full share within this time. Default: the member gets its full share at once.
         optional slow_start: Timeout;
         /// A queue for requests while all members have reached their limits. Default: such requests get 503.
         optional queue: Queue;
@@ -493,7 +493,7 @@ choice! {
 section! {
     /// The use of members with lower `priority`.
     Priority at "pools.NAME.priority" {
-        /// Minimum number of members in use that are up. If fewer are up, weir also uses the members of the next lower priority.
+        /// Minimum number of members that are up at the highest priority. If fewer are up, weir also uses the members of the next lower priority, and so on.
         default active_members_min: Whole<u16, 1, 65_535> = Whole(1);
     }
     later []

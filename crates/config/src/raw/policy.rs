@@ -83,7 +83,7 @@ one_of! {
         RemoveResponseHeader as "remove_response_header": OneOrMany<Spanned<FieldName>>;
         /// Changes the values of response headers by a pattern.
         ReplaceResponseHeader as "replace_response_header": HeaderPatterns;
-        /// A new `Location` of responses: TEXT, or a pattern with a replacement for each match. (For redirects of members to themselves, use `rewrite_location` of the `http` profile.)
+        /// Changes the `Location` of responses: to TEXT, or by a pattern with a replacement for each match. (For redirects of members to themselves, use `rewrite_location` of the `http` profile.)
         RewriteLocation as "rewrite_location": Rewrite;
         /// Replaces text in response bodies.
         ReplaceResponseBody as "replace_response_body": ReplaceBody;

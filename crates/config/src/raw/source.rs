@@ -10,7 +10,7 @@ use crate::tree::{Node, NodeValue};
 const CLIENT: &str = "client";
 
 section! {
-    /// Local addresses and ports of connections to members.
+    /// Source addresses and ports of connections to members.
     SourcePorts at "pools.NAME.source" {
         /// One or several addresses, which weir uses in turn.
         required addresses: OneOrMany<Spanned<SourceAddress>>;
