@@ -170,7 +170,7 @@ section! {
 }
 
 choice! {
-    /// Whether worker threads are kept from files.
+    /// The sandbox of worker threads.
     Sandbox {
         /// On if the kernel supports it (Linux 5.13 or newer, with Landlock).
         Auto = "auto",
@@ -207,7 +207,7 @@ section! {
 }
 
 choice! {
-    /// How a pool treats members that have not answered a probe in time.
+    /// Treatment of members that have not answered a probe in time.
     AfterFirstProbes {
         /// These members get requests until their probes fail.
         Serve = "serve",
@@ -312,7 +312,7 @@ impl VirtualServer {
 }
 
 choice! {
-    /// Whether a virtual server serves.
+    /// The state of a virtual server.
     VirtualServerState {
         /// The virtual server listens.
         Enabled = "enabled",
@@ -366,7 +366,7 @@ section! {
 }
 
 choice! {
-    /// What happens to a list of client addresses.
+    /// Treatment of a list of client addresses.
     Forwarding {
         /// weir adds the address of the connection's peer at the end.
         Append = "append",
@@ -414,7 +414,7 @@ section! {
 }
 
 choice! {
-    /// What happens to trailers of requests.
+    /// Treatment of trailers of requests.
     RequestTrailers {
         /// Members do not get trailers.
         Drop = "drop",

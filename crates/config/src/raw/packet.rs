@@ -140,7 +140,7 @@ impl Shown for Rungs {
 }
 
 choice! {
-    /// What happens to TTL and hop limit, as a word.
+    /// Treatment of TTL and hop limit, as a word.
     TtlWord {
         /// One less, as a router does.
         Decrement = "decrement",

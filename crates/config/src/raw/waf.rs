@@ -124,7 +124,7 @@ section! {
 }
 
 choice! {
-    /// Which requests the log of the web application firewall records completely.
+    /// Requests that the log of the web application firewall records completely.
     Record {
         /// No request.
         Off = "off",
