@@ -81,9 +81,9 @@ fn of_two_runs_the_later_one_tells_of_a_test() {
     let (first, second) = text.split_once("runs/one").expect("both runs");
     assert!(
         first.contains("CPU per request: 128 B, 10 requests per connection")
-            && !first.contains("HTTP/2")
+            && !first.contains("HTTP/2 over TLS")
     );
-    assert!(second.contains("by HTTP/2"), "{second}");
+    assert!(second.contains("HTTP/2 over TLS"), "{second}");
     assert_eq!(block(&[one(), both()]), Err("runs/one"));
 }
 
