@@ -59,7 +59,7 @@ impl Page {
         let source = concat!("weir ", env!("CARGO_PKG_VERSION"));
         let man = Man::new(command).title(&name).source(source).manual("Weirgate");
         man.render(&mut text).expect("a vector takes what is written to it");
-        Self { name: format!("{name}.1"), text: without_empty_lines(&text) }
+        Self { name: format!("{name}.1"), text: tidied(&text) }
     }
 
     fn write(&self, path: &Path) -> io::Result<()> {
@@ -67,9 +67,10 @@ impl Page {
     }
 }
 
-/// The text of a page without its empty lines, which formatters of man pages warn of, and with one `.br` of several.
-fn without_empty_lines(text: &[u8]) -> Vec<u8> {
-    let text = String::from_utf8_lossy(text);
+/// The text of a page with a place for the date in its title line, without empty lines, and with one `.br` of several:
+/// formatters of man pages warn of these.
+fn tidied(text: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(text).replacen(" 1  \"", " 1 \"\" \"", 1);
     let mut lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
     lines.dedup_by(|line, before| line == before && *line == ".br");
     lines.into_iter().flat_map(|line| [line, "\n"]).collect::<String>().into_bytes()
@@ -106,7 +107,7 @@ mod tests {
         assert!(page("weir.1").contains("Application Delivery Controller"));
         let check = page("weir-check.1");
         assert!(check.contains("weir check"), "{check}");
-        assert!(check.contains(".TH weir-check 1 "), "{check}");
+        assert!(check.contains(".TH weir-check 1 \"\" \"weir "), "{check}");
         assert!(!page("weir-top.1").contains("\n\n"));
         assert!(page("weir-bench-load.1").contains("\\-\\-rate"));
         assert!(!pages.iter().any(|page| page.name.contains("help")));
