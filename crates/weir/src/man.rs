@@ -56,14 +56,24 @@ impl Page {
         // For `weir member drain`, the name is `weir-member-drain`.
         let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
         let mut text = Vec::new();
-        let man = Man::new(command).manual("Weirgate");
+        let source = concat!("weir ", env!("CARGO_PKG_VERSION"));
+        let man = Man::new(command).title(&name).source(source).manual("Weirgate");
         man.render(&mut text).expect("a vector takes what is written to it");
-        Self { name: format!("{name}.1"), text }
+        Self { name: format!("{name}.1"), text: tidied(&text) }
     }
 
     fn write(&self, path: &Path) -> io::Result<()> {
         fs::write(path, &self.text)
     }
+}
+
+/// The text of a page with a place for the date in its title line, without empty lines, and with one `.br` of several:
+/// formatters of man pages warn of these.
+fn tidied(text: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(text).replacen(" 1  \"", " 1 \"\" \"", 1);
+    let mut lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    lines.dedup_by(|line, before| line == before && *line == ".br");
+    lines.into_iter().flat_map(|line| [line, "\n"]).collect::<String>().into_bytes()
 }
 
 /// The pages of a command and of its subcommands.
@@ -97,6 +107,8 @@ mod tests {
         assert!(page("weir.1").contains("Application Delivery Controller"));
         let check = page("weir-check.1");
         assert!(check.contains("weir check"), "{check}");
+        assert!(check.contains(".TH weir-check 1 \"\" \"weir "), "{check}");
+        assert!(!page("weir-top.1").contains("\n\n"));
         assert!(page("weir-bench-load.1").contains("\\-\\-rate"));
         assert!(!pages.iter().any(|page| page.name.contains("help")));
         let names: std::collections::HashSet<_> = pages.iter().map(|page| &page.name).collect();

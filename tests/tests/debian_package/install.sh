@@ -70,7 +70,7 @@ for page in weir weir-run weir-bench-load; do
 done
 within bash -c 'source /usr/share/bash-completion/completions/weir && complete -p weir' >/dev/null || fail "no completion"
 if within bash -c 'command -v systemd-analyze' >/dev/null; then
-    within systemd-analyze verify /lib/systemd/system/weir.service || fail "the unit is not sound"
+    within systemd-analyze verify /usr/lib/systemd/system/weir.service || fail "the unit is not sound"
 fi
 serve
 

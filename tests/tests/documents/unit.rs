@@ -14,18 +14,19 @@ const DOCUMENT: &str = "docs/operating.md";
 const SCRIPTS: &str = "docs/monitors.md";
 
 /// Directives of `[Service]` that concern weir alone: starting, stopping, folders and limits.
-const OF_WEIR_ALONE: [&str; 12] = [
+const OF_WEIR_ALONE: [&str; 13] = [
     "Type",
-    "ExecStartPre",
     "ExecStart",
     "ExecReload",
     "WatchdogSec",
     "KillMode",
     "TimeoutStopSec",
     "Restart",
+    "RestartSec",
     "LogsDirectory",
     "RuntimeDirectory",
     "StateDirectory",
+    "StateDirectoryMode",
     "LimitNOFILE",
 ];
 
