@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::{ArcSwapOption, Guard};
 use rustls::ServerConfig;
@@ -33,6 +34,8 @@ pub const HTTP_PATH: &[u8] = b"/.well-known/acme-challenge/";
 pub struct Challenges {
     /// `None`: no challenge is pending.
     pending: ArcSwapOption<Pending>,
+    /// Challenges that are pending stay so for good.
+    is_kept: AtomicBool,
 }
 
 #[derive(Default, Clone)]
@@ -101,6 +104,12 @@ impl Challenges {
         Ok(Answered { challenges: Arc::clone(self), kind: Kind::Handshake(name) })
     }
 
+    /// From now on, pending challenges are answered as long as the process runs. It hands over to another one, and
+    /// connections that it has accepted can still ask.
+    pub fn keep(&self) {
+        self.is_kept.store(true, Ordering::Release);
+    }
+
     fn change(&self, change: impl Fn(&mut Pending)) {
         self.pending.rcu(|before| {
             let mut pending = before.as_deref().cloned().unwrap_or_default();
@@ -113,6 +122,9 @@ impl Challenges {
 
 impl Drop for Answered {
     fn drop(&mut self) {
+        if self.challenges.is_kept.load(Ordering::Acquire) {
+            return;
+        }
         self.challenges.change(|pending| match &self.kind {
             Kind::Text(token) => {
                 pending.texts.remove(token);

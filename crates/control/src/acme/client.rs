@@ -1,9 +1,10 @@
 //! Requests to an authority: one connection each, over TLS, within bounds of time and size.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -31,6 +32,18 @@ pub struct Authority {
     retry_after: Arc<Mutex<Option<Duration>>>,
 }
 
+/// No answer of ACME came: the connection failed, or the answer was something else.
+#[derive(Debug)]
+pub struct NoAnswer(String);
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoAnswer {}
+
 impl Authority {
     /// As the settings have it.
     pub fn new(settings: &Acme) -> Result<Self, String> {
@@ -46,6 +59,11 @@ impl Authority {
             }
         };
         Ok(Self { tls: Arc::new(tls), retry_after: Arc::default() })
+    }
+
+    /// The same connections for one operation: a pause that the authority asks for applies to that operation alone.
+    pub fn for_one(&self) -> Self {
+        Self { tls: Arc::clone(&self.tls), retry_after: Arc::default() }
     }
 
     /// How long it wants to be left alone, if it has said so since the last call.
@@ -92,11 +110,20 @@ impl Authority {
             return;
         }
         let value = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        if let Some(seconds) = value.and_then(|value| value.trim().parse().ok()) {
-            *self.retry_after.lock().unwrap_or_else(PoisonError::into_inner) =
-                Some(Duration::from_secs(seconds));
+        if let Some(pause) = value.and_then(|value| retry_after(value, SystemTime::now())) {
+            *self.retry_after.lock().unwrap_or_else(PoisonError::into_inner) = Some(pause);
         }
     }
+}
+
+/// The pause of a `Retry-After` field: seconds, or a date (RFC 9110 section 10.2.3).
+fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    let value = value.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let at = httpdate::parse_http_date(value).ok()?;
+    Some(at.duration_since(now).unwrap_or_default())
 }
 
 /// The request as it is sent: with a path alone, and for one connection.
@@ -128,8 +155,33 @@ impl HttpClient for Authority {
         request: Request<BodyWrapper<Bytes>>,
     ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
         let authority = self.clone();
-        Box::pin(
-            async move { authority.send(request).await.map_err(|why| Error::Other(why.into())) },
-        )
+        Box::pin(async move {
+            let answer = authority.send(request).await;
+            answer.map_err(|why| Error::Other(Box::new(NoAnswer(why))))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_are_seconds_or_dates() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        let seconds = |value| retry_after(value, now).map(|pause| pause.as_secs());
+        for (value, expected) in [
+            ("120", Some(120)),
+            (" 0 ", Some(0)),
+            ("Sun, 06 Nov 1994 08:50:37 GMT", Some(60)),
+            ("Sun, 06 Nov 1994 08:49:36 GMT", Some(0)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551616", None),
+            ("-1", None),
+            ("soon", None),
+            ("", None),
+        ] {
+            assert_eq!(seconds(value), expected, "{value}");
+        }
     }
 }

@@ -70,3 +70,15 @@ fn a_handshake_is_for_one_protocol_and_one_name() {
     drop(pending);
     assert!(!is_answered("shop.example", &[ACME_TLS]));
 }
+
+#[test]
+fn a_process_that_hands_over_goes_on_answering() {
+    let challenges: Arc<Challenges> = Arc::default();
+    let text = || challenges.text(b"/.well-known/acme-challenge/abc");
+    drop(challenges.add_text("abc", "abc.print"));
+    assert_eq!(text(), None);
+    let answered = challenges.add_text("abc", "abc.print");
+    challenges.keep();
+    drop(answered);
+    assert_eq!(text().as_deref(), Some("abc.print"));
+}
