@@ -52,9 +52,10 @@ pub struct Answered {
     kind: Kind,
 }
 
+/// The key in the table, and the value: another one may have taken its place since.
 enum Kind {
-    Text(Arc<str>),
-    Handshake(Arc<str>),
+    Text(Arc<str>, Arc<str>),
+    Handshake(Arc<str>, Arc<ServerConfig>),
 }
 
 impl Challenges {
@@ -84,7 +85,7 @@ impl Challenges {
         self.change(|pending| {
             pending.texts.insert(Arc::clone(&token), Arc::clone(&text));
         });
-        Answered { challenges: Arc::clone(self), kind: Kind::Text(token) }
+        Answered { challenges: Arc::clone(self), kind: Kind::Text(token, text) }
     }
 
     /// Answers handshakes for this name, in lower case, from now on.
@@ -101,7 +102,7 @@ impl Challenges {
         self.change(|pending| {
             pending.handshakes.insert(Arc::clone(&name), Arc::clone(&config));
         });
-        Ok(Answered { challenges: Arc::clone(self), kind: Kind::Handshake(name) })
+        Ok(Answered { challenges: Arc::clone(self), kind: Kind::Handshake(name, config) })
     }
 
     /// From now on, pending challenges are answered as long as the process runs. It hands over to another one, and
@@ -126,11 +127,15 @@ impl Drop for Answered {
             return;
         }
         self.challenges.change(|pending| match &self.kind {
-            Kind::Text(token) => {
-                pending.texts.remove(token);
+            Kind::Text(token, text) => {
+                if pending.texts.get(token).is_some_and(|it| Arc::ptr_eq(it, text)) {
+                    pending.texts.remove(token);
+                }
             }
-            Kind::Handshake(name) => {
-                pending.handshakes.remove(name);
+            Kind::Handshake(name, config) => {
+                if pending.handshakes.get(name).is_some_and(|it| Arc::ptr_eq(it, config)) {
+                    pending.handshakes.remove(name);
+                }
             }
         });
     }
