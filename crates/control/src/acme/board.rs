@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::plan::Basis;
+use super::plan::{Basis, Window};
 
 /// The state of one set of names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Report {
     pub state: State,
     /// When the certificate in use is renewed, in seconds since 1970; `None`: there is none of the authority.
     pub renewal: Option<(i64, Basis)>,
+    /// The authority's window for that, if it has one.
+    pub window: Option<Window>,
     /// Orders in a row that have failed.
     pub failures: u32,
     /// Why the last one has failed.

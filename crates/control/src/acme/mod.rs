@@ -11,10 +11,11 @@
 //! | otherwise | a self-signed one |
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -22,14 +23,14 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use weir_config::snapshot::{Acme as Settings, Snapshot};
 use weir_dataplane::error_text::io_error_text;
-use weir_tls::challenges::Challenges;
+use weir_tls::challenges::{Answered, Challenges};
 use weir_tls::identity::Identity;
 use weir_tls::managed::Managed;
 
 use board::{Board, sorted};
 use client::Authority;
 use lock::OrderLock;
-use order::Orders;
+use order::{Orders, answering_all};
 use store::Store;
 use task::{Certificate, Common, Shared, fitted};
 
@@ -83,6 +84,18 @@ pub struct Acme {
     board: Board,
     arrived: Arc<Notify>,
     running: Option<Running>,
+    /// Answers to the challenges of orders that another process has begun, until the tasks begin.
+    answers: Mutex<Answers>,
+}
+
+/// Answers to challenges, by sorted names.
+#[derive(Default)]
+struct Answers(BTreeMap<Vec<String>, Vec<Answered>>);
+
+impl fmt::Debug for Answers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Answers").field(&self.0.len()).finish()
+    }
 }
 
 /// Tasks at one authority.
@@ -121,6 +134,7 @@ impl Acme {
             board: Board::default(),
             arrived: Arc::default(),
             running: None,
+            answers: Mutex::default(),
         }
     }
 
@@ -140,8 +154,19 @@ impl Acme {
         for place in snapshot.managed() {
             let identity = self.known(place, &store, &settings)?;
             place.set(fitted(&identity, place.fetches_ocsp()));
+            if self.running.is_none() {
+                self.answer_for(sorted(place.names()), &store, &settings);
+            }
         }
         Ok(())
+    }
+
+    /// Answers the challenges of an order under way before the first request comes: the authority may ask at any time.
+    fn answer_for(&self, names: Vec<String>, store: &Store, settings: &Settings) {
+        // A damaged file is reported by the task.
+        let progress = store.progress(&names).unwrap_or_default();
+        let answered = answering_all(&self.challenges, settings.challenge, &progress);
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).0.insert(names, answered);
     }
 
     /// The best certificate for a place: one that has not expired before one that has.
@@ -202,13 +227,23 @@ impl Acme {
             }
             stays
         });
+        running.prune(wanted.keys().cloned().collect());
+        let mut answers =
+            std::mem::take(self.answers.get_mut().unwrap_or_else(PoisonError::into_inner));
         for (sorted, places) in wanted {
-            let Some(task) = running.tasks.get(&sorted) else {
-                let task = running.task(sorted.clone(), places);
-                running.tasks.insert(sorted, task);
-                continue;
+            let task = match running.tasks.entry(sorted) {
+                Entry::Occupied(task) => {
+                    let task = task.into_mut();
+                    task.shared.show_in(places);
+                    task
+                }
+                Entry::Vacant(free) => {
+                    let answers = answers.0.remove(free.key()).unwrap_or_default();
+                    let task = task(&running.common, free.key().clone(), places, answers);
+                    free.insert(task)
+                }
             };
-            task.shared.show_in(places);
+            // Also a task that is made for other settings: these may be what was mended.
             if is_reload {
                 task.shared.hurry.notify_one();
             }
@@ -251,6 +286,12 @@ impl Acme {
         })
     }
 
+    /// Leaves orders to another process. Connections that this one has accepted get answers to challenges to the end.
+    pub fn hand_over(&mut self) {
+        self.challenges.keep();
+        self.stop();
+    }
+
     /// Orders nothing from now on, and lets another process order. Certificates stay in use.
     pub fn stop(&mut self) {
         let Some(running) = self.running.take() else { return };
@@ -264,18 +305,46 @@ impl Acme {
 }
 
 impl Running {
-    fn task(&self, sorted: Vec<String>, places: Vec<Arc<Managed>>) -> Task {
-        let store = &self.common.orders.store;
-        // An unreadable certificate was reported before.
-        let kept = store.certificate(&sorted, self.settings.key).ok().flatten();
-        let is_due = kept.as_ref().is_some_and(|kept| !kept.is_of_kind);
-        let shared = Arc::new(Shared::new(kept.map(|kept| Arc::new(kept.identity))));
-        let names = places.first().map_or_else(Vec::new, |place| place.names().to_vec());
-        shared.show_in(places);
-        let (common, own) = (Arc::clone(&self.common), Arc::clone(&shared));
-        let certificate = Certificate { names, sorted, common, shared: own, is_due };
-        Task { shared, handle: tokio::spawn(certificate.run()) }
+    /// Removes, beside the work, kept files that are of no use: those of other names than these that expired long ago.
+    fn prune(&self, configured: Vec<Vec<String>>) {
+        let common = Arc::clone(&self.common);
+        tokio::task::spawn_blocking(move || {
+            let store = &common.orders.store;
+            let folder = store.folder().display();
+            match store.prune(&configured, now_unix_s()) {
+                Ok(0) => {}
+                Ok(removed) => common.events.info(
+                    "certificates by ACME",
+                    format_args!(
+                        "{removed} expired files of removed names are deleted in {folder}"
+                    ),
+                ),
+                Err(error) => common.events.warning(
+                    "certificates by ACME",
+                    format_args!("expired files stay in {folder}: {}", io_error_text(&error)),
+                ),
+            }
+        });
     }
+}
+
+/// Begins the work for a set of names.
+fn task(
+    common: &Arc<Common>,
+    sorted: Vec<String>,
+    places: Vec<Arc<Managed>>,
+    answers: Vec<Answered>,
+) -> Task {
+    let orders = &common.orders;
+    // An unreadable certificate was reported before.
+    let kept = orders.store.certificate(&sorted, orders.settings.key).ok().flatten();
+    let is_due = kept.as_ref().is_some_and(|kept| !kept.is_of_kind);
+    let shared = Arc::new(Shared::new(kept.map(|kept| Arc::new(kept.identity))));
+    let names = places.first().map_or_else(Vec::new, |place| place.names().to_vec());
+    shared.show_in(places);
+    let (common, own) = (Arc::clone(common), Arc::clone(&shared));
+    let certificate = Certificate { names, sorted, common, shared: own, is_due, answers };
+    Task { shared, handle: tokio::spawn(certificate.run()) }
 }
 
 /// Seconds since 1970.

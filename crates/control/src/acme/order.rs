@@ -5,23 +5,24 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
+use aws_lc_rs::digest::{SHA256, digest};
 use data_encoding::BASE64URL_NOPAD;
 use instant_acme::{
     Account, AccountCredentials, AuthorizationHandle, AuthorizationStatus, CertificateIdentifier,
-    ChallengeType, Error, ExternalAccountKey, Identifier, NewAccount, NewOrder, Order, OrderStatus,
-    Problem, RetryPolicy,
+    ChallengeStatus, ChallengeType, Error, ExternalAccountKey, Identifier, NewAccount, NewOrder,
+    Order, OrderStatus, Problem, RetryPolicy,
 };
 use serde::{Deserialize, Serialize};
 use weir_config::snapshot::{Acme, AcmeChallenge};
 use weir_tls::CertificateDer;
 use weir_tls::challenges::{Answered, Challenges};
 
-use super::client::Authority;
+use super::client::{Authority, NoAnswer};
 use super::keys;
 use super::plan::Window;
-use super::store::{PendingOrder, Progress, Store};
+use super::store::{PendingOrder, Progress, Proof, Store};
 
 /// How often an order is looked at: at once, then after longer and longer pauses.
 const POLLS: RetryPolicy = RetryPolicy::new()
@@ -32,7 +33,11 @@ const POLLS: RetryPolicy = RetryPolicy::new()
 const REASON_BYTES_MAX: usize = 600;
 const PROBLEM: &str = "urn:ietf:params:acme:error:";
 
+/// Problems that end no order: the same request can succeed later.
+const TRANSIENT: [&str; 3] = ["badNonce", "rateLimited", "serverInternal"];
+
 /// The state that all orders at one authority share.
+#[derive(Clone)]
 pub struct Orders {
     /// The settings.
     pub settings: Arc<Acme>,
@@ -59,6 +64,8 @@ pub struct Failed {
     pub reason: String,
     /// The order is over: another one is needed.
     pub is_final: bool,
+    /// The pause that the authority asks for.
+    pub retry_after: Option<Duration>,
 }
 
 impl fmt::Display for Failed {
@@ -68,20 +75,26 @@ impl fmt::Display for Failed {
 }
 
 impl Failed {
-    fn on_the_way(reason: impl fmt::Display) -> Self {
-        Self { reason: clip(reason.to_string()), is_final: false }
+    /// The order can go on later.
+    pub fn on_the_way(reason: impl fmt::Display) -> Self {
+        Self { reason: clip(reason.to_string()), is_final: false, retry_after: None }
     }
 
-    fn at_last(reason: impl fmt::Display) -> Self {
-        Self { reason: clip(reason.to_string()), is_final: true }
+    /// The order is over.
+    pub fn at_last(reason: impl fmt::Display) -> Self {
+        Self { is_final: true, ..Self::on_the_way(reason) }
     }
 }
 
 impl From<Error> for Failed {
     fn from(error: Error) -> Self {
         match error {
+            Error::Api(problem) if is_transient(&problem) => Self::on_the_way(told(&problem)),
             Error::Api(problem) => Self::at_last(told(&problem)),
-            Error::Timeout(_) => Self::on_the_way("the authority has not decided in time"),
+            Error::Timeout(next) => Self {
+                retry_after: next.map(|next| next.saturating_duration_since(Instant::now())),
+                ..Self::on_the_way("the authority has not decided in time")
+            },
             Error::Json(error) => {
                 Self::on_the_way(format_args!("an answer that ACME does not have: {error}"))
             }
@@ -98,7 +111,12 @@ struct KeptAccount {
 }
 
 impl Orders {
-    /// Gets a certificate. `keep` is called when the authority has taken the order. `replaced`: the certificate in use.
+    /// The same for one operation: a pause that the authority asks for applies to that operation alone.
+    pub fn for_one(&self) -> Self {
+        Self { authority: self.authority.for_one(), ..self.clone() }
+    }
+
+    /// Gets a certificate. An order that the authority has taken is kept in `progress`. `replaced`: the certificate in use.
     pub async fn obtain(
         &self,
         names: &[String],
@@ -106,12 +124,12 @@ impl Orders {
         replaced: Option<&CertificateDer<'static>>,
     ) -> Result<Issued, Failed> {
         let account = self.account().await?;
-        let (mut order, key) = match self.pending(&account, progress).await {
+        let (mut order, key) = match self.pending(&account, names, progress).await? {
             Some(found) => found,
             None => self.begin(&account, names, progress, replaced).await?,
         };
         if order.state().status == OrderStatus::Pending {
-            self.prove(&mut order).await?;
+            self.prove(&mut order, names, progress).await?;
         }
         if order.state().status == OrderStatus::Ready {
             let request = keys::request(names, &key).map_err(Failed::at_last)?;
@@ -208,11 +226,43 @@ impl Orders {
         failed
     }
 
-    /// The order that is under way, if the authority still has it.
-    async fn pending(&self, account: &Account, progress: &Progress) -> Option<(Order, String)> {
-        let PendingOrder { url, key_pem } = progress.order.clone()?;
-        let mut order = account.order(url).await.ok()?;
-        (order.state().status != OrderStatus::Invalid).then_some((order, key_pem))
+    /// The order that is under way, if the authority still has it. An authority that cannot say so now is asked later:
+    /// another order would be one too many.
+    async fn pending(
+        &self,
+        account: &Account,
+        names: &[String],
+        progress: &mut Progress,
+    ) -> Result<Option<(Order, String)>, Failed> {
+        let Some(PendingOrder { url, key_pem, proofs }) = progress.order.clone() else {
+            return Ok(None);
+        };
+        let mut order = match account.order(url.clone()).await {
+            Ok(order) => order,
+            Err(Error::Api(problem)) if !is_transient(&problem) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let status = order.state().status;
+        if status == OrderStatus::Invalid {
+            return Ok(None);
+        }
+        if keys::is_of_kind(&key_pem, self.settings.key) {
+            return Ok(Some((order, key_pem)));
+        }
+        // The configuration asks for another kind of key since. A certificate for the old one is no longer wanted.
+        if !matches!(status, OrderStatus::Pending | OrderStatus::Ready) {
+            return Ok(None);
+        }
+        let key_pem = self.new_key().await?;
+        progress.order = Some(PendingOrder { url, key_pem: key_pem.clone(), proofs });
+        self.keep_progress(names, progress)?;
+        Ok(Some((order, key_pem)))
+    }
+
+    async fn new_key(&self) -> Result<String, Failed> {
+        let kind = self.settings.key;
+        let key = tokio::task::spawn_blocking(move || keys::generate(kind)).await;
+        key.map_err(Failed::on_the_way)?.map_err(Failed::on_the_way)
     }
 
     async fn begin(
@@ -222,9 +272,7 @@ impl Orders {
         progress: &mut Progress,
         replaced: Option<&CertificateDer<'static>>,
     ) -> Result<(Order, String), Failed> {
-        let kind = self.settings.key;
-        let key = tokio::task::spawn_blocking(move || keys::generate(kind)).await;
-        let key = key.map_err(Failed::on_the_way)?.map_err(Failed::on_the_way)?;
+        let key = self.new_key().await?;
         let identifiers: Vec<Identifier> =
             names.iter().map(|name| Identifier::Dns(name.clone())).collect();
         let wanted = || {
@@ -240,12 +288,13 @@ impl Orders {
             // An authority that does not take the hint takes the order without it.
             Some(id) => match account.new_order(&wanted().replaces(id)).await {
                 Ok(order) => Ok(order),
-                Err(Error::Api(problem)) if is(&problem, "rateLimited") => Err(Error::Api(problem)),
-                Err(_) => account.new_order(&wanted()).await,
+                Err(error) if may_have_no_hint(&error) => account.new_order(&wanted()).await,
+                Err(error) => Err(error),
             },
         };
         let order = order.map_err(|error| self.unknown_account(error))?;
-        progress.order = Some(PendingOrder { url: order.url().to_owned(), key_pem: key.clone() });
+        let (url, key_pem) = (order.url().to_owned(), key.clone());
+        progress.order = Some(PendingOrder { url, key_pem, proofs: Vec::new() });
         self.keep_progress(names, progress)?;
         Ok((order, key))
     }
@@ -260,7 +309,12 @@ impl Orders {
     }
 
     /// Proves that weir serves the names of an order.
-    async fn prove(&self, order: &mut Order) -> Result<(), Failed> {
+    async fn prove(
+        &self,
+        order: &mut Order,
+        names: &[String],
+        progress: &mut Progress,
+    ) -> Result<(), Failed> {
         let mut answered: Vec<Answered> = Vec::new();
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
@@ -273,7 +327,7 @@ impl Orders {
                     return Err(Failed::at_last(format_args!("{name} is {status:?}")));
                 }
             }
-            answered.push(self.answer(&mut authorization).await?);
+            answered.push(self.answer(&mut authorization, names, progress).await?);
         }
         let judged = order.poll_ready(&POLLS).await;
         drop(answered);
@@ -290,7 +344,12 @@ impl Orders {
     }
 
     /// Answers the challenge for a name, and tells the authority to look.
-    async fn answer<'a>(&self, of: &'a mut AuthorizationHandle<'a>) -> Result<Answered, Failed> {
+    async fn answer<'a>(
+        &self,
+        of: &'a mut AuthorizationHandle<'a>,
+        names: &[String],
+        progress: &mut Progress,
+    ) -> Result<Answered, Failed> {
         let name = of.identifier().to_string();
         let kind = match self.settings.challenge {
             AcmeChallenge::Http01 => ChallengeType::Http01,
@@ -301,21 +360,50 @@ impl Orders {
             let what = format_args!("the authority does not offer {kind} for {name}");
             return Err(Failed::at_last(what));
         };
-        let proof = challenge.key_authorization();
-        let answered = match self.settings.challenge {
-            AcmeChallenge::Http01 => self.challenges.add_text(&challenge.token, proof.as_str()),
-            AcmeChallenge::TlsAlpn01 => {
-                let digest = proof.digest();
-                let digest = <&[u8; 32]>::try_from(digest.as_ref()).map_err(Failed::at_last)?;
-                let made = keys::challenge(&name, digest, SystemTime::now());
-                let (certificate, key) = made.map_err(Failed::on_the_way)?;
-                let added = self.challenges.add_handshake(&name, certificate, key);
-                added.map_err(Failed::on_the_way)?
-            }
-        };
-        challenge.set_ready().await?;
+        let token = challenge.token.clone();
+        let key_authorization = challenge.key_authorization().as_str().to_owned();
+        let proof = Proof { name, token, key_authorization };
+        let answered = answering(&self.challenges, self.settings.challenge, &proof)?;
+        if let Some(order) = progress.order.as_mut().filter(|it| !it.proofs.contains(&proof)) {
+            order.proofs.push(proof);
+            self.keep_progress(names, progress)?;
+        }
+        // An order that goes on after a restart may be past this.
+        if challenge.status == ChallengeStatus::Pending {
+            challenge.set_ready().await?;
+        }
         Ok(answered)
     }
+}
+
+/// Answers a challenge from now on.
+pub fn answering(
+    challenges: &Arc<Challenges>,
+    kind: AcmeChallenge,
+    proof: &Proof,
+) -> Result<Answered, Failed> {
+    match kind {
+        AcmeChallenge::Http01 => Ok(challenges.add_text(&proof.token, &proof.key_authorization)),
+        AcmeChallenge::TlsAlpn01 => {
+            let digest = digest(&SHA256, proof.key_authorization.as_bytes());
+            let digest = <&[u8; 32]>::try_from(digest.as_ref()).map_err(Failed::at_last)?;
+            let made = keys::challenge(&proof.name, digest, SystemTime::now());
+            let (certificate, key) = made.map_err(Failed::on_the_way)?;
+            let added = challenges.add_handshake(&proof.name, certificate, key);
+            added.map_err(Failed::on_the_way)
+        }
+    }
+}
+
+/// Answers the challenges of an order that another process has begun. What cannot be answered yet is answered when the order
+/// goes on, or the order says why not.
+pub fn answering_all(
+    challenges: &Arc<Challenges>,
+    kind: AcmeChallenge,
+    progress: &Progress,
+) -> Vec<Answered> {
+    let proofs = progress.order.iter().flat_map(|order| &order.proofs);
+    proofs.filter_map(|proof| answering(challenges, kind, proof).ok()).collect()
 }
 
 /// The errors of the authority about the proofs of an order.
@@ -331,6 +419,23 @@ async fn refusals(order: &mut Order) -> Option<Failed> {
         told_of.extend(problems.map(|problem| format!("{name}: {}", told(problem))));
     }
     (!told_of.is_empty()).then(|| Failed::at_last(told_of.join("; ")))
+}
+
+/// Whether an order can succeed without the certificate that it replaces. Not if the authority did not answer, or is busy: it
+/// could have taken the order, or refuses the other one as well.
+fn may_have_no_hint(error: &Error) -> bool {
+    match error {
+        Error::Api(problem) => !is_transient(problem) && !is(problem, "accountDoesNotExist"),
+        Error::Other(error) => !error.is::<NoAnswer>(),
+        Error::Unsupported(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether the same request can succeed later.
+fn is_transient(problem: &Problem) -> bool {
+    problem.status.is_some_and(|status| status >= 500)
+        || TRANSIENT.iter().any(|kind| is(problem, kind))
 }
 
 /// Whether a problem is of this type.
@@ -389,6 +494,35 @@ mod tests {
         }
         let limited = problem(r#"{"type":"urn:ietf:params:acme:error:rateLimited"}"#);
         assert!(is(&limited, "rateLimited") && !is(&limited, "dns"));
+    }
+
+    #[test]
+    fn busy_authorities_end_no_order() {
+        let failed = |text: &str| Failed::from(Error::Api(problem(text)));
+        for (kind, is_final) in [
+            ("badNonce", false),
+            ("rateLimited", false),
+            ("serverInternal", false),
+            ("unauthorized", true),
+            ("dns", true),
+        ] {
+            let text = format!(r#"{{"type":"{PROBLEM}{kind}"}}"#);
+            assert_eq!(failed(&text).is_final, is_final, "{kind}");
+            let has_other_try = may_have_no_hint(&Error::Api(problem(&text)));
+            assert_eq!(has_other_try, is_final, "{kind}: an order without `replaces`");
+        }
+        assert!(!failed(r#"{"type":"about:blank","status":503}"#).is_final);
+        assert!(may_have_no_hint(&Error::Unsupported("ARI")));
+        let error = serde_json::from_str::<Problem>("<html>").expect_err("not JSON");
+        assert!(!may_have_no_hint(&Error::Json(error)));
+    }
+
+    #[test]
+    fn the_authority_says_when_it_will_have_decided() {
+        let next = Instant::now() + Duration::from_secs(3_600);
+        let failed = Failed::from(Error::Timeout(Some(next)));
+        assert!(failed.retry_after.is_some_and(|it| it > Duration::from_secs(3_500)), "{failed:?}");
+        assert!(!failed.is_final);
     }
 
     #[test]

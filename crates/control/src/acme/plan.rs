@@ -99,6 +99,13 @@ pub fn after_success(now_unix_s: i64, lifetime: Lifetime) -> i64 {
     now_unix_s + RENEWAL_PAUSE_MIN_S.min(lifetime.seconds() / 3)
 }
 
+/// A time that was planned, as seen now. No plan reaches further than the longest pause: one that does was made when the
+/// clock was ahead, and is over.
+pub fn reachable(at_unix_s: i64, now_unix_s: i64) -> i64 {
+    let longest_s = i64::try_from(RETRY_AFTER_MAX.as_secs()).unwrap_or(i64::MAX);
+    if at_unix_s > now_unix_s.saturating_add(longest_s) { now_unix_s } else { at_unix_s }
+}
+
 /// The earliest time of an order that a reload asks for.
 pub fn by_hand(not_before_unix_s: i64, last_order_unix_s: i64) -> i64 {
     not_before_unix_s.min(last_order_unix_s.saturating_add(BY_HAND_PAUSE_MIN_S))
@@ -170,6 +177,15 @@ mod tests {
         let shortest_s = RETRY_MIN.as_secs() * 3 / 4;
         let sixth_s: u64 = (0..5).map(|doubled| shortest_s << doubled).sum();
         assert!(sixth_s > 60 * 60, "the sixth try comes after {sixth_s} s");
+    }
+
+    #[test]
+    fn plans_of_a_clock_that_was_ahead_are_over() {
+        for (at, expected) in [(0, 0), (1_500, 1_500), (1_000 + DAY_S, 1_000 + DAY_S)] {
+            assert_eq!(reachable(at, 1_000), expected);
+        }
+        assert_eq!(reachable(1_001 + DAY_S, 1_000), 1_000);
+        assert_eq!(reachable(i64::MAX, i64::MAX), i64::MAX);
     }
 
     #[test]

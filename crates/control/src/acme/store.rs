@@ -7,6 +7,7 @@
 //! | `AUTHORITY/NAME-HASH.pem` | a private key, its certificate and chain |
 //! | `AUTHORITY/NAME-HASH.json` | the order under way with its key, failures, and when the next order may be |
 
+use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -33,6 +34,10 @@ const HASH_BYTES: usize = 8;
 /// Most certificates that are looked through for one that may stand in.
 const KEPT_MAX: usize = 10_000;
 
+/// How long files of names that are not configured stay after their certificate has expired, or after the last order if
+/// there is no certificate.
+const UNUSED_KEPT_S: i64 = 30 * 24 * 60 * 60;
+
 /// The kept state of the orders for a set of names.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -56,6 +61,20 @@ pub struct PendingOrder {
     pub url: String,
     /// The private key of its certificate, in PEM.
     pub key_pem: String,
+    /// The answers to its challenges: a process that takes over has them before it serves.
+    #[serde(default)]
+    pub proofs: Vec<Proof>,
+}
+
+/// The answer to a challenge (RFC 8555 section 8.1).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// The name that it is for.
+    pub name: String,
+    /// The authority's token.
+    pub token: String,
+    /// The token, and the thumbprint of the account's key.
+    pub key_authorization: String,
 }
 
 impl std::fmt::Debug for PendingOrder {
@@ -164,7 +183,8 @@ impl Store {
 
     fn path(&self, names: &[String], extension: &str) -> PathBuf {
         let first = names.first().map_or("", String::as_str);
-        self.folder.join(format!("{}-{}.{extension}", clip(first), hash(names)))
+        let end = if extension.is_empty() { String::new() } else { format!(".{extension}") };
+        self.folder.join(format!("{}-{}{end}", clip(first), hash(names)))
     }
 
     fn json<T: DeserializeOwned>(&self, path: &Path) -> io::Result<Option<T>> {
@@ -186,12 +206,56 @@ impl Store {
         let temporary = path.with_file_name(name);
         // One that a process of the same number left behind.
         let _ = fs::remove_file(&temporary);
-        let mut file =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)?;
+        let written = write_new(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+        if let Err(error) = written {
+            // A full disk stays less full. If this fails, too, the first error says more.
+            let _ = fs::remove_file(&temporary);
+            return Err(error);
+        }
         File::open(&self.folder)?.sync_all()
+    }
+
+    /// Removes the files of names that are not configured, when they are of no use: the certificate expired a month ago, or
+    /// there is none, and the last order began a month ago. Returns the number of removed files. Damaged files,
+    /// and those that this does not know, stay.
+    pub fn prune(&self, configured: &[Vec<String>], now_unix_s: i64) -> io::Result<usize> {
+        let used: HashSet<PathBuf> = configured.iter().map(|names| self.path(names, "")).collect();
+        let mut removed = 0;
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            let is_kept = used.contains(&path.with_extension("")) || path.ends_with(ACCOUNT);
+            if !is_kept && last_use(&path).is_some_and(|at| at < now_unix_s - UNUSED_KEPT_S) {
+                fs::remove_file(&path)?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// The last second in which a kept file is of use, without the files beside it; `None`: it says nothing about that.
+fn last_use(path: &Path) -> Option<i64> {
+    match path.extension()?.to_str()? {
+        "pem" => {
+            let text = read(path).ok()??;
+            Some(keys::identity(&text, &text).ok()?.not_after_unix_s)
+        }
+        "json" => {
+            let progress: Progress = serde_json::from_str(&read(path).ok()??).ok()?;
+            Some(progress.last_order_unix_s.max(progress.not_before_unix_s))
+        }
+        "new" => {
+            let modified = fs::metadata(path).ok()?.modified().ok()?;
+            let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
+            i64::try_from(since.as_secs()).ok()
+        }
+        _ => None,
     }
 }
 
@@ -304,6 +368,52 @@ mod tests {
         assert_eq!(nearest(&["b.example"]), Some(both));
         assert_eq!(nearest(&["c.example"]), None);
         assert!(store.nearest(&names(&["a.example"]), i64::MAX).is_none(), "all are over");
+    }
+
+    #[test]
+    fn a_write_that_fails_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::of(folder.path(), &directory("/dir"));
+        store.prepare().expect("it can be made");
+        let own = names(&["a.example"]);
+        fs::create_dir(store.path(&own, "json")).expect("a folder in the file's place");
+        store.keep_progress(&own, &Progress::default()).expect_err("it cannot be replaced");
+        let files: Vec<_> = fs::read_dir(store.folder()).expect("a folder").flatten().collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+    }
+
+    #[test]
+    fn only_what_is_of_no_use_is_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::of(folder.path(), &directory("/dir"));
+        store.prepare().expect("it can be made");
+        let (used, unused) = (names(&["used.example"]), names(&["unused.example"]));
+        for of in [&used, &unused] {
+            let key = rcgen::KeyPair::generate().expect("a key");
+            let mut params = rcgen::CertificateParams::new(of.clone()).expect("names");
+            params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+            params.not_after = rcgen::date_time_ymd(2020, 4, 1);
+            let chain = params.self_signed(&key).expect("a certificate").pem();
+            store.keep_certificate(of, &key.serialize_pem(), &chain).expect("kept");
+            let last_order_unix_s = 1_577_836_800;
+            let progress = Progress { last_order_unix_s, ..Progress::default() };
+            store.keep_progress(of, &progress).expect("kept");
+        }
+        store.keep_account(&serde_json::json!({ "key": 1 })).expect("kept");
+        fs::write(store.folder().join("damaged.pem"), "no certificate").expect("a file");
+        fs::write(store.folder().join("notes.txt"), "mine").expect("a file");
+        let expires = 1_585_699_200; // 2020-04-01
+        let all = [used.clone(), unused.clone()];
+        let prune = |configured: &[Vec<String>], now| store.prune(configured, now).expect("read");
+        // The state of the order, long before the certificate.
+        assert_eq!(prune(&all[..1], expires), 1);
+        assert_eq!(prune(&all, i64::MAX), 0);
+        assert_eq!(prune(&all[..1], expires + UNUSED_KEPT_S), 0);
+        assert_eq!(prune(&all[..1], expires + UNUSED_KEPT_S + 1), 1);
+        assert!(!store.path(&unused, "pem").exists());
+        assert!(store.path(&used, "pem").exists() && store.path(&used, "json").exists());
+        let left = fs::read_dir(store.folder()).expect("a folder").count();
+        assert_eq!(left, 5, "two of the name in use, the account, and two that nobody knows");
     }
 
     #[test]

@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
+use weir_tls::challenges::Answered;
 use weir_tls::identity::Identity;
 use weir_tls::managed::Managed;
 use weir_tls::ocsp::{Staple, responder_url};
 
 use super::board::{Board, Report, State};
 use super::lock::OrderLock;
-use super::order::{Failed, Issued, Orders};
+use super::order::{Failed, Issued, Orders, answering_all};
 use super::plan::{self, Lifetime, WINDOW_PAUSES, WINDOW_RETRY, Window};
 use super::store::Progress;
 use super::{now_unix_s, spread};
@@ -23,7 +25,9 @@ const ORDER_TIME_MAX: Duration = Duration::from_secs(10 * 60);
 /// Longest sleep: the clock may be set, and the host may have slept.
 const SLEEP_MAX: Duration = Duration::from_secs(60 * 60);
 /// How often it is looked whether another process still orders.
-const LOCK_POLL: Duration = Duration::from_millis(500);
+const LOCK_POLL: Duration = Duration::from_millis(100);
+/// How often it is looked whether that process has got the certificate.
+const KEPT_POLL: Duration = Duration::from_secs(30);
 
 /// The state that all sets of names share.
 pub struct Common {
@@ -115,6 +119,8 @@ pub struct Certificate {
     pub shared: Arc<Shared>,
     /// The certificate that is there must be replaced: it has another kind of key.
     pub is_due: bool,
+    /// Answers to the challenges of an order that another process has begun, until this one goes on with it.
+    pub answers: Vec<Answered>,
 }
 
 /// The authority's window, and when it is asked for again.
@@ -137,12 +143,16 @@ impl Certificate {
         let mut asked = Asked::default();
         loop {
             let now = now_unix_s();
+            progress.not_before_unix_s = plan::reachable(progress.not_before_unix_s, now);
+            progress.last_order_unix_s = progress.last_order_unix_s.min(now);
+            asked.next_unix_s = plan::reachable(asked.next_unix_s, now);
             if self.shared.current().is_some() && now >= asked.next_unix_s {
                 self.ask_window(&mut asked).await;
             }
             let at = self.order_at(&progress, asked.window);
             if at <= now {
-                self.order(&mut progress).await;
+                self.order(&mut progress, asked.window).await;
+                self.answers.clear();
                 asked = Asked::default();
                 continue;
             }
@@ -176,9 +186,15 @@ impl Certificate {
         } else {
             progress.not_before_unix_s
         };
-        let due = self.renewal(window).map_or(0, |(at, _)| at);
-        let due = if self.is_due || progress.order.is_some() { 0 } else { due };
-        due.max(not_before)
+        self.due_at(progress, window).max(not_before)
+    }
+
+    /// The time from which another certificate is needed.
+    fn due_at(&self, progress: &Progress, window: Option<Window>) -> i64 {
+        if self.is_due || progress.order.is_some() {
+            return 0;
+        }
+        self.renewal(window).map_or(0, |(at, _)| at)
     }
 
     fn renewal(&self, window: Option<Window>) -> Option<(i64, plan::Basis)> {
@@ -189,7 +205,7 @@ impl Certificate {
     async fn ask_window(&self, asked: &mut Asked) {
         let Some(current) = self.shared.current() else { return };
         let Some(certificate) = current.certified.cert.first() else { return };
-        let pause = match self.common.orders.window(certificate).await {
+        let pause = match self.common.orders.for_one().window(certificate).await {
             Ok(Some((window, pause))) => {
                 asked.window = Some(window);
                 pause.clamp(*WINDOW_PAUSES.start(), *WINDOW_PAUSES.end())
@@ -206,18 +222,21 @@ impl Certificate {
     }
 
     /// Orders, and shows what comes.
-    async fn order(&mut self, progress: &mut Progress) {
+    async fn order(&mut self, progress: &mut Progress, window: Option<Window>) {
         let common = Arc::clone(&self.common);
-        self.report(State::Waiting, progress, None);
-        let Ok(_permit) = common.gate.acquire().await else { return };
+        self.report(State::Waiting, progress, window);
+        let mut next_look = Instant::now();
         while !common.lock.is_held() {
+            if Instant::now() >= next_look {
+                if self.is_done_by_another(progress, window) {
+                    return;
+                }
+                next_look = Instant::now() + KEPT_POLL;
+            }
             tokio::time::sleep(LOCK_POLL).await;
         }
-        // The process before may have got it in the meantime, and what it knows of the order.
-        if let Ok(known) = common.orders.store.progress(&self.sorted) {
-            *progress = known;
-        }
-        if self.take_kept() {
+        let Ok(_permit) = common.gate.acquire().await else { return };
+        if self.is_done_by_another(progress, window) {
             return;
         }
         self.report(State::Ordering, progress, None);
@@ -243,17 +262,20 @@ impl Certificate {
     async fn obtain(&self, progress: &mut Progress) -> Result<Issued, Failed> {
         let current = self.shared.current();
         let replaced = current.as_ref().and_then(|it| it.certified.cert.first());
-        let obtained = self.common.orders.obtain(&self.names, progress, replaced);
-        let timed_out = |_| Failed {
-            reason: format!("the order was not done in {ORDER_TIME_MAX:?}"),
-            is_final: false,
-        };
-        tokio::time::timeout(ORDER_TIME_MAX, obtained).await.map_err(timed_out)?
+        let orders = self.common.orders.for_one();
+        let obtained = orders.obtain(&self.names, progress, replaced);
+        let timed_out =
+            |_| Failed::on_the_way(format_args!("the order was not done in {ORDER_TIME_MAX:?}"));
+        let obtained = tokio::time::timeout(ORDER_TIME_MAX, obtained).await;
+        obtained.map_err(timed_out).flatten().map_err(|failed| Failed {
+            retry_after: failed.retry_after.or(orders.authority.take_retry_after()),
+            ..failed
+        })
     }
 
     /// Keeps and shows a certificate that has come.
     fn take(&mut self, issued: &Issued) -> Result<Arc<Identity>, Failed> {
-        let unusable = |reason: String| Failed { reason, is_final: true };
+        let unusable = |reason: String| Failed::at_last(reason);
         let identity = super::keys::identity(&issued.chain, &issued.key)
             .map_err(|error| unusable(format!("the certificate cannot be used: {error}")))?;
         if let Some(name) = self.names.iter().find(|name| !identity.names.contains(name)) {
@@ -275,6 +297,19 @@ impl Certificate {
         self.is_due = false;
         self.common.arrived.notify_one();
         Ok(identity)
+    }
+
+    /// Takes what another process has got, and what it knows of its order. Whether no certificate is needed after that.
+    fn is_done_by_another(&mut self, progress: &mut Progress, window: Option<Window>) -> bool {
+        if let Ok(known) = self.common.orders.store.progress(&self.sorted) {
+            *progress = known;
+            let orders = &self.common.orders;
+            let kind = orders.settings.challenge;
+            self.answers = answering_all(&orders.challenges, kind, progress);
+        }
+        // The window is that of the certificate before.
+        let window = if self.take_kept() { None } else { window };
+        self.due_at(progress, window) > now_unix_s()
     }
 
     /// Takes a certificate that another process has got. Whether there is one that is not due.
@@ -312,8 +347,8 @@ impl Certificate {
 
     fn fail(&self, progress: &mut Progress, failed: &Failed) {
         self.common.board.counters.failed.fetch_add(1, Relaxed);
-        let asked = self.common.orders.authority.take_retry_after();
-        progress.not_before_unix_s = later(plan::pause(progress.failures.max(1), asked));
+        let pause = plan::pause(progress.failures.max(1), failed.retry_after);
+        progress.not_before_unix_s = later(pause);
         progress.reason = Some(failed.reason.clone());
         if failed.is_final {
             progress.order = None;
@@ -342,6 +377,7 @@ impl Certificate {
             authority: self.common.orders.settings.directory.host.clone(),
             state,
             renewal: self.renewal(window),
+            window,
             failures: if state == State::Ordering {
                 progress.failures.saturating_sub(1)
             } else {
