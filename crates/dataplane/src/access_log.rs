@@ -5,7 +5,6 @@
 mod given;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use weir_config::snapshot::{AccessFormat, GivenFormat, LogField, RuleName};
@@ -146,7 +145,7 @@ impl AccessLog {
             && self.given.as_ref().is_none_or(|known| known.format != *format)
         {
             let number = self.given.as_ref().map_or(0, |known| known.number.wrapping_add(1));
-            self.given = Some(Given { number, format: Arc::clone(format) });
+            self.given = Some(Given::new(number, format));
         }
     }
 

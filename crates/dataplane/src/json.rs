@@ -32,10 +32,12 @@ const PAIRS: [[u8; 2]; 100] = {
 /// A number.
 #[inline]
 pub fn put_number(out: &mut Vec<u8>, number: u64) {
-    if number < 10 {
-        out.push(b'0' + number as u8);
-    } else {
-        put_long_number(out, number);
+    // Nearly all numbers of a line are short. A constant length needs no copying loop.
+    match number {
+        0..10 => out.push(b'0' + number as u8),
+        10..100 => out.extend_from_slice(&PAIRS[number as usize]),
+        100..1_000 => put_three_digits(out, number),
+        _ => put_long_number(out, number),
     }
 }
 
@@ -92,14 +94,26 @@ pub fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
 }
 
-/// Length of the plain bytes at the beginning; compares eight bytes at a time.
-#[inline]
+/// Length of the plain bytes at the beginning.
 pub fn plain_length(shown: &[u8]) -> usize {
-    let (words, rest) = shown.as_chunks::<8>();
-    let whole = words.iter().take_while(|word| are_plain(**word)).count();
-    // The first word that is not plain, or what is behind the last one.
-    let rest = words.get(whole).map_or(rest, |word| &word[..]);
-    whole * 8 + rest.iter().take_while(|byte| is_plain(**byte)).count()
+    if is_all_plain(shown) {
+        return shown.len();
+    }
+    shown.iter().position(|byte| !is_plain(*byte)).unwrap_or(shown.len())
+}
+
+/// Whether all bytes are plain.
+#[inline]
+fn is_all_plain(shown: &[u8]) -> bool {
+    // The last word overlaps the one before it, so that no byte is compared alone.
+    if let Some(last) = shown.last_chunk::<8>() {
+        let (words, _) = shown.as_chunks::<8>();
+        return are_plain(*last) && words.iter().all(|word| are_plain(*word));
+    }
+    match (shown.first_chunk::<4>(), shown.last_chunk::<4>()) {
+        (Some([a, b, c, d]), Some([e, f, g, h])) => are_plain([*a, *b, *c, *d, *e, *f, *g, *h]),
+        _ => shown.iter().all(|byte| is_plain(*byte)),
+    }
 }
 
 /// Whether eight bytes are all plain.
@@ -120,17 +134,19 @@ fn are_plain(word: [u8; 8]) -> bool {
 #[inline]
 pub fn put_whole_string(out: &mut Vec<u8>, shown: &[u8]) {
     out.push(b'"');
-    let plain = plain_length(shown);
-    out.extend_from_slice(&shown[..plain]);
-    if plain < shown.len() {
-        put_escaped(out, &shown[plain..]);
+    if is_all_plain(shown) {
+        out.extend_from_slice(shown);
+    } else {
+        put_escaped(out, shown);
     }
     out.push(b'"');
 }
 
-/// The bytes of a JSON string from the first one that is escaped.
+/// The bytes of a JSON string some of which are escaped.
 #[cold]
-fn put_escaped(out: &mut Vec<u8>, mut shown: &[u8]) {
+fn put_escaped(out: &mut Vec<u8>, shown: &[u8]) {
+    let (plain, mut shown) = shown.split_at(plain_length(shown));
+    out.extend_from_slice(plain);
     while let [byte, rest @ ..] = shown {
         match byte {
             b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
@@ -197,6 +213,7 @@ mod tests {
                 text[place] = byte;
                 let expected = if is_plain(byte) { length } else { place };
                 assert_eq!(plain_length(&text), expected, "{text:?}");
+                assert_eq!(is_all_plain(&text), is_plain(byte), "{text:?}");
             }
         }
         // A borrow from a byte that is not plain must not hide another one.
