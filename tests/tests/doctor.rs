@@ -134,6 +134,25 @@ fn a_running_weir_and_its_file() {
 }
 
 #[test]
+fn changes_of_the_running_weir_are_checked() {
+    let member = Member::echo();
+    let proxy =
+        Proxy::start(&Setup::new(&[member.address()]).admin_socket().top("state_dir: state"));
+    let weir = |arguments: &[&str]| {
+        let mut command = Command::new(weir_binary());
+        command.args(arguments).env("WEIR_ADMIN", proxy.admin_address());
+        command.output().expect("the built command")
+    };
+    // Nothing listens on this port. The file does not have this member.
+    let set = weir(&["set", "/pools/members/members/127.0.0.1:1", "{}"]);
+    assert!(set.status.success(), "{set:?}");
+    let found = report(&weir(&["doctor", "--json"]));
+    expect(&found, "members", "warning", "127.0.0.1:1");
+    expect(&found, "running weir", "note", "1 change of the configuration not in the files");
+    assert_eq!(findings(&found, "configuration"), [] as [Value; 0]);
+}
+
+#[test]
 fn settings_of_a_host() {
     let Some(namespaces) = Namespaces::make() else { return };
     if !tools::present("setpriv") {

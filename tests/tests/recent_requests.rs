@@ -207,3 +207,98 @@ fn followers_end_with_weir() {
     let text = reader.join().expect("its lines");
     assert!(text.contains("/x") && text.contains("weir drains"), "{text}");
 }
+
+/// A request that begins while nothing is recorded leaves its decisions in no other record.
+#[test]
+fn a_record_has_no_decisions_of_others() {
+    let (slow, gate) = Member::gated("slow");
+    let fast = Member::named("fast");
+    let setup = |recent: &str| {
+        let rules = "policies:\n  routes: { rules: [ { name: fast, when: 'request.path == \"/fast\"', then: [ { pool: fast } ] } ] }";
+        Setup::new(&[slow.address()])
+            .virtual_server("policies: [ routes ]")
+            .also_pool(&format!("fast: {{ members: [ \"{}\" ] }}", fast.address()))
+            .top("data_plane: { workers: 1 }")
+            .top(rules)
+            .top(recent)
+            .admin_socket()
+    };
+    let proxy = Proxy::start(&setup("recent_requests: {}"));
+    let mut held = proxy.client();
+    held.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n");
+    slow.wait_for_requests(1);
+    proxy.reload_and_wait(&setup(""));
+    proxy.client().get("/fast").assert_status(200);
+    proxy.reload_and_wait(&setup("recent_requests: {}"));
+    gate.store(true, std::sync::atomic::Ordering::Release);
+    held.response().assert_status(200);
+    let id = record(&proxy, "/held")["id"].clone();
+    let why = explained(&proxy, &id);
+    let decided = why["recorded"]["decided"].as_array().expect("a list");
+    assert_eq!(decided.len(), 1, "{why:#}");
+    assert_eq!(decided[0]["rules"], serde_json::json!([]), "{why:#}");
+    assert_eq!(why["recorded"]["sought"].as_array().map(Vec::len), Some(1), "{why:#}");
+}
+
+/// Two requests at a time with the same id of a trusted proxy: each has its own findings.
+#[test]
+fn findings_belong_to_the_request_and_not_to_its_id() {
+    let member = Member::named("one");
+    let setup = Setup::new(&[member.address()])
+        .virtual_server("client_address: { trust: [ 127.0.0.1 ] }")
+        .virtual_server("request_id: {}")
+        .virtual_server("waf: { mode: block }")
+        .top("data_plane: { workers: 1 }\nrecent_requests: {}")
+        .admin_socket();
+    let proxy = Proxy::start(&setup);
+    let body = |path: &str| {
+        let (bad, good) = ("q=1+union+select+2+from+users--", "q=a+plain+word+and+one+more+pad");
+        if path == "/bad" { bad } else { good }
+    };
+    let mut clients = ["/bad", "/good"].map(|path| {
+        let mut client = proxy.client();
+        client.send(format!(
+            "POST {path} HTTP/1.1\r\nHost: shop.example\r\nX-Request-Id: same\r\nUser-Agent: curl/8\r\n\
+             Accept: */*\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n",
+            body(path).len()
+        ));
+        (path, client)
+    });
+    eventually("both bodies are awaited", STEP_TIMEOUT, || {
+        proxy.metric("weir_virtual_server_requests_active", &["\"main\""]) == 2.0
+    });
+    for ((path, client), status) in clients.iter_mut().zip([403, 200]) {
+        client.send(body(path)).response().assert_status(status);
+    }
+    for (path, outcome) in [("/bad", "blocked"), ("/good", "passed")] {
+        let one = record(&proxy, path);
+        assert_eq!((&one["id"], &one["waf"]), (&"same".into(), &outcome.into()), "{one:#}");
+    }
+}
+
+#[test]
+fn limits_and_persistence_are_recorded() {
+    let member = Member::named("one");
+    let setup = Setup::new(&[member.address()])
+        .virtual_server("persistence: stay")
+        .virtual_server("limits: { per_key: [ { requests_per_second: 1/m, burst: 2 } ] }")
+        .top(TOP)
+        .admin_socket();
+    let proxy = Proxy::start(&setup);
+    let mut client = proxy.client();
+    let response = client.get("/first");
+    let cookie = response.assert_status(200).head.field("set-cookie").expect("a cookie");
+    let cookie = cookie.split(';').next().expect("a pair");
+    client.send(format!("GET /second HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n\r\n"));
+    client.response().assert_status(200);
+    client.get("/third").assert_status(429);
+    for (path, persistence) in [("/first", "new"), ("/second", "kept")] {
+        assert_eq!(record(&proxy, path)["persistence"], persistence, "{path}");
+    }
+    let limited = record(&proxy, "/third");
+    assert_eq!((&limited["status"], &limited["termination"]), (&429.into(), &"rate_limit".into()));
+    let why = explained(&proxy, &limited["id"]);
+    let verdict = why["recorded"]["decided"][0]["verdict"].as_str().expect("a verdict");
+    assert!(verdict.starts_with("is above a limit"), "{why:#}");
+    assert!(!why.to_string().contains(cookie), "the cookie is a secret: {why:#}");
+}

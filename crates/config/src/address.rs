@@ -11,7 +11,7 @@ use crate::scalar::whole;
 use crate::snapshot::Address;
 use crate::tree::Node;
 
-/// Linux's `sun_path` less its NUL.
+/// Length of Linux's `sun_path` without its NUL.
 const UNIX_PATH_BYTES_MAX: usize = 107;
 
 /// RFC 1035, 2.3.4: a name in text form, without the final dot.
@@ -20,7 +20,7 @@ const HOST_NAME_BYTES_MAX: usize = 253;
 /// RFC 1035, 2.3.4.
 const HOST_LABEL_BYTES_MAX: usize = 63;
 
-/// Where weir listens: no name, because a listener must not depend on a resolver.
+/// A listening address. Names are not accepted, because a listener must not depend on a resolver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListenAddress(pub Address);
 
@@ -63,17 +63,17 @@ fn listen_address(text: &str) -> Result<Address, Invalid> {
     }
 }
 
-/// Where a virtual server listens: an address, with one port or a range of them.
+/// A listening address with one port or a range of ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListenRange {
     /// The address with the lowest port.
     first: Address,
-    /// The highest port; `None`: there is one at most.
+    /// The highest port; `None`: at most one port.
     last_port: Option<u16>,
 }
 
 impl ListenRange {
-    /// Each address and port of it, the lowest port first.
+    /// All addresses of the range, the lowest port first.
     pub fn addresses(&self) -> Vec<Address> {
         match (&self.first, self.last_port) {
             (Address::Socket(first), Some(last)) => (first.port()..=last)
@@ -87,7 +87,7 @@ impl ListenRange {
         }
     }
 
-    /// How many there are.
+    /// The number of ports.
     pub fn len(&self) -> usize {
         match (&self.first, self.last_port) {
             (Address::Socket(first), Some(last)) => usize::from(last - first.port()) + 1,
@@ -112,7 +112,7 @@ impl ListenRange {
     }
 }
 
-/// Ports from one to another.
+/// A range of ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PortRange {
     pub first: u16,
@@ -120,7 +120,7 @@ pub(crate) struct PortRange {
 }
 
 impl PortRange {
-    /// Reads the two ends of a range.
+    /// Parses the two ends of a range.
     pub fn parse(first: &str, last: &str) -> Result<Self, Invalid> {
         let (first, last) = (port_number(first, 1)?, port_number(last, 1)?);
         if first > last {
@@ -148,12 +148,12 @@ impl Decode for PortRange {
     }
 }
 
-/// Where a member is.
+/// The address of a member.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Endpoint {
-    /// Known now.
+    /// A literal address.
     Literal(Address),
-    /// To be resolved; lower case, as the resolver and the `Host` field get it.
+    /// A host name to resolve, in lower case, as the resolver and the `Host` field get it.
     Name { host: String, port: u16 },
 }
 
@@ -198,7 +198,7 @@ impl Decode for Endpoint {
     }
 }
 
-/// Whether packets to the address go to many hosts.
+/// Whether packets to the address go to many hosts (multicast or broadcast).
 fn is_for_many(address: &Address) -> bool {
     match address {
         Address::Socket(socket) => match socket.ip() {
@@ -210,12 +210,12 @@ fn is_for_many(address: &Address) -> bool {
 }
 
 impl Endpoint {
-    /// Whether it is a socket of this host.
+    /// Whether this is a unix socket.
     pub fn is_unix(&self) -> bool {
         matches!(self, Self::Literal(Address::Unix(_)))
     }
 
-    /// The address that a text means, if it means one.
+    /// Parses an address; `None`: the text is not an address.
     pub fn read(text: &str) -> Option<Self> {
         Self::without_port(text).or_else(|| Self::parse(text, 1).ok())
     }
@@ -228,7 +228,7 @@ impl Endpoint {
         }
     }
 
-    /// An address or a name alone. A name has a dot in it: a word without one is more likely a mistake.
+    /// Parses an address or a name without a port. A name must contain a dot: a word without one is more likely a mistake.
     fn without_port(text: &str) -> Option<Self> {
         let of = |ip: IpAddr| Self::Literal(Address::Socket(SocketAddr::new(ip.to_canonical(), 0)));
         if let Ok(ip) = text.parse::<IpAddr>() {
@@ -289,7 +289,7 @@ fn v6_socket(host: &str, port: u16) -> Result<Endpoint, Invalid> {
     let mut address = format!("[{host}]:{port}")
         .parse::<SocketAddr>()
         .map_err(|_| Invalid::because(format!("\"{}\" is not an IPv6 address", clip(host))))?;
-    // One address, one form: otherwise a repeated listener would not be seen as one.
+    // Canonical form: otherwise a repeated listener would not be recognised.
     if let IpAddr::V4(mapped) = address.ip().to_canonical() {
         address = SocketAddr::new(mapped.into(), port);
     }
@@ -326,7 +326,7 @@ fn unix_path(path: &str) -> Result<PathBuf, Invalid> {
     Ok(PathBuf::from(path))
 }
 
-/// A name for a resolver, in lower case.
+/// Parses a host name, in lower case, for a resolver.
 pub(crate) fn host_name(text: &str) -> Result<String, Invalid> {
     let not_a_name = |why: &str| {
         Err(Invalid::because(format!(
@@ -359,7 +359,7 @@ pub(crate) fn host_name(text: &str) -> Result<String, Invalid> {
     Ok(text.to_ascii_lowercase())
 }
 
-/// An address without a port.
+/// A source address, without a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SourceAddress(pub IpAddr);
 
@@ -396,7 +396,7 @@ impl Decode for SourceAddress {
     }
 }
 
-/// The host that a monitor names: in the `Host` field and, for https, as the TLS server name.
+/// The host name of a monitor: for the `Host` field and, with https, the TLS server name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HostName(pub String);
 
@@ -442,7 +442,7 @@ impl Decode for AdminName {
     }
 }
 
-/// A name, or an IP address in the form of a `Host` field.
+/// Parses a name, or an IP address in the form of a `Host` field.
 fn host(text: &str) -> Result<String, Invalid> {
     if text.parse::<std::net::Ipv4Addr>().is_ok() {
         return Ok(text.to_owned());

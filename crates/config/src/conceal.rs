@@ -1,7 +1,7 @@
-//! Lines of a file as diagnostics show them: without passwords.
+//! Lines of a file without passwords, for diagnostics.
 //!
-//! A finding may be anywhere in a line with a password, and the line may be no valid YAML. So this works on the text:
-//! everything behind a key with a secret name is hidden.
+//! A finding may be anywhere in a line with a password, and the line may be invalid YAML. So this works on the text: all
+//! text after a key with a secret name is hidden.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,10 +15,10 @@ const MASK: char = '*';
 const SECRET_PARTS: [&str; 6] =
     ["password", "passwd", "passphrase", "secret", "authorization", "token"];
 
-/// A mistyped `password` has at most this many mistakes.
+/// Maximum edit distance of a mistyped `password`.
 const MISTAKES_MAX: usize = 2;
 
-/// The lines of a file without secrets. A line is looked at once, however much is to be said of it.
+/// The lines of a file without secrets. Each line is processed once, even with many findings.
 pub(crate) struct Concealed<'a> {
     lines: &'a Lines<'a>,
     known: HashMap<usize, Cow<'a, str>>,
@@ -29,7 +29,7 @@ impl<'a> Concealed<'a> {
         Self { lines, known: HashMap::new() }
     }
 
-    /// The line of this number, the first being 1.
+    /// The line with this number; the first line is 1.
     pub fn get(&mut self, number: usize) -> Option<&str> {
         let line = self.lines.get(number)?;
         let before = number.checked_sub(1).and_then(|before| self.lines.get(before));
@@ -40,7 +40,7 @@ impl<'a> Concealed<'a> {
 /// The text that replaces a secret value.
 const MASKED: &str = "********";
 
-/// A value without secrets. `keys`: those above it.
+/// A value without secrets. `keys`: the keys above the value.
 pub(crate) fn without_secrets(keys: &[String], node: &Node) -> Node {
     if keys.iter().any(|key| is_secret(key)) {
         let masked = Scalar { text: MASKED.to_owned(), style: Style::Quoted };
@@ -62,7 +62,8 @@ pub(crate) fn without_secrets(keys: &[String], node: &Node) -> Node {
     Node { span: node.span, value }
 }
 
-/// The line without secrets, as long as it was. `before` is the line above: a value may stand below its key.
+/// The line without secrets, with unchanged length. `before`: the previous line, because a value may follow its key on the
+/// next line.
 fn conceal<'a>(line: &'a str, before: Option<&str>) -> Cow<'a, str> {
     if before.is_some_and(ends_in_secret_key) {
         let mask = |it: char| if it.is_whitespace() { it } else { MASK };
@@ -80,7 +81,7 @@ fn conceal<'a>(line: &'a str, before: Option<&str>) -> Cow<'a, str> {
     shown.map_or(Cow::Borrowed(line), |shown| shown.into_iter().collect::<String>().into())
 }
 
-/// Whether the value of a secret begins in the line below: `password:`, `password: |`.
+/// Whether a secret value begins on the next line: `password:`, `password: |`.
 fn ends_in_secret_key(line: &str) -> bool {
     let characters: Vec<char> = line.trim_end().chars().collect();
     let mut at = 0;
@@ -94,7 +95,7 @@ fn ends_in_secret_key(line: &str) -> bool {
     false
 }
 
-/// The colon behind the next key, from here on, whose value is a secret.
+/// The colon after the next key with a secret value, from this position on.
 fn next_secret_colon(characters: &[char], from: usize) -> Option<usize> {
     (from..characters.len()).find(|&colon| {
         if characters[colon] != ':' {
@@ -119,7 +120,7 @@ fn is_secret(key: &str) -> bool {
             || is_mistyped(&key))
 }
 
-/// Whether a key is `password` with some mistakes.
+/// Whether a key is a misspelling of `password`.
 fn is_mistyped(key: &str) -> bool {
     let meant = "password";
     key.len().abs_diff(meant.len()) <= MISTAKES_MAX
@@ -131,7 +132,7 @@ fn skip_spaces(characters: &[char], from: usize) -> usize {
     from + spaces.count()
 }
 
-/// Where a value ends that begins here. When in doubt, with the line.
+/// The end of the value that begins here. If in doubt, the end of the line.
 fn value_end(characters: &[char], start: usize) -> usize {
     let rest = &characters[start..];
     let length = match rest.first() {
@@ -152,7 +153,7 @@ fn value_end(characters: &[char], start: usize) -> usize {
         Some(_) => None,
     };
     let end = start + length.unwrap_or(rest.len());
-    // A quote at once behind the closing one is part of the text.
+    // A quote directly after the closing one is part of the text.
     if characters.get(end).is_some_and(|it| matches!(it, '"' | '\'')) {
         return characters.len();
     }

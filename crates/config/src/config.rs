@@ -14,14 +14,14 @@ use crate::snapshot::{Address, Member, Monitor, NOBODY, Snapshot, Source};
 /// The resolved addresses of host names. A name without an entry has no address.
 pub type Resolutions = BTreeMap<String, Vec<IpAddr>>;
 
-/// A sound configuration whose members may still be names.
+/// A valid configuration in which members may still be host names.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The snapshot, all pools without members.
+    /// The snapshot, with all pools empty.
     pub(crate) template: Snapshot,
-    /// Per pool of the template, the members in the file's order.
+    /// The members of each pool in the template, in the file's order.
     pub(crate) members: Vec<Vec<ConfiguredMember>>,
-    /// The names and hashes of its parts.
+    /// The names and hashes of the configuration's parts.
     pub(crate) parts: Parts,
 }
 
@@ -38,21 +38,21 @@ pub(crate) struct ConfiguredMember {
     pub monitors: Option<Arc<[Monitor]>>,
 }
 
-/// How much a configuration holds.
+/// The size of a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
-    /// Virtual servers that serve.
+    /// The number of enabled virtual servers.
     pub virtual_servers: usize,
-    /// Disabled ones.
+    /// The number of disabled virtual servers.
     pub disabled: usize,
-    /// Pools.
+    /// The number of pools.
     pub pools: usize,
-    /// Members as the file has them: a name counts once.
+    /// The number of members in the file: a name counts once.
     pub members: usize,
 }
 
 impl Config {
-    /// The names to resolve: lower case, sorted, each once.
+    /// The host names to resolve: in lower case, sorted, without duplicates.
     pub fn host_names(&self) -> impl Iterator<Item = &str> {
         let names: BTreeSet<&str> = self
             .members

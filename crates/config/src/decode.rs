@@ -14,40 +14,40 @@ use crate::quote::clip;
 use crate::rule_cache::RuleCache;
 use crate::tree::{Entry, Finding, Node, NodeValue, Scalar, Span, Style};
 
-/// Most diagnostics of one file; further ones are only counted.
+/// Maximum number of diagnostics of one file; further ones are only counted.
 pub const DIAGNOSTICS_MAX: usize = 1000;
 
-/// Longest name of a virtual server, pool or profile: it becomes a label of every metric.
+/// Maximum length of the name of a virtual server, pool or profile: it becomes a label of every metric.
 pub const NAME_BYTES_MAX: usize = 128;
 
-/// A raw value: decoded from a node, with a description of its form.
+/// A raw value, decoded from a node. The type describes its own form.
 pub(crate) trait Decode: Sized {
     /// The form of a value, in words that fit after "must be".
     fn expected() -> String;
 
-    /// Its JSON Schema; sections register themselves and answer with a reference.
+    /// The JSON Schema of the value. Sections register themselves and return a reference.
     fn schema(registry: &mut Registry) -> Value;
 
     /// `None` after at least one error has been reported.
     fn decode(node: &Node, context: &mut Context) -> Option<Self>;
 
-    /// The permitted words, if the type is a fixed list of words.
+    /// The permitted words, if the type is a fixed set of words.
     fn words() -> &'static [&'static str] {
         &[]
     }
 }
 
-/// A value that can be a default: it is shown in the schema and the reference.
+/// A value that can be a default in the schema and the reference.
 pub(crate) trait Shown {
-    /// The value as it would be written in the file.
+    /// The value in the form of the file.
     fn shown(&self) -> Value;
 }
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Spanned<T> {
     pub value: T,
-    /// The place of the value, or of the section that lacks it if it is a default.
+    /// The place of the value; for a default, the place of the section without the key.
     pub span: Span,
     /// Whether the file contains the key.
     pub given: bool,
@@ -68,36 +68,35 @@ impl<T> Deref for Spanned<T> {
     }
 }
 
-/// The findings of one file, and where in the tree the decoder is.
+/// The findings of one file, and the decoder's position in the tree.
 #[derive(Default)]
 pub(crate) struct Context {
     /// The names of places in messages.
     names: Arc<PlaceNames>,
     path: String,
-    /// A word that may stand where a scalar is being decoded.
+    /// A word that is permitted in place of the current scalar.
     word: Option<&'static str>,
     findings: Vec<(Severity, Finding)>,
     errors: usize,
     dropped: usize,
     /// A file was not read in time.
     pub is_late: bool,
-    /// Cache of compiled firewall rules.
+    /// The cache of compiled firewall rules.
     pub compiled_rules: Arc<RuleCache>,
 }
 
 impl Context {
-    /// For a configuration whose places have these names.
+    /// A context for a configuration with these place names.
     pub fn new(names: Arc<PlaceNames>) -> Self {
         Self { names, ..Self::default() }
     }
 
-    /// Another place, in words that fit behind "in": "line 3", "line 3 of pools.yaml". `here`: the place that is
-    /// reported.
+    /// Describes another place as text that fits after "in": "line 3", "line 3 of pools.yaml". `here`: the reported place.
     pub fn place(&self, place: Span, here: Span) -> String {
         self.names.in_words(place, here.source)
     }
 
-    /// The file of a place and the position in it; of a place in the overlay, its pointer.
+    /// The file of a place and the position in it; for a place in the overlay, its pointer.
     pub fn source_of(&self, place: Span) -> (String, Option<Position>) {
         let file = self.names.file(place.source);
         match self.names.pointer(place) {
@@ -159,7 +158,7 @@ impl Context {
         self.errors > 0
     }
 
-    /// Whether further findings are only counted, so that advice for them would be lost work.
+    /// Whether further findings are only counted, so that suggestions for them would be wasted work.
     pub fn is_full(&self) -> bool {
         self.findings.len() >= DIAGNOSTICS_MAX
     }
@@ -175,7 +174,7 @@ impl Context {
             self.path.push('.');
         }
         self.path.push_str(&clip(key));
-        // The word is for the whole value, not for its parts.
+        // The word applies to the whole value, not to its parts.
         let word = self.word.take();
         let result = body(self);
         self.word = word;
@@ -183,7 +182,7 @@ impl Context {
         result
     }
 
-    /// Decodes a value in whose place `word` may stand, so that messages mention it.
+    /// Decodes a value that may be `word` instead, so that messages mention the word.
     pub fn or_word<R>(&mut self, word: &'static str, body: impl FnOnce(&mut Self) -> R) -> R {
         self.word = Some(word);
         let result = body(self);
@@ -201,7 +200,7 @@ impl Context {
         result
     }
 
-    /// All findings in the order of files and lines, and how many more there were.
+    /// All findings in the order of files and lines, and the number of omitted findings.
     pub fn finish(mut self) -> (Vec<(Severity, Finding)>, usize) {
         let place = |span: Span| (span.source, span.line, span.column);
         self.findings.sort_by_key(|(_, finding)| place(finding.span));
@@ -209,7 +208,7 @@ impl Context {
     }
 }
 
-/// The kind of a node, in words.
+/// The kind of a node, as text.
 fn found(node: &Node) -> String {
     match &node.value {
         NodeValue::Null => "nothing".into(),
@@ -245,7 +244,7 @@ impl Scalar {
             text.strip_prefix(prefix)
                 .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_digit(base)))
         };
-        // `f64` also reads "inf", "nan" and "infinity", which YAML spells with a dot in front.
+        // `f64` also parses "inf", "nan" and "infinity"; YAML writes them with a leading dot.
         let decimal =
             digits.starts_with(|c: char| c.is_ascii_digit()) && text.parse::<f64>().is_ok();
         let special = matches!(text, ".inf" | "-.inf" | "+.inf" | ".nan" | ".NaN");
@@ -259,7 +258,7 @@ impl Scalar {
 
 /// The reason why a text is invalid.
 pub(crate) struct Invalid {
-    /// `None`: the type's [`Decode::expected`] says it all.
+    /// `None`: [`Decode::expected`] is a sufficient explanation.
     pub reason: Option<String>,
     pub suggestion: Option<String>,
 }
@@ -279,7 +278,7 @@ impl Invalid {
     }
 }
 
-/// Decodes a scalar of any kind by its text; the shared frame of all scalar types.
+/// Decodes a scalar of any kind from its text; used by all scalar types.
 pub(crate) fn decode_scalar<T: Decode>(
     node: &Node,
     context: &mut Context,
@@ -305,7 +304,7 @@ pub(crate) fn decode_scalar<T: Decode>(
     }
 }
 
-/// Decodes a scalar that must be text: a number or a boolean has to be quoted, where that is enough.
+/// Decodes a scalar that must be text: a number or a boolean must be quoted, if quotes are sufficient.
 pub(crate) fn decode_text<T: Decode>(
     node: &Node,
     context: &mut Context,
@@ -396,7 +395,7 @@ impl<T: Decode> Decode for List<T> {
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
         let items = list::<T>(node, context)?;
         let decoded = decode_items(items, context);
-        // One whose items are all unsound is not meant to be empty.
+        // A list with only invalid items is not meant to be empty.
         (items.is_empty() || !decoded.is_empty()).then_some(Self(decoded))
     }
 }
@@ -413,7 +412,7 @@ fn suggest_list<T: Decode>(node: &Node, text: &str) -> String {
     }
 }
 
-/// The items that are sound; the others have been reported.
+/// The valid items; the others have been reported.
 fn decode_items<T: Decode>(items: &[Node], context: &mut Context) -> Vec<T> {
     items
         .iter()
@@ -445,7 +444,7 @@ impl<T: Decode> Decode for OneOrMany<T> {
     }
 }
 
-/// A map whose keys are names that the user gives.
+/// A map with keys chosen by the user.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Named<T>(pub Vec<NamedItem<T>>);
 
@@ -460,7 +459,7 @@ impl<T> Default for Named<T> {
 pub(crate) struct NamedItem<T> {
     pub name: String,
     pub name_span: Span,
-    /// `None`: it exists, but is unsound, which has been reported.
+    /// `None`: the entry is invalid, which was reported.
     pub value: Option<T>,
 }
 
@@ -497,10 +496,10 @@ impl<T: Decode> Decode for Named<T> {
     }
 }
 
-/// The schema's form of [`check_name`].
+/// The schema's equivalent of [`check_name`].
 pub(crate) const NAME_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._/-]*$";
 
-/// Names appear in logs, metric labels and paths of the admin listener, so they are plain.
+/// Checks a name. Names appear in logs, metric labels and paths of the admin listener, so few characters are permitted.
 pub fn check_name(name: &str) -> Result<(), String> {
     if name.len() > NAME_BYTES_MAX {
         return Err(format!("a name has at most {NAME_BYTES_MAX} characters"));
@@ -517,16 +516,16 @@ pub fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// A section under way: a map of which the known keys are taken one by one.
+/// A section during decoding: a map whose known keys are taken one by one.
 pub(crate) struct Fields<'a> {
     span: Span,
     entries: &'a [Entry],
-    /// Keys that an unknown one was probably meant to be, with that one: they are not missed as well.
+    /// Keys that were probably misspelt, each with the misspelt entry: they are not also reported as missing.
     misspelt: Vec<(&'static str, &'a Entry)>,
 }
 
 impl<'a> Fields<'a> {
-    /// Reports every key that the section does not have.
+    /// Opens a section and reports every unknown key.
     pub fn open<S: Section>(node: &'a Node, context: &mut Context) -> Option<Self> {
         let NodeValue::Map(entries) = &node.value else {
             let suggestion = match &node.value {
@@ -571,7 +570,7 @@ impl<'a> Fields<'a> {
         Some(Self { span: node.span, entries, misspelt })
     }
 
-    /// The entry of a key; else of a misspelt key, if only one can be meant. So all errors below a misspelt key are
+    /// The entry of a key, or of a misspelt key if the intention is unambiguous. So all errors below a misspelt key are
     /// reported at once.
     fn entry(&self, key: &str) -> Option<&'a Entry> {
         if let Some(entry) = self.entries.iter().find(|entry| entry.key == key) {
@@ -602,7 +601,7 @@ impl<'a> Fields<'a> {
         self.optional(key, context)
     }
 
-    /// A key that is required unless another is there, or one of several that `|` divides.
+    /// A key that is required unless another key is present. `|` separates several alternatives.
     pub fn either<T: Decode>(
         &self,
         key: &str,
@@ -629,7 +628,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Reports a key or value that the language has and this version does not.
+/// Reports a key or value of the language that this version does not support.
 pub(crate) fn not_supported(context: &mut Context, span: Span, what: &str) {
     context.error_help(
         span,
@@ -705,7 +704,7 @@ fn suggest_key<S: Section>(key: &str, meant: Option<&str>) -> String {
     format!("known keys: {}", known.join(", "))
 }
 
-/// Everything that the declarations say: schemas and reference, in the order of first use.
+/// All information in the declarations: schemas and reference, in the order of first use.
 #[derive(Default)]
 pub(crate) struct Registry {
     pub sections: Vec<SectionInfo>,
@@ -725,14 +724,14 @@ pub(crate) struct KeyInfo {
     pub doc: String,
     pub expected: String,
     pub required: bool,
-    /// It is required, unless this key is there, or one of several that `|` divides.
+    /// The key is required, unless this other key is present. `|` separates several alternatives.
     pub or_else: Option<&'static str>,
     pub default: Option<Value>,
     pub schema: Value,
 }
 
 impl Registry {
-    /// Registers a section once and answers with a reference to it.
+    /// Registers a section once and returns a reference to it.
     pub fn section(
         &mut self,
         name: &'static str,
@@ -750,14 +749,14 @@ impl Registry {
     }
 }
 
-/// The schema of a value that is one of these words, each with its meaning.
+/// The schema of a value that is one of these words, with their meanings.
 pub(crate) fn words_schema(words: &[(&str, &str)]) -> Value {
     let one =
         |(word, meaning): &(&str, &str)| json!({ "const": word, "description": tidy(meaning) });
     json!({ "anyOf": words.iter().map(one).collect::<Vec<_>>() })
 }
 
-/// Doc comments to running text.
+/// Converts doc comments to running text.
 pub(crate) fn tidy(doc: &str) -> String {
     doc.split_whitespace().collect::<Vec<_>>().join(" ")
 }

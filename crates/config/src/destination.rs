@@ -1,4 +1,4 @@
-//! Where a virtual server is reached: an address with ports, or all addresses of a network.
+//! Destinations of a virtual server: an address with ports, or all addresses of a network.
 
 use std::net::IpAddr;
 
@@ -22,11 +22,11 @@ pub(crate) enum ListenOn {
     Network(NetworkPorts),
 }
 
-/// Addresses of a network, with a port, several, or any.
+/// The addresses of a network, with one port, several ports or any port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NetworkPorts {
     pub network: Network,
-    /// `None`: any.
+    /// `None`: any port.
     pub ports: Option<PortRange>,
 }
 
@@ -47,7 +47,7 @@ impl Decode for ListenOn {
     }
 }
 
-/// Host and port of a text that only packets can be addressed to.
+/// Host and port of a text that is a destination of packets only.
 fn of_packets(text: &str) -> Option<(&str, &str)> {
     if text.starts_with("unix:") || text.contains("://") {
         return None;

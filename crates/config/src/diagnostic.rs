@@ -1,4 +1,4 @@
-//! Mistakes in a configuration file, with place and fix.
+//! Diagnostics of a configuration file, with place and suggestion.
 
 use std::fmt::Write as _;
 
@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 
 use crate::quote::is_unseen;
 
-/// A source line is shown only in a window of this many characters around the place.
+/// Maximum width of a shown source line, in characters around the place.
 const SOURCE_WINDOW_CHARS_MAX: usize = 120;
 
-/// How bad a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// The configuration cannot be used.
     Error,
-    /// The file can be used, but this is probably a mistake.
+    /// The file can be used, but probably contains a mistake.
     Warning,
 }
 
 impl Severity {
-    /// The word that both renderings print.
+    /// The word in both output formats.
     pub fn word(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -40,24 +40,24 @@ pub struct Position {
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Whether it forbids using the configuration.
+    /// The severity.
     pub severity: Severity,
-    /// The mistake; one line.
+    /// The problem, in one line.
     pub message: String,
     /// The file's name as it was given or included; `overlay` for a value of the overlay.
     pub file: String,
     /// The JSON pointer of a value of the overlay, in place of a position.
     pub pointer: Option<String>,
-    /// `None` when the file as a whole is meant (it cannot be read), or a value of the overlay.
+    /// `None`: the finding is about the whole file (for example, it cannot be read), or about a value of the overlay.
     pub position: Option<Position>,
-    /// The line that [`Self::position`] names.
+    /// The source line at [`Self::position`].
     pub excerpt: Option<Excerpt>,
-    /// How to mend it; one line.
+    /// The suggested fix, in one line.
     pub suggestion: Option<String>,
 }
 
 impl Diagnostic {
-    /// One of a file as a whole.
+    /// A diagnostic about a whole file.
     pub fn of_file(severity: Severity, message: impl Into<String>, file: &str) -> Self {
         Self {
             severity,
@@ -71,8 +71,8 @@ impl Diagnostic {
     }
 }
 
-/// The shown part of a source line, and the mark below it. Cut when the diagnostic is made, so that a thousand findings
-/// in one long line do not keep it a thousand times.
+/// The shown part of a source line, and the mark below it. The line is cut when the diagnostic is created, so that a
+/// thousand findings in one long line do not store it a thousand times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
     text: String,
@@ -83,7 +83,7 @@ pub struct Excerpt {
 impl Excerpt {
     pub(crate) fn cut(line: &str, column: usize, length: usize) -> Self {
         let start = column.saturating_sub(1);
-        // Room for a third of the window before the place, when the line is too long to be shown.
+        // If the line is too long, a third of the window is before the place.
         let skipped = if line.chars().nth(SOURCE_WINDOW_CHARS_MAX).is_none() {
             0
         } else {
@@ -91,7 +91,7 @@ impl Excerpt {
         };
         let shown: Vec<char> = line.chars().skip(skipped).take(SOURCE_WINDOW_CHARS_MAX).collect();
         let indent = start - skipped;
-        // A tab stays a tab below the line, so that the caret stands where the terminal puts it.
+        // A tab stays a tab below the line, so that the caret is aligned in any terminal.
         let padding = (0..indent)
             .map(|index| match shown.get(index) {
                 Some('\t') => '\t',
@@ -213,12 +213,12 @@ pub fn render_json(diagnostics: &[Diagnostic]) -> Value {
     json!({ "diagnostics": list })
 }
 
-/// Text from a file must not steer the reader's terminal.
+/// Replaces characters in a file's text that could control the terminal.
 fn printable(text: &str) -> String {
     text.chars()
         .map(|character| match character {
             '\t' => '\t',
-            // Bidirectional overrides would show a line in another order than it is read.
+            // Bidirectional overrides would change the visual order of a line.
             _ if is_unseen(character) => char::REPLACEMENT_CHARACTER,
             _ => character,
         })

@@ -1,4 +1,4 @@
-//! Schema, reference, examples and documentation agree.
+//! Checks that schema, reference, examples and documentation agree.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn examples() -> Vec<(PathBuf, String)> {
     examples
 }
 
-/// A node as any YAML reader would parse it.
+/// Converts a node as any YAML parser would.
 fn json(node: &Node) -> Value {
     match &node.value {
         NodeValue::Null => Value::Null,
@@ -61,7 +61,7 @@ fn to_json(text: &str) -> Value {
 /// The subset of JSON Schema that the schema uses. Unknown keywords fail, so no part stays unchecked.
 struct Validator {
     schema: Value,
-    /// `Section.key` of every property used by a valid value.
+    /// `Section.key` of every property in a valid value.
     used: BTreeSet<String>,
 }
 
@@ -281,7 +281,7 @@ fn the_reference_is_the_declarations() {
     }
 }
 
-/// Every YAML block of the documentation is valid, once its missing parts are added.
+/// Every YAML block of the documentation is valid after its missing parts are added.
 #[test]
 fn the_documentation_s_examples_are_sound() {
     const DOCUMENTS: [&str; 7] = [
@@ -302,7 +302,7 @@ fn the_documentation_s_examples_are_sound() {
         .collect();
     assert!(blocks.len() >= 5);
     for block in blocks {
-        // Certificates of the examples replace the reader's.
+        // Test certificates replace the reader's.
         let mut file = block.replace("shop.crt", "shop-ec.crt").replace("shop.key", "shop-ec.key");
         if !block.contains("virtual_servers:") {
             file.push_str("\nvirtual_servers: { added: { listen: 127.0.0.1:80, pool: web } }\n");
@@ -358,7 +358,7 @@ fn examples_in_documents_are_yaml() {
     assert_eq!(problems, [""; 0]);
 }
 
-/// The words allowed as a value that this schema does not explain.
+/// The permitted words of a value without an explanation in this schema.
 fn unexplained<'s>(schema: &'s Value, words: &mut BTreeSet<&'s str>) {
     match schema {
         Value::Array(items) => items.iter().for_each(|item| unexplained(item, words)),

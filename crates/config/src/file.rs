@@ -14,16 +14,16 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
-/// No file takes longer than this to be read.
+/// Maximum time to read a file.
 pub const READ_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Bytes between two looks at the time.
+/// Bytes between two checks of the time.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// An open pipe that is empty is looked at again after this time.
+/// Pause before an empty open pipe is checked again.
 const PIPE_PAUSE: Duration = Duration::from_millis(5);
 
-/// Why a file is not read.
+/// The reason why a file could not be read.
 #[derive(Debug)]
 pub enum ReadError {
     /// The file cannot be opened.
@@ -36,7 +36,7 @@ pub enum ReadError {
     TooLarge,
     /// The file provides no data now, and has no end.
     Endless,
-    /// It was not read to its end in [`READ_TIME_MAX`].
+    /// The file was not read to its end in [`READ_TIME_MAX`].
     Late,
 }
 
@@ -62,7 +62,7 @@ impl std::error::Error for ReadError {}
 /// Kinds of files that may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Accepted {
-    /// Regular files alone.
+    /// Regular files only.
     Regular,
     /// Regular files, and pipes that a shell made (`<(…)`, `/dev/stdin`): they have no path of their own, and already
     /// have a writer.
@@ -74,12 +74,12 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
     read_within(path, bytes_max, Accepted::Regular, READ_TIME_MAX)
 }
 
-/// As [`read`], also for a pipe.
+/// Like [`read`], but also accepts a pipe.
 pub fn read_file_or_pipe(path: &Path, bytes_max: u64) -> Result<Vec<u8>, ReadError> {
     read_within(path, bytes_max, Accepted::RegularOrPipe, READ_TIME_MAX)
 }
 
-/// As above, for other accepted kinds, and with another time limit.
+/// Like the functions above, with other accepted kinds and another time limit.
 pub(crate) fn read_within(
     path: &Path,
     bytes_max: u64,
@@ -88,7 +88,7 @@ pub(crate) fn read_within(
 ) -> Result<Vec<u8>, ReadError> {
     let metadata = fs::metadata(path).map_err(ReadError::Open)?;
     refuse_others(path, &metadata, accepted)?;
-    // Should something else take its place now, its opening does not wait either.
+    // If another file takes its place in the meantime, opening it must not block either.
     let mut file = OpenOptions::new()
         .read(true)
         .custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed())

@@ -150,7 +150,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("replace_path", "rewrite_path"),
 ];
 
-/// Keys that are written in a wrong place, and where they belong.
+/// Keys that are often written in a wrong place, and their correct places.
 const PLACES: &[(&str, &str)] = &[
     ("body_size_max", "`http`"),
     ("body_timeout", "`http`"),
@@ -173,7 +173,7 @@ const PLACES: &[(&str, &str)] = &[
     ("weight", "a member: `members: [ { address: … } ]`"),
 ];
 
-/// Where a key belongs that is not known where it stands.
+/// The correct place of a key that is unknown at its place.
 pub(crate) fn place_of(key: &str) -> Option<&'static str> {
     PLACES.iter().find(|(known, _)| *known == key).map(|(_, place)| *place)
 }
@@ -191,9 +191,9 @@ pub(crate) fn meant<'a>(
     by_meaning.or_else(|| nearest(word, known.by_ref()))
 }
 
-/// The candidate that was most probably meant, if any is near enough.
+/// The most similar candidate, if any is similar enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Beyond this the distance table costs more than the advice is worth.
+    // For longer words the cost of the distance table exceeds the value of a suggestion.
     const WORD_CHARS_MAX: usize = 64;
     const CANDIDATES_MAX: usize = 2_000;
     let word = word.to_lowercase().replace('-', "_");

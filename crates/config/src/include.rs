@@ -1,4 +1,4 @@
-//! `include`: further files of a configuration, and how their sections are joined.
+//! `include`: further files of a configuration, and the merging of their sections.
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,21 +20,21 @@ use crate::without_number;
 /// The key.
 const KEY: &str = "include";
 
-/// Most files of a configuration.
+/// Maximum number of files of a configuration.
 pub const FILES_MAX: usize = 1_000;
 
-/// Most bytes of all files of a configuration together.
+/// Maximum total size of a configuration's files.
 pub const FILES_BYTES_MAX: u64 = 64 << 20;
 
-/// Files of a directory that are read end so.
+/// The ending of files that are read from a directory.
 const ENDING: &str = ".yaml";
 
-/// Files of a directory that end so are probably meant to be read.
+/// Files of a directory with this ending are probably meant to be read.
 const OTHER_ENDING: &str = ".yml";
 
 const RELATIVE_PATHS: &str = "a relative path starts at the directory of the file that was given";
 
-/// Reads the files that the main file includes, and joins their sections with its own.
+/// Reads the included files, and merges their sections into those of the main file.
 pub(crate) fn include(root: Node, texts: &mut Texts) -> Node {
     let Some(node) = root.get(KEY) else { return root };
     let mut context = Context::default();
@@ -53,7 +53,7 @@ pub(crate) fn include(root: Node, texts: &mut Texts) -> Node {
     }
     texts.findings.extend(joiner.findings);
     let mut root = joiner.root;
-    // Mistakes in its form are reported with all others, when the whole is decoded.
+    // Mistakes in its form are reported with all others, when the whole tree is decoded.
     if let NodeValue::Map(entries) = &mut root.value
         && is_sound
     {
@@ -62,7 +62,7 @@ pub(crate) fn include(root: Node, texts: &mut Texts) -> Node {
     root
 }
 
-/// Reads files within the bounds of a configuration.
+/// Reads files within the limits of a configuration.
 struct Reader<'a> {
     texts: &'a mut Texts,
     trees: Vec<Node>,
@@ -94,12 +94,12 @@ impl<'a> Reader<'a> {
         self.texts.findings.push((severity, finding));
     }
 
-    /// A file, or all of a directory.
+    /// Reads a file, or all files of a directory.
     fn path(&mut self, path: &Spanned<FilePath>) {
         let full = self.texts.directory.join(&path.value.0);
         match fs::metadata(&full) {
             Ok(metadata) if metadata.is_dir() => self.folder(&full, path.span),
-            // Reading it says why not.
+            // The attempt to read it reports the reason.
             _ => self.file(&full, path.span),
         }
     }
@@ -199,11 +199,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The files of a directory, each kind in the order of their names.
+/// The files of a directory, by kind, sorted by name.
 #[derive(Default)]
 struct Found {
     files: Vec<PathBuf>,
-    /// Files that are probably meant, and are not read.
+    /// Files that are probably meant, but are not read.
     others: Vec<PathBuf>,
 }
 
@@ -223,7 +223,7 @@ fn list(folder: &Path) -> io::Result<Found> {
         } else if text.ends_with(OTHER_ENDING) {
             found.others.push(path);
         }
-        // One more than are read: then it is an error.
+        // One file more than the maximum is an error.
         if found.files.len().max(found.others.len()) > FILES_MAX {
             break;
         }
@@ -233,7 +233,7 @@ fn list(folder: &Path) -> io::Result<Found> {
     Ok(found)
 }
 
-/// Joins the sections of files. Sections with named entries are joined by name; any other stands in one file.
+/// Merges the sections of files. Sections with named entries are merged by name; any other section is in one file only.
 struct Joiner<'a> {
     names: &'a PlaceNames,
     root: Node,
@@ -255,7 +255,7 @@ impl<'a> Joiner<'a> {
         self.findings.push((Severity::Error, Finding::new(span, message).help(help)));
     }
 
-    /// The file that was given.
+    /// Adds the main file.
     fn main(&mut self, root: Node) {
         self.root.span = root.span;
         if let NodeValue::Map(entries) = root.value {
@@ -265,7 +265,7 @@ impl<'a> Joiner<'a> {
         }
     }
 
-    /// Another file.
+    /// Adds an included file.
     fn tree(&mut self, tree: Node) {
         let NodeValue::Map(entries) = tree.value else {
             let message = "an included file must be a map of sections".to_owned();
@@ -352,7 +352,7 @@ impl<'a> Joiner<'a> {
     }
 }
 
-/// Notes the entries of a section, down to this depth.
+/// Records the entries of a section, down to this depth.
 fn note(known: &mut HashMap<(String, String), Span>, path: &str, node: &Node, depth: usize) {
     let NodeValue::Map(entries) = &node.value else { return };
     if depth == 0 {

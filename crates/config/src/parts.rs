@@ -6,18 +6,18 @@ use std::hash::{DefaultHasher, Hash as _, Hasher};
 
 use crate::tree::{Node, NodeValue};
 
-/// Sections whose entries have names of their own.
+/// Sections with named entries.
 pub(crate) const NAMED: [&str; 6] =
     ["virtual_servers", "pools", "policies", "data_sets", "persistence", "authentication"];
 
-/// The section whose entries have kinds, and those names.
+/// The section with named entries by kind.
 pub(crate) const PROFILES: &str = "profiles";
 
 /// A hash of each part of a configuration, by its name: `pools.web`, `log`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parts(BTreeMap<String, u64>);
 
-/// A part that is not as it was.
+/// A changed part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// The kind of change.
@@ -68,7 +68,7 @@ impl Parts {
         Self(parts)
     }
 
-    /// The differences from before, in the order of the names.
+    /// The differences from the previous configuration, sorted by name.
     pub fn changes_from(&self, before: &Self) -> Vec<Change> {
         let change = |kind, part: &String| Change { kind, part: part.clone() };
         let mut changes: Vec<Change> = self
@@ -95,7 +95,7 @@ fn entries(node: &Node) -> impl Iterator<Item = (&str, &Node)> {
     entries.iter().map(|entry| (&*entry.key, &entry.value))
 }
 
-/// Takes a part, or those below it.
+/// Adds a part, or the parts below it.
 fn take(name: &str, node: &Node, depth: usize, parts: &mut BTreeMap<String, u64>) {
     if depth > 0 && matches!(node.value, NodeValue::Map(_)) {
         for (key, below) in entries(node) {
@@ -108,7 +108,7 @@ fn take(name: &str, node: &Node, depth: usize, parts: &mut BTreeMap<String, u64>
     parts.insert(name.to_owned(), hasher.finish());
 }
 
-/// Where it stands, and the order of a map's keys, do not matter.
+/// Hashes a node, regardless of its place and of the order of a map's keys.
 fn hash(node: &Node, hasher: &mut DefaultHasher) {
     std::mem::discriminant(&node.value).hash(hasher);
     match &node.value {

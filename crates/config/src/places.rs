@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::tree::{Source, Span};
 
-/// The name of the overlay in place of a file's.
+/// The name of the overlay, in place of a file name.
 pub(crate) const OVERLAY: &str = "overlay";
 
 /// The names of a configuration's files, and the pointers of its overlay.
@@ -16,7 +16,7 @@ pub(crate) struct PlaceNames {
 }
 
 impl PlaceNames {
-    /// The name of a file; of the overlay, its word.
+    /// The name of a file, or the word for the overlay.
     pub fn file(&self, source: Source) -> &str {
         match source.index() {
             None => OVERLAY,
@@ -29,7 +29,7 @@ impl PlaceNames {
         (span.source == Source::OVERLAY).then(|| self.pointers.text(span.line))
     }
 
-    /// The line in words: "line 3", or "line 3 of pools.yaml" if the reader's file, `here`, is another one.
+    /// The line as text: "line 3", or "line 3 of pools.yaml" if it is in another file than `here`.
     pub fn in_words(&self, place: Span, here: Source) -> String {
         match self.pointer(place) {
             Some(pointer) => format!("`{pointer}` of the {OVERLAY}"),
@@ -39,16 +39,16 @@ impl PlaceNames {
     }
 }
 
-/// JSON pointers (RFC 6901) by number. Each is stored as its parent's number and its last segment.
+/// JSON pointers (RFC 6901), by number. Each consists of the number of its parent and its last segment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pointers {
-    /// The number of the pointer above, and the segment as it is written.
+    /// The number of the parent, and the segment with escapes.
     all: Vec<(usize, Box<str>)>,
     known: HashMap<(usize, Box<str>), usize>,
 }
 
 impl Pointers {
-    /// The number of the pointer to the whole.
+    /// The number of the empty pointer.
     pub const ROOT: usize = 0;
 
     /// The number of a pointer, from its parent's number and its last segment.
@@ -62,7 +62,7 @@ impl Pointers {
         self.all.len()
     }
 
-    /// The pointer of this number.
+    /// The pointer with this number.
     pub fn text(&self, number: usize) -> String {
         let mut segments = Vec::new();
         let mut at = number;

@@ -1,4 +1,4 @@
-//! A key that takes a profile takes its name or an inline map.
+//! A key with a profile as its value: a name or an inline map.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::decode::{Context, Decode, Registry};
 use crate::scalar::Name;
 use crate::tree::{Node, NodeValue};
 
-/// A profile by name, or its settings in place.
+/// A profile by name, or inline settings.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ProfileOr<T> {
     Name(Name),

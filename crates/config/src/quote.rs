@@ -1,6 +1,6 @@
 //! Text of the file for use in a message.
 
-/// Longest text from the file that a message repeats.
+/// Maximum length of quoted text from the file.
 const QUOTED_CHARS_MAX: usize = 60;
 
 /// The text in one line, shortened. Invisible characters, and characters that change the look of others, are escaped,

@@ -6,13 +6,13 @@ use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_scalar};
 use crate::scalar::{HOUR, MINUTE, SECOND, show_duration, whole};
 use crate::tree::Node;
 
-/// Largest number of a rate or burst.
+/// Maximum number of a rate or burst.
 pub(crate) const RATE_MAX: u64 = 4_000_000;
 
-/// Longest time that a rate is counted in.
+/// Maximum period of a rate.
 const PERIOD_MAX: u64 = 24 * HOUR;
 
-/// A rate per second (`20`) or per another time (`5/m`, `10/5m`).
+/// A rate per second (`20`) or per another period (`5/m`, `10/5m`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
     pub count: u32,
@@ -33,7 +33,7 @@ impl Rate {
             "hour" => return Err(Invalid::plainly().help(format!("write {count}/{number}h"))),
             _ => return Err(Invalid::plainly()),
         };
-        // nginx has `r` behind the number.
+        // nginx writes `r` after the number.
         if let Some(bare) = count.strip_suffix('r').filter(|bare| whole(bare).is_some()) {
             return Err(Invalid::plainly().help(format!("write {bare}/{period}")));
         }

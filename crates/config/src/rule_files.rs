@@ -1,4 +1,4 @@
-//! Files of the web application firewall's rules on this host: lists, paths with patterns, and contents.
+//! Files of the web application firewall's rules on this host: lists, path patterns, and contents.
 
 use std::fs;
 use std::io;
@@ -10,10 +10,10 @@ use weir_waf::plan::{FILES_MAX, Files};
 
 use crate::file::{self, ReadError};
 
-/// In place of a path: the rules that come with the program.
+/// The word for the built-in rules, in place of a path.
 pub const BUILTIN: &str = "builtin";
 
-/// Largest file of rules, or of words that rules name.
+/// Maximum size of a rule file, or of a data file that rules name.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Folders in which packages and administrators install OWASP CRS.
@@ -30,12 +30,12 @@ const PLACES: [&str; 6] = [
 const DEBIAN: &str = "/usr/share/modsecurity-crs";
 const DEBIAN_SETUP: &str = "/etc/modsecurity/crs/crs-setup.conf";
 
-/// Folders of this host that have rules of CRS.
+/// The folders of this host that contain CRS rules.
 pub fn found() -> Vec<PathBuf> {
     PLACES.iter().map(PathBuf::from).filter(|place| place.join("rules").is_dir()).collect()
 }
 
-/// The files that a path stands for, in the order in which they are read: a file, a folder of CRS, or [`BUILTIN`].
+/// The files of a path, in reading order: a file, a CRS folder, or [`BUILTIN`].
 pub fn of_path(path: &Path) -> Result<Vec<String>, String> {
     if path == Path::new(BUILTIN) {
         return Ok(builtin::paths());
@@ -49,7 +49,7 @@ pub fn of_path(path: &Path) -> Result<Vec<String>, String> {
     }
 }
 
-/// Set-up, plugins and rules of CRS, or the files of another folder.
+/// Set-up, plugins and rules of a CRS folder, or the files of another folder.
 fn of_folder(path: &Path) -> Result<Vec<String>, String> {
     let rules = if path.join("rules").is_dir() { path.join("rules") } else { path.to_owned() };
     let mut own = named(&rules, "", ".conf")?;
@@ -59,7 +59,7 @@ fn of_folder(path: &Path) -> Result<Vec<String>, String> {
     let setup = setup(path).map(|setup| text(&setup));
     own.retain(|file| Some(file) != setup.as_ref());
     let mut files: Vec<String> = setup.into_iter().collect();
-    // Plugins stand before and behind the rules (CRS 4).
+    // Plugins are read before and after the rules (CRS 4).
     let plugins = path.join("plugins");
     let of_plugins = |end| match plugins.is_dir() {
         true => named(&plugins, "", end),
@@ -72,7 +72,7 @@ fn of_folder(path: &Path) -> Result<Vec<String>, String> {
     Ok(files)
 }
 
-/// The file with the settings of a folder of CRS.
+/// The set-up file of a CRS folder.
 fn setup(path: &Path) -> Option<PathBuf> {
     let of_debian = path.starts_with(DEBIAN).then(|| PathBuf::from(DEBIAN_SETUP));
     let own = path.join("crs-setup.conf");
@@ -80,7 +80,7 @@ fn setup(path: &Path) -> Option<PathBuf> {
     setups.into_iter().flatten().find(|setup| setup.is_file())
 }
 
-/// The files of a folder whose names begin and end so, in the order of their names; of too many, one too many.
+/// The files of a folder whose names have this prefix and suffix, sorted by name; at most one more than the maximum.
 fn named(folder: &Path, before: &str, behind: &str) -> Result<Vec<String>, String> {
     list(folder, before, behind).map_err(|error| {
         format!("cannot read the folder {}: {}", folder.display(), crate::without_number(&error))
@@ -98,7 +98,7 @@ fn list(folder: &Path, before: &str, behind: &str) -> io::Result<Vec<String>> {
             && name.starts_with(before)
             && name.ends_with(behind);
         let path = folder.join(&*name);
-        // One that leads nowhere is not left out in silence.
+        // A broken link is not skipped silently.
         if is_meant && !path.is_dir() {
             found.push(text(&path));
         }
@@ -117,7 +117,7 @@ fn text(path: &Path) -> String {
 /// Reads rule files of this host within limits on size and time, and the built-in rule files.
 #[derive(Debug, Clone, Default)]
 pub struct Disk {
-    /// A file was not read in time. Further ones are not tried.
+    /// A file was not read in time. Further files are not read.
     pub is_late: bool,
     /// Rules for the exclusions of the configuration, as the content of [`exclusion::FILE`].
     pub exclusions: Option<String>,
@@ -133,7 +133,7 @@ impl Files for Disk {
         let path = folder.join(pattern);
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let Some((before, behind)) = name.as_deref().and_then(|name| name.split_once('*')) else {
-            // A star in a folder's name is not understood either.
+            // A star in a folder's name is not supported either.
             let is_there = path.is_file() || pattern.contains('*');
             return if is_there { vec![text(&path)] } else { Vec::new() };
         };
@@ -147,7 +147,7 @@ impl Files for Disk {
         match list(parent, before, behind) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            // Reading the folder says why.
+            // Reading the folder reports the reason.
             Err(_) => vec![text(parent)],
         }
     }

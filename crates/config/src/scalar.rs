@@ -11,7 +11,7 @@ use crate::decode::{
 use crate::hints::meant;
 use crate::tree::{Node, NodeValue};
 
-/// A whole number from `MIN` to `MAX`.
+/// An integer from `MIN` to `MAX`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Whole<T, const MIN: u64, const MAX: u64>(pub T);
 
@@ -50,22 +50,21 @@ impl<T: Copy + Into<u64>, const MIN: u64, const MAX: u64> Shown for Whole<T, MIN
     }
 }
 
-/// Decimal digits and nothing else: no sign, no `0x`, no `1_000`, no leading zero that might mean
-/// octal.
+/// Parses decimal digits only: no sign, no `0x`, no `1_000`, no leading zero that might mean octal.
 pub(crate) fn whole(text: &str) -> Option<u64> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let leading_zero = text.len() > 1 && text.starts_with('0');
     if digits && !leading_zero { text.parse().ok() } else { None }
 }
 
-/// A unit of a duration or size and how much it is of the smallest one.
+/// A unit of a duration or size, and its value in the smallest unit.
 type Unit = (&'static str, u64);
 
 const DURATION_UNITS: [Unit; 5] =
     [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 const SIZE_UNITS: [Unit; 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
-/// Other spellings of units, and the spelling here.
+/// Other spellings of units, and the accepted spelling.
 const UNIT_ALIASES: &[(&str, &str)] = &[
     ("k", "KiB"),
     ("kb", "KiB"),
@@ -91,7 +90,7 @@ const UNIT_ALIASES: &[(&str, &str)] = &[
     ("days", "d"),
 ];
 
-/// Number and unit without a space: `30s`, `16KiB`. Together they are in `range`, in the smallest unit.
+/// Parses a number and a unit without a space: `30s`, `16KiB`. The quantity must be in `range`, in the smallest unit.
 fn quantity(
     text: &str,
     units: &[Unit],
@@ -135,7 +134,7 @@ fn quantity(
     })
 }
 
-/// The largest unit that leaves a whole number; but not for one minute or one day, since `60s` and `24h` are usual.
+/// Shows a quantity in the largest unit with an integer value; but one minute and one day as `60s` and `24h`, as is usual.
 fn show_quantity(amount: u64, units: &[Unit]) -> String {
     units
         .iter()
@@ -162,14 +161,14 @@ pub(crate) struct Duration<const MIN: u64, const MAX: u64>(pub u64);
 
 /// One second in milliseconds.
 pub(crate) const SECOND: u64 = 1_000;
-/// Milliseconds.
+/// One minute in milliseconds.
 pub(crate) const MINUTE: u64 = 60 * SECOND;
 /// One hour in milliseconds.
 pub(crate) const HOUR: u64 = 3_600 * SECOND;
 /// One day in milliseconds.
 pub(crate) const DAY: u64 = 24 * HOUR;
 
-/// A duration as the language writes it.
+/// A duration in the form of the file.
 pub(crate) fn show_duration(milliseconds: u64) -> String {
     show_quantity(milliseconds, &DURATION_UNITS)
 }
@@ -226,7 +225,7 @@ impl<const MIN: u64, const MAX: u64> Decode for Size<MIN, MAX> {
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
         decode_scalar(node, context, |scalar| {
-            // A bare `m` is minutes in the other list, so it has no common alias.
+            // A bare `m` means minutes in the other list, so it has no common alias.
             let text = scalar
                 .text
                 .strip_suffix(['m', 'M'])
@@ -242,10 +241,10 @@ impl<const MIN: u64, const MAX: u64> Shown for Size<MIN, MAX> {
     }
 }
 
-/// Highest jitter: at more, two probes in a row could come at once.
+/// Maximum jitter: with more, two consecutive probes could coincide.
 const PERCENT_MAX: u8 = 50;
 
-/// `10%`.
+/// A percentage: `10%`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Percent(pub u8);
 
@@ -308,12 +307,12 @@ impl Shown for bool {
     }
 }
 
-/// A word that may stand in place of a value.
+/// A word that is permitted in place of a value.
 pub(crate) trait Keyword {
     const WORD: &'static str;
 }
 
-/// `off`.
+/// The word `off`.
 #[derive(Default, Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Off;
 
@@ -321,7 +320,7 @@ impl Keyword for Off {
     const WORD: &'static str = "off";
 }
 
-/// `auto`.
+/// The word `auto`.
 #[derive(Default, Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Auto;
 
@@ -337,7 +336,7 @@ pub(crate) enum WordOr<W, T> {
 }
 
 impl<W, T> WordOr<W, T> {
-    /// `None` for the word.
+    /// The value; `None` for the word.
     pub fn value(self) -> Option<T> {
         match self {
             Self::Word(_) => None,
@@ -391,7 +390,7 @@ impl Decode for Name {
     }
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
-        // Names are keys elsewhere, where YAML needs no quotes around digits.
+        // Names are map keys elsewhere, where YAML needs no quotes around digits.
         decode_scalar(node, context, |scalar| {
             check_name(&scalar.text).map_err(Invalid::because)?;
             Ok(Self(scalar.text.clone()))
@@ -399,7 +398,7 @@ impl Decode for Name {
     }
 }
 
-/// Any text that is not empty.
+/// Any non-empty text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Text(pub String);
 
@@ -428,7 +427,7 @@ impl Shown for Text {
     }
 }
 
-/// "`a`, `b` or `c`".
+/// Lists words: "`a`, `b` or `c`".
 pub(crate) fn one_of(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     match quoted.split_last() {
@@ -438,7 +437,7 @@ pub(crate) fn one_of(words: &[&str]) -> String {
     }
 }
 
-/// Decoder of `choice!`.
+/// The decoder of `choice!`.
 pub(crate) fn decode_choice<T: Decode + Copy>(
     node: &Node,
     context: &mut Context,

@@ -97,7 +97,7 @@ pub fn reference_markdown() -> String {
     text
 }
 
-/// The meaning of a key, and of each word that may be its value.
+/// The meaning of a key, and of each word that is a permitted value.
 fn meaning(key: &KeyInfo) -> String {
     let mut text = key.doc.clone();
     let mut words = Vec::new();
@@ -110,7 +110,7 @@ fn meaning(key: &KeyInfo) -> String {
     text
 }
 
-/// The words of a schema that have a meaning, once each, with it. Sections within have rows of their own.
+/// Collects the words of a schema that have a meaning, without duplicates. Nested sections have rows of their own.
 fn put_words<'s>(schema: &'s Value, words: &mut Vec<(&'s str, &'s str)>) {
     match schema {
         Value::Array(items) => items.iter().for_each(|item| put_words(item, words)),
@@ -127,7 +127,7 @@ fn put_words<'s>(schema: &'s Value, words: &mut Vec<(&'s str, &'s str)>) {
     }
 }
 
-/// Text for a cell of a Markdown table.
+/// Formats text for a cell of a Markdown table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

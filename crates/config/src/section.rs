@@ -125,8 +125,8 @@ macro_rules! section {
     };
 }
 
-/// One of several words. Words and map keys after `later` belong to the language and are refused as
-/// not supported yet.
+/// One of several words. Words and map keys after `later` belong to the language, but are refused because they are not
+/// supported yet.
 macro_rules! choice {
     (
         $(#[doc = $choice_doc:literal])+
@@ -178,7 +178,7 @@ macro_rules! choice {
     };
 }
 
-/// A map with exactly one of several keys, each with a value of its own, or a word alone.
+/// A map with exactly one of several keys, each with its own type of value, or a single word.
 ///
 /// ```text
 /// one_of! {
@@ -209,7 +209,7 @@ macro_rules! one_of {
         }
 
         impl $name {
-            /// The key, or the word, that it is written with.
+            /// The key or word in the file.
             pub(crate) fn key(&self) -> &'static str {
                 match self {
                     $(Self::$variant(_) => $key,)+

@@ -1,6 +1,6 @@
-//! The validated configuration: immutable, sound, compiled for use by the data path.
+//! The validated configuration: immutable and compiled for the data path.
 //!
-//! Durations are milliseconds and sizes bytes; both carry their unit in the name.
+//! Durations are in milliseconds and sizes in bytes; the names of both contain the unit.
 
 mod acme;
 mod admin;
@@ -73,14 +73,14 @@ pub use source::{Source, SourceAddresses};
 pub use tracing::{Exporting, Tracing};
 pub use waf::{Cookies, Record, Responses, Unjudged, Waf};
 
-/// Everything that one configuration file says, with defaults filled in and names resolved.
+/// A whole configuration, with defaults filled in and names resolved.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     /// The admin listeners.
     pub admin: AdminSettings,
     /// Threads and draining.
     pub data_plane: DataPlaneSettings,
-    /// Settings for a start or a reload until members are known.
+    /// Settings for the time after a start or a reload, until the states of members are known.
     pub first_probes: FirstProbesSettings,
     /// Access log.
     pub log: LogSettings,
@@ -92,19 +92,19 @@ pub struct Snapshot {
     pub packets: Option<packet::Packets>,
     /// Pools in the file's order; names are unique.
     pub pools: Vec<Arc<Pool>>,
-    /// Pools that no member is configured for: requests do not wait for one.
+    /// Pools without configured members: requests do not wait for a member of them.
     pub pools_to_be_filled: Vec<Arc<str>>,
     /// Persistences in the file's order, followed by those defined inline in virtual servers.
     pub persistence: Vec<Arc<Persistence>>,
     /// Limits per key, of virtual servers and of rules.
     pub key_limits: Vec<Arc<KeyLimit>>,
-    /// The names of rules, by their numbers.
+    /// The names of rules, by number.
     pub rules: Vec<RuleName>,
-    /// Where they stand, by the same numbers.
+    /// The positions of rules, by the same numbers.
     pub rule_places: Vec<RulePlace>,
-    /// Token readers whose keys are fetched.
+    /// Token readers with keys that are fetched by URL.
     pub fetched_keys: Vec<FetchedKeys>,
-    /// At least one authentication needs passwords.
+    /// Whether any authentication needs passwords.
     pub checks_passwords: bool,
     /// The slots of all expressions and templates.
     pub slots: Arc<Slots>,
@@ -112,24 +112,24 @@ pub struct Snapshot {
     pub time_zone: Arc<TimeZone>,
     /// The folder for data that must survive a restart.
     pub state_dir: PathBuf,
-    /// The key of inserted cookies whose persistence names no key; the control plane stores it in `state_dir`.
+    /// The keys for inserted cookies of persistences without own keys; the control plane stores them in `state_dir`.
     pub own_keys: Option<Arc<Keys>>,
     /// Certificates by ACME; `None`: the section is absent.
     pub acme: Option<Issuing>,
 }
 
-/// How often a request may be handed from one virtual server to another.
+/// Maximum number of hand-overs of a request between virtual servers.
 pub const HAND_OVERS_MAX: usize = 8;
 
-/// The name of the pool for virtual servers without a pool. No name in a file is empty.
+/// The name of the empty pool, for virtual servers without a pool. A name in the file cannot be empty.
 pub const NOBODY: &str = "";
 
 /// `data_plane:` of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataPlaneSettings {
-    /// `None`: one thread per core that the process may run on.
+    /// The number of worker threads; `None`: one thread per core that the process may use.
     pub workers: Option<u16>,
-    /// How long removed virtual servers and a stopping process let transactions end.
+    /// Maximum time for open transactions of removed virtual servers, and of a process that stops.
     pub drain_timeout_ms: u64,
     /// Whether workers are denied access to files.
     pub sandbox: Sandbox,
@@ -138,11 +138,11 @@ pub struct DataPlaneSettings {
 /// Whether worker threads are denied access to files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sandbox {
-    /// If the kernel supports it.
+    /// Access is denied if the kernel supports it.
     Auto,
-    /// Always.
+    /// Access is always denied.
     On,
-    /// Never.
+    /// Access is never denied.
     Off,
 }
 
@@ -160,7 +160,7 @@ impl Sandbox {
 /// `first_probes:` of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FirstProbesSettings {
-    /// The longest wait.
+    /// Maximum wait for probe results.
     pub wait_ms: u64,
     /// The treatment of members without a probe result in a pool without a usable member.
     pub then: AfterFirstProbes,
@@ -208,14 +208,14 @@ pub struct LogSettings {
     pub recent_requests: Option<RecentRequests>,
 }
 
-/// Form of an access log line.
+/// The format of an access log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessFormat {
     /// One JSON object per line.
     Json,
     /// The Apache combined format.
     Combined,
-    /// One that the file gives.
+    /// A custom format.
     Given,
     /// No access log.
     Off,
@@ -242,28 +242,28 @@ impl Address {
     }
 }
 
-/// An address that clients connect to.
+/// A virtual server: addresses for clients, and their service.
 #[derive(Debug, Clone)]
 pub struct VirtualServer {
     /// The key in the file.
     pub name: Arc<str>,
-    /// Each is used only once in a snapshot. Empty: other virtual servers hand requests to it.
+    /// The listeners; each occurs only once in a snapshot. Empty: other virtual servers hand requests over.
     pub listen: Vec<ListenPoint>,
-    /// How it listens there.
+    /// The options of the listeners.
     pub listening: Listening,
-    /// Index into [`Snapshot::pools`]; where only names lead to pools, that of the first of them.
+    /// Index into [`Snapshot::pools`]; if only server names select pools, the pool of the first name.
     pub pool: usize,
     /// HTTP limits and timeouts.
     pub http: HttpSettings,
     /// The kind of service.
     pub service: Service,
-    /// How clients are served over TLS; `None`: without.
+    /// TLS settings for clients; `None`: no TLS.
     pub tls: Option<Arc<ServerTls>>,
-    /// The responses that are compressed; `None`: no response.
+    /// The rules for compressing responses; `None`: no compression.
     pub compression: Option<Arc<Rules>>,
-    /// How requests are inspected; `None`: they are not.
+    /// The inspection of requests; `None`: no inspection.
     pub waf: Option<Arc<Waf>>,
-    /// How much is served.
+    /// The limits on connections and requests.
     pub limits: Limits,
     /// Policies in the order in which they run.
     pub policies: Vec<Arc<Policy>>,
@@ -271,47 +271,47 @@ pub struct VirtualServer {
     pub connection_policies: ConnectionPolicies,
     /// Index into [`Snapshot::persistence`].
     pub persistence: Option<usize>,
-    /// How the client's address is found and forwarded to members.
+    /// The detection of the client's address, and its forwarding to members.
     pub client_address: Arc<ClientAddress>,
-    /// How requests are called toward members and clients; `None`: in logs alone.
+    /// The request id for members and clients; `None`: only in logs.
     pub request_id: Option<RequestIdSettings>,
     /// Trace settings; `None`: requests are not traced.
     pub tracing: Option<Arc<Tracing>>,
-    /// Pages in place of short answers.
+    /// Pages that replace the short texts of weir's own responses.
     pub error_pages: Arc<ErrorPages>,
-    /// Whether responses have their duration.
+    /// Whether responses contain the duration of the request (`Server-Timing`).
     pub server_timing: bool,
 }
 
-/// A virtual server that does not serve.
+/// A virtual server that is disabled in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disabled {
     /// The name in the file.
     pub name: Arc<str>,
     /// The type in the file.
     pub kind: &'static str,
-    /// The addresses it would listen on.
+    /// The addresses in the file, which are not listened on.
     pub listen: Vec<String>,
 }
 
-/// Policies about connections, in the order in which they run.
+/// Connection policies, in order.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionPolicies {
-    /// When a connection has been accepted.
+    /// Policies that run when a connection has been accepted.
     pub accepted: Vec<Arc<Policy>>,
     /// Policies that run when the client has sent the server name.
     pub named: Vec<Arc<Policy>>,
 }
 
 impl ConnectionPolicies {
-    /// Their names.
+    /// The names of the policies.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.accepted.iter().chain(&self.named).map(|policy| &*policy.name)
     }
 }
 
 impl VirtualServer {
-    /// The rules that hand requests to others, and to which.
+    /// The rules that hand requests over, and the indexes of the target virtual servers.
     pub fn hand_overs(&self) -> impl Iterator<Item = (RuleName, usize)> {
         let rules = self
             .policies
@@ -325,7 +325,7 @@ impl VirtualServer {
         })
     }
 
-    /// The virtual servers that its rules hand requests to, by their indexes in the snapshot; each once.
+    /// The virtual servers that its rules hand requests over to, by their indexes in the snapshot, without duplicates.
     pub fn hands_over_to(&self) -> Vec<usize> {
         let mut found: Vec<usize> = self.hand_overs().map(|(_, to)| to).collect();
         found.sort_unstable();
@@ -333,7 +333,7 @@ impl VirtualServer {
         found
     }
 
-    /// The pools of its own settings, without those of policies and without fallbacks.
+    /// The pools in the virtual server's own settings, without pools of policies and fallbacks.
     pub fn pools(&self) -> impl Iterator<Item = usize> {
         let names = self.service.relay().and_then(|relay| relay.names.as_ref()).into_iter();
         std::iter::once(self.pool).chain(names.flat_map(|names| names.pools.values().copied()))
@@ -343,11 +343,11 @@ impl VirtualServer {
 /// `tls:` of a virtual server.
 #[derive(Debug, Clone)]
 pub struct ServerTls {
-    /// For all clients except those of [`names`](Self::names). Storage of sessions is added later.
+    /// The settings for all clients except those of [`names`](Self::names). The session storage is added later.
     pub default: Offer,
     /// For clients that request certain names.
     pub names: Vec<NameTls>,
-    /// How a client that comes again is spared the full handshake.
+    /// The resumption of sessions.
     pub sessions: SessionsOf,
     /// A digest of the settings for accepted client certificates, including those of names: sessions end when it
     /// changes.
@@ -378,27 +378,27 @@ impl ServerTls {
 /// TLS settings for some server names.
 #[derive(Debug, Clone)]
 pub struct NameTls {
-    /// In lower case; wildcards begin with `*.`.
+    /// The server names, in lower case; wildcards begin with `*.`.
     pub names: Vec<Arc<str>>,
     /// The settings.
     pub offer: Offer,
 }
 
-/// How a client that comes again is spared the full handshake.
+/// The resumption of TLS sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionsOf {
     /// No resumption.
     Off,
     /// Resumption by tickets.
     Tickets {
-        /// Shared with others; `None`: own ones.
+        /// Keys shared with other instances; `None`: weir's own keys.
         keys: Option<Arc<Keys>>,
     },
     /// Resumption by stored sessions.
     Stateful {
         /// The size of the cache.
         bytes_max: u64,
-        /// Requests may come before the handshake is done (0-RTT).
+        /// Whether clients may send early data (0-RTT).
         early_data: bool,
     },
 }
@@ -436,26 +436,26 @@ impl fmt::Display for RulePlace {
 /// `client_address:` of a virtual server.
 #[derive(Debug, Clone)]
 pub struct ClientAddress {
-    /// Trusted proxies.
+    /// The addresses of trusted proxies.
     pub trust: AddressSet,
     /// The field with the client's address.
     pub header: Arc<str>,
-    /// They begin connections with the PROXY protocol.
+    /// Whether connections begin with a PROXY protocol header.
     pub proxy_protocol: bool,
-    /// `X-Forwarded-For` for members.
+    /// The treatment of `X-Forwarded-For` for members.
     pub x_forwarded_for: Forwarding,
-    /// `X-Forwarded-Proto` and `X-Forwarded-Host` for members.
+    /// Whether members get `X-Forwarded-Proto` and `X-Forwarded-Host`.
     pub x_forwarded_proto: bool,
-    /// `Forwarded` for members.
+    /// The treatment of `Forwarded` for members.
     pub forwarded: Forwarding,
 }
 
 /// The treatment of a list of client addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forwarding {
-    /// The client is added at its end.
+    /// The client's address is appended.
     Append,
-    /// The client alone is in it.
+    /// The list is replaced by the client's address.
     Replace,
     /// The field is forwarded unchanged.
     Off,
@@ -492,83 +492,83 @@ impl ErrorPages {
 /// The HTTP profile of a virtual server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HttpSettings {
-    /// Bytes of one request or response head, and of one trailer section.
+    /// Maximum size of a request head, response head or trailer section.
     pub head_size_max: u32,
-    /// Fields in one head or trailer section.
+    /// Maximum number of fields in a head or trailer section.
     pub headers_max: u16,
-    /// Bytes of a request body; `None`: any size (bodies are streamed, not held).
+    /// Maximum size of a request body; `None`: unlimited (bodies are streamed, not stored).
     pub body_size_max: Option<u64>,
-    /// From the first byte of a request head to its last.
+    /// Timeout from the first to the last byte of a request head.
     pub header_timeout_ms: u64,
-    /// A request body that is under way without a byte of progress, or a response of which the client takes nothing.
+    /// Timeout for progress of a request body, and for a client that does not read the response.
     pub body_timeout_ms: u64,
-    /// A response that is under way without a byte from its member.
+    /// Timeout for progress of a response body from a member.
     pub response_body_timeout_ms: u64,
-    /// A client connection between two requests.
+    /// Timeout of a client connection between two requests.
     pub idle_timeout_ms: u64,
-    /// A tunnel (after 101), an event stream or a gRPC call without a byte in either direction.
+    /// Idle timeout of a tunnel (after 101), an event stream or a gRPC call: no byte in either direction.
     pub tunnel_timeout_ms: u64,
-    /// Clients may speak HTTP/2.
+    /// Whether clients may use HTTP/2.
     pub http2: bool,
-    /// Requests that one of them may have under way at once on a connection.
+    /// Maximum number of concurrent HTTP/2 requests on a connection.
     pub http2_streams_max: u32,
-    /// Whether members get fields that clients send behind their bodies.
+    /// Whether members get trailer fields of requests.
     pub request_trailers: RequestTrailers,
     /// The form of a target for members and rules.
     pub target: TargetForm,
-    /// Locations in responses name the virtual server where they name the member.
+    /// Whether locations in responses that name the member are rewritten to the virtual server.
     pub rewrite_location: bool,
 }
 
-/// The treatment of fields behind a request's body.
+/// The treatment of trailer fields of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestTrailers {
-    /// Members do not get them.
+    /// They are dropped.
     Drop,
-    /// Members receive the trailers that may be forwarded.
+    /// Members receive the permitted ones.
     Forward,
 }
 
-/// Members that serve alike.
+/// A group of equivalent members.
 #[derive(Debug, Clone)]
 pub struct Pool {
     /// The key in the file.
     pub name: Arc<str>,
-    /// How a member is picked.
+    /// The load balancing method.
     pub balance: Balance,
-    /// Possibly empty while a name does not resolve; no address appears twice.
+    /// The members; possibly empty while a name does not resolve. No address occurs twice.
     pub members: Vec<Member>,
-    /// Active health checks, for every member that has none of its own; without any, members are up.
+    /// Active health checks, for all members without monitors of their own. Without monitors, members count as up.
     pub monitors: Vec<Monitor>,
     /// Passive health checks.
     pub passive: Option<PassiveMarking>,
-    /// Members are spoken to by HTTP/2.
+    /// Whether connections to members use HTTP/2.
     pub http2: bool,
-    /// Idle member connections kept for reuse.
+    /// The reuse of idle connections to members.
     pub reuse: ReuseSettings,
-    /// How requests that a member has failed are tried on others.
+    /// Retries of failed requests on other members.
     pub retries: Retries,
-    /// Until a member has accepted a connection.
+    /// Timeout until a member has accepted a connection.
     pub connect_timeout_ms: u64,
-    /// From the end of the request to the response head.
+    /// Timeout from the end of the request to the response head.
     pub response_timeout_ms: u64,
     /// The source addresses of connections to members.
     pub source: Source,
-    /// With fewer members of the highest priorities up than this, the next are used as well.
+    /// Members of the next priority are used if fewer members than this are up.
     pub active_members_min: u16,
-    /// How long a member that came up takes to get its full share.
+    /// Duration of the slow start of a member that came up; `None`: no slow start.
     pub slow_start_ms: Option<u64>,
     /// The queue of requests that wait for a member.
     pub queue: Option<QueueSettings>,
-    /// Substitutes for requests that it does not take.
+    /// Substitutes for requests that the pool does not take.
     pub instead: Instead,
-    /// Monitors that must pass for a member to be up; all, where it has fewer.
+    /// Minimum number of passing monitors for a member to be up; for members with fewer monitors, all of them.
     pub monitors_min: u8,
-    /// How members get the client's address.
+    /// The PROXY protocol version for connections to members; `None`: no PROXY header.
     pub proxy_protocol: Option<ProxyVersion>,
-    /// How members are spoken to over TLS; `None`: without.
+    /// TLS to members; `None`: no TLS.
     pub tls: Option<Arc<PoolTls>>,
-    /// Tolerated flaws of responses, including those that are tolerated in all pools.
+    /// Tolerated flaws of responses, including those tolerated in all pools.
     pub lenient: Flaws,
 }
 
@@ -577,14 +577,14 @@ pub struct Pool {
 pub struct Instead {
     /// Index into [`Snapshot::pools`]: the pool that serves while no member is up.
     pub fallback: Option<usize>,
-    /// The pool that serves while there is no room.
+    /// The pool that serves while this pool is at its limits.
     pub spillover: Option<Spillover>,
     /// The response while no member is up.
     pub maintenance: Option<Maintenance>,
 }
 
 impl Instead {
-    /// The pools that serve for it.
+    /// The pools among the substitutes.
     pub fn pools(&self) -> impl Iterator<Item = usize> {
         self.fallback.into_iter().chain(self.spillover.map(|spillover| spillover.pool))
     }
@@ -595,7 +595,7 @@ impl Instead {
 pub struct Spillover {
     /// Index into [`Snapshot::pools`].
     pub pool: usize,
-    /// Requests under way from which on there is no room; `None`: as the members' limits say.
+    /// The number of active requests at which the pool is full; `None`: the limits of members apply.
     pub connections: Option<u32>,
 }
 
@@ -604,20 +604,20 @@ pub struct Spillover {
 pub enum Maintenance {
     /// A page, with status 503.
     Page(Page),
-    /// Clients are sent to this URL.
+    /// A redirect to this URL.
     Redirect(Arc<[u8]>),
 }
 
-/// How requests that a member has failed are tried on others.
+/// Retries of failed requests on other members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retries {
-    /// Further members that one request may try.
+    /// Maximum number of retries of a request.
     pub max: u8,
     /// A limit on retries in proportion to requests.
     pub budget: Option<BudgetSettings>,
-    /// Statuses of responses by which a member has failed a request.
+    /// Response statuses that count as a failure of the member.
     pub on: Box<[u16]>,
-    /// By them also requests that may do something twice.
+    /// Whether non-idempotent requests are retried for these statuses.
     pub non_idempotent: bool,
 }
 
@@ -628,7 +628,7 @@ pub struct PoolTls {
     pub config: Arc<ClientConfig>,
     /// The server name for members; `None`: each member's own name.
     pub server_name: Option<Arc<str>>,
-    /// Everything that it was made from: two that have the same are alike.
+    /// All inputs of these settings: equal inputs mean equal settings.
     pub made_from: Vec<Vec<u8>>,
 }
 
@@ -645,31 +645,31 @@ impl PartialEq for PoolTls {
 pub struct PassiveMarking {
     /// The conditions of an ejection.
     pub counting: PassiveSettings,
-    /// Maximum length of an ejection; each successive one is twice as long.
+    /// Maximum length of an ejection; each consecutive one is twice as long.
     pub eject_max_ms: u32,
-    /// Members that may be ejected at a time.
+    /// Maximum share of members that are ejected at the same time.
     pub ejected_share_max_percent: u8,
 }
 
-/// How a pool picks the member of a request.
+/// The load balancing method of a pool.
 #[derive(Debug, Clone)]
 pub enum Balance {
-    /// By open requests, or by turns.
+    /// By active requests, or in turn.
     Method(Method),
-    /// By a value of the request.
+    /// By the hash of a value of the request.
     Hash(Template),
-    /// By the client's address.
+    /// By the hash of the client's address.
     SourceAddress,
 }
 
-/// Requests that wait for a member.
+/// The queue of requests that wait for a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueSettings {
-    /// Requests at a time, over all workers.
+    /// Maximum number of waiting requests on all workers.
     pub length_max: u32,
-    /// How long one waits.
+    /// Maximum wait.
     pub timeout_ms: u64,
-    /// One whose client has ended its sending gives up its place.
+    /// Whether a request leaves the queue when its client has half-closed the connection.
     pub is_left_by_half_closed: bool,
 }
 
@@ -685,30 +685,30 @@ pub enum ProxyVersion {
 /// Idle member connections of one worker to one member (connection multiplexing).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReuseSettings {
-    /// Kept per worker and member; 0: every request opens a connection.
+    /// Maximum number of idle connections per worker and member; 0: every request opens a connection.
     pub idle_per_worker: u32,
-    /// Kept at most this long unused.
+    /// Maximum idle time of a connection.
     pub idle_timeout_ms: u64,
-    /// Closed after this many requests.
+    /// A connection is closed after this number of requests.
     pub requests_max: u32,
 }
 
 /// One server of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// The address that it listens on.
+    /// The address of the member.
     pub address: Address,
     /// The address as text for logs and metrics: `127.0.0.1:9001`, `[::1]:80`, `unix:/run/app.sock`.
     pub label: Arc<str>,
-    /// The host name that the file gave, when it gave one.
+    /// The host name in the file; `None`: the file has an address.
     pub name: Option<Arc<str>>,
-    /// Share of the traffic, up to 256; 0: nothing new but requests of clients that are kept at it.
+    /// The share of the traffic, up to 256; 0: no new requests except those of persistent clients.
     pub weight: u16,
-    /// Requests that may occupy it at a time, over all workers.
+    /// Maximum number of active requests on all workers.
     pub connections_max: Option<u32>,
-    /// Requests per second, over all workers.
+    /// Maximum rate of requests on all workers.
     pub rate: Option<Rate>,
-    /// The higher, the more preferred.
+    /// The priority; higher values are preferred.
     pub priority: u16,
     /// The state in the file.
     pub state: AdminState,
@@ -717,7 +717,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// The monitors that probe it, in a pool with these.
+    /// The monitors of the member, in a pool with these monitors.
     pub fn monitors<'a>(&'a self, of_pool: &'a [Monitor]) -> &'a [Monitor] {
         self.monitors.as_deref().unwrap_or(of_pool)
     }

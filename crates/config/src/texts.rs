@@ -1,4 +1,4 @@
-//! Texts of a configuration's files, and the trees in them.
+//! The texts of a configuration's files, and the trees parsed from them.
 
 use std::path::{Path, PathBuf};
 
@@ -8,21 +8,21 @@ use crate::places::PlaceNames;
 use crate::tree::{self, Finding, Lines, Node, Source, Span};
 use crate::without_number;
 
-/// Largest configuration file.
+/// Maximum size of a configuration file.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// The texts of files as they were read.
 #[derive(Debug, Clone)]
 pub(crate) struct Texts {
-    /// Relative paths start here.
+    /// The directory for relative paths.
     pub directory: PathBuf,
-    /// The main file first.
+    /// The files, the main file first.
     pub files: Vec<FileText>,
-    /// Found when they were read.
+    /// Findings of reading and parsing.
     pub findings: Vec<(Severity, Finding)>,
-    /// Some file could not be read, so names may be defined there.
+    /// Whether a file could not be read, so its names are unknown.
     pub is_incomplete: bool,
-    /// How many values they have.
+    /// The number of values in all files.
     nodes: usize,
 }
 
@@ -37,18 +37,18 @@ pub(crate) struct FileText {
 pub(crate) type Read = Result<String, (String, Finding)>;
 
 impl Texts {
-    /// None, for a main file of this name.
+    /// Creates an empty collection for a main file of this name.
     pub fn beside(name: &str) -> Self {
         let directory = Path::new(name).parent().unwrap_or(Path::new("")).to_owned();
         Self { directory, files: Vec::new(), findings: Vec::new(), is_incomplete: false, nodes: 0 }
     }
 
-    /// Takes a file in; its tree.
+    /// Adds a file and returns its tree.
     pub fn add(&mut self, name: String, read: Read) -> Option<Node> {
         let source = Source::file(self.files.len());
         let (text, root, findings) = match read {
             Ok(text) => {
-                // A byte order mark is common in files from Windows' editors, and means nothing in UTF-8.
+                // A byte order mark is common in files from Windows editors, and has no meaning in UTF-8.
                 let text = match text.strip_prefix('\u{feff}') {
                     Some(text) => text.to_owned(),
                     None => text,
@@ -81,24 +81,24 @@ pub(crate) fn read(path: &Path) -> Read {
     read.map_err(|error| whole(in_words(&error))).and_then(decoded)
 }
 
-/// A text in place of the main file.
+/// Uses a text as the main file.
 pub(crate) fn given(text: &str) -> Read {
     let is_large = u64::try_from(text.len()).unwrap_or(u64::MAX) > FILE_BYTES_MAX;
     if is_large { Err(whole(too_large())) } else { Ok(text.to_owned()) }
 }
 
-/// Bytes in place of the main file.
+/// Uses bytes as the main file.
 pub(crate) fn bytes(bytes: Vec<u8>) -> Read {
     let is_large = u64::try_from(bytes.len()).unwrap_or(u64::MAX) > FILE_BYTES_MAX;
     if is_large { Err(whole(too_large())) } else { decoded(bytes) }
 }
 
-/// A mistake of a file as a whole.
+/// An error about a whole file.
 fn whole(message: String) -> (String, Finding) {
     (String::new(), Finding::new(Span::whole(Source::MAIN), message))
 }
 
-/// Bytes as text.
+/// Decodes bytes as text.
 pub(crate) fn decoded(bytes: Vec<u8>) -> Read {
     let error = match String::from_utf8(bytes) {
         Ok(text) => return Ok(text),

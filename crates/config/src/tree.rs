@@ -1,4 +1,4 @@
-//! YAML text to a tree of nodes with their places.
+//! Parses YAML text to a tree of nodes with their places.
 //!
 //! The language is a part of YAML 1.2: one document; maps, lists and scalars; keys are text and
 //! unique. Anchors, aliases, merge keys and tags are refused: named profiles serve the same purpose, and a reader sees
@@ -13,21 +13,21 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 use crate::diagnostic::Position;
 use crate::quote::clip;
 
-/// Lists and maps inside each other; the language itself needs 8.
+/// Maximum nesting of lists and maps; the configuration language needs 8.
 pub const NODE_DEPTH_MAX: usize = 32;
 
-/// Scalars, lists and maps of all files together: some hundred thousand members.
+/// Maximum number of scalars, lists and maps in all files: some hundred thousand members.
 pub const NODES_MAX: usize = 1_000_000;
 
-/// In longer lines only the begin of a quoted text is marked: each is searched from the line's start.
+/// In longer lines only the beginning of a quoted text is marked, because each search starts at the line's beginning.
 const QUOTED_LINE_BYTES_MAX: usize = 4096;
 
-/// The file that a place is in, or the overlay.
+/// The file of a place, or the overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Source(u16);
 
 impl Source {
-    /// The file that was given.
+    /// The main file.
     pub const MAIN: Self = Self(0);
     /// The overlay.
     pub const OVERLAY: Self = Self(u16::MAX);
@@ -38,7 +38,7 @@ impl Source {
         Self(u16::try_from(index).unwrap_or(u16::MAX - 1))
     }
 
-    /// The number of the file; `None`: it is the overlay.
+    /// The index of the file; `None`: the overlay.
     pub fn index(self) -> Option<usize> {
         (self != Self::OVERLAY).then_some(usize::from(self.0))
     }
@@ -48,7 +48,7 @@ impl Source {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub source: Source,
-    /// The first is 1. 0: the file as a whole. In the overlay: the number of a pointer.
+    /// The line number, from 1. 0: the whole file. In the overlay: the number of a pointer.
     pub line: usize,
     pub column: usize,
     /// The length in characters; at least 1.
@@ -56,19 +56,19 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// One character of the file that was given.
+    /// A character of the main file.
     pub fn at(line: usize, column: usize) -> Self {
         Self { source: Source::MAIN, line, column, length: 1 }
     }
 
-    /// A file as a whole.
+    /// A whole file.
     pub fn whole(source: Source) -> Self {
         Self { source, line: 0, column: 0, length: 1 }
     }
 
     /// A value of the overlay, by the number of its pointer.
     pub fn overlaid(pointer: usize) -> Self {
-        // No text is as long, so a place within one is that of the whole.
+        // No text is this long, so a place inside the value means the whole value.
         Self { source: Source::OVERLAY, line: pointer, column: 1, length: usize::MAX }
     }
 
@@ -77,14 +77,14 @@ impl Span {
         Self { source, ..self }
     }
 
-    /// Line and column; `None`: it is a file as a whole, or the overlay.
+    /// Line and column; `None`: a whole file, or the overlay.
     pub fn position(self) -> Option<Position> {
         let is_line = self.line > 0 && self.source != Source::OVERLAY;
         is_line.then_some(Position { line: self.line, column: self.column })
     }
 
-    /// The place of a character of a scalar, when the file has the text as it is: bare, or in quotes
-    /// without escapes. Otherwise the scalar's own place.
+    /// The place of a character of a scalar, if the file contains the text literally: plain, or quoted without escapes.
+    /// Otherwise the place of the whole scalar.
     pub fn within(self, text: &str, offset: usize) -> Self {
         let characters = text.chars().count();
         let quotes = match self.length.checked_sub(characters) {
@@ -101,7 +101,7 @@ impl From<saphyr_parser::Span> for Span {
         let length = if span.end.line() == span.start.line() {
             span.end.col().saturating_sub(span.start.col())
         } else {
-            // To the end of the first line: the renderer stops there.
+            // To the end of the first line, where the renderer stops.
             usize::MAX
         };
         Self { length: length.max(1), ..Self::at(span.start.line().max(1), span.start.col() + 1) }
@@ -116,7 +116,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// The value of a map's key.
+    /// The value of a key in a map.
     pub fn get(&self, key: &str) -> Option<&Self> {
         let NodeValue::Map(entries) = &self.value else { return None };
         entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
@@ -128,7 +128,7 @@ impl Node {
 pub(crate) enum NodeValue {
     /// Nothing, `~` or `null`.
     Null,
-    /// One text, as yet without a type.
+    /// A text, not typed yet.
     Scalar(Scalar),
     List(Vec<Node>),
     /// Entries in the file's order; keys are unique.
@@ -142,10 +142,10 @@ pub(crate) struct Scalar {
     pub style: Style,
 }
 
-/// How a scalar is written.
+/// The style of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// Without quotes: only these can be numbers.
+    /// Without quotes: only plain scalars can be numbers.
     Plain,
     /// In single or double quotes.
     Quoted,
@@ -170,7 +170,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// One without advice.
+    /// A finding without a suggestion.
     pub fn new(span: Span, message: impl Into<String>) -> Self {
         Self { span, message: message.into(), suggestion: None }
     }
@@ -210,7 +210,7 @@ pub(crate) fn parse_file(
     }
 }
 
-/// A text by lines as YAML counts them: ended by `\n`, `\r\n` or `\r`.
+/// The lines of a text as YAML defines them: ended by `\n`, `\r\n` or `\r`.
 pub(crate) struct Lines<'a> {
     text: &'a str,
     /// The byte offset of each line. Four bytes per line, because a file may consist of line breaks only.
@@ -225,12 +225,12 @@ impl<'a> Lines<'a> {
             b'\r' => bytes.get(index + 1) != Some(&b'\n'),
             _ => false,
         });
-        // Texts are far smaller than 4 GiB (`FILE_BYTES_MAX`); beyond that there would be no lines.
+        // Texts are much smaller than 4 GiB (`FILE_BYTES_MAX`); lines beyond that would be ignored.
         let starts = ends.filter_map(|(index, _)| u32::try_from(index + 1).ok());
         Self { text, starts: std::iter::once(0).chain(starts).collect() }
     }
 
-    /// The line of this number, the first being 1, without its end.
+    /// The line with this number, without its end; the first line is 1.
     pub fn get(&self, number: usize) -> Option<&'a str> {
         let at = |index: usize| {
             let start = self.starts.get(index)?;
@@ -396,8 +396,7 @@ impl<'a> Builder<'a> {
         self.add(Node { span, value })
     }
 
-    /// The parser ends the span of a quoted scalar where the next token begins; here it ends with
-    /// the closing quote.
+    /// The parser ends the span of a quoted scalar at the next token; this span ends at the closing quote.
     fn quoted_span(&self, span: Span) -> Span {
         let line = self.lines.get(span.line).unwrap_or_default();
         if line.len() > QUOTED_LINE_BYTES_MAX {
@@ -484,7 +483,7 @@ fn too_deep(span: Span) -> Finding {
 /// text.
 const PARSER_DEPTH_ERROR: &str = "recursion limit exceeded";
 
-/// A syntax error, with advice for the mistakes that are made most.
+/// A syntax error, with suggestions for the most common mistakes.
 fn scan_finding(lines: &Lines<'_>, error: &ScanError) -> Finding {
     let marker = error.marker();
     let line_number = marker.line().max(1);

@@ -9,7 +9,7 @@ use crate::tree::{Entry, Node, NodeValue, Scalar, Style};
 /// Spaces per level of indentation.
 const INDENT: usize = 2;
 
-/// A longer key is written in the explicit form, because parsers search only this far for the colon.
+/// Maximum length of a simple key. Longer keys use the explicit form, because parsers search only this far for the colon.
 const KEY_BYTES_MAX: usize = 512;
 
 /// The text of a tree in block style, with a final line break.
@@ -59,7 +59,7 @@ fn list(text: &mut String, items: &[Node], indent: usize) {
     }
 }
 
-/// Writes a value behind its key or dash. `indent`: the indentation of its content.
+/// Writes a value after its key or dash. `indent`: the indentation of its content.
 fn value(text: &mut String, node: &Node, indent: usize) {
     match &node.value {
         NodeValue::Map(entries) if !entries.is_empty() => {
@@ -78,7 +78,7 @@ fn value(text: &mut String, node: &Node, indent: usize) {
     }
 }
 
-/// Writes a value without items.
+/// Writes a value on the current line.
 fn in_line(text: &mut String, value: &NodeValue, indent: usize) {
     match value {
         NodeValue::Null => text.push_str("null"),
@@ -92,7 +92,7 @@ fn in_line(text: &mut String, value: &NodeValue, indent: usize) {
     }
 }
 
-/// Whether a scalar without quotes parses as the same.
+/// Whether a scalar without quotes is parsed as the same value.
 fn is_plain(scalar: &Scalar) -> bool {
     if scalar.style != Style::Plain {
         return false;
@@ -100,7 +100,7 @@ fn is_plain(scalar: &Scalar) -> bool {
     scalar.kind() != ScalarKind::Text || is_plain_text(&scalar.text)
 }
 
-/// Whether a text has only characters without a meaning in YAML, at any place.
+/// Whether a text contains only characters without a meaning in YAML.
 fn is_plain_text(text: &str) -> bool {
     let is_null = matches!(text, "null" | "Null" | "NULL");
     let is_begin = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '/');
@@ -127,7 +127,7 @@ fn is_plain_text(text: &str) -> bool {
     true
 }
 
-/// Whether a text of several lines parses as the same in a literal block.
+/// Whether a text of several lines is parsed unchanged in a literal block.
 fn is_block(scalar: &Scalar) -> bool {
     let text = scalar.text.as_str();
     let is_sound = |line: &str| {
@@ -175,7 +175,7 @@ fn key(key: &str) -> String {
     text
 }
 
-/// Writes a double-quoted text, the only style that can contain any character.
+/// Writes a text in double quotes, the only style that can contain any character.
 fn quoted(text: &mut String, content: &str) {
     text.push('"');
     for character in content.chars() {
@@ -227,7 +227,7 @@ mod tests {
         node(NodeValue::Scalar(Scalar { text: text.to_owned(), style }))
     }
 
-    /// The tree in a form without positions and without differences of style that have no meaning.
+    /// The tree without positions, and without differences of style that have no meaning.
     fn bare(node: &Node) -> String {
         match &node.value {
             NodeValue::Null => "null".to_owned(),

@@ -32,11 +32,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use weir_config::snapshot::Address;
 
+use connections::{Connections, PER_SOURCE_MAX, Place, source_of};
 use handover::Listener;
 pub(crate) use handover::OpenConnections;
 use lifetime::Lifetime;
@@ -53,6 +53,7 @@ mod ask;
 pub mod audit;
 mod board;
 mod changes;
+mod connections;
 mod dashboard;
 mod explain;
 mod files;
@@ -84,7 +85,8 @@ mod tags;
 pub mod token;
 mod upgrade;
 
-/// Maximum number of simultaneous connections. Further ones are closed at once, counted and reported.
+/// Maximum number of simultaneous connections of a listener. [`connections`] has the bound of a source, and says which
+/// connection a further one ends.
 pub const CONNECTIONS_MAX: usize = 64;
 
 /// Maximum size of a request's head.
@@ -120,8 +122,7 @@ pub struct Admin {
     socket_file: Option<(PathBuf, u64)>,
     /// A duplicate of the listener for another process.
     duplicate: OwnedFd,
-    /// One permit per open connection.
-    permits: Arc<Semaphore>,
+    connections: Connections,
 }
 
 impl Admin {
@@ -159,9 +160,9 @@ impl Admin {
         let service = Service {
             router: router(context.clone()),
             context,
-            permits: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            connections: Connections::default(),
         };
-        let permits = Arc::clone(&service.permits);
+        let connections = service.connections.clone();
         let duplicate = listener.duplicate()?;
         let (address, accepting, socket_file) = match listener {
             Listener::Tcp(listener) => {
@@ -184,7 +185,7 @@ impl Admin {
             }
         };
         let sampling = tokio::spawn(sampling::sample(sampled));
-        Ok(Self { address, accepting, sampling, socket_file, duplicate, permits })
+        Ok(Self { address, accepting, sampling, socket_file, duplicate, connections })
     }
 
     /// The address of the listener, with the real port if 0 was configured.
@@ -279,7 +280,7 @@ async fn off_thread<T: Send + 'static>(
 struct Service {
     router: Router,
     context: Context,
-    permits: Arc<Semaphore>,
+    connections: Connections,
 }
 
 impl Service {
@@ -294,12 +295,12 @@ impl Service {
             match next().await {
                 Ok((stream, peer)) => {
                     told = false;
-                    let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
+                    let Some(place) = self.connections.place(source_of(&peer)) else {
                         observed.admin.turned_away.fetch_add(1, Relaxed);
                         if turned_away_told.is_none_or(|at| at.elapsed() >= TURNED_AWAY_INTERVAL) {
                             turned_away_told = Some(Instant::now());
                             let what = format_args!(
-                                "turns connections away: {CONNECTIONS_MAX} are open already"
+                                "turns connections away: too many are open already (at most {CONNECTIONS_MAX}, and {PER_SOURCE_MAX} of one source)"
                             );
                             events.warning("admin listener", what);
                         }
@@ -307,8 +308,11 @@ impl Service {
                     };
                     let (router, observed) = (self.router.clone(), Arc::clone(&observed));
                     tokio::spawn(async move {
-                        serve(stream, peer, router, &observed).await;
-                        drop(permit);
+                        let place = Arc::new(place);
+                        tokio::select! {
+                            () = place.taken() => {}
+                            () = serve(stream, peer, router, &observed, &place) => {}
+                        }
                     });
                 }
                 Err(error) => {
@@ -324,10 +328,16 @@ impl Service {
 }
 
 /// Serves one connection. Errors of the client are ignored.
-async fn serve<S>(stream: S, mut peer: Peer, router: Router, observed: &Observed)
-where
+async fn serve<S>(
+    stream: S,
+    mut peer: Peer,
+    router: Router,
+    observed: &Observed,
+    place: &Arc<Place>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let router = router.layer(Extension(Arc::clone(place)));
     let Peer::Network(network) = &mut peer else {
         return serve_http(stream, peer, router).await;
     };

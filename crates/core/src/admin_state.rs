@@ -5,7 +5,7 @@ use crate::monitor::Health;
 /// The administrative state of a member: `state` in the configuration, or a command at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AdminState {
-    /// Takes traffic.
+    /// The member takes traffic.
     #[default]
     Enabled,
     /// No new clients: the member finishes open requests and keeps clients that persistence sends to it. The first step
@@ -22,12 +22,12 @@ pub enum Admission {
     All,
     /// Requests that persistence keeps on it.
     Persistent,
-    /// None.
+    /// No requests.
     Nothing,
 }
 
 impl AdminState {
-    /// The word of the configuration.
+    /// The word in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Enabled => "enabled",

@@ -1,4 +1,4 @@
-//! The time of one turn of an event loop, as its reader passes it on.
+//! The time of one turn of an event loop.
 
 /// Monotonic time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,13 +13,13 @@ impl Clock {
         Self { now_us }
     }
 
-    /// Microseconds since that point.
+    /// Microseconds since the origin.
     #[inline]
     pub fn now_us(self) -> u64 {
         self.now_us
     }
 
-    /// Milliseconds since the same point.
+    /// Milliseconds since the same origin.
     #[inline]
     pub fn now_ms(self) -> u64 {
         self.now_us / 1_000

@@ -7,7 +7,7 @@
 
 use std::net::IpAddr;
 
-/// A secret of 128 bits that [`KeyedHash::bytes`] and [`KeyedHash::address`] depend on.
+/// A secret key of 128 bits for [`KeyedHash::bytes`] and [`KeyedHash::address`].
 #[derive(Clone, Copy)]
 pub struct KeyedHash {
     low: u64,
@@ -20,7 +20,7 @@ impl std::fmt::Debug for KeyedHash {
     }
 }
 
-/// How much of an address makes one client. Lengths in bits.
+/// The prefix of an address that identifies a client. Lengths in bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrefixLengths {
     /// For IPv4 addresses; at most 32.
@@ -30,10 +30,10 @@ pub struct PrefixLengths {
 }
 
 impl PrefixLengths {
-    /// Whole addresses.
+    /// Prefixes of full length: each address is a client.
     pub const WHOLE: Self = Self { v4: 32, v6: 128 };
 
-    /// The address with all bits behind the prefix zero; IPv4-mapped IPv6 addresses are IPv4.
+    /// The address with all bits after the prefix set to zero; IPv4-mapped IPv6 addresses are IPv4.
     pub fn of(self, ip: IpAddr) -> IpAddr {
         match ip.to_canonical() {
             IpAddr::V4(ip) => {
@@ -49,8 +49,7 @@ impl PrefixLengths {
 }
 
 impl KeyedHash {
-    /// A hash by this key. Where several instances shall come to the same (a consistent hash over
-    /// members), they need the same key.
+    /// A hash function with this key. Instances that must agree, as for a consistent hash over members, need the same key.
     pub fn new(key: [u8; 16]) -> Self {
         let key = u128::from_le_bytes(key);
         Self { low: key as u64, high: (key >> 64) as u64 }
@@ -139,7 +138,7 @@ mod tests {
         }
     }
 
-    /// With a key of zeros it equals today's `DefaultHasher` of the standard library.
+    /// With an all-zero key, the hash equals the standard library's current `DefaultHasher`.
     #[test]
     fn siphash_1_3_of_the_standard_library() {
         let hash = KeyedHash::new([0; 16]);

@@ -1,41 +1,40 @@
 //! Rate limits: the generic cell rate algorithm (ITU-T I.371 annex A, "virtual scheduling").
 //!
-//! A limit's whole state is one word: the *theoretical arrival time*, when the next request would be
-//! due if all came evenly spaced. A request that comes no more than a tolerance ahead of it passes
-//! and moves it on by one interval. That is a token bucket: the tolerance is the time in which its
-//! tokens come in.
+//! The whole state of a limit is one word: the *theoretical arrival time*, at which the next request would be due if all
+//! requests were evenly spaced. A request that arrives at most the tolerance before that time passes and moves it on by one
+//! interval. This is a token bucket: the tolerance is the time in which the bucket fills.
 //!
-//! Workers share the word by compare-and-swap, so no request is counted twice or not at all; the rest
-//! is a matter of their clocks. One that is behind sees the word further ahead and passes less; one
-//! that is ahead moves time on for all. In any time `t` no more pass than
-//! `1 + (tolerance + t + skew) / interval`, where `skew` is how far the clocks differ.
+//! Workers share the word by compare-and-swap, so each request is counted exactly once. The only error comes from different
+//! clocks: a worker with a slow clock sees the word further ahead and passes less; a worker with a fast clock moves the word
+//! on for all. In any time `t`, at most `1 + (tolerance + t + skew) / interval` requests pass, where `skew` is the
+//! difference between the clocks.
 //!
-//! Workers read the clock once per turn of their event loop, so requests of one turn come at one
-//! instant. Hence the tolerance is never below [`TOLERANCE_US_MIN`]: 20,000 requests per second with
-//! a burst of 1 pass 41 at an instant, not one per turn.
+//! Workers read the clock once per turn of their event loop, so all requests of a turn have the same time. Therefore the
+//! tolerance is at least [`TOLERANCE_US_MIN`]: with 20,000 requests per second and a burst of 1, 41 requests pass at the
+//! same time, not one per turn.
 
 use std::fmt;
 
-/// Shortest tolerance: a long turn of an event loop.
+/// Minimum tolerance: a long turn of an event loop.
 pub const TOLERANCE_US_MIN: u64 = 2_000;
 
-/// Highest rate.
+/// Maximum rate.
 pub const PER_SECOND_MAX: u32 = 4_000_000;
 
-/// Longest period of a rate: a day.
+/// Maximum period of a rate: a day.
 pub const PERIOD_MS_MAX: u32 = 24 * 3_600 * 1_000;
 
-/// Longest time in which a burst comes in, and longest delay: 30 days.
+/// Maximum time to refill a burst, and maximum delay: 30 days.
 pub const TOLERANCE_US_MAX: u64 = 30 * 24 * 3_600 * 1_000_000;
 
 /// A word that is ahead by this much beyond its rate's maximum belongs to another rate.
 const STALE_US: u64 = 60_000_000;
 
-/// Resolution of a word; makes an interval exact to 2% at the highest rate, to 0.4% at a million
-/// per second. A word of 56 bits lasts 17 years.
+/// Resolution of a word: an interval is exact to 2% at the maximum rate, and to 0.4% at a million per second. A word of 56
+/// bits lasts 17 years.
 const TICKS_PER_US: u64 = 128;
 
-/// A limit: how many requests in a period, and how many at once.
+/// A limit: a number of requests per period, and a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     interval_ticks: u64,
@@ -43,14 +42,14 @@ pub struct Rate {
     delay_max_ticks: u64,
 }
 
-/// Why a limit cannot be.
+/// The reason why a limit is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateError {
     /// No requests, or more than [`PER_SECOND_MAX`] per second.
     Requests,
     /// No time, or longer than [`PERIOD_MS_MAX`].
     Period,
-    /// No burst, or one that takes longer than [`TOLERANCE_US_MAX`] to come in.
+    /// No burst, or a burst that takes longer than [`TOLERANCE_US_MAX`] to refill.
     Burst,
     /// A delay above [`TOLERANCE_US_MAX`].
     Delay,
@@ -96,7 +95,7 @@ impl Rate {
         })
     }
 
-    /// As above, but requests that come too soon by at most `delay_max_us` are delayed instead.
+    /// Delays requests that are too early by at most `delay_max_us`, instead of refusing them.
     pub fn delaying(self, delay_max_us: u64) -> Result<Self, RateError> {
         if delay_max_us > TOLERANCE_US_MAX {
             return Err(RateError::Delay);
@@ -127,7 +126,7 @@ pub enum Admission {
     },
     /// The request is refused; the word stays the same.
     Refuse {
-        /// A request would pass after this time, should no other come.
+        /// A request would pass after this time, if no other request arrives before.
         retry_after_us: u64,
     },
 }
@@ -142,7 +141,7 @@ impl Admission {
     }
 }
 
-/// Decides about a request that comes now. A limit that was never used has the word 0.
+/// Decides about a request that arrives now. A limit that was never used has the word 0.
 ///
 /// Cost: constant. `now_us` may be behind the time of another worker's decision.
 pub fn admit(word: u64, now_us: u64, rate: &Rate) -> Admission {
@@ -166,7 +165,7 @@ pub fn admit(word: u64, now_us: u64, rate: &Rate) -> Admission {
     }
 }
 
-/// How many requests would pass at once now, by the word of a limit.
+/// The number of requests that would pass at once now, by the word of a limit.
 pub fn room(word: u64, now_us: u64, rate: &Rate) -> u64 {
     let now = now_us.saturating_mul(TICKS_PER_US);
     let early = word.max(now) - now;
@@ -180,7 +179,7 @@ pub fn room(word: u64, now_us: u64, rate: &Rate) -> u64 {
     left.map_or(0, |left| 1 + left / rate.interval_ticks)
 }
 
-/// The time when a limit's word equals 0 again: nothing must be kept for a client that is silent until then.
+/// The time when a limit's word equals 0 again: after it, no state is needed for a silent client.
 pub fn forgotten_us(word: u64) -> u64 {
     word.div_ceil(TICKS_PER_US)
 }

@@ -24,19 +24,19 @@ pub enum OfStream {}
 /// Kind of [`MemberStreamKey`]s: streams of one member connection.
 pub enum OfMemberStream {}
 
-/// Names a client connection.
+/// The key of a client connection.
 pub type ClientKey = Key<OfClient>;
-/// Names an exchange.
+/// The key of an exchange.
 pub type ExchangeKey = Key<OfExchange>;
-/// Names a member connection.
+/// The key of a member connection.
 pub type ConnectionKey = Key<OfConnection>;
-/// Names a stream of a client connection.
+/// The key of a stream of a client connection.
 pub type StreamKey = Key<OfStream>;
-/// Names a stream of a member connection.
+/// The key of a stream of a member connection.
 pub type MemberStreamKey = Key<OfMemberStream>;
-/// Names a session of datagrams.
+/// The key of a session of datagrams.
 pub type SessionKey = Key<OfSession>;
-/// Names a listener.
+/// The key of a listener.
 pub type ListenerKey = Key<OfListener>;
 
 /// The key of one object in an [`Arena`], valid while the object exists.
@@ -280,7 +280,7 @@ impl<K, T> Arena<K, T> {
         }
     }
 
-    /// Whether it has memory for objects.
+    /// Whether the arena has memory for objects.
     pub fn has_room(&self) -> bool {
         self.slots.capacity() > 0
     }

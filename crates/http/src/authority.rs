@@ -4,12 +4,12 @@ use std::net::Ipv6Addr;
 
 use crate::chars::{is_unreserved, run_length};
 
-/// Length of `authority` without an empty port, when it is one that every parser reads alike.
+/// Length of `authority` without an empty port, if every parser reads it alike; else `None`.
 ///
-/// RFC 3986 section 3.2 without userinfo, and narrower where readers are known to differ: no
+/// RFC 3986 section 3.2 without userinfo, and stricter where parsers are known to differ: no
 /// percent-encoding and no comma in a name, no zone and no IPvFuture in brackets, a port of at most
-/// 65535, no port without a host. The empty authority is sound here; where it may stand is the
-/// caller's question.
+/// 65535, no port without a host. The empty authority is valid here; the caller decides where
+/// it is allowed.
 pub(crate) fn check(authority: &[u8]) -> Option<usize> {
     let host_length = if is_literal(authority) {
         sound_literal_length(authority)?

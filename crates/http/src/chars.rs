@@ -1,6 +1,6 @@
 //! Byte classes of the HTTP grammars, and word-at-a-time search for control characters.
 
-/// Whether a byte may stand in a token (RFC 9110 section 5.6.2).
+/// Whether a byte is allowed in a token (RFC 9110 section 5.6.2).
 pub(crate) const fn is_token_byte(byte: u8) -> bool {
     TOKEN[byte as usize]
 }
@@ -43,7 +43,7 @@ pub(crate) fn token_length(bytes: &[u8]) -> usize {
     run_length(bytes, &TOKEN)
 }
 
-/// How many bytes at the start of `bytes` are in the class.
+/// The number of bytes at the start of `bytes` that are in the class.
 #[inline(always)]
 pub(crate) fn run_length(bytes: &[u8], class: &[bool; 256]) -> usize {
     let is_in = |byte: u8| class[usize::from(byte)];
@@ -62,13 +62,13 @@ pub(crate) fn run_length(bytes: &[u8], class: &[bool; 256]) -> usize {
     bytes.len() - rest.len()
 }
 
-/// The high bit of every byte that is a letter; other bits are of no meaning. No byte has its high bit set.
+/// The high bit of every byte that is a letter; other bits have no meaning. No byte of the input may have its high bit set.
 #[inline(always)]
 fn letter_mask(low_bits: u64) -> u64 {
     range_mask(low_bits | (ONES * 0x20), b'a', b'z')
 }
 
-/// The high bit of every byte from `first` to `last`, in the same manner.
+/// The high bit of every byte from `first` to `last`; otherwise as [`letter_mask`].
 #[inline(always)]
 fn range_mask(low_bits: u64, first: u8, last: u8) -> u64 {
     // Additions to seven-bit values carry into the byte's own high bit, and no further.
@@ -77,8 +77,8 @@ fn range_mask(low_bits: u64, first: u8, last: u8) -> u64 {
     from_first ^ past_last
 }
 
-/// Where the path ends that starts with the slash at `start`, and whether it may be spelled otherwise than
-/// the canonical path: one look at each byte, at eight bytes at a time where they are of the usual kinds.
+/// The end of the path that starts with the slash at `start`, and whether its spelling may differ from
+/// the canonical path. Examines each byte once, and eight common bytes at a time.
 #[inline]
 pub(crate) fn scan_path(input: &[u8], start: usize) -> (usize, bool) {
     if input.get(start + 1) == Some(&b' ') {
@@ -136,9 +136,9 @@ fn behind_slash_mask(before: u64, word: u64) -> u64 {
     !(not_slash | not_mark) & HIGH_BITS
 }
 
-/// Whether `bytes` is `word`, in letters of any case. The word is of lower-case letters, digits and
-/// hyphens, and `bytes` hold no control character: then setting one bit folds the case exactly, and
-/// the comparison is a few instructions where the general one takes a dozen per byte.
+/// Whether `bytes` is `word`, ignoring case. The word consists of lower-case letters, digits and
+/// hyphens, and `bytes` contain no control character: then setting one bit folds the case exactly, and
+/// the comparison takes a few instructions, where a general one takes a dozen per byte.
 #[inline]
 pub(crate) fn is_word<const LENGTH: usize>(bytes: &[u8], word: &[u8; LENGTH]) -> bool {
     const CASE_BIT: u8 = 0x20;
@@ -178,7 +178,7 @@ pub(crate) fn is_alike(one: &[u8], other: &[u8]) -> bool {
 pub(crate) enum PathByte {
     /// Stands for itself.
     Plain,
-    /// `/` and `.`: right behind a slash they make an empty or a dot segment.
+    /// `/` and `.`: directly after a slash they make an empty segment or a dot segment.
     Mark,
     /// `%`, `;` and `\\`, and bytes that clients send raw although RFC 3986 requires them to be encoded.
     Special,
@@ -186,7 +186,7 @@ pub(crate) enum PathByte {
     Query,
     /// A space ends the target.
     End,
-    /// Refused.
+    /// A byte that is refused.
     Refused,
 }
 

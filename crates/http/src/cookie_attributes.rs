@@ -4,17 +4,17 @@
 /// Attributes that are added to cookies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CookieAttributes {
-    /// `Secure`, where it lacks.
+    /// Adds `Secure` if it is missing.
     pub secure: bool,
-    /// `HttpOnly`, where it lacks.
+    /// Adds `HttpOnly` if it is missing.
     pub http_only: bool,
-    /// `SameSite` with this word, where it lacks.
+    /// Adds `SameSite` with this value if it is missing.
     pub same_site: Option<&'static str>,
-    /// `SameSite` takes the place of another one.
+    /// Replaces an existing `SameSite`.
     pub replaces_same_site: bool,
 }
 
-/// A name, or all names that begin alike.
+/// A name, or all names with a common prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamePattern {
     name: Box<[u8]>,
@@ -28,14 +28,14 @@ impl NamePattern {
         Self { name: prefix.unwrap_or(text).as_bytes().into(), is_prefix: prefix.is_some() }
     }
 
-    /// Whether a name is one of them.
+    /// Whether a name matches the pattern.
     pub fn has(&self, name: &[u8]) -> bool {
         if self.is_prefix { name.starts_with(&self.name) } else { *name == *self.name }
     }
 }
 
 /// The cookie that a Set-Cookie field's value sets: its name, the pair of name and value, and the attributes with the
-/// semicolon before them. `None`: browsers would not know it by a name.
+/// semicolon before them. `None`: the cookie has no name for browsers.
 pub fn divided(field: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let end = memchr::memchr(b';', field).unwrap_or(field.len());
     let (pair, attributes) = field.split_at(end);

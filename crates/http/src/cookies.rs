@@ -1,16 +1,16 @@
 //! Cookies: reading the Cookie field, taking cookies out of it, writing Set-Cookie (RFC 6265).
 //!
-//! By section 4.2.1 user agents send `name=value` pairs joined by `; `; real requests are looser, and servers accept
+//! By section 4.2.1, user agents send `name=value` pairs joined by `; `; real requests are less strict, and servers accept
 //! them. Here, as in nginx and HAProxy:
-//! - a semicolon always ends a pair, within quotes too, and white space around names and values is
+//! - a semicolon always ends a pair, even within quotes, and white space around names and values is
 //!   dropped;
-//! - the first equals sign divides name and value; later ones are the value's;
-//! - a piece without an equals sign, or with nothing before it, is no cookie and is passed over;
+//! - the first equals sign separates name and value; later ones belong to the value;
+//! - a piece without an equals sign, or with nothing before it, is not a cookie and is ignored;
 //! - names are compared byte by byte: their case counts;
 //! - **quotes are part of the value.** User agents store and return them as any other byte (section
 //!   5.2), so `"a"` and `a` are two values; a member sees the same bytes that a condition saw.
 //!
-//! The same name may stand in the field several times (different paths or domains); the user agent
+//! The same name may occur in the field several times (different paths or domains); the user agent
 //! puts the most specific path first (section 5.4), so the first one counts.
 
 use std::fmt;
@@ -27,7 +27,7 @@ pub struct Cookie {
     pub value: Span,
 }
 
-/// The cookies of a request, from one Cookie field or several, in the order received.
+/// The cookies of a request, from one or several Cookie fields, in the order received.
 pub fn request_cookies<'a>(
     fields: &'a [Field],
     input: &'a [u8],
@@ -57,7 +57,7 @@ pub fn set_cookies<'a>(fields: &'a [Field], input: &'a [u8]) -> impl Iterator<It
         })
 }
 
-/// The cookies of a Cookie field's value, in their order.
+/// The cookies of a Cookie field's value, in order.
 pub fn cookies(field_value: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     crumbs(Span::new(0, field_value.len()), field_value)
         .map(|cookie| (cookie.name.of(field_value), cookie.value.of(field_value)))
@@ -131,11 +131,11 @@ pub fn encode_value(out: &mut Vec<u8>, start: usize) {
 /// The rest of a Cookie field after a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remaining {
-    /// Nothing was to be removed: the field may travel as it is, nothing was written.
+    /// No cookie was to be removed: the field is forwarded unchanged, nothing was written.
     Unchanged,
     /// The rest was written.
     Rewritten,
-    /// Nothing remains: the field is to be left out, nothing was written.
+    /// Nothing remains: the field is omitted, nothing was written.
     Nothing,
 }
 
@@ -173,14 +173,14 @@ pub fn write_without(
     if out.len() > start { Remaining::Rewritten } else { Remaining::Nothing }
 }
 
-/// Which requests from other sites carry a cookie (RFC 6265bis section 5.6.7).
+/// The requests from other sites that carry a cookie (RFC 6265bis section 5.6.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SameSite {
-    /// Requests of the same site only.
+    /// Only requests of the same site.
     Strict,
-    /// Also following a link from elsewhere.
+    /// Also navigation by a link from another site.
     Lax,
-    /// All; user agents demand `Secure` with it.
+    /// All requests; user agents require `Secure` for this value.
     None,
 }
 
@@ -198,38 +198,38 @@ impl SameSite {
 /// A cookie to be set, without its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetCookie {
-    /// A token.
+    /// The name, which must be a token.
     pub name: String,
-    /// `Path`; without it the user agent takes the folder of the request.
+    /// `Path`; without it, the user agent uses the directory of the request's path.
     pub path: Option<String>,
-    /// `Domain`; without it the cookie is for the very host that set it.
+    /// `Domain`; without it, the cookie is only for the host that set it.
     pub domain: Option<String>,
-    /// `Max-Age`; without it the cookie ends with the user agent's session. 0 removes it.
+    /// `Max-Age`; without it, the cookie ends with the user agent's session. 0 removes the cookie.
     pub max_age_s: Option<u64>,
-    /// Over TLS only.
+    /// `Secure`: sent over TLS only.
     pub secure: bool,
-    /// Out of scripts' reach.
+    /// `HttpOnly`: not accessible to scripts.
     pub http_only: bool,
-    /// `SameSite`; without it user agents decide, mostly as for `Lax`.
+    /// `SameSite`; without it, user agents decide, mostly as for `Lax`.
     pub same_site: Option<SameSite>,
 }
 
-/// Why a user agent would misread or refuse a cookie.
+/// The reason why a user agent would misread or refuse a cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetCookieError {
     /// The name is not a token.
     Name,
-    /// A byte that no value may have, or that ends it.
+    /// A byte that is not allowed in a value, or that ends it.
     Value,
     /// The path does not start with a slash, or has a control character or a semicolon.
     Path,
-    /// The domain is empty or has a byte that no host name has.
+    /// The domain is empty or contains a byte that is not allowed in a host name.
     Domain,
     /// `SameSite=None` without `Secure`.
     SameSiteNeedsSecure,
-    /// A name in `__Secure-` or `__Host-` without `Secure`.
+    /// A name with the prefix `__Secure-` or `__Host-` without `Secure`.
     PrefixNeedsSecure,
-    /// A name in `__Host-` with a domain, or with another path than `/`.
+    /// A name with the prefix `__Host-` with a domain, or with another path than `/`.
     PrefixNeedsHost,
 }
 
@@ -250,7 +250,7 @@ impl fmt::Display for SetCookieError {
 impl std::error::Error for SetCookieError {}
 
 impl SetCookie {
-    /// Whether user agents will take the cookie as it is meant.
+    /// Checks whether user agents will interpret the cookie as intended.
     pub fn check(&self) -> Result<(), SetCookieError> {
         if self.name.is_empty() || !self.name.bytes().all(is_token_byte) {
             return Err(SetCookieError::Name);
@@ -287,8 +287,8 @@ impl SetCookie {
         Ok(())
     }
 
-    /// The whole value of a Set-Cookie field that gives the cookie this value. Made once per value
-    /// when a configuration is loaded, it costs a response one copy.
+    /// The whole value of a Set-Cookie field that gives the cookie this value. It is made once per value
+    /// when a configuration is loaded; a response then needs only one copy.
     pub fn field_value(&self, value: &[u8]) -> Result<Vec<u8>, SetCookieError> {
         self.check()?;
         if !value.iter().copied().all(is_value_byte) {
@@ -302,7 +302,7 @@ impl SetCookie {
         Ok(out)
     }
 
-    /// The text behind the value, such as `; Path=/; HttpOnly`.
+    /// The text after the value, such as `; Path=/; HttpOnly`.
     pub fn attributes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.write_attributes(&mut out);

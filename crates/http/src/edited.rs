@@ -1,4 +1,4 @@
-//! A request head with the changes that were decided, for later decisions: they read the head that the member would
+//! A request head with the changes of rules, for later decisions: they read the head that the member would
 //! receive.
 
 use crate::edits::RequestEdits;
@@ -8,7 +8,7 @@ use crate::message::{Field, FieldId, RequestHead, Span};
 use crate::path::TargetForm;
 use crate::target::Target;
 
-/// Whether [`edited`] would make the very head that was received.
+/// Whether [`edited`] would produce the head as it was received.
 pub fn is_same(head: &RequestHead, edits: &RequestEdits) -> bool {
     edits.is_empty() && head.fields.iter().all(travels_or_is_known)
 }
@@ -60,7 +60,7 @@ fn travels_or_is_known(field: &Field) -> bool {
     field.forward || field.id != FieldId::Other
 }
 
-/// Takes the target apart that edits have made.
+/// Parses the target that edits have produced.
 fn take_target(
     (head, input): (&RequestHead, &[u8]),
     edits: &RequestEdits,

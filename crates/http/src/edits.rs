@@ -1,4 +1,4 @@
-//! Changes to a head: fields withheld, replaced and added, and another target.
+//! Changes to a head: withheld, replaced and added fields, and a new target.
 //!
 //! The head itself stays as it was received, so that later readers (conditions, the access log) see the original. Edits
 //! are collected while rules run and applied when the head is written; the buffers are reused, so nothing is allocated
@@ -13,7 +13,7 @@ use crate::path::{encode_raw_bytes, has_raw_bytes};
 pub struct FieldEdits {
     /// Names and values.
     text: Vec<u8>,
-    /// Names whose received lines do not travel on.
+    /// Names whose received lines are not forwarded.
     withheld: Vec<Withheld>,
     /// The names of fields whose values are edited in place, so that trailers of these names are dropped too.
     changed: Vec<Span>,
@@ -25,7 +25,7 @@ pub struct FieldEdits {
 pub enum Change {
     /// The field stays unchanged.
     None,
-    /// Another one takes its place.
+    /// Another value replaces the field's value.
     Changed,
     /// The field is removed.
     Removed,
@@ -40,7 +40,7 @@ struct Line {
     is_received: bool,
 }
 
-/// A name whose received lines do not travel on.
+/// A name whose received lines are not forwarded.
 #[derive(Debug, Clone, Copy)]
 struct Withheld {
     name: Span,
@@ -56,7 +56,7 @@ impl Withheld {
     }
 }
 
-/// Whether a name is like this one, or begins like it.
+/// Whether a name is alike, or has this prefix.
 fn has_name(of: &[u8], is_prefix: bool, name: &[u8]) -> bool {
     let start = if is_prefix { name.get(..of.len()) } else { Some(name) };
     start.is_some_and(|start| is_alike(start, of))
@@ -67,7 +67,7 @@ impl FieldEdits {
     pub const NONE: Self =
         Self { text: Vec::new(), withheld: Vec::new(), changed: Vec::new(), added: Vec::new() };
 
-    /// Forgets every change, with the capacity it has.
+    /// Removes all changes, and keeps the capacity.
     pub fn clear(&mut self) {
         self.text.clear();
         self.withheld.clear();
@@ -75,17 +75,17 @@ impl FieldEdits {
         self.added.clear();
     }
 
-    /// Bytes of text that it has room for.
+    /// The capacity for text, in bytes.
     pub fn capacity(&self) -> usize {
         self.text.capacity()
     }
 
-    /// Whether nothing is changed.
+    /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.withheld.is_empty() && self.added.is_empty()
     }
 
-    /// Takes every line of this name away: those received, and those added so far.
+    /// Removes every line of this name: those received, and those added so far.
     pub fn remove(&mut self, name: &[u8]) {
         let text = &self.text;
         self.added.retain(|line| !line.name.of(text).eq_ignore_ascii_case(name));
@@ -100,7 +100,7 @@ impl FieldEdits {
         }
     }
 
-    /// The same for every line with this prefix of its name.
+    /// As [`Self::remove`], for every name with this prefix.
     pub fn remove_prefix(&mut self, prefix: &[u8]) {
         let text = &self.text;
         self.added.retain(|line| !has_name(prefix, true, line.name.of(text)));
@@ -116,7 +116,7 @@ impl FieldEdits {
     }
 
     /// Adds a line behind all others. `write` appends the value; the caller makes sure that it has no control
-    /// characters but the tab.
+    /// control characters except tabs.
     pub fn add(&mut self, name: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
         let name = self.push(name);
         let start = self.text.len();
@@ -205,12 +205,12 @@ impl FieldEdits {
         self.withheld.iter().any(|withheld| withheld.has(&self.text, name))
     }
 
-    /// Whether there is something that [holds for trailers](FieldNames) too.
+    /// Whether some change also [applies to trailers](FieldNames).
     pub fn hold_for_trailers(&self) -> bool {
         !self.withheld.is_empty() || !self.changed.is_empty()
     }
 
-    /// Notes that values of this name are changed where they stand. One that comes in trailers would not be.
+    /// Records that received values of this name are edited in place, which is not done for trailers.
     pub fn note_changed(&mut self, name: &[u8]) {
         let name = self.push(name);
         self.changed.push(name);
@@ -228,11 +228,11 @@ impl FieldEdits {
     }
 }
 
-/// Names of fields that the edits of a head concern, kept for the trailers behind its body.
+/// Names of the fields that the edits of a head concern, stored for the trailers after its body.
 #[derive(Debug, Clone, Default)]
 pub struct FieldNames {
     text: Vec<u8>,
-    /// Each with whether it is a prefix.
+    /// The names, each with whether it is a prefix.
     names: Vec<(Span, bool)>,
 }
 
@@ -247,18 +247,18 @@ impl FieldNames {
         }
     }
 
-    /// Forgets them, with the capacity it has.
+    /// Removes all names, and keeps the capacity.
     pub fn clear(&mut self) {
         self.text.clear();
         self.names.clear();
     }
 
-    /// Bytes of text that it has room for.
+    /// The capacity for text, in bytes.
     pub fn capacity(&self) -> usize {
         self.text.capacity()
     }
 
-    /// Whether `name` is one of them, or looks like it to CGI-like members.
+    /// Whether `name` is one of the names, or looks like one to CGI-like members.
     pub fn have(&self, name: &[u8]) -> bool {
         self.names.iter().any(|(noted, is_prefix)| has_name(noted.of(&self.text), *is_prefix, name))
     }
@@ -267,16 +267,16 @@ impl FieldNames {
 /// The fields of a trailer section to forward, among those that are [permitted](crate::fields).
 #[derive(Debug, Clone, Copy)]
 pub enum TrailerEdits<'a> {
-    /// None.
+    /// No fields.
     Drop,
-    /// All.
+    /// All fields.
     Keep,
-    /// All except those that were withheld or changed in the head.
+    /// All fields except those that were withheld or changed in the head.
     KeepBut(&'a FieldNames),
 }
 
 impl TrailerEdits<'_> {
-    /// Whether a field of this name travels on.
+    /// Whether a field of this name is forwarded.
     pub fn let_pass(&self, name: &[u8]) -> bool {
         match self {
             Self::Drop => false,
@@ -310,7 +310,7 @@ impl Given {
 /// Changes to one request head.
 #[derive(Debug, Clone, Default)]
 pub struct RequestEdits {
-    /// Edits of its fields.
+    /// Edits of the fields.
     pub fields: FieldEdits,
     path: Given,
     query: Given,
@@ -326,7 +326,7 @@ impl RequestEdits {
         authority: Given::NOT,
     };
 
-    /// Forgets every change, with the capacity it has.
+    /// Removes all changes, and keeps the capacity.
     pub fn clear(&mut self) {
         self.fields.clear();
         for given in [&mut self.path, &mut self.query, &mut self.authority] {
@@ -340,7 +340,7 @@ impl RequestEdits {
         self.fields.is_empty() && given.iter().all(|given| !given.is_given)
     }
 
-    /// The path to ask for, if it is another one.
+    /// The new path; `None`: unchanged.
     pub fn path(&self) -> Option<&[u8]> {
         self.path.get()
     }
@@ -350,7 +350,7 @@ impl RequestEdits {
         self.query.get()
     }
 
-    /// Host and port to ask for, if they are others.
+    /// The new host and port; `None`: unchanged.
     pub fn authority(&self) -> Option<&[u8]> {
         self.authority.get()
     }

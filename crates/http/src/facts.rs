@@ -10,11 +10,11 @@ use crate::message::{Field, FieldId, Framing, Span, Version};
 /// 64-bit numbers understand every length up to it alike.
 pub const CONTENT_LENGTH_MAX: u64 = i64::MAX as u64;
 
-/// Field names that the Connection fields of one head may nominate. Each costs a walk over the
-/// fields, so their number must not be the sender's choice.
+/// Maximum number of field names that the Connection fields of one head may nominate. Each costs a walk over the
+/// fields, so the sender must not choose their number.
 pub const NOMINATIONS_MAX: u32 = 32;
 
-/// Gathered from the fields once the section is whole.
+/// Facts that are collected from the fields, complete at the end of the section.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FieldSummary {
     pub(crate) content_length: Option<u64>,
@@ -24,16 +24,16 @@ pub(crate) struct FieldSummary {
     pub(crate) keep_alive: bool,
     pub(crate) connection_upgrade: bool,
     pub(crate) connection_te: bool,
-    /// The Upgrade field's value, when there is exactly one with something in it.
+    /// The Upgrade field's value, if there is exactly one and it is not empty.
     pub(crate) upgrade: Option<Span>,
     upgrade_seen: bool,
     trailer_seen: bool,
-    /// Field names that Connection names, known or not.
+    /// The number of field names in Connection, known or not.
     pub(crate) nominations: u32,
 }
 
 impl FieldSummary {
-    /// Takes in a field that is not [`FieldId::Other`].
+    /// Processes a field that is not [`FieldId::Other`].
     pub(crate) fn note(
         &mut self,
         field: &Field,
@@ -168,8 +168,8 @@ impl FieldSummary {
         !self.close && (version >= Version::Http11 || self.keep_alive)
     }
 
-    /// Stops the fields that Connection nominates from travelling on (RFC 9110 section 7.6.1), and
-    /// Trailer where no trailer section can follow. Host and the framing fields are out of reach:
+    /// Prevents the fields that Connection nominates from being forwarded (RFC 9110 section 7.6.1), and
+    /// Trailer if no trailer section can follow. Host and the framing fields are not affected:
     /// the serialisers write them from the message, not from the fields.
     #[inline]
     pub(crate) fn withhold_hop_by_hop(&self, fields: &mut [Field], input: &[u8]) {

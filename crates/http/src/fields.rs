@@ -1,4 +1,4 @@
-//! Which fields mean something to an intermediary, and which of them travel on.
+//! Fields with a meaning for intermediaries, and the forwarding of fields.
 
 use crate::chars::{is_alike, is_word};
 use crate::message::{Field, FieldId};
@@ -7,7 +7,7 @@ use crate::message::{Field, FieldId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub(crate) id: FieldId,
-    /// Whether it travels on unless something later says otherwise.
+    /// Whether the field is forwarded, unless a later decision forbids it.
     pub(crate) forward: bool,
 }
 
@@ -27,10 +27,10 @@ impl Kind {
     }
 }
 
-/// Tells the fields of [`FieldId`] from all others.
+/// Distinguishes the fields of [`FieldId`] from all others.
 ///
-/// A name that differs from one of them only by other signs for hyphens is not that field, but it
-/// does not travel on either: members that see names as CGI variables would take it for the field.
+/// A name that differs from one of them only by other characters instead of hyphens is not that field, but is
+/// not forwarded either: members that see names as CGI variables would take it for the field.
 #[inline]
 pub(crate) fn classify(name: &[u8]) -> Kind {
     match (name.len(), name[0] | 0x20) {
@@ -52,7 +52,7 @@ pub(crate) fn classify(name: &[u8]) -> Kind {
     }
 }
 
-/// `id` when `name` is `spelling`.
+/// `id` if `name` is `spelling`.
 fn known<const LENGTH: usize>(name: &[u8], spelling: &[u8; LENGTH], id: FieldId) -> Kind {
     if is_word(name, spelling) {
         Kind::of(id)
@@ -61,14 +61,14 @@ fn known<const LENGTH: usize>(name: &[u8], spelling: &[u8; LENGTH], id: FieldId)
     }
 }
 
-/// [`is_alike`], for the few names that come so far.
+/// [`is_alike`], for the few names that pass the earlier checks.
 #[cold]
 #[inline(never)]
 fn looks_like(name: &[u8], spelling: &[u8]) -> bool {
     is_alike(name, spelling)
 }
 
-/// Stops every field called `name` from travelling on.
+/// Prevents every field called `name` from being forwarded.
 pub(crate) fn withhold_named(fields: &mut [Field], input: &[u8], name: &[u8]) {
     for field in fields {
         if field.name.len() == name.len() && field.name.of(input).eq_ignore_ascii_case(name) {
@@ -77,7 +77,7 @@ pub(crate) fn withhold_named(fields: &mut [Field], input: &[u8], name: &[u8]) {
     }
 }
 
-/// Stops every field with this id from travelling on.
+/// Prevents every field with this id from being forwarded.
 pub(crate) fn withhold(fields: &mut [Field], id: FieldId) {
     for field in fields {
         field.forward &= field.id != id;
@@ -85,7 +85,7 @@ pub(crate) fn withhold(fields: &mut [Field], id: FieldId) {
 }
 
 /// Whether a field is allowed in a trailer section (RFC 9110 section 6.5.1): not if it frames, routes, controls,
-/// authenticates or describes the content, nor if it names the client or a proxy. Other signs count as hyphens, as in
+/// authenticates or describes the content, or names the client or a proxy. Other characters count as hyphens, as in
 /// [`classify`].
 pub(crate) fn may_be_trailer(name: &[u8]) -> bool {
     const REFUSED: [&str; 33] = [
@@ -143,7 +143,7 @@ pub fn values<'a>(
         .map(|field| field.value.of(input))
 }
 
-/// The values of the fields called `name` that travel on.
+/// The values of the forwarded fields called `name`.
 pub fn forwarded_values<'a>(
     fields: &'a [Field],
     input: &'a [u8],

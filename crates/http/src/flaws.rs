@@ -6,15 +6,15 @@
 /// A flaw of a response whose meaning is clear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
-    /// Content-Length that says the same number more than once, in several lines or as a list
+    /// Content-Length with the same number more than once, in several lines or as a list
     /// (RFC 9110 section 8.6).
     RepeatedContentLength,
-    /// Content-Length beside Transfer-Encoding. The latter counts, and the connection ends with this response
+    /// Content-Length together with Transfer-Encoding. The latter counts, and the connection ends with this response
     /// (RFC 9112 section 6.3).
     BothFramings,
-    /// Spaces or tabs behind the size of a chunk.
+    /// Spaces or tabs after a chunk size.
     ChunkSizeSpace,
-    /// LF without CR at the end of a line (RFC 9112 section 2.2). Of HTTP/1 alone.
+    /// LF without CR at the end of a line (RFC 9112 section 2.2). Only in HTTP/1.
     BareLineFeed,
     /// A control character in a value or in the reason phrase; a space replaces it (RFC 9110 section 5.5). Only in
     /// HTTP/1.
@@ -24,7 +24,7 @@ pub enum Flaw {
 }
 
 impl Flaw {
-    /// All of them.
+    /// All flaws.
     pub const ALL: [Self; 6] = [
         Self::RepeatedContentLength,
         Self::BothFramings,
@@ -44,16 +44,16 @@ impl Flaw {
 pub struct Flaws(u8);
 
 impl Flaws {
-    /// None.
+    /// No flaws.
     pub const NONE: Self = Self(0);
 
-    /// Flaws that are common among members, and leave no doubt about the end of the body.
+    /// Flaws that are common among members and do not affect the end of the body.
     pub const USUAL: Self = Self::NONE
         .with(Flaw::RepeatedContentLength)
         .with(Flaw::BothFramings)
         .with(Flaw::ChunkSizeSpace);
 
-    /// All.
+    /// All flaws.
     pub const ALL: Self =
         Self::USUAL.with(Flaw::BareLineFeed).with(Flaw::ControlCharacter).with(Flaw::UnknownStatus);
 
@@ -69,17 +69,17 @@ impl Flaws {
         Self(self.0 & !others.0)
     }
 
-    /// Adds one.
+    /// Adds a flaw.
     pub fn add(&mut self, flaw: Flaw) {
         *self = self.with(flaw);
     }
 
-    /// Adds all of those.
+    /// Adds all flaws of another set.
     pub fn add_all(&mut self, others: Self) {
         self.0 |= others.0;
     }
 
-    /// Whether it is among them.
+    /// Whether the set contains this flaw.
     pub const fn have(self, flaw: Flaw) -> bool {
         self.0 & flaw.bit() != 0
     }
@@ -89,7 +89,7 @@ impl Flaws {
         self.0 == 0
     }
 
-    /// Them, one by one.
+    /// The flaws of the set.
     pub fn iter(self) -> impl Iterator<Item = Flaw> {
         Flaw::ALL.into_iter().filter(move |flaw| self.have(*flaw))
     }

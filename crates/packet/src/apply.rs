@@ -1,4 +1,4 @@
-//! Writes a plan into the maps: all of it beside the active one, then one word switches over.
+//! Writes a plan into the maps: the whole plan beside the active one; then one write activates it.
 
 use std::collections::HashSet;
 
@@ -60,7 +60,7 @@ impl Writer<'_> {
         self.leave(&planned, &numbers)
     }
 
-    /// Removes entries of an older plan from the places of this one.
+    /// Removes entries of an older plan with the same epoch.
     fn clear(&mut self) -> Result<(), Error> {
         let epoch = self.epoch;
         clear_hash(&mut self.maps.listeners, |key| layout::listener_epoch(key) == epoch)?;
@@ -85,7 +85,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The index of its entry in `servers`.
+    /// The index of a virtual server's entry in `servers`.
     fn index(&self, number: u32) -> u32 {
         self.epoch * layout::SERVERS + number
     }
@@ -178,7 +178,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Objects that the plan no longer has take no new flows; without their virtual server they take nothing.
+    /// Members that the plan does not contain take no new flows; without their virtual server they take nothing.
     fn leave(&mut self, planned: &HashSet<u32>, numbers: &HashSet<u32>) -> Result<Applied, Error> {
         let mut applied = Applied::default();
         let mut servers = HashSet::new();
@@ -290,8 +290,8 @@ fn server_entry(
     }
 }
 
-/// Makes a virtual server's ring of the members that take new flows, as the roster has their state. Whether there is
-/// one.
+/// Writes a virtual server's ring, with the members that take new flows by their state in the roster. Returns whether there
+/// is a ring.
 pub fn write_ring(
     maps: &mut Maps,
     roster: &Roster,

@@ -1,4 +1,4 @@
-//! Attaches the programs to interfaces, with links that are pinned, so that they outlive the process if they shall.
+//! Attaches the programs to interfaces. The links are pinned, so that they can outlive the process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::{Attachment, Refused, Rung};
 pub const XDP: &str = "weirgate_xdp";
 pub const TCX: &str = "weirgate_tcx";
 
-/// A device of a VLAN.
+/// A VLAN device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Vlan {
     name: String,
@@ -39,7 +39,7 @@ struct Device {
 /// The state of interfaces that [`crate::PacketPath::attach`] depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// `None`: it is not there, or it cannot be asked.
+    /// `None`: the device does not exist, or cannot be queried.
     devices: Vec<Option<Device>>,
     vlans: Vec<Vlan>,
 }
@@ -58,13 +58,13 @@ impl Device {
         Ok(Self { index, hardware, sends: netlink::sends_for_xdp(index)? })
     }
 
-    /// Its index in the table of devices.
+    /// The index in the table of devices.
     fn place(&self) -> u32 {
         self.index % layout::DEVICES
     }
 }
 
-/// The links that are held, by the path of their pins.
+/// The held links, by the paths of their pins.
 #[derive(Debug, Default)]
 pub struct Links {
     held: BTreeMap<PathBuf, FdLink>,
@@ -110,7 +110,7 @@ pub fn tcx(object: &mut Ebpf) -> Result<&mut SchedClassifier, Error> {
 
 /// VLAN devices of this network namespace.
 fn vlans() -> Vec<Vlan> {
-    // Absent without the kernel's module: no VLAN is there then.
+    // Absent without the kernel's module: then there are no VLANs.
     let text = std::fs::read_to_string("/proc/thread-self/net/vlan/config").unwrap_or_default();
     let row = |line: &str| {
         let mut cells = line.split('|').map(str::trim);
@@ -121,7 +121,7 @@ fn vlans() -> Vec<Vlan> {
 }
 
 impl Attacher<'_> {
-    /// Attaches to these interfaces and no others. One that is not there has no rung.
+    /// Attaches to these interfaces and no others. A missing interface has no rung.
     pub fn attach(
         &mut self,
         interfaces: &[String],
@@ -161,7 +161,7 @@ impl Attacher<'_> {
                 (true, false) => Err(NO_PLACE.to_owned()),
                 (false, _) => Err(NOT_ALLOWED.to_owned()),
             };
-            // After attaching, because some drivers send only then. A failure detaches it again.
+            // After attaching, because some drivers send only then. A failure detaches the program again.
             let result = result.and_then(|pin| {
                 devices.push(Device::of(index).map_err(|error| error.to_string())?);
                 Ok(pin)
@@ -171,7 +171,7 @@ impl Attacher<'_> {
                 rung = Some(Rung::Xdp);
                 sends_for_xdp = devices.last().is_some_and(|device| device.sends);
             }
-            // Below XDP it takes the packets that XDP passes on: unresolved neighbours, other devices, VLANs.
+            // Below XDP, tcx takes the packets that XDP passes on: unresolved neighbours, other devices, VLANs.
             let is_needed = allowed.tcx || rung.is_some();
             let result =
                 if is_needed { self.attach_tcx(name, index) } else { Err(NOT_ALLOWED.to_owned()) };
@@ -196,7 +196,7 @@ impl Attacher<'_> {
         let program = xdp(self.object).map_err(|error| error.to_string())?;
         if let Some(link) = pinned(&path)? {
             let link = XdpLink::try_from(link).map_err(|error| chain(&error))?;
-            // The interface of an old link may be gone, and another have its number.
+            // The interface of an old link may be gone, and another interface may have its number.
             if let Ok(id) = program.attach_to_link(link) {
                 let link = program.take_link(id).map_err(|error| chain(&error))?;
                 let link = FdLink::try_from(link).map_err(|_| NO_LINK.to_owned())?;
@@ -208,7 +208,7 @@ impl Attacher<'_> {
         let id =
             program.attach_to_if_index(index, XdpMode::Driver).map_err(|error| chain(&error))?;
         let link = program.take_link(id).map_err(|error| chain(&error))?;
-        // A link of the older kind is undone when it is dropped.
+        // A link of the older kind is detached when it is dropped.
         self.hold(path, FdLink::try_from(link).map_err(|_| NO_LINK.to_owned())?)
     }
 
@@ -240,7 +240,7 @@ impl Attacher<'_> {
         Ok(path)
     }
 
-    /// Facts about devices for XDP: their hardware addresses, and which accept packets from it.
+    /// Facts about devices for XDP: their hardware addresses, and whether they send packets from XDP.
     fn write_devices(&mut self, devices: &[Device]) -> Result<(), Error> {
         let fail = map_error("writing the devices");
         let mut table = vec![layout::DeviceBytes::default(); layout::DEVICES as usize];
@@ -256,7 +256,7 @@ impl Attacher<'_> {
         Ok(())
     }
 
-    /// Which tags devices bear.
+    /// Writes the VLAN tags of devices.
     fn write_vlans(
         &mut self,
         devices: &[Device],
@@ -288,7 +288,7 @@ impl Attacher<'_> {
         Ok(())
     }
 
-    /// A tagged packet arrives at the tag's device, unless XDP has taken it.
+    /// A tagged packet arrives at the VLAN's device, unless XDP has taken it.
     fn attach_vlans(
         &mut self,
         attached: &[(String, u32)],
@@ -296,7 +296,7 @@ impl Attacher<'_> {
     ) -> Result<Vec<PathBuf>, Error> {
         let is_attached = |wanted: &String| attached.iter().any(|(name, _)| name == wanted);
         let mut pins = Vec::new();
-        // One that is named itself has its program already.
+        // A VLAN device that is configured itself has its program already.
         for vlan in vlans.iter().filter(|it| is_attached(&it.parent) && !is_attached(&it.name)) {
             let index = index_of(&vlan.name)?;
             let pin = self
@@ -315,7 +315,7 @@ const NO_PLACE: &str =
 
 const NO_LINK: &str = "the kernel gives no link that can be kept";
 
-/// The link that is pinned there.
+/// The link that is pinned at this path.
 fn pinned(path: &Path) -> Result<Option<FdLink>, String> {
     match PinnedLink::from_pin(path) {
         Ok(link) => Ok(Some(FdLink::from(link))),
@@ -366,7 +366,7 @@ impl Links {
         self.held.keys().filter_map(index).collect()
     }
 
-    /// Closes the links; those whose pins are gone are detached by it.
+    /// Closes the links; a link whose pin is gone is detached by this.
     pub fn close(&mut self) {
         self.held.clear();
     }

@@ -19,17 +19,17 @@ struct Attributes {
     flags: u64,
 }
 
-/// Where a walk has come to: the kernel's own number of a bucket.
+/// The position of a walk: the kernel's number of a bucket.
 pub type Place = u32;
 
 /// Entries of a part of a map.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Keys, one behind the other.
+    /// The keys, concatenated.
     pub keys: Vec<u8>,
-    /// Values alike.
+    /// The values, concatenated.
     pub values: Vec<u8>,
-    /// The place where the walk continues; `None`: it was the last part.
+    /// The position where the walk continues; `None`: this was the last part.
     pub next: Option<Place>,
 }
 

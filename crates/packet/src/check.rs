@@ -1,4 +1,4 @@
-//! Whether a plan is sound.
+//! Validation of a plan.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use crate::plan::{
     VIRTUAL_SERVERS_MAX, VirtualServer,
 };
 
-/// Looks through the whole plan; the first thing wrong is the error.
+/// Checks the whole plan. Returns the first error.
 pub fn check(plan: &Plan) -> Result<(), Error> {
     at_most("virtual servers", plan.virtual_servers.len(), VIRTUAL_SERVERS_MAX)?;
     let members = |server: &VirtualServer| server.members.len().max(1);
@@ -49,7 +49,7 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
-/// A prefix with the bits behind it zero.
+/// A prefix whose bits after its length are zero.
 pub fn canonical(prefix: Prefix) -> Prefix {
     let lengths = weir_core::keyed_hash::PrefixLengths { v4: prefix.length, v6: prefix.length };
     Prefix { address: lengths.of(prefix.address), length: prefix.length }

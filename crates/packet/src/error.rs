@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// Why the packet path could not do something.
+/// An error of the packet path.
 #[derive(Debug)]
 pub enum Error {
-    /// This process may not load programs.
+    /// This process is not permitted to load programs.
     NotPermitted {
         /// The refused operation.
         what: String,
@@ -15,12 +15,12 @@ pub enum Error {
         /// The missing requirement.
         what: String,
     },
-    /// A name or a path that cannot be used.
+    /// An invalid name or path.
     Name {
         /// The mistake.
         what: String,
     },
-    /// A plan that is not sound.
+    /// An invalid plan.
     Plan {
         /// The mistake, and its place.
         what: String,

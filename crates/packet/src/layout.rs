@@ -1,9 +1,9 @@
-//! Keys and values of the maps, byte by byte as `bpf/maps.h` has them. Sizes that differ are refused when maps are
-//! opened; places that differ fail the tests of packets.
+//! Keys and values of the maps, byte by byte as in `bpf/maps.h`. Different sizes are refused when maps are
+//! opened; different offsets fail the tests of packets.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The version of this layout: maps that were pinned with another one are not taken over.
+/// The version of this layout. Pinned maps of another version are not taken over.
 pub const VERSION: u32 = 5;
 
 /// `VIRTUAL_SERVERS_MAX`.
@@ -22,10 +22,10 @@ pub type ServerBytes = [u8; 32];
 pub type MemberBytes = [u8; 32];
 pub type TotalsBytes = [u8; 40];
 pub type ListenerKeyBytes = [u8; 20];
-/// Without the length in front.
+/// Without the length at the beginning.
 pub type PrefixKeyBytes = [u8; 20];
 pub type PrefixValueBytes = [u8; 8];
-/// Without the length in front.
+/// Without the length at the beginning.
 pub type PolicyKeyBytes = [u8; 20];
 pub type SourceKeyBytes = [u8; 8];
 pub type SourceValueBytes = [u8; 20];
@@ -34,7 +34,7 @@ pub type VlanBytes = [u8; 8];
 pub type DeviceBytes = [u8; 12];
 pub type RingBytes = [u8; RING_BYTES];
 
-/// Puts bytes one behind the other.
+/// Concatenates bytes.
 struct Writer<const N: usize> {
     bytes: [u8; N],
     at: usize,
@@ -63,7 +63,7 @@ fn at<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     part
 }
 
-/// The form in programs: IPv4 addresses are mapped into IPv6.
+/// The form of an address in programs: IPv4 addresses are mapped into IPv6.
 pub fn address_bytes(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -71,12 +71,12 @@ pub fn address_bytes(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// The address that programs see so.
+/// The address with this form in programs.
 pub fn address_of(bytes: [u8; 16]) -> IpAddr {
     Ipv6Addr::from(bytes).to_canonical()
 }
 
-/// Which packets an entry of the flow table takes.
+/// The packets that an entry of the flow table applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowKey {
     pub source: IpAddr,
@@ -135,7 +135,7 @@ pub struct FlowEntry {
 }
 
 impl FlowEntry {
-    /// Whether it belongs to the same flow, not to a later one with the same key.
+    /// Whether both belong to the same flow, and not to a later one with the same key.
     pub fn is_same(&self, other: &Self) -> bool {
         (self.created_ns, self.member, self.flags) == (other.created_ns, other.member, other.flags)
             && (self.source_port, self.target_port) == (other.source_port, other.target_port)
@@ -242,7 +242,7 @@ impl Server {
             .end()
     }
 
-    /// Sets in an encoded server whether there is a ring. Returns whether that changed it.
+    /// Sets in an encoded server whether there is a ring. Returns whether this changed the server.
     pub fn set_ring(bytes: &mut ServerBytes, has_ring: bool) -> bool {
         let flags = u32::from_ne_bytes(at(bytes, 16));
         let changed = if has_ring { flags | SERVER_RING } else { flags & !SERVER_RING };
@@ -270,7 +270,7 @@ pub struct Member {
     pub server: u32,
     pub port: u16,
     pub state: u8,
-    /// Which source address of its virtual server it sees, from 1 on; 0: any.
+    /// The number of the source address that it sees, among its virtual server's, from 1; 0: any.
     pub source: u8,
 }
 
@@ -317,7 +317,7 @@ pub fn totals_bytes(totals: &crate::Totals) -> TotalsBytes {
         .end()
 }
 
-/// Where a virtual server is reached at one address. 0 is any port, and any protocol.
+/// The key of a virtual server's address. Port 0 means any port, protocol 0 any protocol.
 pub fn listener_key(address: IpAddr, port: u16, protocol: u8, epoch: u32) -> ListenerKeyBytes {
     Writer::new()
         .put(&address_bytes(address))
@@ -326,7 +326,7 @@ pub fn listener_key(address: IpAddr, port: u16, protocol: u8, epoch: u32) -> Lis
         .end()
 }
 
-/// The plan that a key of a listener belongs to.
+/// The epoch of a listener's key.
 pub fn listener_epoch(key: &ListenerKeyBytes) -> u32 {
     u32::from(key[19])
 }
@@ -334,27 +334,27 @@ pub fn listener_epoch(key: &ListenerKeyBytes) -> u32 {
 /// `PREFIX_V6`.
 const PREFIX_V6: u32 = 2;
 
-/// The epoch and the family of an address, as keys of prefixes have them.
+/// The epoch and the family of an address, in the form of prefix keys.
 fn epoch_and_family(address: IpAddr, epoch: u32) -> u32 {
     epoch | if address.is_ipv6() { PREFIX_V6 } else { 0 }
 }
 
-/// The plan that a key of a prefix belongs to.
+/// The epoch of a prefix key.
 pub fn prefix_epoch(key: &PrefixKeyBytes) -> u32 {
     u32::from(key[0]) & !PREFIX_V6
 }
 
-/// The plan that a key of policy belongs to.
+/// The epoch of a policy key.
 pub fn policy_epoch(key: &PolicyKeyBytes) -> u32 {
     u32::from_ne_bytes(at(key, 0)) & !PREFIX_V6
 }
 
-/// The bits of a prefix as programs see it.
+/// The length of a prefix in the form of programs.
 pub fn mapped_length(prefix: crate::plan::Prefix) -> u32 {
     u32::from(prefix.length) + if prefix.address.is_ipv4() { 96 } else { 0 }
 }
 
-/// Where a virtual server is reached at a prefix.
+/// The key of a virtual server's prefix.
 pub fn prefix_key(address: IpAddr, port: u16, protocol: u8, epoch: u32) -> PrefixKeyBytes {
     Writer::new()
         .put(&[epoch_and_family(address, epoch) as u8, protocol])
@@ -363,12 +363,12 @@ pub fn prefix_key(address: IpAddr, port: u16, protocol: u8, epoch: u32) -> Prefi
         .end()
 }
 
-/// Which virtual server a prefix leads to, and how long it is.
+/// The virtual server of a prefix, and the length of the prefix.
 pub fn prefix_value(server: u32, length: u32) -> PrefixValueBytes {
     Writer::new().put(&server.to_ne_bytes()).put(&length.to_ne_bytes()).end()
 }
 
-/// A prefix to allow or deny.
+/// The key of a prefix to allow or deny.
 pub fn policy_key(address: IpAddr, epoch: u32) -> PolicyKeyBytes {
     let first = epoch_and_family(address, epoch);
     Writer::new().put(&first.to_ne_bytes()).put(&address_bytes(address)).end()
@@ -393,7 +393,7 @@ pub fn source_value(source: &crate::plan::SourceAddress) -> SourceValueBytes {
         .end()
 }
 
-/// Where SYNs are answered with cookies.
+/// The key of an address and port with SYN cookies.
 pub fn cookie_key(address: std::net::SocketAddr, epoch: u32) -> CookieKeyBytes {
     Writer::new()
         .put(&address_bytes(address.ip()))
@@ -402,7 +402,7 @@ pub fn cookie_key(address: std::net::SocketAddr, epoch: u32) -> CookieKeyBytes {
         .end()
 }
 
-/// The plan that a key of SYN cookies belongs to.
+/// The epoch of a key of SYN cookies.
 pub fn cookie_epoch(key: &CookieKeyBytes) -> u32 {
     u32::from(u16::from_ne_bytes(at(key, 18)))
 }

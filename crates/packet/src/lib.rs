@@ -10,7 +10,7 @@
 //!
 //! Only XDP changes VLAN tags and answers SYNs with cookies. Devices that are not attached by XDP get their packets
 //! by tcx.
-//! Members on this host itself are not reached.
+//! Members on this host itself cannot be reached.
 
 mod apply;
 mod attach;

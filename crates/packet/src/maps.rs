@@ -61,7 +61,7 @@ pub struct Maps {
     pub member_totals: PerCpuArray<MapData, layout::TotalsBytes>,
     pub server_totals: Array<MapData, layout::TotalsBytes>,
     pub reasons: PerCpuArray<MapData, u64>,
-    /// Until when ways depend on destinations alone, in nanoseconds of the clock of flows.
+    /// The end of the time in which routes depend only on destinations, in nanoseconds of the clock of flows.
     pub routes: Array<MapData, u64>,
     pub rings: ArrayOfMaps<MapData, Array<MapData, layout::RingBytes>>,
     flows_fd: MapData,
@@ -74,7 +74,7 @@ impl std::fmt::Debug for Maps {
     }
 }
 
-/// Which table of flows.
+/// The tables of flows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Table {
     /// Both directions of each flow.
@@ -132,7 +132,7 @@ pub fn map_error(doing: &str) -> impl Fn(MapError) -> Error {
     move |error| kernel(&doing, chain(&error))
 }
 
-/// Whether a key was not there.
+/// Whether the error means a missing key.
 pub fn is_absent(error: &MapError) -> bool {
     is_errno(error, libc::ENOENT) || matches!(error, MapError::KeyNotFound)
 }
@@ -203,7 +203,7 @@ impl Maps {
                 size_of::<layout::FlowBytes>(),
             );
             match result {
-                // A bucket with more entries than that.
+                // A bucket has more entries than this.
                 Err(error)
                     if error.raw_os_error() == Some(libc::ENOSPC)
                         && entries < BATCH_ENTRIES_LIMIT =>
@@ -242,8 +242,8 @@ impl Maps {
         }
     }
 
-    /// Removes an entry of a table of flows if it is still that one. Whether it was: packets may begin another under
-    /// its key at any time, which stays.
+    /// Removes an entry of a table of flows if it is still the same one. Returns whether it was: packets may begin another
+    /// flow under its key at any time, which is kept.
     pub fn remove_flow(
         &mut self,
         table: Table,
@@ -261,7 +261,7 @@ impl Maps {
             Table::Flows => &mut self.flows,
             Table::Direct => &mut self.direct,
         };
-        // If a flow has begun meanwhile, its entry is used.
+        // If a flow has begun meanwhile, its entry is kept.
         if let Err(error) = map.insert(key, bytes, BPF_NOEXIST)
             && !is_present(&error)
         {

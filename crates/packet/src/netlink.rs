@@ -15,10 +15,10 @@ use rustix::net::{
 
 use crate::error::{Error, kernel};
 
-/// Answers come with the call; this is for a kernel that breaks its word.
+/// Timeout for an answer of the kernel, which normally comes with the call.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// More than the kernel puts into one part of an answer.
+/// Maximum size of one part of an answer; the kernel's parts are smaller.
 const PART_BYTES_MAX: usize = 1 << 16;
 
 /// `struct nlmsghdr`.
@@ -49,7 +49,7 @@ const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_MULTIPATH: u16 = 9;
 const RTA_NH_ID: u16 = 30;
-/// All ways of the route, not one of them.
+/// Requests all paths of a route, instead of one of them.
 const RTM_F_FIB_MATCH: u32 = 0x2000;
 /// `struct rtmsg`.
 const ROUTE_BYTES: usize = 12;
@@ -67,7 +67,7 @@ const FIB_RULE_PERMANENT: u32 = 1;
 /// `struct fib_rule_hdr`.
 const RULE_BYTES: usize = 12;
 
-/// Groups of notices: `RTNLGRP_IPV4_ROUTE` and `RTNLGRP_IPV4_RULE`.
+/// Multicast groups of notifications: `RTNLGRP_IPV4_ROUTE` and `RTNLGRP_IPV4_RULE`.
 const ROUTES_AND_RULES: u32 = 1 << 6 | 1 << 7;
 
 const GENL_ID_CTRL: u16 = 16;
@@ -84,7 +84,7 @@ const GENERIC_BYTES: usize = 4;
 /// A hardware address of Ethernet.
 pub type Hardware = [u8; 6];
 
-/// Neighbours that one call has confirmed at most.
+/// Maximum number of neighbours per confirmation.
 const CONFIRMED_MAX: usize = 1_024;
 
 /// The hardware address of a device; `None`: not an Ethernet device.
@@ -143,7 +143,7 @@ pub fn devices_toward(addresses: &BTreeSet<IpAddr>) -> Result<BTreeSet<u32>, Err
     Ok(devices)
 }
 
-/// The devices that the attributes of a route name.
+/// The devices in the attributes of a route.
 fn devices_of(attributes: &[u8]) -> Vec<u32> {
     let index = |bytes: &[u8]| Some(u32::from_ne_bytes(bytes.try_into().ok()?));
     let mut devices: Vec<u32> =
@@ -157,7 +157,7 @@ fn devices_of(attributes: &[u8]) -> Vec<u32> {
     devices
 }
 
-/// The contents of a change of routes or rules.
+/// The kind of a change of routes or rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {
     /// A new route or rule that depends only on the destination.
@@ -202,11 +202,11 @@ pub fn read_notices(socket: &OwnedFd) -> Result<Option<Vec<Notice>>, Errno> {
     Ok(Some(notices))
 }
 
-/// Whether the way of a packet of IPv4 depends on where it goes alone, by all rules and routes.
+/// Whether IPv4 routes depend only on the destination, by all rules and routes.
 pub fn are_routes_plain() -> Result<bool, Errno> {
     let mut header = [0; RULE_BYTES];
     header[0] = AddressFamily::INET.as_raw() as u8;
-    // A rule and a route have headers of one length, whose first byte is the family.
+    // Headers of rules and routes have the same length, and their first byte is the family.
     const { assert!(RULE_BYTES == ROUTE_BYTES) };
     for (kind, is_plain) in
         [(RTM_GETRULE, is_rule_plain as fn(&[u8]) -> bool), (RTM_GETROUTE, is_route_plain)]
@@ -223,7 +223,7 @@ pub fn are_routes_plain() -> Result<bool, Errno> {
     Ok(true)
 }
 
-/// Whether a rule takes all packets alike to a table.
+/// Whether a rule selects a table for all packets alike.
 fn is_rule_plain(rule: &[u8]) -> bool {
     let Some((header, attributes)) = rule.split_at_checked(RULE_BYTES) else { return false };
     let has_no_selector = header[1..4] == [0; 3] && header[7] == FR_ACT_TO_TBL;
@@ -238,7 +238,7 @@ fn is_rule_plain(rule: &[u8]) -> bool {
         && all_attributes(attributes, is_plain) == Some(true)
 }
 
-/// Whether a route is one way for all. One of a next hop with a number may be several.
+/// Whether a route has one path for all packets. A route with a next hop object may have several.
 fn is_route_plain(route: &[u8]) -> bool {
     let Some(attributes) = route.get(ROUTE_BYTES..) else { return false };
     let is_plain = |(kind, _): (u16, &[u8])| kind != RTA_MULTIPATH && kind != RTA_NH_ID;
@@ -309,7 +309,7 @@ fn all_attributes<'a>(
         if !is_so((kind, value)) {
             return Some(false);
         }
-        // The padding of the last one may not be there.
+        // The padding of the last attribute may be missing.
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     Some(true)

@@ -1,27 +1,27 @@
-//! How the packet path is made.
+//! Options of the packet path.
 
 use std::path::PathBuf;
 
-/// Flows that there may be at most.
+/// Maximum number of flows.
 pub const FLOWS_MAX: u32 = 1 << 24;
 
-/// How the packet path is made. Tables keep the size that they were made with while they are pinned; with another size
-/// in the options, [`PacketPath::open`](crate::PacketPath::open) makes new ones and flows are lost.
+/// Options of the packet path. Tables keep their size while they are pinned; if the options have another size,
+/// [`PacketPath::open`](crate::PacketPath::open) creates new tables, and flows are lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Tells several on one host apart: letters, digits, `-` and `_`, up to 64. Its maps are pinned in a folder of this
-    /// name.
+    /// Distinguishes several packet paths on one host: letters, digits, `-` and `_`, up to 64. The maps are pinned in a
+    /// folder of this name.
     pub name: String,
-    /// Folder of all, on a BPF file system.
+    /// The common folder, on a BPF file system.
     pub pins: PathBuf,
-    /// Flows in both directions that there may be, 1 to [`FLOWS_MAX`].
+    /// Maximum number of flows in both directions, 1 to [`FLOWS_MAX`].
     pub flows_max: u32,
-    /// Flows of [`crate::plan::Delivery::DirectReturn`], clients with persistence, sources with a rate, and fragmented
-    /// packets, that are remembered of each, 256 to [`FLOWS_MAX`]; the oldest are forgotten.
+    /// Maximum number of each of: flows of [`crate::plan::Delivery::DirectReturn`], clients with persistence, sources with a
+    /// rate, and fragmented packets; 256 to [`FLOWS_MAX`]. The oldest are dropped.
     pub remembered_max: u32,
 }
 
-/// Which rungs may be used.
+/// The permitted rungs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RungsAllowed {
     /// Native XDP.
@@ -31,7 +31,7 @@ pub struct RungsAllowed {
 }
 
 impl Options {
-    /// A million flows, under `/sys/fs/bpf/weirgate`.
+    /// Default options: a million flows, under `/sys/fs/bpf/weirgate`.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),

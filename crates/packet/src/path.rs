@@ -23,13 +23,13 @@ use crate::{
     pins,
 };
 
-/// Entries of the flow table (two per flow) that one part of a sweep looks at, in some 10 ms.
+/// Number of entries of the flow table (two per flow) that one part of a sweep examines, in about 10 ms.
 pub const SWEEP_ENTRIES_MAX: u32 = 32_768;
 
 /// The result of [`PacketPath::watch_routes`] is valid for this time: the watching process may have ended.
 pub const ROUTES_HOLD: Duration = Duration::from_secs(1);
 
-/// Whole sweeps without a flow until the number of a member that left is used again.
+/// Number of complete sweeps without a flow before the number of a removed member is reused.
 const EMPTY_SWEEPS_MIN: u32 = 3;
 
 /// The packet path of one process. Dropped without [`PacketPath::detach`], it stays attached and pinned, as after a
@@ -56,14 +56,14 @@ impl std::fmt::Debug for PacketPath {
     }
 }
 
-/// One packet through a program, by BPF_PROG_TEST_RUN.
+/// Options for running one packet through a program, by BPF_PROG_TEST_RUN.
 #[derive(Debug, Clone)]
 pub struct TrialOptions<'a> {
-    /// Which program.
+    /// The program.
     pub rung: Rung,
     /// The packet, from its Ethernet header on.
     pub packet: &'a [u8],
-    /// The interface that it comes by, in the network namespace of this thread; it has to be there.
+    /// The interface that it arrives at, in the network namespace of this thread; it must exist.
     pub interface: &'a str,
     /// The number of repetitions.
     pub repeat: u32,
@@ -103,12 +103,12 @@ fn load(
     }
 }
 
-/// Cores that are there: ports for source translation are divided among them.
+/// The number of online cores: ports for source translation are divided among them.
 fn cores_online() -> u32 {
     aya::util::online_cpus().map_or(1, |cores| cores.len().max(1) as u32)
 }
 
-/// The clock that flows are timed by: CLOCK_MONOTONIC_COARSE.
+/// The time of the clock for flows: CLOCK_MONOTONIC_COARSE.
 pub fn now() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -152,7 +152,7 @@ impl PacketPath {
         Ok(path)
     }
 
-    /// Reads which numbers a former process has given.
+    /// Reads the numbers that a previous process has assigned.
     fn adopt(&mut self) -> Result<(), Error> {
         self.epoch =
             self.maps.active.get(&0, 0).map_err(map_error("reading the plan in force"))? & 1;
@@ -175,7 +175,7 @@ impl PacketPath {
         Ok(())
     }
 
-    /// Whether maps of a former process were taken over, with their flows.
+    /// Whether maps of a previous process were taken over, with their flows.
     pub fn taken_over(&self) -> bool {
         self.taken_over
     }
@@ -215,7 +215,7 @@ impl PacketPath {
         Ok(applied)
     }
 
-    /// Says whether a member gets flows, until the next plan says otherwise.
+    /// Sets whether a member gets flows, until the next plan.
     pub fn set_member(&mut self, member: &MemberName, state: MemberState) -> Result<(), Error> {
         let unknown = || Error::Unknown {
             what: format!("{} has no member {}", member.virtual_server, member.address),
@@ -258,7 +258,7 @@ impl PacketPath {
         Ok(sweep)
     }
 
-    /// The next sweep is one from the beginning.
+    /// Restarts the sweep: the next call begins at the start of the table.
     pub fn sweep_anew(&mut self) {
         self.progress.begin_anew();
     }
@@ -298,12 +298,12 @@ impl PacketPath {
         Ok(())
     }
 
-    /// Flows, in no order. Walks the whole table: a matter of a second with a million of them.
+    /// Flows, unordered. Walks the whole table, which takes about a second with a million flows.
     pub fn flows(&mut self, filter: &FlowFilter) -> Result<Vec<Flow>, Error> {
         self.walk(now()).0.flows(filter)
     }
 
-    /// Ends a flow; `None` when it is gone already.
+    /// Ends a flow; `None`: it no longer exists.
     pub fn end_flow(&mut self, flow: &Flow) -> Result<Option<Ended>, Error> {
         let key = FlowKey {
             source: flow.client.address,
@@ -327,13 +327,13 @@ impl PacketPath {
         self.walk(now()).0.end_all(&filter)
     }
 
-    /// The counts of a member, of all CPUs.
+    /// The counters of a member, summed over all CPUs.
     fn member_count(&self, number: u32) -> Result<Totals, Error> {
         let cores = self.maps.member_totals.get(&number, 0).map_err(map_error("reading totals"))?;
         Ok(cores.iter().fold(Totals::default(), |sum, core| sum.plus(&layout::totals_of(core))))
     }
 
-    /// Counters per virtual server, in the order of the plan. They include those of members that have left it.
+    /// Counters per virtual server, in the order of the plan. They include the counters of removed members.
     pub fn server_totals(&self) -> Result<Vec<(String, Totals)>, Error> {
         let mut sums = HashMap::new();
         for (number, known) in self.roster.all() {
@@ -383,7 +383,7 @@ impl PacketPath {
         flows.map(|(_, flows)| flows).sum()
     }
 
-    /// Packets that would have begun a flow, and found no room or no source port.
+    /// Packets that did not begin a flow because the table was full or no source port was free.
     pub fn short_of_room(&self) -> Result<u64, Error> {
         let short = [Reason::FlowsFull, Reason::SourcePortsExhausted];
         let counts = Reason::ALL.iter().zip(0..).filter(|(reason, _)| short.contains(reason));
@@ -429,7 +429,7 @@ impl PacketPath {
         looked
     }
 
-    /// Releases it for a restart: programs stay attached, maps stay pinned, packets are still forwarded.
+    /// Releases the packet path for a restart: programs stay attached, maps stay pinned, packets are still forwarded.
     pub fn release(self) {
         drop(self);
     }
@@ -473,7 +473,7 @@ impl PacketPath {
     }
 }
 
-/// A packet may grow by this much.
+/// The number of bytes by which a packet may grow.
 const TRIAL_HEADROOM: usize = 256;
 
 /// `struct xdp_md`.

@@ -9,13 +9,13 @@ use crate::error::{Error, kernel};
 use crate::maps::{PINNED, chain, pin_of};
 use crate::options::Options;
 
-/// Where BPF file systems are mounted.
+/// The mount point of BPF file systems.
 const BPF_FILE_SYSTEM: &str = "/sys/fs/bpf";
 
-/// Longest name of a packet path, in bytes.
+/// Maximum length of a packet path's name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Whether a BPF file system takes a name.
+/// Checks whether a name is allowed on a BPF file system.
 pub fn check_name(name: &str) -> Result<(), Error> {
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_fine) {
@@ -118,8 +118,8 @@ fn remove_maps(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the folder with all that is pinned in it: links first, so that packets go their old way before flows are
-/// gone.
+/// Removes the folder with everything that is pinned in it: links first, so that packets take their normal way before flows
+/// are gone.
 pub fn remove_all(folder: &Path) -> Result<(), Error> {
     for path in pinned_links(folder)? {
         std::fs::remove_file(&path)

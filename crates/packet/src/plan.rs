@@ -6,39 +6,39 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// Virtual servers that one plan may have.
+/// Maximum number of virtual servers of a plan.
 pub const VIRTUAL_SERVERS_MAX: usize = 4_096;
 
-/// Members of all virtual servers together; one in two pools counts twice.
+/// Maximum number of members of all virtual servers; a member of two pools counts twice.
 pub const MEMBERS_MAX: usize = 16_384;
 
-/// Members of one virtual server: with more, the ring's shares would be too uneven.
+/// Maximum number of members of a virtual server: with more, the ring's shares would be too uneven.
 pub const SERVER_MEMBERS_MAX: usize = 4_096;
 
-/// Destinations of all virtual servers together: addresses or prefixes, times ports.
+/// Maximum number of destinations of all virtual servers: addresses or prefixes, times ports.
 pub const DESTINATIONS_MAX: usize = 65_536;
 
-/// Prefixes to allow and to deny, together.
+/// Maximum number of prefixes to allow and to deny, in total.
 pub const PREFIXES_MAX: usize = 1_048_576;
 
-/// Addresses and ports with SYN cookies.
+/// Maximum number of addresses and ports with SYN cookies.
 pub const SYN_COOKIES_MAX: usize = 1_024;
 
-/// Source translation addresses of one virtual server.
+/// Maximum number of source translation addresses of a virtual server.
 pub const SOURCE_ADDRESSES_MAX: usize = 64;
 
-/// All that the packet path shall do.
+/// The whole configuration of the packet path.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
-    /// Virtual servers; their names are unique, but for two of one name that are of different families.
+    /// Virtual servers. Names are unique, except for two virtual servers of one name and different families.
     pub virtual_servers: Vec<VirtualServer>,
-    /// Sources whose packets to virtual servers and flows are dropped, unless a longer prefix of `allow` has them.
-    /// They hold for packets that no virtual server takes, too: they stand in front of everything, the host's own
-    /// services included.
+    /// Sources whose packets to virtual servers and flows are dropped, unless a longer prefix of `allow` contains them.
+    /// This also applies to packets that no virtual server takes: the check precedes everything, including the host's own
+    /// services.
     pub deny: Vec<Prefix>,
-    /// Exceptions to `deny`. The longest prefix of both lists decides; without one the packet is taken.
+    /// Exceptions to `deny`. The longest prefix of both lists decides; without any, the packet is accepted.
     pub allow: Vec<Prefix>,
-    /// New flows per second that one source address may begin (IPv6: one /64).
+    /// Maximum rate of new flows per source address (IPv6: per /64).
     pub new_flows_per_source: Option<Rate>,
     /// Addresses and ports on which this host itself listens with TCP, and whose SYNs are answered with cookies before
     /// they reach its sockets. Needs native XDP and `net.ipv4.tcp_syncookies=2`; elsewhere SYNs pass as ever.
@@ -48,9 +48,9 @@ pub struct Plan {
 /// A rate with its burst: a token bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// New flows per second in the long run, at least 1.
+    /// New flows per second on average, at least 1.
     pub per_second: u32,
-    /// New flows at once after a rest, at least 1.
+    /// New flows at once after a pause, at least 1.
     pub burst: u32,
 }
 
@@ -63,7 +63,7 @@ pub struct Prefix {
     pub length: u8,
 }
 
-/// Where a virtual server is reached.
+/// A destination of a virtual server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Destination {
     /// One address (all bits), a prefix, or 0.0.0.0/0 and ::/0. The longest prefix wins over the port.
@@ -72,14 +72,14 @@ pub struct Destination {
     pub port: Option<u16>,
 }
 
-/// Which packets a virtual server takes.
+/// The packets that a virtual server takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// TCP, and the ICMP errors of its flows.
     Tcp,
     /// UDP, and the ICMP errors of its flows.
     Udp,
-    /// Every protocol, ICMP echo included; only with `port: None`. A virtual server of the protocol itself comes first.
+    /// Every protocol, including ICMP echo; only with `port: None`. A virtual server for the specific protocol wins.
     Any,
     /// One other protocol by its number, e.g. 47 for GRE; only with `port: None`.
     Number(u8),
@@ -90,74 +90,74 @@ pub enum Protocol {
 pub struct VirtualServer {
     /// Stable from plan to plan. A virtual server with both address families is two with one name, which count as one.
     pub name: String,
-    /// Where it is reached, at least one.
+    /// The destinations, at least one.
     pub destinations: Vec<Destination>,
     /// The protocol of its packets.
     pub protocol: Protocol,
     /// The treatment of a packet's destination.
     pub delivery: Delivery,
-    /// Which source the members see.
+    /// The source address that the members see.
     pub source: Source,
     /// The members. Empty with [`Delivery::Route`] and [`Delivery::Pass`]; otherwise an empty list means that no client
     /// is served.
     pub members: Vec<Member>,
-    /// How long a source keeps its member after its last new flow. `None`: each flow is balanced separately.
+    /// How long persistence keeps a source at its member after the last new flow. `None`: each flow is balanced separately.
     pub persistence: Option<Duration>,
-    /// How long flows may rest.
+    /// The idle timeouts of flows.
     pub timeouts: Timeouts,
-    /// Both ends of a TCP flow get a reset when it is ended for its rest ([`crate::Ended::reset`]).
+    /// Both ends of a TCP flow get a reset when the flow ends by its idle timeout ([`crate::Ended::reset`]).
     pub reset_on_timeout: bool,
-    /// Both ends of a TCP flow get a reset when it is ended because its member is down.
+    /// Both ends of a TCP flow get a reset when the flow ends because its member is down.
     pub reset_on_member_down: bool,
-    /// TCP flows may begin with any segment but a reset, not only a SYN. For routing, and for connections that were
+    /// TCP flows may begin with any segment except a reset, not only with a SYN. For routing, and for connections that were
     /// open before.
     pub loose_initiation: bool,
-    /// Largest MSS that SYNs may offer, at least 64; larger ones are lowered to it. `None`: left alone.
+    /// Maximum MSS in SYNs, at least 64; larger values are lowered to it. `None`: unchanged.
     pub mss_max: Option<u16>,
     /// The treatment of TTL and hop limit.
     pub ttl: Ttl,
-    /// Type of service (IPv6: traffic class) of all packets toward members and clients. `None`: left alone.
-    /// The two bits of ECN are always left alone.
+    /// Type of service (IPv6: traffic class) of all packets toward members and clients. `None`: unchanged.
+    /// The two bits of ECN are never changed.
     pub tos: Option<u8>,
 }
 
 /// The treatment of a packet's destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Delivery {
-    /// The member's address takes its place, and its port where the member has one. Answers have to come back through
-    /// here: by the members' route, or by [`Source::Addresses`].
+    /// The destination is replaced by the member's address, and by its port if it has one. Answers must return through
+    /// this host: by the members' route, or by [`Source::Addresses`].
     Translate,
-    /// It stays; the packet goes to the member as its next hop, which answers the client directly (BIG-IP: nPath;
-    /// NetScaler: DSR). Members are on a network of ours, and have the virtual address on a loopback device. Flows are
-    /// known by the client's half only, and the oldest are forgotten when the table is full.
+    /// The destination stays; the packet goes to the member as its next hop, which answers the client directly (BIG-IP:
+    /// nPath; NetScaler: DSR). Members are on a connected network, and have the virtual address on a loopback device. Only
+    /// the client's half of a flow is seen, and the oldest flows are dropped when the table is full.
     DirectReturn,
-    /// It stays; the packet goes to the member as its next hop, a router, and answers come back through here.
+    /// The destination stays; the packet goes to the member as its next hop, a router, and answers return through this host.
     NextHop,
-    /// It stays; the packet goes where the routing table says. There are no members.
+    /// The destination stays; the packet follows the routing table. There are no members.
     Route,
     /// The kernel gets the packet unchanged, as if no virtual server matched: without flows, members and rates.
     /// Destinations may be of both families.
     Pass,
 }
 
-/// Which source the members see.
+/// The source address that the members see.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Source {
-    /// The client's own; the members' route to clients has to lead through here.
+    /// The client's own address; the members' route to clients must lead through this host.
     #[default]
     Client,
     /// One of these, of the family of the member. Not with [`Delivery::DirectReturn`].
     Addresses(Vec<SourceAddress>),
 }
 
-/// An address to send from. It has to be routed here.
+/// A source translation address. It must be routed to this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SourceAddress {
     /// The address.
     pub address: IpAddr,
-    /// First port. Keep clear of the host's own (`net.ipv4.ip_local_port_range`) where the address is the host's.
+    /// First port. Must not overlap with the host's own ports (`net.ipv4.ip_local_port_range`) if the host uses the address.
     pub port_first: u16,
-    /// Last port, at least as large as the first, and in all as many as the machine has cores.
+    /// Last port, at least the first one; there must be at least as many ports as the machine has cores.
     pub port_last: u16,
 }
 
@@ -168,35 +168,35 @@ pub struct Member {
     pub address: IpAddr,
     /// Its port. `None`: the client's destination port. Ignored if the destination is not translated.
     pub port: Option<u16>,
-    /// Its share of new flows, against the others'. 0: no new flows.
+    /// Its share of new flows, relative to the others. 0: no new flows.
     pub weight: u16,
     /// Whether it gets flows.
     pub state: MemberState,
-    /// Which of the addresses of [`Source::Addresses`] it sees. `None`: any of them.
+    /// The address of [`Source::Addresses`] that the member sees. `None`: any of them.
     pub source: Option<IpAddr>,
 }
 
 /// Whether a member gets flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum MemberState {
-    /// New flows and those it has.
+    /// New flows, and existing ones.
     #[default]
     Up,
-    /// The flows that it has, no new ones; persistence to it holds no longer.
+    /// Existing flows only; persistence to the member no longer applies.
     Draining,
-    /// None: a SYN, or a packet of another protocol, of a flow that it had goes to another member; other packets of TCP
-    /// are dropped, and the sweep ends its flows.
+    /// No flows: a SYN, or a packet of another protocol, of an existing flow goes to another member; other packets of TCP
+    /// are dropped, and the sweep ends the member's flows.
     Down,
 }
 
-/// How long flows may rest before the sweep ends them. The sweep sees whole seconds.
+/// Idle timeouts after which the sweep ends flows. The sweep works with whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// TCP whose client has answered the member, and every other protocol.
+    /// For TCP after the client has acknowledged the member's answer, and for every other protocol.
     pub idle: Duration,
-    /// TCP of which the client has not acknowledged the member's answer, since the client's last packet.
+    /// For TCP before that, counted from the client's last packet.
     pub handshake: Duration,
-    /// TCP after a reset, or a FIN of both ends.
+    /// For TCP after a reset, or after a FIN of both ends.
     pub closing: Duration,
 }
 
@@ -213,7 +213,7 @@ pub enum Ttl {
     /// Decreased by one, as by a router; if it expires, the kernel answers with "time exceeded".
     #[default]
     Decrement,
-    /// Left alone. A loop of routes is not broken here then.
+    /// Unchanged. Then routing loops are not interrupted here.
     Keep,
     /// This value in both directions, at least 1.
     Set(u8),
@@ -226,7 +226,7 @@ pub struct MemberName {
     pub virtual_server: String,
     /// The address.
     pub address: IpAddr,
-    /// Its port, or `None` where the client's is kept.
+    /// Its port; `None`: the client's port is kept.
     pub port: Option<u16>,
 }
 
@@ -236,7 +236,7 @@ impl Prefix {
         Self { address, length: if address.is_ipv4() { 32 } else { 128 } }
     }
 
-    /// Whether it has this one address only.
+    /// Whether the prefix contains only one address.
     pub fn is_host(&self) -> bool {
         *self == Self::host(self.address)
     }
@@ -250,7 +250,7 @@ impl Destination {
 }
 
 impl VirtualServer {
-    /// Whether it is of IPv4: that is the family of its first destination, and of all but with [`Delivery::Pass`].
+    /// Whether the server is of IPv4: the family of its first destination, and of all except with [`Delivery::Pass`].
     pub fn is_v4(&self) -> bool {
         self.destinations.first().is_none_or(|first| first.prefix.address.is_ipv4())
     }
@@ -277,7 +277,7 @@ impl VirtualServer {
 }
 
 impl Member {
-    /// One that is up, of weight 1.
+    /// A member that is up, with weight 1.
     pub fn new(address: IpAddr, port: Option<u16>) -> Self {
         Self { address, port, weight: 1, state: MemberState::Up, source: None }
     }

@@ -9,7 +9,7 @@ macro_rules! reasons {
         pub enum Reason { $($(#[$doc])* $name,)* }
 
         impl Reason {
-            /// All of them, in the order of the programs' counters.
+            /// All reasons, in the order of the programs' counters.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
             /// The name in metrics and texts.
@@ -41,25 +41,25 @@ reasons! {
     NotOurs = "not_ours", Passed;
     /// Not IP, or a multicast or broadcast.
     NotIp = "not_ip", Passed;
-    /// Its headers are cut short, or more extension headers than are followed stand before its protocol's.
+    /// The headers are truncated, or there are too many extension headers.
     Unparsed = "unparsed", Passed;
-    /// A fragment other than the first, whose first has not come by.
+    /// A fragment other than the first, whose first fragment was not seen.
     FragmentWithoutFirst = "fragment_without_first", Passed;
     /// TTL or hop limit has run out: the kernel answers.
     TtlExceeded = "ttl_exceeded", Passed;
     /// The neighbour's hardware address is unknown yet: the second program has the kernel ask for it.
     NeighbourUnresolved = "neighbour_unresolved", Passed;
-    /// The way out leads through a device that takes no packets from XDP: the second program sends it.
+    /// The outgoing device accepts no packets from XDP: the second program sends the packet.
     OtherDevice = "other_device", Passed;
-    /// An ICMP error about no flow of ours.
+    /// An ICMP error about an unknown flow.
     IcmpWithoutFlow = "icmp_without_flow", Passed;
     /// The route leads to this host itself, or to a device without hardware addresses.
     NotForwarded = "not_forwarded", Passed;
-    /// The frame is for another hardware address than the interface's: a bridge's, a macvlan's, another host's.
+    /// The frame is for another hardware address than the interface's: that of a bridge, a macvlan or another host.
     OtherHardware = "other_hardware", Passed;
-    /// A source that `deny` has.
+    /// A source in `deny`.
     Denied = "denied", Dropped;
-    /// More new flows per second than its source may begin.
+    /// The source exceeds its rate of new flows.
     SourceRate = "source_rate", Dropped;
     /// Its virtual server has no member that takes new flows.
     NoMember = "no_member", Dropped;
@@ -69,11 +69,11 @@ reasons! {
     FlowsFull = "flows_full", Dropped;
     /// No source port is free among those tried.
     SourcePortsExhausted = "source_ports_exhausted", Dropped;
-    /// A flow of another client or virtual server looks the same to its member.
+    /// For its member, the packet is indistinguishable from a flow of another client or virtual server.
     FlowConflict = "flow_conflict", Dropped;
     /// TCP without a flow, and not a SYN.
     NotSyn = "not_syn", Dropped;
-    /// The routing table has no way, or forbids it.
+    /// The routing table has no route, or forbids it.
     NoRoute = "no_route", Dropped;
     /// Forwarding is off at the interface: set `net.ipv4.ip_forward` or `net.ipv6.conf.all.forwarding`.
     ForwardingOff = "forwarding_off", Dropped;
@@ -83,7 +83,7 @@ reasons! {
     SourceRoute = "source_route", Dropped;
     /// The packet could not be changed: no room in its buffer.
     NotChanged = "not_changed", Dropped;
-    /// Larger than the way out takes: its sender got "packet too big" (IPv4: "fragmentation needed").
+    /// Larger than the MTU of the path: its sender got "packet too big" (IPv4: "fragmentation needed").
     TooBigAnswered = "too_big_answered", Answered;
     /// A SYN that was answered with a cookie.
     SynCookie = "syn_cookie", Answered;

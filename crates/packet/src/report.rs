@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crate::plan::MemberName;
 
-/// How packets of an interface are taken, the best first.
+/// How packets of an interface are processed, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rung {
-    /// By the driver, before the kernel makes a socket buffer of them.
+    /// In the driver, before the kernel allocates a socket buffer.
     Xdp,
-    /// Right after, at tcx ingress; keeps segmentation offload.
+    /// Directly afterwards, at tcx ingress; keeps segmentation offload.
     Tcx,
 }
 
@@ -29,11 +29,11 @@ impl Rung {
 pub struct Attachment {
     /// The name.
     pub interface: String,
-    /// The rung that it got; `None`: no packet of it is taken.
+    /// The rung in use; `None`: no packet of the interface is processed.
     pub rung: Option<Rung>,
     /// Whether the driver sends packets from XDP. Otherwise packets that leave by it are sent by tcx.
     pub sends_for_xdp: bool,
-    /// Why it did not get each better rung, in order.
+    /// The reasons why each better rung is not used, in order.
     pub refused: Vec<Refused>,
 }
 
@@ -44,32 +44,32 @@ impl Attachment {
     }
 }
 
-/// A rung that an interface did not get.
+/// A rung that could not be used for an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// Which.
+    /// The rung.
     pub rung: Rung,
-    /// Why, for a person.
+    /// The reason, as text.
     pub why: String,
 }
 
 /// The changes by [`crate::PacketPath::apply`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// Virtual servers that are gone; the next sweeps end their flows.
+    /// Removed virtual servers; the next sweeps end their flows.
     pub removed_virtual_servers: Vec<String>,
-    /// Members that are gone from a virtual server that stays; they keep their flows, and get no new ones.
+    /// Removed members of virtual servers that remain; they keep their flows, and get no new ones.
     pub removed_members: Vec<MemberName>,
 }
 
 /// The result of a sweep. One call examines [`crate::SWEEP_ENTRIES_MAX`] entries; the next continues from there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sweep {
-    /// Flows that it ended.
+    /// The flows that the sweep ended.
     pub ended: Vec<Ended>,
-    /// Entries of the flow table that it looked at.
+    /// The number of examined entries of the flow table.
     pub entries: u64,
-    /// Flows that it looked at and left alone.
+    /// The number of examined flows that continue.
     pub flows: u64,
     /// The number of these flows whose answers also pass here; limited by [`crate::Options::flows_max`].
     pub followed: u64,
@@ -80,11 +80,11 @@ pub struct Sweep {
 /// A flow that was ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// The flow, as it was last.
+    /// The flow in its last state.
     pub flow: Flow,
-    /// Why.
+    /// The reason.
     pub why: EndedFor,
-    /// Both ends shall get a TCP reset: hand it to [`crate::Resetter::reset`].
+    /// Both ends must get a TCP reset: pass this to [`crate::Resetter::reset`].
     pub reset: bool,
     /// TCP: sequence numbers with which the client accepts a reset: the acknowledged one, and the end of the sent data.
     pub client_expects: [u32; 2],
@@ -93,12 +93,12 @@ pub struct Ended {
     pub member_expects: Option<[u32; 2]>,
 }
 
-/// Why a flow was ended.
+/// The reason for the end of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EndedFor {
     /// It was idle for longer than its timeout.
     Idle,
-    /// Both ends had closed it.
+    /// Both ends had closed the flow.
     Closed,
     /// The member is down.
     MemberDown,
@@ -139,25 +139,25 @@ pub struct Flow {
     pub destination: End,
     /// The source that the member sees.
     pub source: End,
-    /// Where the member gets it: its own address, or the client's destination where that is not translated.
+    /// The destination that the member receives: its own address, or the client's destination if that is not translated.
     pub target: End,
-    /// Its virtual server; `None` when that is gone.
+    /// The virtual server; `None`: removed.
     pub virtual_server: Option<String>,
-    /// Its member; `None` with [`crate::plan::Delivery::Route`], or when it is gone.
+    /// The member; `None`: with [`crate::plan::Delivery::Route`], or removed.
     pub member: Option<MemberName>,
     /// The state.
     pub state: FlowState,
-    /// Since when there is nothing of it.
+    /// The time since the last packet.
     pub idle: Duration,
-    /// Since when it is there.
+    /// The time since the first packet.
     pub age: Duration,
-    /// Packets of the client.
+    /// Packets from the client.
     pub packets_in: u64,
-    /// Their bytes, IP headers included.
+    /// Bytes of these packets, including IP headers.
     pub bytes_in: u64,
-    /// Packets to the client. Of a flow that is answered directly, 0.
+    /// Packets to the client; 0 for a flow whose member answers directly.
     pub packets_out: u64,
-    /// Their bytes.
+    /// Bytes of these packets, including IP headers.
     pub bytes_out: u64,
 }
 
@@ -176,18 +176,18 @@ pub struct FlowFilter {
     pub flows_max: usize,
 }
 
-/// Counters since the maps were made; they outlive the process with them.
+/// Counters since the creation of the maps, which may outlive the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Flows that began.
+    /// Started flows.
     pub flows: u64,
-    /// Packets of clients.
+    /// Packets from clients.
     pub packets_in: u64,
-    /// Their bytes, IP headers included.
+    /// Bytes of these packets, including IP headers.
     pub bytes_in: u64,
     /// Packets to clients.
     pub packets_out: u64,
-    /// Their bytes.
+    /// Bytes of these packets, including IP headers.
     pub bytes_out: u64,
 }
 
@@ -204,11 +204,11 @@ impl Totals {
     }
 }
 
-/// Why packets were dropped or passed to the kernel, with their number.
+/// The number of packets that were dropped or passed to the kernel for a reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReasonCount {
-    /// Why.
+    /// The reason.
     pub reason: crate::Reason,
-    /// Packets.
+    /// The number of packets.
     pub packets: u64,
 }

@@ -9,8 +9,8 @@ use rustix::net::{AddressFamily, Protocol, RawProtocol, SendFlags, SocketFlags, 
 use crate::error::{Error, kernel};
 use crate::{End, Ended};
 
-/// Sends resets to both ends of flows that were ended, with the sequence numbers that they expect (RFC 5961), as if the
-/// other end had.
+/// Sends resets to both ends of ended flows, with the expected sequence numbers (RFC 5961), as if they came from the
+/// other end.
 #[derive(Debug)]
 pub struct Resetter {
     v4: OwnedFd,
@@ -49,7 +49,7 @@ impl Resetter {
         Ok(2)
     }
 
-    /// It is unknown whether the last bytes have arrived: one of both numbers is the next that the end accepts.
+    /// It is unknown whether the last bytes have arrived: the end accepts one of the two numbers.
     fn send_all(&self, from: End, to: End, [first, second]: [u32; 2]) -> Result<(), Error> {
         self.send(from, to, first)?;
         if second == first { Ok(()) } else { self.send(from, to, second) }

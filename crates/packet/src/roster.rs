@@ -1,5 +1,5 @@
-//! Which number each virtual server and member has in the maps. Numbers stay from plan to plan, and from process to
-//! process: maps hold a hash of each name.
+//! The numbers of virtual servers and members in the maps. Numbers stay the same across plans and
+//! processes: maps contain a hash of each name.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,25 +12,25 @@ use crate::plan::{MEMBERS_MAX, Member, MemberName, Source, VIRTUAL_SERVERS_MAX, 
 /// Names are not secret; a process with access to the pinned maps can write them anyway.
 const IDENTITY_KEY: [u8; 16] = *b"weirgate members";
 
-/// The member of a number.
+/// The member with a number.
 #[derive(Debug, Clone)]
 pub struct Known {
     /// The entry in the map.
     pub entry: layout::Member,
-    /// Its name; `None` where a former process left it and no plan has named it since.
+    /// The name; `None`: the member is from a previous process, and no plan has named it since.
     pub name: Option<MemberName>,
-    /// The name of its virtual server, alike.
+    /// The name of the virtual server; `None`: as for `name`.
     pub server_name: Option<String>,
-    /// Whether the plan contains it.
+    /// Whether the plan contains the member.
     pub is_planned: bool,
-    /// Whether the plan contains its virtual server.
+    /// Whether the plan contains the member's virtual server.
     pub has_server: bool,
-    /// Whole sweeps since it left the plan, in which it had no flow.
+    /// The number of complete sweeps without a flow since the member left the plan.
     pub empty_sweeps: u32,
 }
 
 impl Known {
-    /// It stands for the routing table: the kernel forwards the same packets without these programs.
+    /// Whether the member stands for the routing table: the kernel forwards the same packets without these programs.
     pub fn is_route(&self) -> bool {
         self.entry.address.is_unspecified()
     }
@@ -75,7 +75,7 @@ pub fn member_identity(server: &str, address: IpAddr, port: Option<u16>) -> u64 
     hash(&[b"member", server.as_bytes(), &address, &port.unwrap_or(0).to_be_bytes()])
 }
 
-/// The place of its source address among its virtual server's, from 1 on; 0: it sees any.
+/// The number of the member's source address among its virtual server's, from 1; 0: any.
 fn source_number(server: &VirtualServer, member: &Member) -> u8 {
     let (Source::Addresses(addresses), Some(own)) = (&server.source, member.source) else {
         return 0;
@@ -85,7 +85,7 @@ fn source_number(server: &VirtualServer, member: &Member) -> u8 {
 }
 
 impl Roster {
-    /// Takes a member over from the map of a former process.
+    /// Takes a member over from the map of a previous process.
     pub fn adopt(&mut self, number: u32, entry: layout::Member) {
         self.members.insert(entry.identity, number);
         let known = Known {
@@ -99,7 +99,7 @@ impl Roster {
         self.known.insert(number, known);
     }
 
-    /// Takes a virtual server over.
+    /// Takes a virtual server over from the map of a previous process.
     pub fn adopt_server(&mut self, number: u32, identity: u64) {
         self.servers.insert(identity, number);
     }
@@ -126,7 +126,7 @@ impl Roster {
         self.members.get(&member_identity(&name.virtual_server, name.address, name.port)).copied()
     }
 
-    /// Puts a member of the plan in; `None` as `member` is the routing table. Its number, or `None`: all are taken.
+    /// Adds a member of the plan; `member` is `None` for the routing table. Returns its number; `None`: all are in use.
     pub fn plan(
         &mut self,
         server: &VirtualServer,
@@ -188,14 +188,14 @@ impl Roster {
         self.known.iter_mut().map(|(number, known)| (*number, known))
     }
 
-    /// Lets go of a member's number.
+    /// Frees a member's number.
     pub fn forget(&mut self, number: u32) {
         if let Some(known) = self.known.remove(&number) {
             self.members.remove(&known.entry.identity);
         }
     }
 
-    /// Lets go of the numbers of virtual servers that are not in the plan and have no member any more. Gives them.
+    /// Frees the numbers of virtual servers that are not in the plan and have no members. Returns the numbers.
     pub fn forget_servers(&mut self, planned: &std::collections::HashSet<u32>) -> Vec<u32> {
         let used: std::collections::HashSet<u32> =
             self.known.values().map(|known| known.entry.server).collect();
@@ -212,7 +212,7 @@ impl Roster {
     }
 }
 
-/// A member's state as programs see it.
+/// A member's state in the form of programs.
 pub fn state_number(state: crate::plan::MemberState) -> u8 {
     match state {
         crate::plan::MemberState::Up => layout::MEMBER_UP,

@@ -1,6 +1,6 @@
-//! Whether the way of a packet of IPv4 depends on where it goes alone. Then programs keep ways for a moment and need
-//! not ask for each packet. Rules may choose by anything, and of several ways of one route the kernel takes one by all
-//! that a packet is.
+//! Detects whether IPv4 routes depend only on the destination. Then programs cache routes briefly and do not
+//! look them up for each packet. Rules may select by any property, and of several paths of a route the kernel selects one by
+//! all properties of a packet.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use crate::error::{Error, kernel};
 use crate::netlink::{self, Notice};
 
-/// Most messages about changes that are read at a time.
+/// Maximum number of change messages that are read at a time.
 const PARTS_MAX: usize = 64;
 /// If routes depend on more, all of them are read again at the earliest after this time...
 const READ_INTERVAL: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ const READ_REST: u32 = 39;
 pub struct Routing {
     notices: Option<OwnedFd>,
     is_plain: bool,
-    /// Something has changed since all of them were read, by which they may have become plain.
+    /// Something has changed since the last complete reading that may have made the routes plain.
     has_changed: bool,
     read_at: Option<Instant>,
 }
@@ -52,7 +52,7 @@ impl Routing {
                     self.is_plain &= !told.contains(&Notice::DependsOnMore);
                     self.has_changed |= told.iter().any(|it| *it != Notice::Plain);
                 }
-                // There were more than it keeps.
+                // There were more messages than the socket holds.
                 Err(Errno::NOBUFS) => (self.is_plain, self.has_changed) = (false, true),
                 Err(error) => {
                     self.forget();

@@ -1,4 +1,4 @@
-//! Flows: which there are, and which are over. Programs only begin them; user space ends them.
+//! Enumeration and expiry of flows. Programs only begin flows; user space ends them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::plan::{Delivery, Timeouts, VirtualServer};
 use crate::roster::{Known, Roster};
 use crate::{End, Ended, EndedFor, Flow, FlowFilter, FlowState, Sweep};
 
-/// Entries that one call of the kernel reads.
+/// Number of entries per call of the kernel.
 const BATCH_ENTRIES: u32 = 4_096;
 
-/// Programs on two cores may see clocks a tick apart, of 10 ms at most.
+/// Programs on two cores may see clocks that differ by one tick, at most 10 ms.
 const CLOCKS_APART_NS: u64 = 10_000_000;
 
 const TCP: u8 = libc::IPPROTO_TCP as u8;
@@ -59,13 +59,13 @@ pub struct Walk<'a> {
     pub now: Duration,
 }
 
-/// Where sweeps have come to.
+/// The progress of sweeps.
 #[derive(Debug, Default)]
 pub struct Progress {
     table: Table,
     at: Option<Place>,
     counting: HashMap<u32, u64>,
-    /// Flows of each member at the last whole sweep.
+    /// Flows of each member at the last complete sweep.
     pub flows: HashMap<u32, u64>,
 }
 
@@ -112,7 +112,7 @@ impl Pair {
         ends(forward, reverse) || ends(reverse, forward)
     }
 
-    /// A member that has answered a SYN says nothing of the client: it has to have acknowledged something itself.
+    /// A member's answer to a SYN proves nothing about the client: the client must have acknowledged something itself.
     fn is_unanswered(&self) -> bool {
         if self.key.protocol == TCP {
             self.forward.acknowledged == 0
@@ -121,7 +121,7 @@ impl Pair {
         }
     }
 
-    /// When it was last seen; of a handshake the client's half alone, for members send their answers again.
+    /// The time of the last packet; for a handshake only of the client, because members repeat their answers.
     fn seen_ns(&self) -> u64 {
         if self.key.protocol == TCP && self.state() == FlowState::Opening {
             return self.forward.seen_ns;
@@ -208,7 +208,7 @@ impl Walk<'_> {
         (known.entry.state == layout::MEMBER_DOWN).then_some(EndedFor::MemberDown)
     }
 
-    /// Whether an entry is worth a look at its other half: most are not, and each look is a call.
+    /// Whether an entry may be due, so that its other half must be read: most are not, and each read is a call.
     fn is_suspect(&self, protocol: u8, entry: &FlowEntry, rules: &Rules) -> bool {
         let resting = self.resting(entry.seen_ns);
         let is_opening = !entry.is_reverse()
@@ -244,7 +244,7 @@ impl Walk<'_> {
         if self.resting(pair.seen_ns()) > timeout { self.end(&pair, why, ended) } else { Ok(()) }
     }
 
-    /// Both directions as they are by now; `None` when one is gone, and the other with it.
+    /// Both directions in their current state; `None`: one is gone, so the other is removed too.
     fn pair(&mut self, key: FlowKey) -> Result<Option<Pair>, Error> {
         let Some(entry) = self.maps.flow(Table::Flows, &key)? else { return Ok(None) };
         let other_key = entry.other_key(key.protocol);
@@ -274,7 +274,7 @@ impl Walk<'_> {
 
     fn end(&mut self, pair: &Pair, why: EndedFor, ended: &mut Vec<Ended>) -> Result<(), Error> {
         let forward = &pair.forward;
-        // Packets may have come since it was judged.
+        // Packets may have arrived since the decision.
         let rests = matches!(why, EndedFor::Idle | EndedFor::Closed);
         let is_it =
             |it: &FlowEntry| it.is_same(forward) && !(rests && it.seen_ns != forward.seen_ns);
@@ -342,7 +342,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Flows that the filter takes.
+    /// The flows that match the filter.
     pub fn flows(&mut self, filter: &FlowFilter) -> Result<Vec<Flow>, Error> {
         let pairs = self.pairs(filter)?;
         Ok(pairs.iter().map(|pair| self.describe(pair)).collect())
@@ -404,7 +404,7 @@ impl Walk<'_> {
         Ok(ended.pop())
     }
 
-    /// Ends all that the filter takes.
+    /// Ends all flows that match the filter.
     pub fn end_all(&mut self, filter: &FlowFilter) -> Result<Vec<Ended>, Error> {
         let mut ended = Vec::new();
         for pair in self.pairs(filter)? {
@@ -414,5 +414,5 @@ impl Walk<'_> {
     }
 }
 
-/// Half of a flow that is older is not one that is being made.
+/// Minimum age at which half of a flow counts as orphaned, not as being created.
 const ORPHAN_AGE: Duration = Duration::from_secs(2);

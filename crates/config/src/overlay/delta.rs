@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Change, Overlay, Pointer};
 
-/// The difference between two overlays. It makes the later overlay from the earlier one, independently of the files.
+/// The difference between two overlays. Applied to the earlier overlay, it gives the later one, independently of the files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delta {

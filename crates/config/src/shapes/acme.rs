@@ -10,7 +10,7 @@ use crate::tree::Node;
 /// The directory URL of Let's Encrypt.
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
-/// Longest mailbox (RFC 5321 section 4.5.3.1.3).
+/// Maximum length of a mailbox (RFC 5321 section 4.5.3.1.3).
 const MAILBOX_BYTES_MAX: usize = 254;
 
 /// The URL of an authority's directory.

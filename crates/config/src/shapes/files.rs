@@ -1,4 +1,4 @@
-//! Files that the configuration names, and lists that may stand in one.
+//! File paths in the configuration, and lists that may be in a file.
 
 use std::path::PathBuf;
 

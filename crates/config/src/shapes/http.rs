@@ -1,4 +1,4 @@
-//! Parts of HTTP messages as they are written in the file.
+//! Parts of HTTP messages in the configuration.
 
 use serde_json::{Value, json};
 
@@ -10,10 +10,10 @@ use crate::quote::clip;
 use crate::scalar::{Text, Whole, whole};
 use crate::tree::{Node, NodeValue, Span};
 
-/// Longest name of a field, cookie or parameter.
+/// Maximum length of the name of a field, cookie or parameter.
 const FIELD_NAME_BYTES_MAX: usize = 256;
 
-/// Fields that frame a message or belong to one connection: only weir writes them.
+/// Fields for framing or for a single connection: only weir writes them.
 const FRAMING_FIELDS: [&str; 11] = [
     "connection",
     "content-length",
@@ -93,7 +93,7 @@ fn check_field_name(text: &str) -> Result<(), String> {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ByField<T>(pub Vec<(Spanned<FieldName>, Spanned<T>)>);
 
-/// Fields and the templates of their values; `""` is a field without a value.
+/// Fields and the templates of their values; `""` means a field with an empty value.
 pub(crate) type FieldTexts = ByField<AnyText>;
 
 /// Fields and how their values are changed.
@@ -144,7 +144,7 @@ fn named(name: &str, span: Span) -> Spanned<FieldName> {
     Spanned { value: FieldName(name.to_owned()), span, given: true }
 }
 
-/// Any text, the empty one included.
+/// Any text, including the empty one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AnyText(pub String);
 
@@ -276,12 +276,12 @@ impl Shown for StatusCode {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ByStatus<T>(pub Vec<(StatusMatch, Spanned<T>)>);
 
-/// One status, or a class of them.
+/// One status, or a class of statuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StatusMatch {
-    /// 503
+    /// A code: `503`.
     Code(u16),
-    /// `5xx`: the first digit.
+    /// A class, by its first digit: `5xx`.
     Class(u16),
 }
 
@@ -346,7 +346,7 @@ section! {
     later []
 }
 
-/// Whether requests are sent to the same address over TLS, and how.
+/// Whether and how requests are redirected to the same URL over TLS.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum HttpsRedirect {
     Plainly(bool),
@@ -382,7 +382,7 @@ impl Shown for HttpsRedirect {
 }
 
 impl HttpsRedirect {
-    /// Status and port, if it is on.
+    /// Status and port, if the redirect is on.
     pub fn settings(&self) -> Option<(u16, u16)> {
         match self {
             Self::Plainly(true) => Some((308, 443)),

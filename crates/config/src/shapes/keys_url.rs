@@ -1,4 +1,4 @@
-//! Where public keys are fetched.
+//! URLs of public keys.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
 use crate::snapshot::HttpUrl;
 use crate::tree::Node;
 
-/// A URL of `https`, or of `http` on this host.
+/// An `https` URL, or an `http` URL of this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeysUrl(pub HttpUrl);
 

@@ -1,4 +1,4 @@
-//! Where a log goes.
+//! Targets of logs.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::quote::clip;
 use crate::raw::log::Syslog;
 use crate::tree::{Node, NodeValue};
 
-/// Where log lines go.
+/// The target of log lines.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum LogPath {
     Stdout,
@@ -38,7 +38,7 @@ impl Decode for LogPath {
             if text.is_empty() || text.contains('\0') {
                 return Err(Invalid::plainly());
             }
-            // Without this, `to: stdot` would quietly fill a file of that name.
+            // Without this check, `to: stdot` would silently create a file of that name.
             if !text.contains(['/', '.']) {
                 return Err(Invalid::plainly().help(format!(
                     "did you mean `stdout`? A file beside the configuration is written ./{}",

@@ -45,20 +45,20 @@ pub(crate) use url::TracesUrl;
 pub(crate) use variables::TxTexts;
 pub(crate) use zone::ZoneChoice;
 
-/// Lowest and highest status code of HTTP.
+/// Lowest and highest HTTP status code.
 const STATUS_MIN: u16 = 100;
 const STATUS_MAX: u16 = 599;
 
-/// Most connections that can be given as a limit.
+/// Maximum limit on connections.
 const CONNECTIONS_MAX: u64 = 100_000_000;
-/// Largest weight of a member (as in BIG-IP's ratios and HAProxy's weights).
+/// Maximum weight of a member (as in BIG-IP's ratios and HAProxy's weights).
 const WEIGHT_MAX: u64 = 256;
 /// A share of the traffic; 0: no traffic.
 pub(crate) type Weight = Whole<u16, 0, WEIGHT_MAX>;
 /// A limit on connections.
 pub(crate) type Connections = Whole<u32, 1, CONNECTIONS_MAX>;
 
-/// Longest target of a probe.
+/// Maximum length of a probe's target.
 const PROBE_PATH_BYTES_MAX: usize = 4096;
 
 /// An origin-form request target.
@@ -193,7 +193,7 @@ impl Shown for StatusExpectation {
     }
 }
 
-/// Addresses that begin with the same bits.
+/// A network: addresses with the same prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Network(pub weir_core::expression::Network);
 
@@ -230,7 +230,7 @@ section! {
     later []
 }
 
-/// The expected contents of a body.
+/// A condition on the content of a body.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum BodyExpectation {
     Substring(Text),

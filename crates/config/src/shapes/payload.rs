@@ -1,4 +1,4 @@
-//! Bytes that a monitor sends or looks for.
+//! Data that a monitor sends or expects.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
 use crate::scalar::Text;
 use crate::tree::{Node, NodeValue};
 
-/// Bytes that can be written in hexadecimal digits: as many as a datagram over IPv4 has.
+/// Maximum number of bytes in hexadecimal form: the payload of a datagram over IPv4.
 const HEX_BYTES_MAX: usize = 65_507;
 
 /// Bytes, written in hexadecimal digits.
@@ -67,7 +67,7 @@ pub(crate) enum Payload {
 }
 
 impl Payload {
-    /// The bytes; `None` if they are not sound, which was reported.
+    /// The bytes; `None`: they are invalid, which was reported.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Text(Text(text)) => Some(text.as_bytes()),

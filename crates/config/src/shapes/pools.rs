@@ -6,7 +6,7 @@ use crate::decode::{Context, Decode, Invalid, Registry, Shown, Spanned, check_na
 use crate::scalar::{Name, Whole};
 use crate::tree::{Node, NodeValue};
 
-/// The heaviest weight: shares of a thousandth of a percent can be said.
+/// Maximum weight: it allows shares of a thousandth of a percent.
 const WEIGHT_MAX: u64 = 100_000;
 
 /// A weight among pools.
@@ -77,7 +77,7 @@ impl Decode for PoolChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Share(pub u32);
 
-/// Thousandths in a percent.
+/// Thousandths per percent.
 const THOUSAND: u32 = 1_000;
 
 impl Share {

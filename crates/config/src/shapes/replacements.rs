@@ -1,4 +1,4 @@
-//! Texts that are replaced by others.
+//! Texts and their replacements.
 
 use serde_json::{Value, json};
 

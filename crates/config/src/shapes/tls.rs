@@ -1,4 +1,4 @@
-//! Words of TLS: versions, cipher suites, curves, names of servers.
+//! TLS values: versions, cipher suites, curves, server names.
 
 use rustls_pki_types as pki;
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ fn place_of<'a>(
     })
 }
 
-/// A cipher suite: its place in [`SUITES`].
+/// A cipher suite: its index in [`SUITES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CipherSuite(pub usize);
 
@@ -97,7 +97,7 @@ impl Decode for CipherSuite {
 
     fn decode(node: &Node, context: &mut Context) -> Option<Self> {
         decode_text(node, context, |text| {
-            // Each suite's two names stand side by side.
+            // The two names of a suite are adjacent.
             let mut names = SUITES.iter().flat_map(|(short, long, _)| [*short, *long]);
             let ephemeral = format!("ECDHE-RSA-{text}");
             if names.clone().all(|name| name != text) && names.any(|name| name == ephemeral) {
@@ -110,11 +110,11 @@ impl Decode for CipherSuite {
     }
 }
 
-/// A group of the key exchange: its place in [`GROUPS`].
+/// A key exchange group: its index in [`GROUPS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Curve(pub usize);
 
-/// Other names of curves.
+/// Other names for curves.
 const CURVE_ALIASES: [(&str, &str); 5] = [
     ("prime256v1", "P-256"),
     ("secp256r1", "P-256"),
@@ -150,7 +150,7 @@ impl Decode for Curve {
     }
 }
 
-/// A name that clients ask for, in lower case; `*.` at the front stands for one label.
+/// A name for SNI, in lower case; a leading `*.` stands for one label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerName(pub String);
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::decode::{Context, Decode, Registry};
 use crate::tree::{Node, NodeValue};
 
-/// The prefix that names the hash function.
+/// The prefix with the name of the hash function.
 const PREFIX: &str = "sha256:";
 
 /// SHA-256 of a token. A slow hash would not help: a token has 256 random bits and cannot be guessed.

@@ -1,4 +1,4 @@
-//! A value that is there, sound or not.
+//! A given value, valid or not.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Variables of rules of the web application firewall.
+//! Variables for rules of the web application firewall.
 
 use serde_json::{Value, json};
 
@@ -7,9 +7,9 @@ use crate::decode::{Context, Decode, Registry, Spanned};
 use crate::quote::clip;
 use crate::tree::{Entry, Node, NodeValue};
 
-/// Longest name.
+/// Maximum length of a variable's name.
 const NAME_BYTES_MAX: usize = 128;
-/// The pattern of a name in the schema.
+/// The schema's pattern for a name.
 const NAME_PATTERN: &str = "^[A-Za-z0-9._-]+$";
 
 /// Values of `TX` variables, by names in lower case.
@@ -44,7 +44,7 @@ impl Decode for TxTexts {
     }
 }
 
-/// Rules compare names without regard to case.
+/// A variable's name in lower case, because rules ignore case.
 fn name(entry: &Entry, context: &mut Context) -> Option<Spanned<String>> {
     let is_sound = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let key = entry.key.as_str();

@@ -1,14 +1,14 @@
-//! Time zones, by their names or by how far they are from UTC.
+//! Time zones, by name or by offset from UTC.
 
 use serde_json::{Value, json};
 
 use crate::decode::{Context, Decode, Invalid, Registry, Shown, decode_text};
 use crate::tree::Node;
 
-/// The farthest that a place is from UTC.
+/// Maximum offset from UTC.
 const OFFSET_MINUTES_MAX: i32 = 14 * 60;
 
-/// Longest name of a time zone; real ones have less than 40 characters.
+/// Maximum length of a time zone's name; real names have less than 40 characters.
 const NAME_BYTES_MAX: usize = 64;
 
 /// A time zone.
@@ -30,7 +30,7 @@ impl ZoneChoice {
         if let Some(offset) = UtcOffset::parse(text) {
             return Some(Self::Offset(offset));
         }
-        // Each part is the name of a file or directory, and cannot leave the directory.
+        // Each part is the name of a file or directory, so the path cannot leave the database.
         let is_part = |part: &str| {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_+-".contains(&byte);
             part.bytes().all(is_plain) && part.starts_with(|first: char| first.is_ascii_uppercase())
@@ -40,7 +40,7 @@ impl ZoneChoice {
     }
 }
 
-/// How far a clock is ahead of UTC, in minutes.
+/// An offset from UTC, in minutes; positive to the east.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct UtcOffset(i32);
 

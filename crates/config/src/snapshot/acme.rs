@@ -13,7 +13,7 @@ use crate::secret::Secret;
 pub struct Issuing {
     /// The authority.
     pub authority: Arc<Acme>,
-    /// Pending challenges, provided by the control plane.
+    /// Pending challenges; set by the control plane.
     pub challenges: Option<Arc<Challenges>>,
 }
 
@@ -28,7 +28,7 @@ pub struct Acme {
     pub authorities: Option<Vec<CertificateDer<'static>>>,
     /// The challenge that proves control of a name.
     pub challenge: Challenge,
-    /// The kind of private keys.
+    /// The type of private keys.
     pub key: KeyKind,
     /// The certificate profile; `None`: the authority's default.
     pub profile: Option<String>,
@@ -56,7 +56,7 @@ impl Challenge {
     }
 }
 
-/// The kind of a private key.
+/// The type of a private key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyKind {
     /// ECDSA with P-256.

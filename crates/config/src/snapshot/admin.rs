@@ -14,9 +14,9 @@ use super::Address;
 pub struct AdminSettings {
     /// The addresses of the admin listeners; empty by default.
     pub listen: Vec<Address>,
-    /// Host names that they accept over TCP, besides addresses and `localhost`; lower case, without a dot at the end.
+    /// Accepted host names over TCP, besides addresses and `localhost`; in lower case, without a final dot.
     pub host_names: Vec<String>,
-    /// TLS of the addresses that are not on loopback.
+    /// TLS settings for addresses that are not loopback addresses.
     pub tls: Option<AdminTls>,
     /// The folder with reports that the dashboard shows; `None`: `reports` in the state directory.
     pub reports: Option<PathBuf>,
@@ -25,7 +25,7 @@ pub struct AdminSettings {
 }
 
 impl AdminSettings {
-    /// The user with this token, given by its hash. The time that it takes does not depend on the hashes.
+    /// The user with this token, by the token's hash. The duration does not depend on the hashes.
     pub fn user_of_token(&self, hash: &[u8; 32]) -> Option<&AdminUser> {
         let mut found = None;
         for user in &self.users {
@@ -51,7 +51,7 @@ fn is_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
     std::hint::black_box(different) == 0
 }
 
-/// TLS of the admin listeners.
+/// TLS settings of the admin listeners.
 #[derive(Debug, Clone)]
 pub struct AdminTls {
     /// The settings for handshakes.
@@ -73,19 +73,19 @@ pub struct AdminUser {
     pub certificates: Vec<String>,
 }
 
-/// Rights of a user; each role includes those before it.
+/// The rights of a user; each role includes the previous ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Reads everything.
+    /// The user may read everything.
     Read,
-    /// Also changes states, ends flows, and reloads.
+    /// The user may also change states, end flows, and reload.
     Operate,
-    /// Everything.
+    /// The user may do everything.
     Admin,
 }
 
 impl Role {
-    /// All roles in order of their rights, beginning with the fewest.
+    /// All roles, from the fewest rights to the most.
     pub const ALL: [Self; 3] = [Self::Read, Self::Operate, Self::Admin];
 
     /// The word in the configuration.

@@ -1,4 +1,4 @@
-//! Keys that tokens are verified with.
+//! Keys for the verification of tokens.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use weir_core::jwt::TokenReader;
 
 use super::HttpUrl;
 
-/// A token reader whose keys are fetched.
+/// A token reader with keys that are fetched by URL.
 #[derive(Debug, Clone)]
 pub struct FetchedKeys {
     /// The name of the authentication in the file.
     pub name: Arc<str>,
-    /// Gets the keys.
+    /// The reader, which receives the keys.
     pub reader: Arc<TokenReader>,
-    /// Where they are.
+    /// The URL of the keys.
     pub url: HttpUrl,
-    /// How often they are fetched.
+    /// The interval between fetches.
     pub refresh_ms: u64,
 }

@@ -9,11 +9,11 @@ use super::probe_answer::BodyMatch;
 pub struct UdpProbe {
     /// The datagram.
     pub send: Arc<[u8]>,
-    /// The required contents of the answer; `None`: any answer.
+    /// The required content of the answer; `None`: any answer.
     pub receive: Option<BodyMatch>,
-    /// Contents that mean a drain; checked before `receive`.
+    /// Content that requests a drain; checked before `receive`.
     pub drain_on: Option<BodyMatch>,
-    /// Whether no answer is a pass.
+    /// Whether a missing answer counts as a pass.
     pub is_silence_fine: bool,
 }
 
@@ -24,9 +24,9 @@ pub struct DnsProbe {
     pub name: Arc<str>,
     /// The type of the records.
     pub record: DnsRecord,
-    /// The code that the answer must have.
+    /// The required response code of the answer.
     pub rcode: DnsRcode,
-    /// The required value of one of the records, as text.
+    /// The required value of any of the records, as text.
     pub value: Option<Arc<str>>,
 }
 

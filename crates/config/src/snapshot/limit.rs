@@ -1,4 +1,4 @@
-//! How much is served: limits of virtual servers and of rules.
+//! Limits of virtual servers and of rules.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use weir_core::limit::Rate;
 /// `limits:` of a virtual server.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Limits {
-    /// Client connections at a time, over all workers.
+    /// Maximum number of client connections on all workers.
     pub connections_max: Option<u32>,
-    /// New client connections.
+    /// Maximum rate of new client connections.
     pub connections: Option<Rate>,
-    /// Requests under way at a time, over all workers.
+    /// Maximum number of active requests on all workers.
     pub requests_max: Option<u32>,
-    /// Requests.
+    /// Maximum rate of requests.
     pub requests: Option<Rate>,
-    /// On requests; indexes into [`Snapshot::key_limits`](super::Snapshot::key_limits).
+    /// Limits per key on requests: indexes into [`Snapshot::key_limits`](super::Snapshot::key_limits).
     pub per_key: Vec<usize>,
     /// Limits per address on connections.
     pub per_key_connections: Vec<usize>,
@@ -26,17 +26,17 @@ pub struct Limits {
 /// A limit for each value of a key.
 #[derive(Debug, Clone)]
 pub struct KeyLimit {
-    /// Its name in metrics: `virtual_servers.shop[0]`, `policies.api.3`.
+    /// The name in metrics: `virtual_servers.shop[0]`, `policies.api.3`.
     pub name: Arc<str>,
     /// The key.
     pub key: LimitKey,
     /// The counted events.
     pub counted: Counted,
-    /// How many of them.
+    /// The permitted amount.
     pub measure: KeyMeasure,
     /// The treatment of a request above the limit.
     pub exceed: Exceed,
-    /// Keys at a time.
+    /// Maximum number of tracked keys.
     pub entries_max: u32,
 }
 
@@ -49,26 +49,26 @@ pub enum Counted {
     Connections,
 }
 
-/// How many of them a limit per key lets pass.
+/// The permitted amount of a limit per key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyMeasure {
     /// A rate.
     Rate(Rate),
-    /// A number of simultaneous ones.
+    /// A number of simultaneous events.
     AtATime(u32),
 }
 
 /// The key of a limit.
 #[derive(Debug, Clone)]
 pub enum LimitKey {
-    /// The client's address, as far as the prefix goes.
+    /// The client's address, truncated to the prefix length.
     Address(PrefixLengths),
-    /// The value of a template; an empty one is not limited.
+    /// The value of a template; an empty value is not limited.
     Text(Template),
 }
 
 impl LimitKey {
-    /// The values that its text reads.
+    /// The values that the key's template reads.
     pub fn reads(&self) -> Reads {
         match self {
             Self::Address(_) => Reads::default(),
@@ -80,11 +80,11 @@ impl LimitKey {
 /// The treatment of a request above a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exceed {
-    /// 429 with Retry-After.
+    /// The request gets 429 with `Retry-After`.
     Reject,
     /// The request is delayed, at most this long.
     Delay {
-        /// Longest wait.
+        /// Maximum delay.
         max_ms: u64,
     },
     /// The connection is closed.

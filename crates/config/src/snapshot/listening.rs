@@ -1,4 +1,4 @@
-//! How and where a virtual server listens.
+//! Listeners of a virtual server.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::Address;
 
-/// Where a listener is: the same address may be listened on once by each of several interfaces.
+/// A listener: several interfaces may each listen on the same address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ListenPoint {
     /// The address.
     pub address: Address,
-    /// Only traffic of this network interface; `None`: of any.
+    /// Only traffic of this network interface; `None`: of all interfaces.
     pub interface: Option<Arc<str>>,
 }
 
@@ -31,16 +31,16 @@ impl fmt::Display for ListenPoint {
     }
 }
 
-/// How a virtual server listens.
+/// The options of a virtual server's listeners.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Listening {
-    /// Also on an address that this host does not have yet.
+    /// Whether to listen also on addresses that this host does not have yet.
     pub free_bind: bool,
-    /// The kernel hands a connection over when data has come, or after this time.
+    /// The kernel passes a connection on when data has arrived, or after this time.
     pub defer_accept_s: Option<u32>,
 }
 
-/// Addresses as the file has them: consecutive ports of one address are a range.
+/// The addresses in the form of the file: consecutive ports of one address become a range.
 pub fn ranges(points: &[ListenPoint]) -> Vec<String> {
     let follows = |one: &ListenPoint, next: &ListenPoint| {
         let follows = match (&one.address, &next.address) {

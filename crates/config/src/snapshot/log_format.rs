@@ -1,38 +1,38 @@
-//! A form of access log lines that the file gives.
+//! Custom formats of the access log.
 
 use std::sync::Arc;
 
-/// Something that a line of the access log can say of a request.
+/// A value of a request in the access log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum LogField {
-    /// When the request ended, in ISO 8601.
+    /// The end of the request, in ISO 8601.
     Time,
     /// The time in the form of Apache's combined format.
     TimeCombined,
-    /// The request id.
+    /// The id of the request.
     RequestId,
-    /// The trace of the request.
+    /// The id of the trace.
     TraceId,
-    /// The span of the request.
+    /// The id of the request's span.
     SpanId,
-    /// The client, with its port.
+    /// The client's address with its port.
     Client,
     /// The client's IP address without its port.
     ClientIp,
-    /// The other end of the connection.
+    /// The peer of the connection.
     Peer,
-    /// Virtual server.
+    /// The virtual server.
     VirtualServer,
-    /// That which a request entered, if another has decided about it.
+    /// The virtual server that received the request, if it handed the request over.
     EnteredAt,
-    /// Method.
+    /// The method.
     Method,
     /// The requested authority.
     Host,
-    /// Request target.
+    /// The request target.
     Target,
-    /// Version of HTTP.
+    /// The HTTP version.
     Version,
     /// `Referer`.
     Referer,
@@ -42,50 +42,50 @@ pub enum LogField {
     User,
     /// The server name of a relayed connection.
     ServerName,
-    /// Datagrams of a session's client.
+    /// The number of datagrams received from a session's client.
     DatagramsReceived,
     /// The number of datagrams sent to the client.
     DatagramsSent,
-    /// Pool.
+    /// The pool.
     Pool,
-    /// Member that was tried last.
+    /// The last member tried.
     Member,
-    /// Status sent.
+    /// The status of the response.
     Status,
-    /// Body bytes of the request.
+    /// The size of the request body in bytes.
     BytesReceived,
-    /// Bytes of the response.
+    /// The size of the response in bytes.
     BytesSent,
-    /// Bytes of its body.
+    /// The size of the response body in bytes.
     BodyBytesSent,
-    /// Further members tried.
+    /// The number of retries on other members.
     Retries,
-    /// Until the first try of a member.
+    /// Microseconds until the first attempt to reach a member.
     QueueUs,
-    /// Until a connection.
+    /// Microseconds until a connection was open.
     ConnectUs,
-    /// Until the response head.
+    /// Microseconds until the response head.
     FirstByteUs,
-    /// All of it.
+    /// Microseconds in total.
     TotalUs,
-    /// Marks that rules gave.
+    /// Marks set by rules.
     Marks,
-    /// Rules that were followed.
+    /// The rules that were followed.
     Rules,
     /// The result of the client's persistence.
     Persistence,
-    /// Version of the client's TLS.
+    /// The version of the client's TLS connection.
     TlsVersion,
     /// The cipher suite.
     TlsCipher,
-    /// How it ended.
+    /// The termination reason.
     Termination,
-    /// The header field at this place of [`LogFormat::headers`].
+    /// The header field with this index in [`LogFormat::headers`].
     Header(u8),
 }
 
 impl LogField {
-    /// All that have a name of their own, by it.
+    /// All fields with a fixed name, by name.
     pub const NAMED: &'static [(&'static str, Self)] = &[
         ("time", Self::Time),
         ("time_combined", Self::TimeCombined),
@@ -127,25 +127,25 @@ impl LogField {
     ];
 }
 
-/// A form of access log lines that the file gives.
+/// A custom format of access log lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFormat {
     /// The parts of a line.
     pub line: LogLine,
-    /// The names of the header fields that it shows, in lower case.
+    /// The names of the shown header fields, in lower case.
     pub headers: Vec<Box<str>>,
 }
 
 /// The parts of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogLine {
-    /// A JSON object with these.
+    /// A JSON object with these fields.
     Json(Vec<LogField>),
-    /// Text.
+    /// Text from these pieces.
     Text(Vec<LogPiece>),
 }
 
-/// A piece of a line of text.
+/// A piece of a text line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogPiece {
     /// A literal text.
@@ -154,13 +154,13 @@ pub enum LogPiece {
     Field {
         /// The field.
         field: LogField,
-        /// A space in it is written unchanged: it cannot be read as the end of the value.
+        /// Whether spaces in the value stay unescaped, because they cannot be read as the end of the value.
         keeps_spaces: bool,
     },
 }
 
 impl LogFormat {
-    /// Whether lines say this.
+    /// Whether lines contain this field.
     pub fn shows(&self, field: LogField) -> bool {
         match &self.line {
             LogLine::Json(fields) => fields.contains(&field),
@@ -172,5 +172,5 @@ impl LogFormat {
     }
 }
 
-/// The form of lines, where the file gives one.
+/// The custom format of lines, if the file has one.
 pub type GivenFormat = Option<Arc<LogFormat>>;

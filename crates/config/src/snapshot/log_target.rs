@@ -1,11 +1,11 @@
-//! Where log lines go.
+//! Targets of log lines.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::PoolTls;
 
-/// Where log lines go.
+/// The target of log lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogTarget {
     /// Standard output.
@@ -16,10 +16,10 @@ pub enum LogTarget {
     Syslog(Syslog),
 }
 
-/// A syslog server, and how messages to it begin.
+/// A syslog server, and the header of messages to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Syslog {
-    /// Where it is.
+    /// The server.
     pub server: SyslogServer,
     /// The number of the facility.
     pub facility: u8,
@@ -27,7 +27,7 @@ pub struct Syslog {
     pub tag: String,
 }
 
-/// Where a syslog server is.
+/// The address of a syslog server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SyslogServer {
     /// A unix datagram socket.
@@ -45,7 +45,7 @@ pub enum SyslogServer {
 pub struct SyslogTls {
     /// The host and port.
     pub server: String,
-    /// The name that its certificate must be for.
+    /// The required name in the server's certificate.
     pub name: Arc<str>,
     /// Trusted authorities, and weir's certificate.
     pub tls: Arc<PoolTls>,

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::VirtualServer;
 
-/// `packet_path:` of the file, and the virtual servers that are served by it.
+/// `packet_path:` of the file, and the virtual servers that use it.
 #[derive(Debug, Clone)]
 pub struct Packets {
-    /// How packets reach them.
+    /// The settings of the packet path.
     pub path: PathSettings,
-    /// In the file's order; names are unique among all virtual servers.
+    /// The virtual servers, in the file's order; names are unique among all virtual servers.
     pub servers: Vec<Arc<PacketServer>>,
     /// Virtual servers whose packets cannot be processed; the control plane moves them here from `servers`.
     pub fallen: Vec<Fallen>,
@@ -24,7 +24,7 @@ pub struct Fallen {
     pub server: Arc<PacketServer>,
     /// The reason why it is not served by packets.
     pub why: Arc<str>,
-    /// Why it is not served by sockets either; `None`: it is.
+    /// The reason why it is not served by sockets either; `None`: it is served by sockets.
     pub unserved: Option<Arc<str>>,
 }
 
@@ -49,56 +49,56 @@ impl Packets {
     }
 }
 
-/// Virtual servers of type fast_l4 at most, one of both families twice.
+/// Maximum number of virtual servers of type fast_l4; one with both address families counts twice.
 pub const PACKET_SERVERS_MAX: usize = 4_096;
 
-/// Addresses (or networks) times ports of all of them at most.
+/// Maximum number of destinations: addresses (or networks) times ports of all virtual servers.
 pub const PACKET_DESTINATIONS_MAX: usize = 65_536;
 
-/// How packets reach virtual servers.
+/// Settings of the packet path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathSettings {
-    /// Network interfaces; `None`: all that are fit.
+    /// Network interfaces; `None`: all suitable ones.
     pub interfaces: Option<Vec<Arc<str>>>,
-    /// The ways that may be tried.
+    /// The permitted methods.
     pub rungs: Rungs,
-    /// Tells several on one host apart.
+    /// The name that distinguishes several instances on one host.
     pub name: Arc<str>,
-    /// Flows at a time.
+    /// Maximum number of flows.
     pub flows_max: u32,
-    /// Other things that are remembered, of each kind.
+    /// Maximum number of other entries, for each kind.
     pub remembered_max: u32,
     /// Sources whose packets are dropped.
     pub deny: Arc<[Prefix]>,
-    /// Exceptions to that.
+    /// Exceptions to `deny`.
     pub allow: Arc<[Prefix]>,
-    /// New flows of one source.
+    /// Maximum rate of new flows per source.
     pub rate: Option<FlowRate>,
-    /// Listeners whose SYNs are answered with cookies.
+    /// Listeners with SYN cookies.
     pub syn_cookies: Vec<SocketAddr>,
-    /// The kernel continues to forward after weir has ended.
+    /// Whether the kernel continues to forward after weir has ended.
     pub is_kept_at_exit: bool,
 }
 
 impl PathSettings {
-    /// Whether it has work without any virtual server of its own.
+    /// Whether the path has work without any virtual server.
     pub fn guards(&self) -> bool {
         !self.deny.is_empty() || !self.syn_cookies.is_empty()
     }
 }
 
-/// The ways that may be tried.
+/// The permitted methods to process packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rungs {
     /// XDP in the network driver.
     pub xdp: bool,
-    /// Right above it.
+    /// TCX: directly above the driver.
     pub tcx: bool,
     /// Fallback to sockets.
     pub proxy: bool,
 }
 
-/// New flows of one source.
+/// A rate of new flows per source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowRate {
     /// The sustained rate.
@@ -107,12 +107,12 @@ pub struct FlowRate {
     pub burst: u32,
 }
 
-/// Addresses that begin with the same bits.
+/// A network: addresses with the same prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Prefix {
-    /// The first of them.
+    /// The first address.
     pub address: IpAddr,
-    /// How many bits.
+    /// The prefix length in bits.
     pub length: u8,
 }
 
@@ -123,10 +123,10 @@ impl Prefix {
     }
 }
 
-/// Where packets are addressed to.
+/// The destination of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PacketDestination {
-    /// Addresses.
+    /// The addresses.
     pub prefix: Prefix,
     /// The port; `None`: any port, and protocols without ports.
     pub port: Option<u16>,
@@ -149,16 +149,16 @@ impl fmt::Display for PacketDestination {
     }
 }
 
-/// Which packets a virtual server takes.
+/// The protocol of a virtual server's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PacketProtocol {
     /// TCP.
     Tcp,
     /// UDP.
     Udp,
-    /// All that are there.
+    /// All protocols.
     Any,
-    /// Another, by its number.
+    /// Another protocol, by its number.
     Number(u8),
 }
 
@@ -176,24 +176,24 @@ impl fmt::Display for PacketProtocol {
 /// The treatment of a packet's destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// The member's takes its place.
+    /// It is replaced by the member's address.
     Translate,
-    /// It stays, and the member answers the client directly.
+    /// It stays unchanged, and the member answers the client directly.
     DirectReturn,
-    /// The destination stays, and members are routers.
+    /// It stays unchanged, and members are routers.
     NextHop,
-    /// The destination stays, and the packet follows the routing table. There is no pool.
+    /// It stays unchanged, and the packet follows the routing table. There is no pool.
     Route,
 }
 
-/// Which address members see.
+/// The source address that members see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PacketSource {
-    /// The client's.
+    /// The client's address.
     Client,
-    /// The address of this host by which the member is reached.
+    /// This host's address on the route to the member.
     Auto,
-    /// One of these.
+    /// One of these addresses.
     Addresses {
         /// At least one address, without duplicates.
         addresses: Vec<IpAddr>,
@@ -205,11 +205,11 @@ pub enum PacketSource {
 /// The treatment of TTL and hop limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ttl {
-    /// One less.
+    /// It is decremented by one.
     Decrement,
-    /// Unchanged.
+    /// It stays unchanged.
     Keep,
-    /// This value.
+    /// It is set to this value.
     Set(u8),
 }
 
@@ -218,7 +218,7 @@ pub enum Ttl {
 pub struct PacketServer {
     /// The key in the file.
     pub name: Arc<str>,
-    /// At least one; no two of a protocol are the same in a snapshot.
+    /// At least one destination; no two of a protocol are the same in a snapshot.
     pub destinations: Vec<PacketDestination>,
     /// The protocol of its packets.
     pub protocol: PacketProtocol,
@@ -226,46 +226,46 @@ pub struct PacketServer {
     pub pool: Option<usize>,
     /// The treatment of destinations.
     pub delivery: Delivery,
-    /// Members get the client's destination port, and their own ports are ignored.
+    /// Whether members get the client's destination port; their own ports are then ignored.
     pub keeps_port: bool,
-    /// Which address members see.
+    /// The source address that members see.
     pub source: PacketSource,
-    /// How long a source keeps its member.
+    /// The time that a source keeps its member; `None`: no persistence.
     pub persistence_ms: Option<u64>,
-    /// Without a packet.
+    /// Timeout of a flow without packets.
     pub idle_timeout_ms: u64,
-    /// TCP of which only the client has sent.
+    /// Timeout of a TCP flow with packets from the client only.
     pub handshake_timeout_ms: u64,
-    /// TCP that has been closed.
+    /// Timeout of a closed TCP flow.
     pub closing_timeout_ms: u64,
-    /// The ends of an idle TCP flow get a reset.
+    /// Whether both ends of an idle TCP flow get a reset.
     pub resets_on_timeout: bool,
-    /// The ends of a TCP flow get a reset when its member goes down.
+    /// Whether both ends of a TCP flow get a reset when its member goes down.
     pub resets_on_member_down: bool,
-    /// TCP flows may begin without a SYN.
+    /// Whether TCP flows may begin without a SYN.
     pub loose_initiation: bool,
-    /// Largest MSS of SYNs.
+    /// Maximum MSS in SYNs.
     pub mss_max: Option<u16>,
-    /// TTL and hop limit.
+    /// The treatment of TTL and hop limit.
     pub ttl: Ttl,
-    /// Type of service.
+    /// The type of service to set; `None`: unchanged.
     pub tos: Option<u8>,
-    /// Differences between the packet path and the settings of pool and profile, in sentences.
+    /// Differences between the packet path and the settings of pool and profile, as sentences.
     pub remarks: Vec<Arc<str>>,
-    /// Its substitute where packets cannot be processed.
+    /// The substitute where packets cannot be processed.
     pub fallback: Fallback,
 }
 
 /// The substitute of a virtual server of `type: fast_l4` where packets cannot be processed.
 #[derive(Debug, Clone)]
 pub enum Fallback {
-    /// One of `type: tcp`.
+    /// A virtual server of `type: tcp` or `type: udp`.
     Proxy {
         /// The virtual server.
         server: Arc<VirtualServer>,
-        /// Differences of the substitute, in sentences.
+        /// Differences of the substitute, as sentences.
         remarks: Vec<Arc<str>>,
     },
-    /// Nothing, for this reason.
+    /// No substitute, for this reason.
     None(Arc<str>),
 }

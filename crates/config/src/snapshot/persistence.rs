@@ -1,4 +1,4 @@
-//! How requests of one client keep going to one member.
+//! Persistence: requests of one client go to the same member.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use weir_http::cookies::SetCookie;
 
 use super::ConnectionIdSettings;
 
-/// How requests of one client keep going to one member.
+/// A persistence: requests of one client go to the same member.
 #[derive(Debug, Clone)]
 pub struct Persistence {
-    /// Its name; of an inline one `virtual_servers.` and the virtual server's.
+    /// The name; an inline persistence is named `virtual_servers.` plus the virtual server's name.
     pub name: Arc<str>,
     /// The way to identify clients.
     pub kind: PersistenceKind,
@@ -24,7 +24,7 @@ pub struct Persistence {
 /// The way to identify clients.
 #[derive(Debug, Clone)]
 pub enum PersistenceKind {
-    /// A cookie of weir's own.
+    /// A cookie inserted by weir.
     Insert(InsertedCookie),
     /// A cookie of the application.
     Passive {
@@ -33,9 +33,9 @@ pub enum PersistenceKind {
     },
     /// The client's address or its destination address, stored in a table.
     Address(RememberedAddress),
-    /// A value of the response or the request, remembered.
+    /// A value of the response or the request, stored in a table.
     Learned(Learned),
-    /// The connection ID of QUIC that its member has given it, remembered.
+    /// QUIC connection IDs, as issued by members, stored in a table.
     ConnectionIds(ConnectionIdSettings),
     /// The value of a template, hashed.
     Hash(Template),
@@ -49,7 +49,7 @@ pub enum PersistenceKind {
 }
 
 impl PersistenceKind {
-    /// Whether members are picked by a key of the request.
+    /// Whether the member is selected by a key of the request.
     pub fn is_keyed(&self) -> bool {
         match self {
             Self::Passive { .. } | Self::Hash(_) | Self::PathParameter { .. } => true,
@@ -57,7 +57,7 @@ impl PersistenceKind {
         }
     }
 
-    /// The values that the identifying text reads, if there is one.
+    /// The values that the identifying text reads, if there is such a text.
     pub fn reads(&self) -> Option<Reads> {
         match self {
             Self::Hash(of) | Self::Learned(Learned { of, .. }) => Some(of.reads()),
@@ -75,40 +75,40 @@ impl PersistenceKind {
     }
 }
 
-/// A cookie of weir's own.
+/// A cookie inserted by weir.
 #[derive(Debug, Clone)]
 pub struct InsertedCookie {
-    /// The cookie but for its value and Secure.
+    /// The cookie without its value and `Secure`.
     pub cookie: SetCookie,
-    /// Whether it is for TLS only.
+    /// Whether the cookie has `Secure`.
     pub secure: Secure,
-    /// Whether members get it.
+    /// Whether members get the cookie.
     pub to_member: bool,
-    /// From a file that the configuration names; `None`: weir's own.
+    /// Keys from a file of the configuration; `None`: weir's own keys.
     pub keys: Option<Arc<Keys>>,
 }
 
-/// An address that is remembered.
+/// Persistence by an address, stored in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RememberedAddress {
     /// The kind of address.
     pub of: AddressOf,
-    /// How much of it counts.
+    /// The significant prefix of the address.
     pub prefix: PrefixLengths,
     /// The table.
     pub table: TableSettings,
 }
 
-/// The two ends of a client's connection.
+/// The address that identifies clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressOf {
-    /// The client's.
+    /// The client's address.
     Client,
     /// The address that the client has connected to.
     Server,
 }
 
-/// A value that is remembered.
+/// Persistence by a text, stored in a table.
 #[derive(Debug, Clone)]
 pub struct Learned {
     /// The text that identifies a client.
@@ -119,13 +119,13 @@ pub struct Learned {
     pub table: TableSettings,
 }
 
-/// The remembered value.
+/// Settings of a persistence table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableSettings {
-    /// After the last request.
+    /// Lifetime of an entry after the last request.
     pub timeout_ms: u64,
     /// Maximum number of entries.
     pub entries_max: u32,
-    /// Virtual servers with the same pool share it.
+    /// Whether virtual servers with the same pool share the table.
     pub across_virtual_servers: bool,
 }

@@ -15,9 +15,9 @@ use crate::secret::Secret;
 pub struct Monitor {
     /// The request, and the expected answer.
     pub kind: MonitorKind,
-    /// When.
+    /// The schedule of probes.
     pub schedule: Schedule,
-    /// Another port than the member's.
+    /// The probed port, if it is not the member's.
     pub port: Option<u16>,
     /// Whether the member is up while the probe fails.
     pub is_reverse: bool,
@@ -26,42 +26,42 @@ pub struct Monitor {
 /// The probe of a monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MonitorKind {
-    /// The connection is accepted, and the data is as expected.
+    /// A TCP connection; optionally with expected data.
     Tcp(TcpProbe),
-    /// A request gets the expected answer.
+    /// An HTTP request with an expected response.
     Http(HttpProbe),
-    /// The health service of gRPC says SERVING.
+    /// A gRPC health check, which must return SERVING.
     Grpc(GrpcProbe),
-    /// A program ends with 0.
+    /// A program, which must exit with 0.
     Script(ScriptProbe),
-    /// A datagram is answered.
+    /// A datagram with an expected answer.
     Udp(UdpProbe),
-    /// A question of DNS is answered.
+    /// A DNS query with an expected answer.
     Dns(DnsProbe),
-    /// The host answers an echo.
+    /// An ICMP echo.
     Icmp,
-    /// A Redis server serves.
+    /// A Redis server.
     Redis(RedisProbe),
-    /// A mail server greets.
+    /// A mail server.
     Smtp(SmtpProbe),
-    /// A directory has an entry.
+    /// An LDAP directory with an expected entry.
     Ldap(LdapProbe),
-    /// MySQL or MariaDB serves.
+    /// A MySQL or MariaDB server.
     Mysql(SqlProbe),
-    /// PostgreSQL serves.
+    /// A PostgreSQL server.
     Postgresql(SqlProbe),
-    /// A RADIUS server decides.
+    /// A RADIUS server.
     Radius(RadiusProbe),
 }
 
 /// Sent and expected data of a tcp monitor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TcpProbe {
-    /// Sent when the connection stands.
+    /// Data to send after the connection is open.
     pub send: Option<Arc<[u8]>>,
-    /// The required contents of the first 64 KiB; `None`: no data is required.
+    /// The required content of the first 64 KiB; `None`: no data is required.
     pub receive: Option<BodyMatch>,
-    /// Contents that mean a drain; checked before `receive`.
+    /// Content that requests a drain; checked before `receive`.
     pub drain_on: Option<BodyMatch>,
     /// `None`: without TLS.
     pub tls: Option<ProbeTls>,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-/// An answer by which a member asks to be drained; all that is given must hold.
+/// An answer by which a member requests a drain; all given conditions must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrainAnswer {
-    /// Inclusive ranges.
+    /// Inclusive ranges of statuses.
     pub status: Option<Vec<(u16, u16)>>,
     /// The required contents of the body, in its first 64 KiB.
     pub body: Option<BodyMatch>,

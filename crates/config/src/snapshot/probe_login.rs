@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::secret::Secret;
 
-/// The user as which a probe logs in.
+/// The login of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// The user name; empty if only a password is needed.
@@ -20,6 +20,6 @@ pub struct ProbeTls {
     pub verify: bool,
     /// The server's name; `None`: the member's name or address.
     pub name: Option<Arc<str>>,
-    /// The connection begins in clear (STARTTLS).
+    /// The connection begins without TLS (STARTTLS).
     pub is_upgrade: bool,
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-/// Members get the id of each request, and clients if wanted.
+/// Settings of the request id that members get, and optionally clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestIdSettings {
-    /// The field that it stands in.
+    /// The header field with the id.
     pub header: Arc<str>,
     /// Whether responses contain it too.
     pub respond: bool,

@@ -7,16 +7,16 @@ use weir_tls::names::Names;
 /// The service of a virtual server.
 #[derive(Debug, Clone)]
 pub enum Service {
-    /// `type: http`: requests are read from them.
+    /// `type: http`: HTTP requests.
     Http,
-    /// `type: tcp`: each goes to a member as a whole.
+    /// `type: tcp`: connections are relayed to members.
     Tcp(Arc<Relay>),
-    /// `type: udp`: datagrams go to members.
+    /// `type: udp`: datagrams are relayed to members.
     Udp(Arc<Sessions>),
 }
 
 impl Service {
-    /// How connections are relayed, if they are.
+    /// The relay settings of `type: tcp`.
     pub fn relay(&self) -> Option<&Relay> {
         match self {
             Self::Http | Self::Udp(_) => None,
@@ -24,7 +24,7 @@ impl Service {
         }
     }
 
-    /// The settings for sessions of datagrams, if it relays datagrams.
+    /// The session settings of `type: udp`.
     pub fn sessions(&self) -> Option<&Arc<Sessions>> {
         match self {
             Self::Http | Self::Tcp(_) => None,
@@ -52,35 +52,35 @@ impl Service {
     }
 }
 
-/// How a virtual server of `type: tcp` relays connections.
+/// The settings of a virtual server of `type: tcp`.
 #[derive(Debug, Clone)]
 pub struct Relay {
-    /// Without a byte in either direction.
+    /// Timeout without a byte in either direction.
     pub idle_timeout_ms: u64,
-    /// The time until the first data of a client is known.
+    /// Maximum wait for the client's first data.
     pub hello_timeout_ms: u64,
     /// The pools by requested server name; `None`: all connections use the virtual server's pool.
     pub names: Option<ServerNames>,
-    /// Its policies, its persistence or the balancing of its pools read that name.
+    /// Whether its policies, its persistence or the balancing of its pools read the server name.
     pub reads_name: bool,
 }
 
-/// How a virtual server of `type: udp` relays datagrams.
+/// The settings of a virtual server of `type: udp`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sessions {
-    /// Without a datagram in either direction.
+    /// Timeout without a datagram in either direction.
     pub idle_timeout_ms: u64,
-    /// Datagrams of its client that a session takes; `None`: any number.
+    /// Maximum number of datagrams from the client in a session; `None`: unlimited.
     pub datagrams_max: Option<u32>,
-    /// Answers that end it, once it takes no more datagrams; `None`: nothing but its idleness does.
+    /// Number of answers that end a session after its last datagram; `None`: only the idle timeout ends it.
     pub responses_max: Option<u32>,
-    /// Sessions that one socket to a member serves, one after the other.
+    /// Maximum number of consecutive sessions on one socket to a member.
     pub per_socket_max: u32,
-    /// Bytes for the client at most, for each byte from it.
+    /// Maximum number of bytes to the client per byte from it; `None`: unlimited.
     pub amplification_max: Option<u32>,
 }
 
-/// Pools by the names that clients ask for.
+/// Pools by server name.
 #[derive(Debug, Clone)]
 pub struct ServerNames {
     /// Indexes into [`Snapshot::pools`](super::Snapshot::pools).
@@ -98,22 +98,22 @@ impl ServerNames {
     }
 }
 
-/// Clients remembered by the connection IDs of QUIC that members have given them.
+/// Persistence by QUIC connection IDs, as issued by members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionIdSettings {
-    /// After the last datagram.
+    /// Lifetime of an entry after the last datagram.
     pub timeout_ms: u64,
     /// Maximum number of entries.
     pub entries_max: u32,
-    /// Where members write their own name; `None`: each ID is remembered as a whole.
+    /// The position of the member's server ID; `None`: whole connection IDs are stored.
     pub server_id: Option<ServerIdPlace>,
 }
 
-/// Where a member's name stands in its connection IDs.
+/// The position of a member's server ID in connection IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerIdPlace {
-    /// Bytes before it.
+    /// Bytes before the server ID.
     pub offset: u8,
-    /// Bytes of it.
+    /// Length of the server ID in bytes.
     pub length: u8,
 }

@@ -8,7 +8,7 @@ use crate::secret::Secret;
 /// The probe of a redis monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisProbe {
-    /// Without a name, the default user's password.
+    /// The login; without a user name, the password of the default user.
     pub credentials: Option<Credentials>,
     /// The required role of the server.
     pub role: Option<RedisRole>,
@@ -39,9 +39,9 @@ pub struct SmtpProbe {
 pub struct LdapProbe {
     /// The credentials of the bind; `None`: anonymous.
     pub credentials: Option<Credentials>,
-    /// The entry that must be there; empty: the server's own.
+    /// The required entry; empty: the root DSE.
     pub base: Arc<str>,
-    /// The attribute that it must have.
+    /// The required attribute.
     pub attribute: Arc<str>,
     /// `None`: without TLS.
     pub tls: Option<ProbeTls>,
@@ -60,7 +60,7 @@ pub struct SqlProbe {
     pub tls: Option<ProbeTls>,
 }
 
-/// A query, and its answer.
+/// A query and its expected answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlQuery {
     /// One statement.
@@ -72,21 +72,21 @@ pub struct SqlQuery {
 /// The probe of a radius monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RadiusProbe {
-    /// The user; 1 to 253 bytes, and a password of at most 128.
+    /// The login: a user name of 1 to 253 bytes, and a password of at most 128 bytes.
     pub credentials: Credentials,
-    /// The secret that is shared with the server.
+    /// The secret shared with the server.
     pub secret: Secret,
-    /// The answer that passes.
+    /// The answer that counts as a pass.
     pub reply: RadiusReply,
 }
 
-/// Answers of a RADIUS server that pass.
+/// Answers of a RADIUS server that count as a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RadiusReply {
     /// Access-Accept.
     Accept,
     /// Access-Reject.
     Reject,
-    /// Any of them.
+    /// Any of the answers.
     Any,
 }

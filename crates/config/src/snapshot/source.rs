@@ -1,4 +1,4 @@
-//! Where connections to members come from.
+//! Source addresses of connections to members.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -6,21 +6,21 @@ use std::sync::Arc;
 /// `source:` of a pool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Source {
-    /// The system picks address and port.
+    /// The system selects address and port.
     #[default]
     System,
-    /// From these addresses in turn.
+    /// These addresses in turn.
     Addresses(Arc<SourceAddresses>),
-    /// From the client's address, and a port that the system picks.
+    /// The client's address, with a port selected by the system.
     Client,
 }
 
-/// Addresses of this host that connections come from.
+/// Addresses of this host for connections to members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceAddresses {
     /// At least one address, without duplicates.
     pub addresses: Vec<IpAddr>,
-    /// The lowest and the highest of their ports; `None`: any that the system uses.
+    /// The lowest and highest port; `None`: the system's range.
     pub ports: Option<(u16, u16)>,
 }
 
@@ -33,7 +33,7 @@ impl Source {
         }
     }
 
-    /// Addresses of this host that it names, and their ports.
+    /// The addresses of this host, with their ports, if any are given.
     pub fn addresses(&self) -> Option<&SourceAddresses> {
         match self {
             Self::Addresses(own) => Some(own),
@@ -41,7 +41,7 @@ impl Source {
         }
     }
 
-    /// Whether each connection comes from the address of its client.
+    /// Whether connections use the address of their client.
     pub fn is_client(&self) -> bool {
         *self == Self::Client
     }

@@ -1,4 +1,4 @@
-//! How requests are inspected.
+//! Inspection of requests by the web application firewall.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use weir_waf::checks::{Checks, CookieTerms};
 use weir_waf::exclusion::Exclusion;
 use weir_waf::inspection::CommonTexts;
 
-/// `waf:` of a virtual server. Virtual servers that say the same share it.
+/// `waf:` of a virtual server. Virtual servers with the same settings share it.
 #[derive(Debug, Clone)]
 pub struct Waf {
     /// The mode, unless a policy sets another.
@@ -25,35 +25,35 @@ pub struct Waf {
     pub checks: Option<Arc<Checks>>,
     /// Protection of the application's cookies; `None`: not protected.
     pub cookies: Option<Arc<Cookies>>,
-    /// How responses are inspected; `None`: they are not.
+    /// The inspection of responses; `None`: no inspection.
     pub responses: Option<Arc<Responses>>,
-    /// How much of arguments and bodies is taken apart.
+    /// Limits on the parsing of arguments and bodies.
     pub limits: Limits,
-    /// Bytes of a body that is inspected; a longer one is not judged.
+    /// Maximum size of an inspected body; a request with a longer body is not judged.
     pub body_bytes_max: u64,
-    /// Time in which a body that is held has to be whole.
+    /// Timeout for receiving the whole body that is held for inspection.
     pub body_timeout_ms: u64,
-    /// Bytes that may be looked at for one request, each counted as often as it is.
+    /// Maximum number of inspected bytes per request; a byte counts each time it is inspected.
     pub work_bytes_max: u64,
-    /// Time of the processor that rules may take for one request.
+    /// Maximum CPU time of rules per request.
     pub time_max_ms: u64,
     /// The treatment of requests that cannot be judged.
     pub unjudged: Unjudged,
-    /// Which requests the log records whole.
+    /// The requests that the log records completely.
     pub record: Record,
 }
 
-/// Which responses are inspected, and how far.
+/// The inspected responses, and the limits of their inspection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Responses {
-    /// Inspected bytes of a body; the rest passes as it arrives.
+    /// Maximum number of inspected bytes of a body; the rest is forwarded as it arrives.
     pub bytes_max: usize,
-    /// Media types of bodies that are looked at, in lower case: `text/html`, or `text/*`.
+    /// Media types of inspected bodies, in lower case: `text/html`, or `text/*`.
     pub types: Vec<Box<str>>,
 }
 
 impl Responses {
-    /// Whether bodies of this Content-Type are looked at.
+    /// Whether bodies with this `Content-Type` are inspected.
     pub fn look_at(&self, content_type: &[u8]) -> bool {
         let essence = content_type.split(|byte| *byte == b';').next().unwrap_or_default();
         let essence = essence.trim_ascii().to_ascii_lowercase();
@@ -67,9 +67,9 @@ impl Responses {
 /// Protection of an application's cookies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cookies {
-    /// Which are sealed.
+    /// The cookies to seal.
     pub terms: CookieTerms,
-    /// Attributes that are added to them.
+    /// The attributes that are added to cookies.
     pub attributes: CookieAttributes,
     /// Keys of tags; `None`: [`Snapshot::own_keys`](super::Snapshot::own_keys).
     pub keys: Option<Arc<Keys>>,
@@ -78,20 +78,20 @@ pub struct Cookies {
 /// The treatment of requests that cannot be judged: a limit is reached, or a body cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unjudged {
-    /// With mode `block` their members do not get them.
+    /// In mode `block`, members do not get them.
     Block,
     /// They are forwarded.
     Pass,
 }
 
-/// Which requests the log of the web application firewall records, so that they can be judged again.
+/// The requests that the firewall's log records completely, so that they can be judged again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Record {
-    /// None.
+    /// No requests.
     #[default]
     Off,
     /// Requests with a finding.
     Told,
-    /// All inspected requests; then all of them are in the log.
+    /// All inspected requests; the log then contains all of them.
     All,
 }

@@ -1,4 +1,4 @@
-//! Certificates by ACME: the authority, the names, and whether its connections can arrive.
+//! Validation of ACME: the authority, the names, and the reachability of challenges.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -109,7 +109,7 @@ fn names(
         }
     }
     if acme.value.is_empty() {
-        return None; // Reported when it was decoded, as any item that is wrong.
+        return None; // Reported by the decoder, like any invalid item.
     }
     if names.len() > NAMES_MAX {
         let message =

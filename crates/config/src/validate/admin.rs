@@ -12,7 +12,7 @@ use crate::raw::tls::Tls;
 use crate::shapes::OcspSource;
 use crate::snapshot::{Address, AdminSettings, AdminTls, AdminUser, Role};
 
-/// The help for an address that others can reach.
+/// The help for an address that is reachable from outside.
 const SECURE_HELP: &str =
     "listen on loopback or a unix socket, or add `tls` and `users` (see `weir token new`)";
 
@@ -78,7 +78,7 @@ impl Servers<'_> {
     }
 }
 
-/// Whether others than processes of this host can reach the address.
+/// Whether the address is reachable from outside this host.
 fn is_open(address: &Address) -> bool {
     match address {
         Address::Unix(_) => false,
@@ -119,7 +119,7 @@ struct Owners<'a> {
     of_certificate: HashMap<&'a str, &'a str>,
 }
 
-/// `asks`: clients are asked for certificates.
+/// Checks a user. `asks`: clients are asked for certificates.
 fn user<'a>(
     item: &'a NamedItem<RawUser>,
     asks: bool,

@@ -1,4 +1,4 @@
-//! Authentication: checks that required keys are there, and no ignored ones.
+//! Authentication: reports missing keys, and keys that would be ignored.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -22,15 +22,15 @@ use crate::tree::Span;
 /// The section `authentication` of the file.
 pub(super) struct Authentications<'a> {
     by_name: BTreeMap<&'a str, usize>,
-    /// `None`: unsound, which was reported.
+    /// The authentications; `None`: invalid, which was reported.
     all: Vec<Option<Arc<Authenticator>>>,
     pub used: HashSet<usize>,
-    /// The keys that are fetched by URL.
+    /// Token readers with keys that are fetched by URL.
     pub fetched: Vec<FetchedKeys>,
 }
 
 impl<'a> Authentications<'a> {
-    /// Compiles all of them; token readers are added to `slots`. Services are looked up in `pools`.
+    /// Compiles all authentications; token readers are added to `slots`. Services are looked up in `pools`.
     pub fn new(
         items: &'a [NamedItem<raw::Authentication>],
         directory: &Path,
@@ -68,26 +68,26 @@ impl<'a> Authentications<'a> {
 }
 
 impl Authentications<'_> {
-    /// The pools of the services that are asked.
+    /// The pools of the external services.
     pub fn pools(&self) -> HashSet<usize> {
         let externals = self.all.iter().flatten().filter_map(|it| it.external());
         externals.map(|external| external.pool as usize).collect()
     }
 
-    /// Whether one of them needs passwords.
+    /// Whether any authentication needs passwords.
     pub fn checks_passwords(&self) -> bool {
         self.all.iter().flatten().any(|it| matches!(it.how, How::Password(_)))
     }
 }
 
-/// Authentications that a virtual server, a rule or an expression names.
+/// The authentications used by virtual servers, rules and expressions.
 pub(super) fn used(compiler: &Compiler<'_>) -> HashSet<usize> {
     let known = &compiler.authentications;
     let read = compiler.slots.token_names_read().filter_map(|name| known.by_name.get(name));
     read.chain(&known.used).copied().collect()
 }
 
-/// The action that requires credentials of this authentication.
+/// The action that requires credentials for this authentication.
 pub(super) fn authenticate(
     compiler: &mut Compiler<'_>,
     name: &Spanned<Name>,
@@ -99,7 +99,7 @@ pub(super) fn authenticate(
     known.all[found].clone().map(Action::Authenticate)
 }
 
-/// The realm for clients, safe within quotes.
+/// The realm for clients, which is safe inside quotes.
 fn realm(name: &str, given: Option<&Spanned<Text>>, context: &mut Context) -> Option<Box<str>> {
     let Some(given) = given else { return Some(name.into()) };
     let is_plain = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
@@ -111,13 +111,13 @@ fn realm(name: &str, given: Option<&Spanned<Text>>, context: &mut Context) -> Op
     Some(given.value.0.as_str().into())
 }
 
-/// Keys that the type would ignore.
+/// Reports keys that the type would ignore.
 fn refuse_foreign_keys(
     raw: &raw::Authentication,
     kind: raw::AuthenticationType,
     context: &mut Context,
 ) {
-    // A new key does not compile before it is handled here.
+    // This pattern makes a new key a compile error until it is handled here.
     let raw::Authentication {
         kind: _,
         realm,
@@ -181,7 +181,7 @@ fn given<T>(key: &Spanned<T>) -> Option<Span> {
     key.given.then_some(key.span)
 }
 
-/// Refuses those keys that are there, unless they belong there.
+/// Reports the given ones of these keys, unless they belong to the type.
 fn refuse_keys(keys: &[(&str, Option<Span>)], of: &str, belong_there: bool, context: &mut Context) {
     for (key, span) in keys.iter().filter(|_| !belong_there) {
         if let Some(span) = span {
@@ -248,7 +248,7 @@ fn token(
         leeway_s: raw.leeway.0 / 1_000,
     };
     let (keys, url) = match keys {
-        // A rule that reads it must not get a second error.
+        // A rule that reads the authentication must not cause a second error.
         None => (None, None),
         Some(FoundKeys::File(keys)) => (Some(keys), None),
         Some(FoundKeys::At(url)) => (None, Some(url)),
@@ -280,7 +280,7 @@ fn place(raw: &raw::Authentication, context: &mut Context) -> Option<TokenPlace>
     }
 }
 
-/// Where keys are.
+/// The source of keys.
 enum FoundKeys {
     File(Keys),
     At(crate::snapshot::HttpUrl),

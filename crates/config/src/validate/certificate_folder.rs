@@ -17,10 +17,10 @@ use crate::file::READ_TIME_MAX;
 use crate::raw::tls::Certificate;
 use crate::shapes::{FilePath, OcspSource};
 
-/// Most files in a folder: with more, it is probably the wrong folder.
+/// Maximum number of files in a folder: with more, it is probably the wrong folder.
 const FILES_MAX: usize = 400_000;
 
-/// The certificates of a folder, in the order of their names; at least one.
+/// The certificates of a folder, sorted by name; at least one.
 pub(super) fn certificates(
     folder: &Spanned<FilePath>,
     directory: &Path,
@@ -75,7 +75,7 @@ pub(super) fn certificates(
     Some(found)
 }
 
-/// The names of the files, of which one too many are enough; hidden ones are left out.
+/// The file names, at most one more than the maximum; hidden files are skipped.
 fn list(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     let deadline = Instant::now() + READ_TIME_MAX;
     let mut names = Vec::new();

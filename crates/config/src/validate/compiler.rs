@@ -35,19 +35,19 @@ pub(super) struct Compiler<'a> {
     pub virtual_servers: Targets<'a>,
     /// The addresses of the members of all pools.
     pub members: BTreeSet<String>,
-    /// Whether a pool has members that are found by name: their addresses are not known yet.
+    /// Whether a pool has members with host names, whose addresses are not known yet.
     pub has_named_members: bool,
     pub pools_used: HashSet<usize>,
     pub persistence_used: HashSet<usize>,
     pub limits: Vec<Arc<KeyLimit>>,
     pub directory: &'a Path,
-    /// The rules so far.
+    /// The names of all rules so far.
     pub rule_names: Vec<RuleName>,
-    /// Where they stand.
+    /// The positions of all rules so far.
     pub rule_places: Vec<RulePlace>,
-    /// The rule that is being compiled, for names within it.
+    /// The current rule, for names within it.
     pub rule: String,
-    /// Notes for the checks where policies are used.
+    /// Notes about rules, for checks of the virtual servers that use the policies.
     pub notes: Notes,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Notes {
 }
 
 impl Compiler<'_> {
-    /// A condition, if it is sound.
+    /// Compiles a condition; `None`: it is invalid, which was reported.
     pub fn condition(&mut self, when: &Spanned<Text>, context: &mut Context) -> Option<Condition> {
         let mut scope = self.scope(false);
         let compiled = Condition::compile(&when.value.0, &mut scope);
@@ -75,7 +75,7 @@ impl Compiler<'_> {
         Scope { phase, has_datagrams, data, pools: self.pools, slots }
     }
 
-    /// A text with `${…}` in it, if it is sound.
+    /// Compiles a text with `${…}`; `None`: it is invalid, which was reported.
     pub fn template(
         &mut self,
         text: &str,
@@ -88,7 +88,7 @@ impl Compiler<'_> {
         compiled.map_err(|error| explain(&error, span, text, context)).ok()
     }
 
-    /// Compiles a text that selects a member. It may read a datagram: the caller makes sure that there is one.
+    /// Compiles a text that selects a member. It may read a datagram: the caller checks that there is one.
     pub fn member_key(
         &mut self,
         text: &str,
@@ -98,7 +98,7 @@ impl Compiler<'_> {
         request_text(self, (text, span), true, context)
     }
 
-    /// Compiles a text that identifies requests: `key` is its name in the file.
+    /// Compiles a text that identifies requests. `key`: the name of the text's key in the file.
     pub fn key(
         &mut self,
         key: &str,
@@ -109,14 +109,14 @@ impl Compiler<'_> {
         varying(template, key, text, context)
     }
 
-    /// The pool of this name.
+    /// The pool with this name.
     pub fn pool(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
         let found = find("pool", self.pools, name, context)?;
         self.pools_used.insert(found);
         Some(found)
     }
 
-    /// Lists the members, for rules that name one.
+    /// Collects the members' addresses, for rules that name a member.
     pub fn know_members<'m>(&mut self, members: impl Iterator<Item = &'m ConfiguredMember>) {
         for member in members {
             match &member.endpoint {
@@ -128,7 +128,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The member of this address.
+    /// The member with this address.
     pub fn member(&self, member: &Spanned<Endpoint>, context: &mut Context) -> Option<Arc<str>> {
         let address = member.value.to_string();
         if let Endpoint::Name { .. } = member.value {
@@ -145,7 +145,7 @@ impl Compiler<'_> {
         Some(address.into())
     }
 
-    /// The persistence of this name.
+    /// The persistence with this name.
     pub fn persistence(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
         let found = find("persistence", self.persistence, name, context)?;
         self.persistence_used.insert(found);
@@ -173,7 +173,7 @@ impl Compiler<'_> {
     }
 }
 
-/// A text that is made before there is a response, if it is sound.
+/// Compiles a text that is evaluated before the response; `None`: it is invalid.
 fn request_text(
     compiler: &mut Compiler<'_>,
     (text, span): (&str, Span),
@@ -185,7 +185,7 @@ fn request_text(
     compiled.map_err(|error| explain(&error, span, text, context)).ok()
 }
 
-/// Nothing is compiled yet.
+/// A compiler without compiled objects.
 pub(super) fn compiler<'a>(
     data_sets: &'a DataSets,
     (slots, authentications): (Slots, Authentications<'a>),
@@ -213,7 +213,7 @@ pub(super) fn compiler<'a>(
     }
 }
 
-/// A template that is not the same for all.
+/// Compiles a template that must not be constant.
 pub(super) fn varying(
     template: Template,
     key: &str,
@@ -229,7 +229,7 @@ pub(super) fn varying(
     None
 }
 
-/// Reports the mistakes of an expression at their places in the file.
+/// Reports the errors of an expression at their places in the file.
 pub(super) fn explain(error: &ExpressionError, span: Span, text: &str, context: &mut Context) {
     for error in [error].into_iter().chain(&error.more) {
         explain_one(error, span, text, context);

@@ -12,7 +12,7 @@ use crate::quote::clip;
 use crate::raw::compression as raw;
 use crate::scalar::{Off, Text, WordOr};
 
-/// The profiles, and which of them some virtual server has.
+/// The compression profiles, and the profiles used by virtual servers.
 pub(super) struct CompressionProfiles<'a> {
     profiles: &'a [NamedItem<raw::Compression>],
     by_name: BTreeMap<&'a str, usize>,
@@ -24,7 +24,7 @@ impl<'a> CompressionProfiles<'a> {
         Self { profiles, by_name: by_name(profiles), used: HashSet::new() }
     }
 
-    /// The rules of a virtual server, if they are sound.
+    /// The rules of a virtual server, if they are valid.
     pub fn of(
         &mut self,
         choice: &Spanned<ProfileOr<raw::Compression>>,
@@ -49,7 +49,7 @@ impl<'a> CompressionProfiles<'a> {
     }
 }
 
-/// The rules that a section stands for, if it is sound.
+/// The rules of a section, if they are valid.
 fn rules(raw: &raw::Compression, context: &mut Context) -> Option<Rules> {
     let defaults = Rules::default();
     let offered = offered(raw);
@@ -105,7 +105,7 @@ fn level_min(raw: &raw::Compression) -> Option<Level> {
     }
 }
 
-/// Which codings are offered, the preferred first, and at which levels.
+/// The offered codings with their levels, the preferred one first.
 fn offered(raw: &raw::Compression) -> Vec<(Coding, Level)> {
     let given = |coding| match coding {
         Coding::Gzip => raw.gzip.as_ref(),
@@ -117,7 +117,7 @@ fn offered(raw: &raw::Compression) -> Vec<(Coding, Level)> {
     offered.filter_map(|(coding, default)| Some((coding, level(given(coding), default)?))).collect()
 }
 
-/// `None`: it is not offered.
+/// The level of a coding; `None`: the coding is not offered.
 fn level(
     given: Option<&Spanned<WordOr<Off, raw::CodingSettings>>>,
     default: Level,

@@ -1,4 +1,4 @@
-//! Data sets: their items, from the configuration or from files of their own.
+//! Data sets with items from the configuration or from files.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use crate::raw::policy as raw;
 use crate::shapes::{AnyText, FilePath, Items};
 use crate::tree::Span;
 
-/// An item and where it is: in the configuration, or in a line of a file.
+/// An item and its place: in the configuration, or in a line of a file.
 struct Item {
     text: String,
     span: Span,
     line: Option<usize>,
 }
 
-/// All that are sound; errors have been reported.
+/// All valid data sets; errors have been reported.
 pub(super) fn data_sets(
     items: &[NamedItem<raw::DataSet>],
     directory: &Path,
@@ -93,7 +93,7 @@ fn neither_nor<T>(
     None
 }
 
-/// The lines of a file that count.
+/// The lines of a file that contain items.
 fn lines(path: &Spanned<FilePath>, directory: &Path, context: &mut Context) -> Option<Vec<Item>> {
     let bytes = read(path, directory, LIST_BYTES_MAX, context)?;
     let Ok(text) = String::from_utf8(bytes) else {

@@ -68,7 +68,7 @@ pub(super) fn refuse_persistence(
     }
 }
 
-/// The first persistence that a policy may choose and that is of a datagram.
+/// The first persistence by datagram values that a policy may select.
 fn chosen<'p>(policy: &Policy, policies: &'p Policies<'_, '_>) -> Option<&'p str> {
     let actions = policy.request.all().iter().flat_map(|rule| &rule.actions);
     let mut chosen = actions.filter_map(|action| match action {
@@ -78,10 +78,10 @@ fn chosen<'p>(policy: &Policy, policies: &'p Policies<'_, '_>) -> Option<&'p str
     chosen.find_map(|persistence| of_datagram(persistence, policies))
 }
 
-/// The name of this persistence, or of one that it falls back to, if that is of a datagram.
+/// The name of this persistence, or of one of its fallbacks, if it uses datagram values.
 fn of_datagram<'p>(persistence: usize, policies: &'p Policies<'_, '_>) -> Option<&'p str> {
     let mut next = Some(persistence);
-    // As many steps as there are persistences: a circle, which is reported elsewhere, ends.
+    // At most as many steps as persistences, so that a cycle, which is reported elsewhere, ends.
     for _ in 0..policies.persistence.len() {
         let found = policies.persistence[next?].as_ref()?;
         let is_of_datagram = match &found.kind {

@@ -1,5 +1,5 @@
-//! Requirements of rules on their place. A request provides everything; a connection has no request, and before its
-//! handshake less.
+//! Requirements of rules on the place where they are used. With a request, all values are available. A connection has no
+//! request, and fewer values before its handshake.
 
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ const OF_CONNECTIONS: [&str; 8] =
 
 /// The requirements of a rule.
 pub(super) struct Demands {
-    /// The rule in words.
+    /// The rule, as text.
     pub rule: String,
-    /// Where it stands.
+    /// The place of the rule.
     pub span: Span,
     /// The values that its condition and its texts read.
     pub reads: Reads,
@@ -61,14 +61,14 @@ impl Demands {
     }
 }
 
-/// Where policies are followed.
+/// A place where policies are used.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     /// The type of the virtual server.
     pub kind: VirtualServerType,
     /// Whether the virtual server has `tls`.
     pub has_tls: bool,
-    /// The key that names the policies is `connection_policies`.
+    /// Whether the policies are in `connection_policies`.
     pub is_before_requests: bool,
 }
 
@@ -77,7 +77,7 @@ impl Place {
         self.kind == VirtualServerType::Http && !self.is_before_requests
     }
 
-    /// Whether a policy can be followed here; if not, why not is reported where it is named.
+    /// Whether a policy can be used here; if not, the reason is reported at its name.
     pub fn accepts(self, name: &Spanned<Name>, rules: &[Demands], context: &mut Context) -> bool {
         let Some((what, rule, help)) =
             rules.iter().find_map(|rule| self.refusal(rule).map(|(what, help)| (what, rule, help)))
@@ -126,7 +126,7 @@ impl Place {
         Some((format!("reads {what}"), help))
     }
 
-    /// Whether an action can be done here.
+    /// Whether an action is possible here.
     fn has(self, key: &str) -> bool {
         let of_route = ["pool", "member", "persistence", "trace"];
         OF_CONNECTIONS.contains(&key) && !(self.is_before_requests && of_route.contains(&key))

@@ -1,4 +1,4 @@
-//! Services that say which requests come in: `type: external` of `authentication`.
+//! External authorisation services: `type: external` of `authentication`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,11 +15,12 @@ use crate::raw::authentication::{Authentication, OnError};
 use crate::shapes::{FieldName, ProbePath};
 use crate::snapshot::Pool;
 
-/// The fields of a refusing response that a client gets: enough for a login page, a redirect to one, and a challenge.
+/// Fields of a denying response that are forwarded to the client: enough for a login page, a redirect to one, and a
+/// challenge.
 const ANSWER_HEADERS: [&str; 6] =
     ["Location", "Set-Cookie", "WWW-Authenticate", "Content-Type", "Cache-Control", "Retry-After"];
 
-/// The service of an authentication, if it is sound, by the pools of the file.
+/// The service of an authentication, if it is valid, with its pool.
 pub(super) fn external(
     item: &NamedItem<Authentication>,
     raw: &Authentication,
@@ -53,7 +54,7 @@ pub(super) fn external(
     })
 }
 
-/// A path that is sent as it stands.
+/// A path that is sent unchanged.
 fn path(given: &Spanned<ProbePath>, context: &mut Context) -> Option<Box<str>> {
     let text = given.value.0.as_str();
     let path = text.split('?').next().unwrap_or(text);
@@ -65,7 +66,7 @@ fn path(given: &Spanned<ProbePath>, context: &mut Context) -> Option<Box<str>> {
     None
 }
 
-/// Fields that can be handed on.
+/// Names of fields that can be forwarded.
 fn names(
     given: Option<&Spanned<OneOrMany<Spanned<FieldName>>>>,
     context: &mut Context,
@@ -91,13 +92,13 @@ fn names(
     is_sound.then_some(names)
 }
 
-/// The pools of services that are asked about requests of a virtual server.
+/// The pools of the authorisation services for a virtual server.
 pub(super) fn pools_beside(policies: &[Arc<Policy>]) -> impl Iterator<Item = usize> {
     let rules = policies.iter().flat_map(|policy| policy.request.all());
     rules.flat_map(|rule| &rule.actions).filter_map(Action::pool_beside)
 }
 
-/// Checks a pool for requests of weir's own: they have no client whose address could be the source.
+/// Checks a pool for weir's own requests: without a client, there is no client address for the source.
 pub(super) fn refuse_pool(
     item: &NamedItem<raw::Pool>,
     model: Option<&Pool>,

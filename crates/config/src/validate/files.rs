@@ -10,21 +10,21 @@ use crate::shapes::FilePath;
 use crate::snapshot::Page;
 use crate::tree::Span;
 
-/// Largest page: it is held in memory and sent as a whole.
+/// Maximum size of a page, which is held in memory and sent as a whole.
 const PAGE_BYTES_MAX: u64 = 1 << 20;
-/// Largest list.
+/// Maximum size of a list.
 pub(super) const LIST_BYTES_MAX: u64 = 64 << 20;
-/// Largest file of keys.
+/// Maximum size of a key file.
 pub(super) const KEYS_BYTES_MAX: u64 = 64 << 10;
 
-/// Reads a whole file; errors are reported at the place that names it.
+/// Reads a whole file; errors are reported at the place of its path.
 pub(super) fn read(
     path: &Spanned<FilePath>,
     directory: &Path,
     size_bytes_max: u64,
     context: &mut Context,
 ) -> Option<Vec<u8>> {
-    // One that was late is an error already; a thousand more of its kind shall not add their time to it.
+    // One late file is already an error, so no further files are read: their timeouts could add up.
     if context.is_late {
         return None;
     }
@@ -65,13 +65,13 @@ pub(super) fn read(
     None
 }
 
-/// Where the text of a page comes from.
+/// The source of a page's text.
 pub(super) enum Source {
     Given(String),
     File(Arc<[u8]>),
 }
 
-/// The text that exactly one of `body` and `file` gives; `None` when neither does, or after an error.
+/// The text from exactly one of `body` and `file`; `None`: neither is given, or an error.
 pub(super) fn source(
     body: Option<&Spanned<Text>>,
     file: Option<&Spanned<FilePath>>,
@@ -91,7 +91,7 @@ pub(super) fn source(
     }
 }
 
-/// The media type that a file's name stands for.
+/// The media type for a file name.
 pub(super) fn content_type_of(path: &Path) -> Option<&'static str> {
     Some(match path.extension()?.to_str()? {
         "html" | "htm" => "text/html; charset=utf-8",
@@ -107,7 +107,7 @@ pub(super) fn content_type_of(path: &Path) -> Option<&'static str> {
     })
 }
 
-/// The text of a page, a file with it, and its media type.
+/// The text of a page, a file with the text, and the media type.
 pub(super) type RawPage<'a> =
     (Option<&'a Spanned<Text>>, Option<&'a Spanned<FilePath>>, Option<&'a Spanned<Text>>);
 
@@ -135,7 +135,7 @@ pub(super) fn page(
     Some(Page { content_type: content_type.into(), body })
 }
 
-/// A text that can stand in a field as it is.
+/// A text that is valid as a field value.
 pub(super) fn field_value(text: &Spanned<Text>, context: &mut Context) -> Option<String> {
     let value = text.value.0.trim();
     if value.bytes().any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f) {

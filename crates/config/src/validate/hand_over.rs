@@ -30,11 +30,11 @@ pub(super) struct Targets<'a>(BTreeMap<&'a str, Target>);
 /// The kind of virtual server that a rule may name.
 #[derive(Clone, Copy)]
 enum Target {
-    /// One that serves requests, by its index in the snapshot.
+    /// A virtual server that serves requests, by its index in the snapshot.
     Serving(u32),
-    /// One that does not serve.
+    /// A disabled virtual server.
     Disabled,
-    /// One that sees no requests.
+    /// A virtual server of a type without requests.
     OfType(VirtualServerType),
 }
 
@@ -44,7 +44,7 @@ impl<'a> Targets<'a> {
         let mut found = BTreeMap::new();
         let mut index = 0;
         for item in file.virtual_servers.iter().flat_map(|servers| &servers.value.0) {
-            // An unsound one has its place, so that its name is known.
+            // An invalid virtual server is included, so that its name is known.
             let kind = item.value.as_ref().map_or(VirtualServerType::Http, |it| it.kind.value);
             let state = item.value.as_ref().map(|it| it.state.value);
             let is_disabled = state == Some(VirtualServerState::Disabled);
@@ -65,13 +65,13 @@ impl<'a> Targets<'a> {
 pub(super) struct HandOver {
     policy: String,
     to: String,
-    /// Where it says so.
+    /// The place of the action.
     span: Span,
-    /// It says that the web application firewall does not look at them.
+    /// Whether the rule disables the web application firewall for these requests.
     leaves_out_waf: bool,
 }
 
-/// The action of this name.
+/// The hand-over action to the virtual server with this name.
 pub(super) fn action(
     compiler: &Compiler<'_>,
     name: &Spanned<Name>,
@@ -121,7 +121,7 @@ pub(super) fn note(
         raw_policy::Action::VirtualServer(name) => Some((name.value.0.clone(), name.span)),
         _ => None,
     };
-    // More than one is reported elsewhere. Each gets requests as far as its own checks know.
+    // Several targets are reported elsewhere. Each target is checked by itself.
     let all: Vec<(String, Span)> =
         raw.then.iter().flat_map(|then| then.iter()).filter_map(named).collect();
     let Some((to, _)) = all.first() else { return true };
@@ -200,7 +200,7 @@ pub(super) fn check<'a>(
             to: given(found.1),
         })
         .collect();
-    // One that cannot be read may hand requests to any.
+    // An invalid virtual server may be the source of any requests.
     if sound.len() == items.len() {
         refuse_unreachable(&sound, &servers, context);
     }
@@ -210,7 +210,7 @@ pub(super) fn check<'a>(
     }
 }
 
-/// A virtual server that listens nowhere has to get its requests from others.
+/// Reports a virtual server without a listener to which no other virtual server hands requests over.
 fn refuse_unreachable(
     sound: &[(&NamedItem<raw::VirtualServer>, &raw::VirtualServer)],
     servers: &[Server<'_>],

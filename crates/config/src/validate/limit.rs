@@ -13,10 +13,10 @@ use crate::scalar::Duration;
 use crate::snapshot::{Counted, Exceed, KeyLimit, KeyMeasure, LimitKey, Limits};
 use crate::tree::Span;
 
-/// A missing burst is the number of requests in this part of a second.
+/// The default burst is the number of requests in this fraction of a second.
 const BURST_SHARE: u32 = 10;
 
-/// The time of a rate that is a mere number.
+/// The period of a rate without a unit.
 pub(super) const PER_SECOND_MS: u32 = 1_000;
 
 impl Compiler<'_> {
@@ -65,7 +65,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// The limits of a rule; their indexes in the snapshot.
+    /// The limits of a rule, as indexes in the snapshot.
     pub fn rule_limits(
         &mut self,
         name: &str,
@@ -103,7 +103,7 @@ impl Compiler<'_> {
         self.connection_limits(name, &key?, raw, context).filter(|_| is_sound)
     }
 
-    /// The key of a limit. A limit without a value to limit is an error too.
+    /// The key of a limit. A limit without a limited value is an error too.
     fn limit_key(
         &mut self,
         raw: &Spanned<raw::RateLimit>,
@@ -224,7 +224,7 @@ fn counts_requests(raw: &raw::RateLimit) -> bool {
     raw.requests_per_second.is_some() || raw.requests.is_some()
 }
 
-/// A connection that has just come is known by its address alone.
+/// Reports limits on connections with another key: only the address of a new connection is known.
 fn refuse_connections_beside_key(raw: &raw::RateLimit, context: &mut Context) {
     if raw.key.is_some() {
         refuse_beside_key(&connection_keys(raw), context);
@@ -240,7 +240,7 @@ fn refuse_beside_key(keys: &[(&str, Option<Span>)], context: &mut Context) {
     }
 }
 
-/// The keys that limit connections, and where they stand.
+/// The keys that limit connections, and their places.
 fn connection_keys(raw: &raw::RateLimit) -> [(&'static str, Option<Span>); 2] {
     [
         ("connections_per_second", raw.connections_per_second.as_ref().map(|limit| limit.span)),
@@ -248,7 +248,7 @@ fn connection_keys(raw: &raw::RateLimit) -> [(&'static str, Option<Span>); 2] {
     ]
 }
 
-/// A rate, and the burst that it permits.
+/// A rate with its burst.
 pub(super) fn rate(
     raw: rate::Rate,
     burst: Option<u32>,

@@ -14,10 +14,10 @@ use crate::scalar::SECOND;
 use crate::snapshot::{Address, ListenPoint, Listening};
 use crate::tree::Span;
 
-/// Most ports of a virtual server: each worker has a listener for each of them.
+/// Maximum number of ports of a virtual server: each worker has a listener for each port.
 pub(super) const PORTS_MAX: usize = 1024;
 
-/// Addresses that are taken.
+/// Addresses in use.
 #[derive(Default)]
 pub(super) struct Listeners {
     /// The owners; several if each has its own interface.
@@ -26,16 +26,16 @@ pub(super) struct Listeners {
     first_of_port: HashMap<(bool, bool, u16), Vec<ListenPoint>>,
 }
 
-/// A listener of some address.
+/// The owner of a listener.
 struct Owner {
     interface: Option<Arc<str>>,
     /// The name.
     name: String,
-    /// Where the file says so.
+    /// The place in the file.
     place: Span,
 }
 
-/// Whether traffic of one may also arrive at the other.
+/// Whether traffic for one interface may also arrive at the other.
 fn meet(one: Option<&Arc<str>>, other: Option<&Arc<str>>) -> bool {
     one.is_none() || other.is_none() || one == other
 }
@@ -85,7 +85,7 @@ impl Listeners {
         all
     }
 
-    /// Claims an address; false: it is taken, which is reported.
+    /// Claims an address; false: it is in use, which is reported.
     pub fn claim(
         &mut self,
         owner: &str,
@@ -136,19 +136,19 @@ impl Listeners {
         true
     }
 
-    /// Whether something listens there.
+    /// Whether there is a listener at the address.
     pub fn has(&self, address: &Address) -> bool {
         self.owners.contains_key(address) || self.overlapping(&address.clone().into()).is_some()
     }
 
-    /// The owner of the address for an interface, or for all.
+    /// The owner of the address for an interface, or for all interfaces.
     fn owner(&self, address: &Address, interface: Option<&Arc<str>>) -> Option<&Owner> {
         let mut owners = self.owners.get(address)?.iter();
         owners.find(|owner| meet(owner.interface.as_ref(), interface))
     }
 
-    /// The listener that takes the same port together with `point`, because one of them is for every
-    /// address. IPv4 and IPv6 do not meet: listeners of the latter are for it alone.
+    /// A listener that conflicts with `point` on the same port, because one of them is for all addresses. IPv4 and IPv6 do
+    /// not conflict: listeners for IPv6 accept IPv6 only.
     fn overlapping(&self, point: &ListenPoint) -> Option<(Address, &Owner)> {
         let (address, interface) = (&point.address, point.interface.as_ref());
         let socket = address.socket()?;
@@ -169,7 +169,7 @@ impl Listeners {
     }
 }
 
-/// The interfaces that a virtual server listens on; `None` among them: all. An unsound list is reported, and `None`.
+/// The interfaces of a virtual server's listeners; `None` as an item: all. The outer `None`: invalid, which was reported.
 fn interfaces(raw: &raw::VirtualServer, context: &mut Context) -> Option<Vec<Option<Arc<str>>>> {
     let Some(names) = &raw.interfaces else { return Some(vec![None]) };
     let mut found: Vec<Option<Arc<str>>> = Vec::with_capacity(names.len());
@@ -184,7 +184,7 @@ fn interfaces(raw: &raw::VirtualServer, context: &mut Context) -> Option<Vec<Opt
     Some(found)
 }
 
-/// Addresses for sockets; others are reported.
+/// The addresses for sockets; others are reported.
 fn ranges<'r>(
     listen: &'r [Spanned<ListenOn>],
     context: &mut Context,
@@ -212,7 +212,7 @@ fn is_udp(address: &Address) -> bool {
     matches!(address, Address::Udp(_))
 }
 
-/// How a virtual server listens on these addresses.
+/// The listener options of a virtual server with these addresses.
 pub(super) fn settings(
     raw: &raw::VirtualServer,
     listen: &[(ListenPoint, Span)],

@@ -1,4 +1,4 @@
-//! `log`: where lines go.
+//! `log`: targets of lines.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -74,16 +74,16 @@ fn log_target(to: &Spanned<LogPath>, directory: &Path, context: &mut Context) ->
     }
 }
 
-/// Bytes of the name of a program (RFC 5424 section 6).
+/// Maximum length of a program name (RFC 5424 section 6).
 const SYSLOG_TAG_BYTES_MAX: usize = 48;
 
-/// The port of syslog over UDP and, by custom, over TCP.
+/// The port of syslog over UDP and, by convention, over TCP.
 const SYSLOG_PORT: u16 = 514;
 
 /// The port of syslog over TLS (RFC 5425 section 4.1).
 const SYSLOG_TLS_PORT: u16 = 6_514;
 
-/// A server that is reached over TLS.
+/// A syslog server over TLS.
 fn by_tls(
     host: &str,
     server: String,

@@ -1,4 +1,4 @@
-//! `log.access.format`: a form of one's own.
+//! `log.access.format`: custom formats.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::scalar::Text;
 use crate::snapshot::{LogField, LogFormat, LogLine, LogPiece};
 use crate::tree::Span;
 
-/// Fields of one line.
+/// Maximum number of fields in a line.
 const FIELDS_MAX: usize = 64;
-/// Header fields of one line.
+/// Maximum number of header fields in a line.
 const HEADERS_MAX: usize = 16;
-/// Bytes of the text of a line.
+/// Maximum size of a line's format.
 const TEXT_BYTES_MAX: usize = 4_096;
 
-/// Names of fields in other products.
+/// Field names of other products.
 const OTHERS_NAMES: &[(&str, &str)] = &[
     ("remote_addr", "client_ip"),
     ("remote_port", "client"),
@@ -51,7 +51,7 @@ const OTHERS_NAMES: &[(&str, &str)] = &[
     ("duration", "total_us"),
 ];
 
-/// The form that the file gives, if it is sound.
+/// The custom format, if it is valid.
 pub(super) fn given(raw: &RawFormat, context: &mut Context) -> Option<Arc<LogFormat>> {
     let mut headers = Vec::new();
     let line = match (&raw.json, &raw.text) {
@@ -123,7 +123,7 @@ fn is_bounded(pieces: usize, headers: usize, span: Span, context: &mut Context) 
     false
 }
 
-/// The parts of a line of text.
+/// The pieces of a text line.
 fn pieces(
     text: &Spanned<Text>,
     headers: &mut Vec<Box<str>>,
@@ -171,7 +171,7 @@ fn pieces(
     Some(pieces)
 }
 
-/// Lets fields between quotation marks keep their spaces.
+/// Marks fields between quotation marks, whose spaces stay unescaped.
 fn mark_quoted(pieces: &mut [LogPiece]) {
     let marks_of = |piece: &LogPiece| match piece {
         LogPiece::Literal(literal) => literal.iter().filter(|byte| **byte == b'"').count(),
@@ -187,7 +187,7 @@ fn mark_quoted(pieces: &mut [LogPiece]) {
     }
 }
 
-/// The field of this name.
+/// The field with this name.
 fn field(
     name: &str,
     span: Span,
@@ -209,7 +209,7 @@ fn field(
             headers.push(header.into());
             headers.len() - 1
         });
-        // There are 16 at most, or the line is refused.
+        // A line with more than 16 is refused.
         return Some(LogField::Header(u8::try_from(place).unwrap_or(u8::MAX)));
     }
     let plain = name.trim_start_matches('$').strip_prefix("req.").unwrap_or(name);

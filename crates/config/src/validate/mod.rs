@@ -1,4 +1,4 @@
-//! From the raw types to the valid model: checks across sections.
+//! Validation of the raw types: checks across sections.
 
 mod acme;
 mod admin;
@@ -117,7 +117,7 @@ fn validate(file: &raw::File, directory: &Path, context: &mut Context) -> Option
     let (log, used) = (log::settings(file, directory, context), servers.used());
     let Policies { policies_used, persistence: found, path_forms, .. } = followed;
     let pools_used = all_pools_used(&used.pools, &compiler);
-    // Beside errors these would be noise: unused objects are often a consequence of the error.
+    // After errors these warnings would only distract: unused objects are often a consequence of the error.
     if context.has_errors() {
         return None;
     }
@@ -207,7 +207,7 @@ impl<'a> Profiles<'a> {
     }
 }
 
-/// Pools and persistences that would stand in for themselves.
+/// Refuses pools and persistences that are their own fallback.
 fn refuse_own_fallbacks(
     models: &[Option<Pool>],
     followed: &[Option<Persistence>],

@@ -21,20 +21,20 @@ use crate::tree::Span;
 /// Default timeout of a probe, unless the interval is shorter.
 const PROBE_TIMEOUT_MS_DEFAULT: u64 = 2 * SECOND;
 
-/// The monitors of a pool; `to_unix` says whether one of its members has no port.
+/// The monitors of a pool. `to_unix`: a member has no port.
 pub(super) fn monitors(
     raw: &[Spanned<raw::Monitor>],
     to_unix: bool,
     directory: &Path,
     context: &mut Context,
 ) -> Option<Vec<Monitor>> {
-    // All of them are looked at before one that is wrong ends it.
+    // All monitors are validated before an invalid one ends the function.
     let monitors: Vec<Option<Monitor>> =
         raw.iter().map(|raw| monitor(raw, to_unix, directory, context)).collect();
     monitors.into_iter().collect()
 }
 
-/// The monitors of a member that has its own. Invalid ones, which were reported, are left out.
+/// The own monitors of a member. Invalid ones, which were reported, are left out.
 pub(super) fn of_member(
     raw: &[Spanned<raw::Monitor>],
     endpoint: &Endpoint,
@@ -45,7 +45,7 @@ pub(super) fn of_member(
     monitors(raw, endpoint.is_unix(), directory, context).unwrap_or_default().into()
 }
 
-/// A member that keeps the client's port has no port for a probe.
+/// Reports monitors without a port for members that keep the client's port.
 pub(super) fn need_ports<'m>(
     monitors: &[Spanned<raw::Monitor>],
     members: impl Iterator<Item = &'m ConfiguredMember>,
@@ -72,14 +72,14 @@ fn need_port(monitors: &[Spanned<raw::Monitor>], endpoint: &Endpoint, context: &
     }
 }
 
-/// How many of the monitors must pass.
+/// The minimum number of passing monitors.
 pub(super) fn monitors_min(
     raw: Option<&Spanned<crate::scalar::Whole<u8, 1, 255>>>,
     monitors: usize,
     context: &mut Context,
 ) -> Option<u8> {
     let Some(given) = raw else {
-        // All, however many a member has.
+        // All monitors, for any number of monitors.
         return Some(u8::MAX);
     };
     if usize::from(given.value.0) > monitors {
@@ -149,7 +149,7 @@ fn monitor(
     Some(Monitor { kind, schedule, port: raw.port.as_ref().map(|port| port.0), is_reverse })
 }
 
-/// The TLS that a monitor speaks, if it does.
+/// The TLS settings of a monitor; `None`: no TLS.
 fn tls(raw: &raw::Monitor, kind: MonitorType, context: &mut Context) -> Option<ProbeTls> {
     let is_by_type = matches!(kind, MonitorType::Https | MonitorType::Grpcs);
     if raw.tls.value && raw.starttls.value {
@@ -161,7 +161,7 @@ fn tls(raw: &raw::Monitor, kind: MonitorType, context: &mut Context) -> Option<P
         let (verify, is_upgrade) = (raw.verify.value, raw.starttls.value);
         return Some(ProbeTls { verify, name, is_upgrade });
     }
-    // Keys that do not fit the type at all were reported.
+    // Keys that do not fit the type were reported.
     if has_tls_by_key(kind) {
         let host = raw.host.as_ref().map(|host| host.span);
         let verify = raw.verify.given.then_some(raw.verify.span);

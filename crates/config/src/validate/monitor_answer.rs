@@ -8,7 +8,7 @@ use crate::scalar::Text;
 use crate::shapes::BodyExpectation;
 use crate::snapshot::{BodyMatch, DrainAnswer};
 
-/// Largest compiled regular expression of a monitor.
+/// Maximum size of a monitor's compiled regular expression.
 const REGEX_SIZE_BYTES_MAX: usize = 1 << 20;
 
 pub(super) fn drain_answer(raw: &Spanned<DrainOn>, context: &mut Context) -> Option<DrainAnswer> {
@@ -26,7 +26,7 @@ pub(super) fn drain_answer(raw: &Spanned<DrainOn>, context: &mut Context) -> Opt
     })
 }
 
-/// The required contents of a body, if any.
+/// The required content of a body, if any.
 pub(super) fn body_match(
     body: Option<&Spanned<BodyExpectation>>,
     context: &mut Context,

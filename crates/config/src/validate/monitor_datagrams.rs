@@ -9,11 +9,11 @@ use crate::scalar::Text;
 use crate::snapshot::{self, DnsProbe, UdpProbe};
 use crate::tree::Span;
 
-/// Payload of a datagram over IPv4.
+/// Maximum payload of a datagram over IPv4.
 const DATAGRAM_BYTES_MAX: usize = 65_507;
-/// Bytes of a name (RFC 1035 section 2.3.4), as text without the last dot.
+/// Maximum length of a name (RFC 1035 section 2.3.4), as text without the final dot.
 const NAME_BYTES_MAX: usize = 253;
-/// Bytes of a label.
+/// Maximum length of a label.
 const LABEL_BYTES_MAX: usize = 63;
 
 pub(super) fn udp(raw: &raw::Monitor, span: Span, context: &mut Context) -> Option<UdpProbe> {
@@ -76,7 +76,7 @@ pub(super) fn dns(raw: &raw::Monitor, span: Span, context: &mut Context) -> Opti
     })
 }
 
-/// The mistake in a name, if any. `.` is the root.
+/// The error in a name, if any. `.` is the root.
 fn wrong_name(name: &str) -> Option<String> {
     if name == "." {
         return None;
@@ -95,7 +95,7 @@ fn wrong_name(name: &str) -> Option<String> {
     None
 }
 
-/// A record's value; an address in its one spelling.
+/// A record's value; addresses in canonical form.
 fn value(text: &Spanned<Text>, record: DnsRecord, context: &mut Context) -> Option<String> {
     let written = text.value.0.as_str();
     let (address, help) = match record {

@@ -10,7 +10,7 @@ use crate::raw::monitor::{self as raw, Expect};
 use crate::shapes::FieldTexts;
 use crate::snapshot::{Credentials, HttpProbe, ProbeMethod, ProbeTls, Secret};
 
-/// Fields that the framing of a request depends on, or that say how its connection is used.
+/// Fields that determine the framing of a request or the use of its connection.
 const FRAMING_FIELDS: [&str; 9] = [
     "connection",
     "content-length",
@@ -75,7 +75,7 @@ fn method(method: raw::ProbeMethod) -> ProbeMethod {
     }
 }
 
-/// The first colon ends the name (RFC 7617 section 2).
+/// Refuses a colon in the user name: the first colon ends the name (RFC 7617 section 2).
 fn check_user(
     raw: &raw::Monitor,
     credentials: Option<&Credentials>,

@@ -1,4 +1,4 @@
-//! Which keys belong to which type of monitor.
+//! The keys of each type of monitor.
 
 use crate::decode::{Context, Decode as _, Spanned};
 use crate::raw::monitor::{Monitor, MonitorType};
@@ -12,7 +12,7 @@ impl MonitorType {
     }
 }
 
-/// Types that speak TLS where a key says so.
+/// Types with TLS if a key requires it.
 const TLS_BY_KEY: &[MonitorType] = &[
     MonitorType::Tcp,
     MonitorType::Redis,
@@ -22,12 +22,12 @@ const TLS_BY_KEY: &[MonitorType] = &[
     MonitorType::Postgresql,
 ];
 
-/// Whether a monitor of this type speaks TLS where a key says so.
+/// Whether a monitor of this type uses TLS if a key requires it.
 pub(super) fn has_tls_by_key(kind: MonitorType) -> bool {
     TLS_BY_KEY.contains(&kind)
 }
 
-/// A key that the monitor's type would ignore is a mistake.
+/// Reports keys that the monitor's type would ignore.
 pub(super) fn refuse_foreign_keys(raw: &Monitor, kind: MonitorType, context: &mut Context) {
     for (key, span, fitting) in keys(raw) {
         let is_tls = matches!(key, "verify" | "host");
@@ -45,8 +45,7 @@ pub(super) fn refuse_foreign_keys(raw: &Monitor, kind: MonitorType, context: &mu
     }
 }
 
-/// The keys that only some types have: the place of each in the file, if it is there, and these types. `verify` and
-/// `host` require TLS too.
+/// The keys of only some types: the key, its place if it is given, and its types. `verify` and `host` require TLS too.
 fn keys(raw: &Monitor) -> [(&'static str, Option<Span>, &'static [MonitorType]); 31] {
     use MonitorType::{
         Dns, Grpc, Grpcs, Http, Https, Ldap, Mysql, Postgresql, Radius, Redis, Script, Smtp, Tcp,

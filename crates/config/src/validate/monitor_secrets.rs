@@ -8,10 +8,10 @@ use crate::raw::monitor as raw;
 use crate::shapes::{FilePath, SecretText};
 use crate::snapshot::{Credentials, Secret};
 
-/// Bytes of a file with a secret.
+/// Maximum size of a file with a secret.
 const SECRET_BYTES_MAX: u64 = 4 << 10;
 
-/// User and password, if they are given; both must be.
+/// User and password, if they are given; one without the other is an error.
 pub(super) fn credentials(
     raw: &raw::Monitor,
     directory: &Path,
@@ -37,7 +37,7 @@ pub(super) fn credentials(
     }
 }
 
-/// The password, if it is given. The outer `None` comes after an error.
+/// The password, if it is given. The outer `None`: an error.
 pub(super) fn password(
     raw: &raw::Monitor,
     directory: &Path,
@@ -47,7 +47,7 @@ pub(super) fn password(
     secret(given, "password", directory, context)
 }
 
-/// A secret that is called `name`: it stands there, or in a file. The outer `None` comes after an error.
+/// A secret with the key `name`: inline, or from a file. The outer `None`: an error.
 pub(super) fn secret(
     (text, file): (Option<&Spanned<SecretText>>, Option<&Spanned<FilePath>>),
     name: &str,

@@ -12,13 +12,13 @@ use crate::snapshot::{
 };
 use crate::tree::Span;
 
-/// Bytes of a query.
+/// Maximum size of a query.
 const QUERY_BYTES_MAX: usize = 16 << 10;
-/// Bytes of an attribute of RADIUS (RFC 2865 section 5).
+/// Maximum length of a RADIUS attribute (RFC 2865 section 5).
 const RADIUS_USER_BYTES_MAX: usize = 253;
-/// Bytes of a password of RADIUS (RFC 2865 section 5.2).
+/// Maximum length of a RADIUS password (RFC 2865 section 5.2).
 const RADIUS_PASSWORD_BYTES_MAX: usize = 128;
-/// Bytes of a name in EHLO (RFC 5321 section 4.5.3.1.2).
+/// Maximum length of a name in EHLO (RFC 5321 section 4.5.3.1.2).
 const SMTP_NAME_BYTES_MAX: usize = 255;
 
 pub(super) fn redis(
@@ -29,7 +29,7 @@ pub(super) fn redis(
 ) -> Option<RedisProbe> {
     let credentials = match &raw.user {
         Some(_) => credentials(raw, directory, context)?,
-        // The default user's.
+        // The password of the default user.
         None => password(raw, directory, context)?
             .map(|password| Credentials { user: "".into(), password }),
     };
@@ -106,14 +106,14 @@ pub(super) fn sql(
             return None;
         }
     };
-    // No password: the server may know the user without one.
+    // Without a password: the server may accept the user without one.
     let password = password.unwrap_or(Secret::new(""));
     let user = Credentials { user: user.value.0.as_str().into(), password };
     let database = raw.database.as_ref().map(|database| database.value.0.as_str().into());
     Some(SqlProbe { user: Some(user), database, query, tls })
 }
 
-/// A login needs a user.
+/// Reports a login without a user.
 fn need_user(raw: &raw::Monitor, has_password: bool, context: &mut Context) -> Option<()> {
     let password = (raw.password.as_ref().map(|key| key.span))
         .or(raw.password_file.as_ref().map(|key| key.span));

@@ -1,4 +1,4 @@
-//! Definitions of a file, by name.
+//! Lookup of a file's definitions by name.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::quote::clip;
 use crate::scalar::Name;
 use crate::tree::Span;
 
-/// The items' places, by their names.
+/// The indexes of items by name.
 pub(super) fn by_name<T>(items: &[NamedItem<T>]) -> BTreeMap<&str, usize> {
     let names = items.iter().map(|item| item.name.as_str());
     names.enumerate().map(|(index, name)| (name, index)).collect()

@@ -26,14 +26,14 @@ use crate::snapshot::packet::{
 use crate::snapshot::{Address, AddressOf, ListenPoint, PersistenceKind};
 use crate::tree::Span;
 
-/// Most addresses that members of one virtual server see.
+/// Maximum number of source addresses of a virtual server.
 const SOURCE_ADDRESSES_MAX: usize = 64;
 
-/// Fewest ports of a range that members see: each core of a host has its share of them.
+/// Minimum number of ports in a source range: each core of a host uses a part of them.
 const SOURCE_PORTS_MIN: u32 = 1_024;
 
 impl Servers<'_> {
-    /// One virtual server of `type: fast_l4`; `None` if it is unsound.
+    /// A virtual server of `type: fast_l4`; `None`: it is invalid.
     pub(super) fn packet_server(
         &mut self,
         name: &str,
@@ -97,7 +97,7 @@ impl Servers<'_> {
         Some(server)
     }
 
-    /// Where it is reached, and where the file says so.
+    /// The destinations, with their places in the file.
     fn destinations(
         &mut self,
         name: &str,
@@ -198,7 +198,7 @@ impl Servers<'_> {
 }
 
 impl Servers<'_> {
-    /// Reports a destination to which no member of the pool has an address of the same family. A name may have one.
+    /// Reports a destination without a member of the same address family in the pool. A host name may have such an address.
     fn every_family_has_a_member(
         &self,
         pool: usize,
@@ -240,13 +240,13 @@ fn protocol(raw: raw::packet::PacketProtocol) -> PacketProtocol {
     }
 }
 
-/// The address of a destination that a socket could have.
+/// The socket address of a destination, if a socket can have it.
 pub(super) fn socket(destination: &PacketDestination) -> Option<Address> {
     let port = destination.port.filter(|_| destination.prefix.is_host())?;
     Some(Address::Socket((destination.prefix.address, port).into()))
 }
 
-/// The address of a socket that could take the place of packets.
+/// The address of a socket that can replace the packet path.
 pub(super) fn listener(
     destination: &PacketDestination,
     protocol: PacketProtocol,
@@ -259,7 +259,7 @@ pub(super) fn listener(
     }
 }
 
-/// Each destination of an item of `listen`.
+/// All destinations of an item of `listen`.
 fn expanded(
     item: &ListenOn,
     span: Span,
@@ -273,7 +273,7 @@ fn expanded(
             let (address, length) = network.prefix();
             Some(match ports {
                 None => vec![of(address, length, None)],
-                // One more than there may be is enough to be reported.
+                // One more than the maximum is enough for a report.
                 Some(ports) => (ports.first..=ports.last)
                     .take(PORTS_MAX + 1)
                     .map(|port| of(address, length, Some(port)))
@@ -426,7 +426,7 @@ fn source(
     Some(PacketSource::Addresses { addresses, ports })
 }
 
-/// How long a source keeps its member.
+/// The time that a source keeps its member.
 fn persistence_ms(
     index: usize,
     raw: &raw::VirtualServer,
@@ -451,7 +451,7 @@ fn persistence_ms(
     Some(source.table.timeout_ms)
 }
 
-/// The sentences, each once.
+/// The sentences, without duplicates.
 pub(super) fn sentences(list: Vec<String>) -> Vec<Arc<str>> {
     list.into_iter().map(Into::into).collect()
 }

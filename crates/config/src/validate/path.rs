@@ -21,7 +21,7 @@ pub(super) fn form(path: Option<&Spanned<PathOr>>, is_strict: bool) -> TargetFor
     TargetForm { path, raw_bytes: if is_strict { RawBytes::Refuse } else { RawBytes::Encode } }
 }
 
-/// A parameter that is removed from paths cannot keep a client at a member.
+/// Warns of persistence by a path parameter that the profile removes.
 pub(super) fn warn_of_persistence(
     persistence: Option<usize>,
     form: PathForm,

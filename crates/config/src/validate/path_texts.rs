@@ -1,4 +1,4 @@
-//! Texts in conditions that `request.path` never has: it has one spelling, and rules often are written in another.
+//! Conditions with texts that `request.path` never contains, because it is normalised and the rule's text is not.
 
 use std::collections::HashMap;
 
@@ -10,32 +10,32 @@ use crate::quote::clip;
 use crate::scalar::Text;
 use crate::tree::Span;
 
-/// Warnings about one condition; a data set may have many texts.
+/// Maximum number of warnings about one condition; a data set may have many texts.
 const WARNINGS_PER_CONDITION_MAX: usize = 3;
 
-/// Prefix and suffix that make a part of a path a whole one. Normalising does not change them.
+/// Prefix and suffix that complete a part of a path. Normalising does not change them.
 const BEFORE: &[u8] = b"/x~";
 const BEHIND: &[u8] = b"~y";
 
 /// A condition that looks for texts in the path.
 pub(super) struct PathCondition {
-    /// The policy that it belongs to.
+    /// The policy of the condition.
     pub policy: String,
-    /// Where it stands.
+    /// The condition in the file.
     pub when: Spanned<Text>,
-    /// Compiled.
+    /// The compiled condition.
     pub condition: Condition,
 }
 
-/// Why no path has a text.
+/// The reason why no path has a text.
 enum Never {
-    /// Rules see this in its place.
+    /// Rules see this text instead.
     Spelled(Vec<u8>),
-    /// A request with it comes to no rule.
+    /// A request with the text is rejected before rules.
     Refused(PathError),
 }
 
-/// Warns of texts of conditions that the path never has where their policies are followed.
+/// Warns of texts in conditions that no path has in the virtual servers that use the policies.
 pub(super) fn warn(
     conditions: &[PathCondition],
     forms_of: &HashMap<String, Vec<PathForm>>,
@@ -80,9 +80,9 @@ fn warn_of(found: &PathCondition, forms: &[PathForm], context: &mut Context) {
     }
 }
 
-/// Why no path has a text, if so. A path has exactly the texts that stay as they are when it is decided.
+/// The reason why no path has a text, if so. A path can contain exactly the texts that normalising leaves unchanged.
 fn never(text: &PathText<'_>, form: PathForm) -> Option<Never> {
-    // Not paths of a server: `OPTIONS *`, and the empty path without a request.
+    // Not server paths: `OPTIONS *`, and the empty path without a request.
     if matches!(text.text, b"" | b"*") {
         return None;
     }
@@ -98,7 +98,7 @@ fn never(text: &PathText<'_>, form: PathForm) -> Option<Never> {
         Ok(decided) if decided == path => None,
         Ok(decided) => Some(Never::Spelled(seen(&decided).to_vec())),
         Err(PathError::Character) => {
-            // Perhaps it would be a path with the encoding that browsers do.
+            // The text may become a path when it is encoded as browsers do.
             let encoded = encode(text.text);
             let spelled = whole(text, &encoded).and_then(|(path, seen)| {
                 compared(&path).ok().map(|decided: Vec<u8>| seen(&decided).to_vec())
@@ -139,7 +139,7 @@ fn without_cut_escape(text: &[u8]) -> &[u8] {
     }
 }
 
-/// A text with the bytes encoded that no path has.
+/// Encodes the bytes of a text that no path contains.
 fn encode(text: &[u8]) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(text.len());
     for &byte in text {
@@ -186,7 +186,7 @@ fn help(text: &PathText<'_>, reason: &Never) -> String {
     }
 }
 
-/// Where a text stands in its condition; the condition itself, if it stands elsewhere or with escapes.
+/// The place of a text in its condition; the whole condition, if the text is elsewhere or has escapes.
 fn place(when: &Spanned<Text>, written: &str) -> Span {
     let condition = when.value.0.as_str();
     let quoted = ['\'', '"'].map(|quote| format!("{quote}{written}{quote}"));

@@ -1,4 +1,4 @@
-//! Persistence: checks that required keys are there, and no ignored ones.
+//! Persistence: reports missing keys, and keys that would be ignored.
 
 use std::sync::Arc;
 
@@ -22,11 +22,11 @@ use crate::tree::Span;
 
 /// Default name of an inserted cookie.
 const COOKIE_NAME_DEFAULT: &str = "WEIR";
-/// The path parameter that servers of Java applications put their session's name in.
+/// The path parameter with the session id in Java application servers.
 const PARAMETER_DEFAULT: &str = "jsessionid";
 
 impl Compiler<'_> {
-    /// A persistence of the file, if it is sound.
+    /// A persistence of the file, if it is valid.
     pub fn persistence_item(
         &mut self,
         item: &NamedItem<raw::Persistence>,
@@ -38,7 +38,7 @@ impl Compiler<'_> {
         found.map(|found| Persistence { fallback, ..found })
     }
 
-    /// A persistence without its fallback, if it is sound.
+    /// A persistence without its fallback, if it is valid.
     pub fn persistence_of(
         &mut self,
         name: &str,
@@ -51,7 +51,7 @@ impl Compiler<'_> {
             raw::PersistenceType::Cookie => self.cookie_kind(raw, context)?,
             raw::PersistenceType::SourceAddress => address(raw, AddressOf::Client),
             raw::PersistenceType::DestinationAddress => {
-                // Listeners of all addresses have to ask which one it is.
+                // Listeners on all addresses must determine the destination address.
                 self.slots.note_server();
                 address(raw, AddressOf::Server)
             }
@@ -76,7 +76,7 @@ impl Compiler<'_> {
         Some(Persistence { name: name.into(), kind, fallback: None })
     }
 
-    /// The fallback of a persistence: the outer `None` if it does not exist.
+    /// The fallback of a persistence. The outer `None`: it does not exist.
     pub fn fallback(
         &mut self,
         raw: &raw::Persistence,
@@ -173,7 +173,7 @@ fn table(raw: &raw::Persistence) -> TableSettings {
     }
 }
 
-/// Where a member's name stands must be within an ID.
+/// The QUIC settings. The position of the server ID must be within a connection ID.
 fn connection_ids(raw: &raw::Persistence, context: &mut Context) -> Option<ConnectionIdSettings> {
     let server_id = match &raw.server_id {
         None => None,
@@ -196,7 +196,7 @@ fn connection_ids(raw: &raw::Persistence, context: &mut Context) -> Option<Conne
     })
 }
 
-/// The keys of a file, if they are sound.
+/// The keys from a file, if they are valid.
 pub(super) fn keys(
     path: &Spanned<FilePath>,
     directory: &std::path::Path,
@@ -215,7 +215,7 @@ pub(super) fn keys(
     }
 }
 
-/// A key that the type would ignore is a mistake.
+/// Reports keys that the type would ignore.
 fn refuse_foreign_keys(raw: &raw::Persistence, kind: raw::PersistenceType, context: &mut Context) {
     use raw::PersistenceType::{
         Cookie, DestinationAddress, Hash, Learned, PathParameter, Quic, SourceAddress,

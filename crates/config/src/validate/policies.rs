@@ -1,4 +1,4 @@
-//! The policies and the persistence of virtual servers, found by their names.
+//! The policies and the persistence of virtual servers, looked up by name.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,19 +20,19 @@ use crate::scalar::Name;
 use crate::snapshot::{ConnectionPolicies, Persistence};
 use crate::tree::{self, Lines, Span};
 
-/// The port of `https` that addresses leave out.
+/// The port of `https` that is left out of URLs.
 const HTTPS_PORT: u16 = 443;
 
 /// Compiled objects that virtual servers name.
 pub(super) struct Policies<'c, 'a> {
     pub compiler: &'c mut Compiler<'a>,
     pub policy_by_name: BTreeMap<&'a str, usize>,
-    /// `None`: unsound, which was reported.
+    /// The policies; `None`: invalid, which was reported.
     pub policies: Vec<Option<Arc<Policy>>>,
     pub policies_used: std::collections::HashSet<usize>,
-    /// How the virtual servers that name a policy take paths.
+    /// The path forms of the virtual servers that use each policy.
     pub path_forms: HashMap<String, Vec<PathForm>>,
-    /// The persistences of the file, then those inline in virtual servers.
+    /// The persistences of the file, followed by inline ones of virtual servers.
     pub persistence: Vec<Option<Persistence>>,
 }
 
@@ -62,7 +62,7 @@ impl Policies<'_, '_> {
             }
         }
         if let Some(name) = &raw.authenticate {
-            // Looked up here, so that an error is reported at the name's place.
+            // Looked up here, so that an error is reported at the place of the name.
             is_sound &= authenticate(self.compiler, name, context).is_some();
             if is_sound {
                 let action = format!("authenticate: {}", name.value.0);
@@ -104,7 +104,7 @@ impl Policies<'_, '_> {
         }
     }
 
-    /// The policy of this name.
+    /// The policy with this name.
     fn find(&mut self, name: &Spanned<Name>, context: &mut Context) -> Option<usize> {
         let found = find("policy", &self.policy_by_name, name, context)?;
         self.policies_used.insert(found);
@@ -131,7 +131,7 @@ impl Policies<'_, '_> {
         is_sound.then_some(found)
     }
 
-    /// A policy of one rule that always holds, for a key that stands for it.
+    /// A policy of one rule that always matches, for a key that is a shorthand.
     fn built_in(
         &mut self,
         server: &str,
@@ -172,7 +172,7 @@ impl Policies<'_, '_> {
         named.flatten().map(|demands| demands.reads).collect()
     }
 
-    /// The persistence of a virtual server: the outer `None` when it is unsound.
+    /// The persistence of a virtual server. The outer `None`: it is invalid.
     pub fn persistence(
         &mut self,
         server: &str,
@@ -188,7 +188,7 @@ impl Policies<'_, '_> {
                 self.compiler.persistence(&name, context).map(Some)
             }
             ProfileOr::Inline(raw) => {
-                // It must not be confused with one in the file that has the virtual server's name.
+                // This name cannot be confused with a persistence of the file that has the virtual server's name.
                 let name = format!("virtual_servers.{server}");
                 let found = self.compiler.persistence_of(&name, raw, context);
                 let fallback = self.compiler.fallback(raw, context)?;

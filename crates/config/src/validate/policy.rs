@@ -25,19 +25,19 @@ use crate::shapes::{self, AnyText, AutoOr, FieldName, FieldTexts, HeaderPatterns
 use crate::snapshot::{RuleName, RulePlace};
 use crate::tree::Span;
 
-/// The rules of a policy by when they are followed.
+/// The rules of a policy, by the time of their evaluation.
 #[derive(Default)]
 struct Parts {
-    /// Rules that run with the request.
+    /// Rules that are evaluated with the request.
     request: Vec<Rule>,
-    /// The parts that wait for the response, one for each of the former.
+    /// The parts that wait for the response, one for each rule in `request`.
     waiting: Vec<Rule>,
-    /// With the response: rules whose condition reads it.
+    /// Rules that are evaluated with the response, because their condition reads it.
     response: Vec<Rule>,
 }
 
 impl Compiler<'_> {
-    /// One policy, if it is sound.
+    /// A policy, if it is valid.
     pub fn policy(
         &mut self,
         item: &NamedItem<raw::Policy>,
@@ -57,7 +57,7 @@ impl Compiler<'_> {
         outlines.map(|outlines| {
             unreachable::warn(strategy, &outlines, context);
             let Parts { request, waiting, response } = parts;
-            // A part without actions only keeps the order, which is of use before one that has some.
+            // A part without actions only keeps the order, which matters only before a part with actions.
             let keeps_order = strategy == Strategy::FirstMatch;
             let any_waits = waiting.iter().any(|rule: &Rule| !rule.actions.is_empty());
             let waiting = waiting.into_iter();
@@ -73,7 +73,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Adds a rule to the parts where it belongs.
+    /// Adds a rule to its parts.
     fn rule(
         &mut self,
         policy: &str,
@@ -371,7 +371,7 @@ fn line(
     compiler.template(&text.value.0, text.span, Purpose::HeaderValue, context)
 }
 
-/// The body of a response, and the type by its file's name.
+/// The body of a response, and the media type for its file name.
 fn body(
     compiler: &mut Compiler<'_>,
     raw: &raw::Respond,
@@ -392,7 +392,7 @@ fn body(
     })
 }
 
-/// Whether each action comes while it can still be done; if not, that is reported.
+/// Whether each action comes in time; if not, that is reported.
 fn come_in_time(actions: &[(Action, Span)], waits: bool, context: &mut Context) -> bool {
     let mut is_sound = true;
     for (action, span) in actions {
@@ -414,7 +414,7 @@ fn come_in_time(actions: &[(Action, Span)], waits: bool, context: &mut Context) 
     is_sound
 }
 
-/// Where a rule stands, and its condition.
+/// The position of a rule, and its condition.
 fn place(raw: &Spanned<raw::Rule>, context: &Context) -> RulePlace {
     let when = raw.when.as_ref().map(|when| when.value.0.as_str().into());
     let (file, position) = context.source_of(raw.span);
@@ -437,7 +437,7 @@ pub(super) fn remove(
     is_sound.then(|| fields.collect())
 }
 
-/// Whether a field is for policies to change; if not, that is reported.
+/// Whether policies may change a field; if not, that is reported.
 fn may_be_changed(name: &Spanned<FieldName>, context: &mut Context) -> bool {
     let Some(instead) = name.value.is_framing() else {
         return true;
@@ -479,7 +479,7 @@ fn answers_no_strangers(
     is_sound
 }
 
-/// Whether a status is one of a redirect; if not, that is reported.
+/// Whether a status is a redirect; if not, that is reported.
 pub(super) fn redirects(status: u16, span: Span, context: &mut Context) -> bool {
     let is_redirect = matches!(status, 301 | 302 | 303 | 307 | 308);
     if !is_redirect {
@@ -489,7 +489,7 @@ pub(super) fn redirects(status: u16, span: Span, context: &mut Context) -> bool 
     is_redirect
 }
 
-/// The mode in the core.
+/// Converts the mode to the type of the core.
 pub(super) fn inspection(raw: raw::WafMode) -> WafMode {
     match raw {
         raw::WafMode::Off => WafMode::Off,

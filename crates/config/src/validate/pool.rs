@@ -30,7 +30,7 @@ use crate::tree::Span;
 /// Default maximum ejection, as a multiple of the first ejection.
 const EJECT_GROWTH_DEFAULT: u64 = 10;
 
-/// The pool without its members, if it is sound, and the sound ones among its members.
+/// The pool without its members, if it is valid, and its valid members.
 pub(super) fn pool(
     item: &NamedItem<raw::Pool>,
     compiler: &mut Compiler<'_>,
@@ -274,7 +274,7 @@ fn balance(
 }
 
 fn passive(raw: &raw::Passive) -> PassiveMarking {
-    // The types bound both durations to a day, which 32 bits of milliseconds hold 49 times.
+    // Both durations are at most a day, which is much less than the range of 32 bits in milliseconds.
     let milliseconds = |duration: u64| u32::try_from(duration).unwrap_or(u32::MAX);
     let eject_max_ms =
         raw.eject_max.as_ref().map_or(raw.eject.0 * EJECT_GROWTH_DEFAULT, |max| max.value.0);

@@ -31,7 +31,7 @@ impl<'a> TcpProfiles<'a> {
         Self { profiles, by_name: by_name(profiles), used: HashSet::new() }
     }
 
-    /// How a virtual server relays connections; `named` are its pools by name.
+    /// The relay settings of a virtual server. `named`: its pools by server name.
     pub fn relay(
         &mut self,
         raw: &raw::VirtualServer,
@@ -66,7 +66,7 @@ impl<'a> TcpProfiles<'a> {
     }
 }
 
-/// The table of names; one that stands in two places leads nowhere for sure.
+/// The table of names; a name that occurs twice is ambiguous and reported.
 fn names(
     named: &[(&Spanned<ServerNamePool>, usize)],
     context: &mut Context,
@@ -97,7 +97,7 @@ fn there<T>(key: &Option<Spanned<T>>) -> Option<Span> {
     key.as_ref().map(|key| key.span)
 }
 
-/// Whether a virtual server has only keys that its type looks at; the others are reported.
+/// Whether a virtual server has only keys of its type; the others are reported.
 pub(super) fn keys_fit(raw: &raw::VirtualServer, context: &mut Context) -> bool {
     let of_datagrams = (vec![("udp", there(&raw.udp))], "remove it, or set `type: udp`");
     let mut foreign = match raw.kind.value {
@@ -141,7 +141,7 @@ pub(super) fn keys_fit(raw: &raw::VirtualServer, context: &mut Context) -> bool 
     fits
 }
 
-/// The keys that are about packets, and where they stand.
+/// The keys about packets, and their places.
 fn keys_of_packets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)> {
     vec![
         ("forward", there(&raw.forward)),
@@ -150,7 +150,7 @@ fn keys_of_packets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)
     ]
 }
 
-/// The keys that need weir's own sockets, with their places.
+/// The keys that need weir's own sockets, and their places.
 fn keys_of_sockets(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)> {
     let mut keys = keys_of_connections(raw);
     keys.extend([
@@ -187,14 +187,14 @@ impl VirtualServerType {
     }
 }
 
-/// The keys that are about connections as a whole, and where they stand.
+/// The keys about whole connections, and their places.
 fn keys_of_connections(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)> {
     vec![("by_server_name", there(&raw.by_server_name)), ("tcp", there(&raw.tcp))]
 }
 
-/// The keys that are about requests, and where they stand.
+/// The keys about requests, and their places.
 fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>)> {
-    // A new key does not compile before it is handled here.
+    // This pattern makes a new key a compile error until it is handled here.
     let raw::VirtualServer {
         listen: _,
         state: _,
@@ -250,7 +250,7 @@ fn keys_of_requests(raw: &raw::VirtualServer) -> Vec<(&'static str, Option<Span>
     keys
 }
 
-/// The limits that are about requests, and where they stand.
+/// The limits on requests, and their places.
 fn keys_of_limits(limits: &raw::limit::Limits) -> Vec<(&'static str, Option<Span>)> {
     let mut keys = vec![
         ("requests", there(&limits.requests)),
@@ -270,7 +270,7 @@ fn keys_of_limits(limits: &raw::limit::Limits) -> Vec<(&'static str, Option<Span
     keys
 }
 
-/// A pool that only relayed connections come to has no keys about requests.
+/// Reports keys about requests in a pool that gets only relayed connections.
 pub(super) fn refuse_keys_of_requests(
     item: &NamedItem<raw::Pool>,
     what: &str,
@@ -295,7 +295,7 @@ pub(super) fn refuse_keys_of_requests(
     }
 }
 
-/// Requests have no port of their own that a member could get them at.
+/// Reports members without a port in a pool for requests: a request has no port of its own.
 pub(super) fn refuse_members_without_port(item: &NamedItem<raw::Pool>, context: &mut Context) {
     for (span, endpoint) in members_without_port(item) {
         let shown = match endpoint {
@@ -321,7 +321,7 @@ fn members_without_port(item: &NamedItem<raw::Pool>) -> impl Iterator<Item = (Sp
         .map(|address| (address.span, &address.value))
 }
 
-/// A client of a unix socket has neither a port that a member could keep, nor an address to come from.
+/// Reports settings that need the client's address or port: a client of a unix socket has neither.
 pub(super) fn refuse_clients_without_address(
     listen: &[(ListenPoint, Span)],
     item: &NamedItem<raw::Pool>,
@@ -345,7 +345,7 @@ pub(super) fn refuse_clients_without_address(
     }
 }
 
-/// A connection that is encrypted from the client to the member must not be encrypted again.
+/// Reports TLS to members for connections that are relayed encrypted: they would be encrypted twice.
 pub(super) fn refuse_tls_in_tls(
     raw: &raw::VirtualServer,
     item: &NamedItem<raw::Pool>,
@@ -380,7 +380,7 @@ fn unreadable(reads: Reads, server: &raw::VirtualServer) -> Option<&'static str>
     None
 }
 
-/// Refuses load balancing by a value of a request where there are no requests.
+/// Reports load balancing by a value of a request where there are no requests.
 pub(super) fn refuse_balance_of_requests(
     item: &NamedItem<raw::Pool>,
     model: Option<&Pool>,
@@ -418,7 +418,7 @@ pub(super) fn refuse_persistence_of_requests(
     context: &mut Context,
 ) {
     let mut next = Some(persistence);
-    // As many steps as there are persistences: a circle, which is reported elsewhere, ends.
+    // At most as many steps as persistences, so that a cycle, which is reported elsewhere, ends.
     for _ in 0..policies.persistence.len() {
         let Some(found) = next.and_then(|index| policies.persistence[index].as_ref()) else {
             return;

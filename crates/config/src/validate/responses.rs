@@ -17,11 +17,11 @@ use crate::raw::policy as raw;
 use crate::shapes::Replacements;
 use crate::tree::Span;
 
-/// Default content types for the replacement of text: those that browsers read as text.
+/// Default content types for the replacement of text: types that browsers display as text.
 const TYPES: [&str; 5] =
     ["text/html", "application/xhtml+xml", "text/css", "text/javascript", "application/javascript"];
 
-/// The actions that one on responses stands for, if it is sound.
+/// The actions for a response action of the file, if it is valid.
 pub(super) fn action(
     compiler: &mut Compiler<'_>,
     raw: &raw::Action,
@@ -59,7 +59,7 @@ pub(super) fn action(
     Some(fields.into_iter().map(Action::ResponseField).collect())
 }
 
-/// The attributes that cookies get, if they are sound.
+/// The attributes to add to cookies, if they are valid.
 fn cookie_attributes(
     raw: &Spanned<raw::SetCookieAttributes>,
     context: &mut Context,

@@ -1,4 +1,4 @@
-//! Cookies that are for TLS only, of virtual servers that clients reach without it: browsers drop them.
+//! Warnings about `Secure` cookies of virtual servers without TLS: browsers drop these cookies.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::decode::Context;
 use crate::raw;
 use crate::snapshot::{PersistenceKind, Waf};
 
-/// Warns of them, unless TLS may end in front of weir: with `client_address.trust` something stands there.
+/// Warns of these cookies, unless TLS may end in front of weir: `client_address.trust` means that there is a proxy.
 pub(super) fn warn(
     raw: &raw::VirtualServer,
     persistence: Option<usize>,
@@ -23,7 +23,7 @@ pub(super) fn warn(
     }
     let help = "add `tls`, or say which proxies end TLS in front of weir: `client_address.trust`";
     let mut next = persistence;
-    // As many steps as there are persistences: a circle of fallbacks ends.
+    // At most as many steps as persistences, so that a cycle of fallbacks ends.
     for _ in 0..policies.persistence.len() {
         let Some(found) = next.and_then(|index| policies.persistence[index].as_ref()) else {
             break;

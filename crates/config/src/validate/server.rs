@@ -50,9 +50,9 @@ pub(super) struct AllUsed {
 /// Objects that virtual servers refer to, and those used so far.
 pub(super) struct Servers<'a> {
     pub(super) pools: &'a [NamedItem<raw::Pool>],
-    /// The valid pools among them.
+    /// The valid pools.
     pub(super) models: &'a [Option<Pool>],
-    /// Per pool.
+    /// The members of each pool.
     pub(super) members: &'a [Vec<ConfiguredMember>],
     profiles: &'a [NamedItem<HttpProfile>],
     pool_by_name: BTreeMap<&'a str, usize>,
@@ -64,11 +64,11 @@ pub(super) struct Servers<'a> {
     pub(super) tls: TlsProfiles<'a>,
     tcp: TcpProfiles<'a>,
     udp: UdpProfiles<'a>,
-    /// Pools that requests come to.
+    /// Pools for requests.
     pools_of_requests: Used,
-    /// Pools that relayed connections, or packets, come to.
+    /// Pools for relayed connections or packets.
     pub(super) pools_of_connections: Used,
-    /// Pools that datagrams come to.
+    /// Pools for datagrams.
     pools_of_datagrams: Used,
     pub(super) listeners: Listeners,
     pub(super) packets: PacketServers<'a>,
@@ -123,7 +123,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// All virtual servers: `None` for an invalid one; and those that do not serve.
+    /// All virtual servers, `None` for an invalid one; and the disabled ones.
     pub fn all(
         &mut self,
         file: &raw::File,
@@ -182,7 +182,7 @@ impl<'a> Servers<'a> {
         (all, disabled)
     }
 
-    /// One that does not serve: it is checked, and nothing of it stays.
+    /// Validates a disabled virtual server and discards the result.
     fn disabled(
         &mut self,
         name: &str,
@@ -291,7 +291,7 @@ impl<'a> Servers<'a> {
         false
     }
 
-    /// Notes that traffic of a virtual server goes to this pool, and reports impossible combinations.
+    /// Records that traffic of a virtual server goes to this pool, and reports impossible combinations.
     fn note_pool(
         &mut self,
         raw: &raw::VirtualServer,
@@ -300,7 +300,7 @@ impl<'a> Servers<'a> {
         context: &mut Context,
     ) {
         let (item, model) = (&self.pools[pool], self.models[pool].as_ref());
-        // Pools for requests of weir's own, with their fallbacks.
+        // Pools for weir's own requests, with their fallbacks.
         if self.reached(pools_beside(policies), &[]).contains(&pool) {
             refuse_pool(item, model, context);
         }
@@ -309,7 +309,7 @@ impl<'a> Servers<'a> {
         datagrams::refuse_balance(item, model, raw, context);
         let of = match raw.kind.value {
             VirtualServerType::Http => &mut self.pools_of_requests,
-            // Pools of packets are not served here.
+            // Sockets do not serve pools of packets.
             VirtualServerType::Tcp | VirtualServerType::FastL4 => {
                 relay::refuse_tls_in_tls(raw, item, context);
                 &mut self.pools_of_connections
@@ -378,7 +378,7 @@ impl<'a> Servers<'a> {
         None
     }
 
-    /// The pools that connections get by the name that they ask for, and where each stands.
+    /// The pools by requested server name, with their places.
     fn pools_by_name<'r>(
         &mut self,
         raw: &'r raw::VirtualServer,
@@ -413,7 +413,7 @@ impl<'a> Servers<'a> {
                 };
                 let is_first = self.profiles_used.insert(index);
                 let raw = self.profiles[index].value.as_ref()?;
-                // A profile that does not say may be another virtual server's, which has TLS.
+                // A profile without `http2` may belong to another virtual server, which has TLS.
                 if is_first && raw.http2.as_ref().is_some_and(|http2| !http2.value) {
                     warn_of_streams(raw, context);
                 }
@@ -446,7 +446,7 @@ impl<'a> Servers<'a> {
         reached
     }
 
-    /// The pool of a virtual server that has this address.
+    /// The pool of a virtual server, if a member has this address.
     fn leads_to(&self, server: &VirtualServer, listen: &ListenPoint) -> Option<&str> {
         let reached = self.reached(server.pools(), &server.policies);
         let has_it = |pool: &usize| {
@@ -458,7 +458,7 @@ impl<'a> Servers<'a> {
         reached.into_iter().find(has_it).map(|pool| self.pools[pool].name.as_str())
     }
 
-    /// A virtual server whose pool has its own address would send each request to itself for ever.
+    /// Reports a virtual server whose pool contains its own address: it would send each request to itself in a loop.
     pub(super) fn refuse_loop(
         &self,
         (name, is_relay): (&str, bool),
@@ -507,12 +507,13 @@ fn persistence_of<'p>(
     let found = |index: usize| policies.persistence[index].as_ref();
     own.into_iter().chain(chosen).flat_map(move |first| {
         let next = move |kept: &&'p Persistence| kept.fallback.and_then(found);
-        // As many steps as there are persistences: a circle, which is reported elsewhere, ends.
+        // At most as many steps as persistences, so that a cycle, which is reported elsewhere, ends.
         std::iter::successors(found(first), next).take(policies.persistence.len())
     })
 }
 
-/// Refuses persistence by values that the virtual server does not have. `followed`: the policies, which may select
+/// Reports persistence by values that the virtual server does not have. `followed`: its policies, which may select
+/// persistences too.
 /// persistences too.
 fn refuse_persistence(
     own: Option<usize>,
@@ -631,14 +632,14 @@ fn warn_of_rules(raw: &raw::VirtualServer, policies: &[Arc<Policy>], context: &m
 /// The protocols that clients may select by ALPN.
 fn protocols(is_relay: bool, http: Option<&HttpSettings>) -> &'static [&'static [u8]] {
     match http {
-        // Relayed connections have no protocol that weir speaks.
+        // Relayed connections have no protocol that weir implements.
         _ if is_relay => &[],
         Some(HttpSettings { http2: true, .. }) => &[b"h2", b"http/1.1", b"http/1.0"],
         _ => &[b"http/1.1", b"http/1.0"],
     }
 }
 
-/// Whether connecting to `member` ends at the listener `listen`.
+/// Whether a connection to `member` arrives at the listener `listen`.
 fn reaches(member: &Address, listen: &ListenPoint) -> bool {
     // Traffic of this host to itself uses this interface.
     const TO_ITSELF: &str = "lo";
@@ -666,7 +667,7 @@ fn warn_of_streams(raw: &HttpProfile, context: &mut Context) {
 
 pub(super) fn settings(raw: &HttpProfile, has_tls: bool) -> HttpSettings {
     HttpSettings {
-        // The type bounds it to far less than 4 GiB.
+        // The type limits the size to far less than 4 GiB.
         head_size_max: u32::try_from(raw.head_size_max.0).unwrap_or(u32::MAX),
         headers_max: raw.headers_max.0,
         body_size_max: raw.body_size_max.value.value().map(|Size(bytes)| bytes),

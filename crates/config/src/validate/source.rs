@@ -1,4 +1,4 @@
-//! Where connections to members come from.
+//! Source addresses of connections to members.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,10 +11,10 @@ use crate::raw::source::SourceOr;
 use crate::snapshot::{Source, SourceAddresses};
 use crate::tree::Span;
 
-/// Most addresses of a pool: one connection may look for a free port on each of them.
+/// Maximum number of source addresses of a pool: a connection may look for a free port on each of them.
 const SOURCE_ADDRESSES_MAX: usize = 64;
 
-/// Where the connections of a pool come from.
+/// The source addresses of a pool.
 pub(super) fn source(raw: &raw::Pool, context: &mut Context) -> Source {
     let Some(given) = &raw.source else {
         return Source::System;
@@ -53,7 +53,7 @@ fn each_once(addresses: &[Spanned<SourceAddress>], context: &mut Context) -> Vec
     addresses.iter().map(|address| address.value.0).collect()
 }
 
-/// A connection that many clients share has no one client's address.
+/// Reports source `client` for shared connections: a connection for many clients cannot have one client's address.
 fn refuse_shared_connections(raw: &raw::Pool, context: &mut Context) {
     if raw.http2.value {
         context.error_help(

@@ -1,4 +1,4 @@
-//! The action `pool`: one pool, or several with their weights. And `mirror`: one that gets copies.
+//! The action `pool` with one pool or several weighted pools, and the action `mirror` with a pool for copies.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::decode::{Context, Spanned};
 use crate::raw::policy as raw;
 use crate::shapes::PoolChoice as Raw;
 
-/// A rule's choice of the pool for the request, or for copies of it.
+/// The pools that a rule selects for the request, or for copies of it.
 pub(super) fn of(
     compiler: &mut Compiler<'_>,
     raw: &Spanned<raw::Action>,

@@ -11,10 +11,10 @@ use crate::quote::clip;
 use crate::raw;
 use crate::shapes::ZoneChoice;
 
-/// Where the tz database is.
+/// The folder of the tz database.
 const FOLDER: &str = "/usr/share/zoneinfo";
 
-/// Largest file of a zone; real ones have less than 4 KiB.
+/// Maximum size of a zone file; real ones have less than 4 KiB.
 const ZONE_BYTES_MAX: u64 = 64 << 10;
 
 /// The configured time zone. Errors are reported at the key.

@@ -1,4 +1,4 @@
-//! TLS of virtual servers: certificates read and checked, settings joined.
+//! TLS of virtual servers: reading and checking of certificates, merging of settings.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -30,23 +30,23 @@ use crate::shapes::{FilePath, OcspSource};
 use crate::snapshot::{NameTls, PoolTls, ServerTls, SessionsOf};
 use crate::tree::Span;
 
-/// Largest file with certificates, a key or revocation lists.
+/// Maximum size of a file with certificates, a key or revocation lists.
 pub(super) const PEM_BYTES_MAX: u64 = 16 << 20;
 /// A certificate that expires within this many days causes a warning.
 const EXPIRY_WARNING_DAYS: i64 = 30;
 const DAY_S: i64 = 24 * 60 * 60;
 
-/// TLS profiles, and the certificates that were read so far.
+/// TLS profiles, and the certificates read so far.
 pub(super) struct TlsProfiles<'a> {
     profiles: &'a [NamedItem<raw::Tls>],
     by_name: BTreeMap<&'a str, usize>,
     pub used: HashSet<usize>,
     directory: &'a Path,
-    /// By the paths of certificate, key and OCSP response. `None`: unsound, which was reported.
+    /// The identities, by the paths of certificate, key and OCSP response. `None`: invalid, which was reported.
     identities: HashMap<[String; 3], Option<Arc<Identity>>>,
     acme: AcmeCertificates,
     now_unix_s: i64,
-    /// The system's trusted authorities, once they were needed.
+    /// The trusted authorities of the system, read when first needed.
     system: Option<Vec<CertificateDer<'static>>>,
 }
 
@@ -70,8 +70,8 @@ impl<'a> TlsProfiles<'a> {
         Self { acme: AcmeCertificates::new(file), ..self }
     }
 
-    /// The TLS of a virtual server whose clients may agree on one of `protocols` (ALPN), the first by
-    /// preference; `None`: it is unsound.
+    /// The TLS settings of a virtual server with these `protocols` for ALPN, in order of preference; `None`: they are
+    /// invalid.
     pub fn of(
         &mut self,
         choice: &Spanned<ProfileOr<raw::Tls>>,
@@ -206,7 +206,7 @@ impl<'a> TlsProfiles<'a> {
                 (min..=max).contains(&if is_12(suite) { Tls12 } else { Tls13 })
             };
             if settings.suites.is_empty() {
-                return None; // What was wrong with them was reported.
+                return None; // The error was reported.
             }
             if !settings.suites.iter().any(fits) {
                 let message = "`ciphers` has no suite for the enabled TLS versions";
@@ -298,7 +298,7 @@ impl<'a> TlsProfiles<'a> {
         keys.map_err(|error| context.error(file.span, format!("{}: {error}", shown(file)))).ok()
     }
 
-    /// The TLS of a pool; `to_unix`: a member has no name of its own; `http2`: it has to agree to that.
+    /// The TLS settings of a pool. `to_unix`: a member has no name of its own; `http2`: members must agree to HTTP/2.
     pub fn of_pool(
         &mut self,
         raw: &Spanned<raw::PoolTls>,
@@ -504,7 +504,7 @@ impl<'a> TlsProfiles<'a> {
             OcspSource::File(path) => {
                 let file = Spanned { value: path.clone(), span: ocsp.span, given: true };
                 let response = read(&file, self.directory, KEYS_BYTES_MAX, context)?;
-                // Without the issuer this cannot be checked here.
+                // Without the issuer the response cannot be checked here.
                 let Some(issuer) = issuer else {
                     staple.set(&response, Validity { from_unix_s: 0, until_unix_s: i64::MAX });
                     identity.staple = Some(staple);

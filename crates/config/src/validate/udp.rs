@@ -25,7 +25,7 @@ impl<'a> UdpProfiles<'a> {
         Self { profiles, by_name: by_name(profiles), used: HashSet::new() }
     }
 
-    /// How a virtual server relays datagrams.
+    /// The session settings of a virtual server.
     pub fn sessions(
         &mut self,
         raw: &raw::VirtualServer,
@@ -71,7 +71,7 @@ fn sessions(profile: &UdpProfile, context: &mut Context) -> Option<Sessions> {
     })
 }
 
-/// Addresses of a virtual server: with `type: udp` for datagrams.
+/// The addresses of a virtual server; with `type: udp`, for datagrams.
 pub(super) fn of_type(
     raw: &raw::VirtualServer,
     addresses: Vec<Address>,
@@ -89,7 +89,7 @@ pub(super) fn of_type(
     addresses.into_iter().map(of_datagrams).collect()
 }
 
-/// A pool for datagrams needs members that accept them, and no settings that datagrams do not support.
+/// Checks a pool for datagrams: its members must accept them, and its settings must support them.
 pub(super) fn refuse_pool(
     raw: &raw::VirtualServer,
     item: &NamedItem<raw::Pool>,
@@ -119,7 +119,7 @@ pub(super) fn refuse_pool(
     }
 }
 
-/// A pool that only datagrams come to has no keys about connections.
+/// Reports keys about connections in a pool that gets only datagrams.
 pub(super) fn refuse_keys_of_connections(item: &NamedItem<raw::Pool>, context: &mut Context) {
     let Some(pool) = &item.value else { return };
     let given = pool.connect_timeout.given.then_some(pool.connect_timeout.span);

@@ -1,4 +1,4 @@
-//! Rules that are never followed: they never hold, or others before them hold whenever they do.
+//! Rules without effect: their conditions never match, or earlier rules always take their requests.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,34 +15,34 @@ use crate::tree::Span;
 /// A condition with more hosts and paths is not compared with others.
 const KEYS_MAX: usize = 64;
 
-/// A prefix of more bytes is not looked for in the paths of later rules.
+/// Maximum length of a prefix that is looked for in the paths of later rules.
 const PREFIX_BYTES_MAX: usize = 256;
 
 /// Facts about a rule for this check.
 pub(super) struct Outline {
     span: Span,
-    /// The rule in words: "rule 2".
+    /// The rule as text: "rule 2".
     name: String,
     when: When,
-    /// The request's processing ends after it.
+    /// Whether the rule ends the processing of the request.
     ends_request: bool,
-    /// Whether it changes the response of any source.
+    /// Whether the rule changes responses of any source.
     changes_response: bool,
-    /// Its condition as it stands in the file; `None` where chance decides: another rule with the same draws for
-    /// itself.
+    /// The condition as written in the file; `None`: it depends on chance, so that another rule with the same condition may
+    /// differ.
     text: Option<String>,
     /// Whether its condition can never hold.
     never_holds: bool,
-    /// Requests that it holds for fit one of these.
+    /// Every request that matches the rule is in one of these places.
     required: Option<Vec<Place>>,
-    /// It holds for all requests that fit one of these.
+    /// Every request in one of these places matches the rule.
     taken: Option<Vec<Place>>,
 }
 
 /// Hosts and paths of requests.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Place {
-    /// `None`: any.
+    /// The host; `None`: any host.
     host: Option<Box<[u8]>>,
     path: PathOf,
 }
@@ -54,7 +54,7 @@ enum PathOf {
     Prefix(Box<[u8]>),
 }
 
-/// When a rule holds.
+/// When a rule matches.
 #[derive(PartialEq, Eq)]
 enum When {
     /// Always: it has no `when`.
@@ -100,7 +100,7 @@ impl Outline {
         self.when == When::OfResponse
     }
 
-    /// Whether no rule that comes later is followed where this one is.
+    /// Whether a later rule is never evaluated where this rule matches.
     fn hides(&self, later: &Self, strategy: Strategy) -> bool {
         if later.when == When::OfResponse {
             return false;
@@ -112,13 +112,13 @@ impl Outline {
                 false
             }
             (_, Strategy::FirstMatch) => true,
-            // Changes to responses are made to that of the rule as well.
+            // A response action also applies to the response of the earlier rule.
             (_, Strategy::AllMatch) => self.ends_request && !later.changes_response,
         }
     }
 }
 
-/// A rule by its name, or by its number.
+/// A rule by its name, or by its number, as text.
 pub(super) fn in_words(name: &str, has_name: bool) -> String {
     if has_name { format!("rule `{}`", clip(name)) } else { format!("rule {name}") }
 }
@@ -148,7 +148,7 @@ pub(super) fn warn(strategy: Strategy, rules: &[Outline], context: &mut Context)
     }
 }
 
-/// Warns of a rule whose condition never holds, or only where others before it do. Whether it did.
+/// Warns of a rule whose condition never matches, or only where earlier rules do. Returns whether it warned.
 fn warn_of_condition(
     rule: &Outline,
     strategy: Strategy,
@@ -161,7 +161,7 @@ fn warn_of_condition(
         context.warning_help(rule.span, message, "mend its `when`, or remove it");
         return true;
     }
-    // Changes to responses are made to that of another rule as well.
+    // A response action also applies to the response of another rule.
     if strategy == Strategy::AllMatch && rule.changes_response {
         return false;
     }
@@ -204,7 +204,7 @@ impl Taken {
         }
     }
 
-    /// The rule that takes all that this one would.
+    /// The rule that takes all requests of this rule.
     fn before(&self, rule: &Outline) -> Option<usize> {
         let text = rule.text.clone().map(|text| (rule.is_of_response(), text));
         if let Some(same) = text.and_then(|text| self.texts.get(&text)) {
@@ -246,14 +246,14 @@ fn places(keys: Vec<Key<'_>>) -> Option<Vec<Place>> {
     (keys.len() <= KEYS_MAX).then(|| keys.iter().map(place).collect())
 }
 
-/// Warns of policies of a virtual server behind one that ends every request.
+/// Warns of policies of a virtual server after a policy that ends every request.
 pub(super) fn warn_of_policies(
     raw: &raw::VirtualServer,
     followed: &[Arc<Policy>],
     context: &mut Context,
 ) {
     let Some(first) = followed.iter().position(always_ends) else { return };
-    // The first of them may stand for `https_redirect`.
+    // The first policy may be the one of `https_redirect`.
     let names = raw.policies.iter().flat_map(|names| names.iter());
     let is_named = names.clone().any(|name| *followed[first].name == *name.value.0);
     let ending = if is_named { clip(&followed[first].name) } else { "https_redirect".into() };
@@ -275,7 +275,7 @@ fn changes_response(policy: &Arc<Policy>) -> bool {
     policy.request.edits_response() || !policy.response.is_empty()
 }
 
-/// Whether no request comes past a policy.
+/// Whether a policy ends every request.
 fn always_ends(policy: &Arc<Policy>) -> bool {
     let rules = policy.request.all();
     let Some(always) = rules.iter().position(|rule| rule.condition.is_none()) else { return false };

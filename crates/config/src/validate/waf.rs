@@ -34,14 +34,14 @@ use crate::rule_files::{self, BUILTIN};
 use crate::snapshot::{Record, Responses, Unjudged, Waf};
 use crate::tree::Span;
 
-/// Problems of rules that are shown at one place.
+/// Maximum number of rule problems that are shown at one place.
 const PROBLEMS_SHOWN_MAX: usize = 10;
 
-/// Paths as the file has them, behind the configuration's directory.
+/// Paths of the file, relative to the configuration's directory.
 type Paths = Vec<PathBuf>;
 /// Rule files, and values that their rules do not inspect.
 type Sources = (Paths, Vec<Exclusion>);
-/// Names and values, in the order of the names.
+/// Names and values, sorted by name.
 type Variables = Vec<(String, String)>;
 
 /// The profiles, and the results so far; `None` for invalid ones, which were reported.
@@ -58,7 +58,7 @@ pub(super) struct WafProfiles<'a> {
     made: HashMap<Wanted, Arc<Waf>>,
 }
 
-/// All that a section says.
+/// All settings of a section.
 #[derive(PartialEq, Eq, Hash)]
 struct Wanted {
     profile: Option<String>,
@@ -93,7 +93,7 @@ impl<'a> WafProfiles<'a> {
         }
     }
 
-    /// How a virtual server inspects, if that is sound.
+    /// The inspection of a virtual server, if it is valid.
     pub fn of(
         &mut self,
         choice: &Spanned<ProfileOr<raw::Waf>>,
@@ -163,7 +163,7 @@ impl<'a> WafProfiles<'a> {
         Some(made)
     }
 
-    /// The description of an application, read once.
+    /// The description of an application, which is read once.
     fn interface(
         &mut self,
         raw: &raw::Waf,
@@ -266,14 +266,14 @@ impl Wanted {
     }
 }
 
-/// Reads and compiles the rules of a section; mistakes are reported where it names them.
+/// Reads and compiles the rules of a section; errors are reported at the place of their paths.
 fn compile(
     raw: &raw::Waf,
     directory: &Path,
     exclusions: &[Exclusion],
     context: &mut Context,
 ) -> Option<Arc<RuleSet>> {
-    // One file that was late is an error already; others shall not add their time to it.
+    // One late file is already an error, so no further files are read: their timeouts could add up.
     if context.is_late {
         return None;
     }
@@ -309,7 +309,7 @@ fn resolved(path: &Path, directory: &Path) -> PathBuf {
     if path == Path::new(BUILTIN) { path.to_owned() } else { directory.join(path) }
 }
 
-/// Where problems of the rules are reported.
+/// The place for problems of the rules.
 fn place(raw: &raw::Waf) -> Span {
     let of_mode = || raw.mode.as_ref().map_or(Span::at(1, 1), |mode| mode.span);
     raw.rules.as_ref().map_or_else(of_mode, |rules| rules.span)
@@ -327,7 +327,7 @@ fn report(problems: &[Problem], severity: Severity, span: Span, context: &mut Co
     }
 }
 
-/// Which requests the log records.
+/// The requests that the log records.
 fn record(file: &all::File) -> Record {
     let log = file.log.as_ref().and_then(|log| log.value.waf.as_ref());
     match log.map(|log| log.value.record.value) {
@@ -337,7 +337,7 @@ fn record(file: &all::File) -> Record {
     }
 }
 
-/// A policy cannot switch on a firewall that is not configured.
+/// Warns of policies that enable a firewall without configuration.
 pub(super) fn warn_of_policies(
     raw: &all::VirtualServer,
     followed: &[Arc<Policy>],

@@ -39,6 +39,10 @@ impl Ask {
 
     /// Parses the document in the body.
     pub(super) fn document<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        // A list would be taken for the values of an object, in their order.
+        if self.body.trim_ascii_start().starts_with(b"[") {
+            return Err(Problem::wrong_document("it is a list, and has to be an object"));
+        }
         serde_json::from_slice(&self.body).map_err(Problem::wrong_document)
     }
 

@@ -150,6 +150,7 @@ mod tests {
             role: Some(Role::Operate),
             peer: Peer::Network(peer),
             token_hash: None,
+            is_stranger: false,
         }
     }
 
@@ -161,7 +162,7 @@ mod tests {
         let change = json!({ "member": "web/x", "before": "enabled", "after": "drain" });
         audit.write(&asked, &ann(), 200, &Outcome { change: Some(change.clone()), refused: None });
         let root = Peer::Local(Some(Credentials { user: 0, process: Some(4) }));
-        let root = Caller { user: None, role: Some(Role::Admin), peer: root, token_hash: None };
+        let root = Caller { user: None, role: Some(Role::Admin), peer: root, ..ann() };
         let long = "é".repeat(TEXT_LENGTH_MAX * 2);
         audit.write(&asked, &root, 404, &Outcome { change: None, refused: Some(long) });
         let line = || {

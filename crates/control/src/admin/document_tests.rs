@@ -239,6 +239,15 @@ async fn refused_changes_are_as_documented() {
     let document = document(&running).await;
     for (method, path, asked, body, status) in [
         ("post", "/v1/changes", "/v1/changes", "{}", 400),
+        ("post", "/v1/reload", "/v1/reload", "[]", 400),
+        ("post", "/v1/upgrade", "/v1/upgrade", "[null,null]", 400),
+        (
+            "put",
+            "/v1/members/{member}/state",
+            "/v1/members/127.0.0.1:9001/state",
+            "[\"drain\"]",
+            400,
+        ),
         ("post", "/v1/changes", "/v1/changes?dry_run=1", "{\"changes\":[]}", 400),
     ] {
         let answer = running.send(&method.to_uppercase(), asked, JSON, body).await;

@@ -5,17 +5,22 @@
 //! ([`super::host`]); `Origin` must be the listener's own; no answer permits other origins to read it (CORS); and
 //! changes need the media type of JSON, which a page of another origin cannot send without permission.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context as TaskContext, Poll};
 
 use axum::Extension;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use hyper::body::{Frame, SizeHint};
 
 use super::audit::{Asked, Outcome};
+use super::connections::{Busy, Place};
 use super::peer::{Caller, NetworkPeer, Peer};
 use super::problem::Problem;
 use super::{Context, host, login};
@@ -26,9 +31,11 @@ pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 pub(super) async fn pass(
     State(context): State<Context>,
     Extension(peer): Extension<Arc<Peer>>,
+    place: Option<Extension<Arc<Place>>>,
     mut request: Request,
     next: Next,
 ) -> Response {
+    let busy = place.map(|Extension(place)| place.request());
     let shared = &context.observed.admin;
     let id = shared.next_request();
     let is_change = !request.method().is_safe();
@@ -51,7 +58,33 @@ pub(super) async fn pass(
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // An id consists of hexadecimal digits and a hyphen, so it is a valid value.
     headers.extend(HeaderValue::from_str(&id).ok().map(|id| (REQUEST_ID, id)));
-    response
+    response.map(|body| Body::new(Held { body, _busy: busy }))
+}
+
+/// The body of an answer; the request is over when it is dropped.
+struct Held {
+    body: Body,
+    _busy: Option<Busy>,
+}
+
+impl HttpBody for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut TaskContext<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 fn let_in(context: &Context, peer: &Peer, request: &Request) -> Result<Caller, Problem> {

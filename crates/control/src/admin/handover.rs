@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::Semaphore;
 use weir_config::snapshot::Address;
 
-use super::{Admin, CONNECTIONS_MAX};
+use super::Admin;
+use super::connections::Connections;
 use crate::events::Events;
 use crate::observed::Observed;
 
@@ -69,13 +69,13 @@ impl Admin {
     /// Stops accepting, because another process accepts. Returns the open connections.
     pub(crate) fn hand_over(mut self) -> OpenConnections {
         self.keep_file();
-        OpenConnections(Arc::clone(&self.permits))
+        OpenConnections(self.connections.clone())
     }
 }
 
 /// Open connections of an admin listener that was handed over.
 #[derive(Debug)]
-pub(crate) struct OpenConnections(Arc<Semaphore>);
+pub(crate) struct OpenConnections(Connections);
 
 /// Maximum wait for the answers to open requests. The process then ends, even if idle clients stay connected.
 const ANSWERS_TIMEOUT: Duration = Duration::from_secs(1);
@@ -83,8 +83,7 @@ const ANSWERS_TIMEOUT: Duration = Duration::from_secs(1);
 impl OpenConnections {
     /// Waits until all connections are closed, or the maximum wait is over.
     pub(crate) async fn closed(&self) {
-        let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
         // The process ends in either case.
-        let _ = tokio::time::timeout(ANSWERS_TIMEOUT, self.0.acquire_many(all)).await;
+        let _ = tokio::time::timeout(ANSWERS_TIMEOUT, self.0.closed()).await;
     }
 }

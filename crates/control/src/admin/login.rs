@@ -7,7 +7,7 @@
 //! | status | reason |
 //! |---|---|
 //! | 400 | several `Authorization` fields |
-//! | 401 | an unknown token, another scheme, or a certificate of no known user |
+//! | 401 | an unknown token, another scheme; a certificate of no known user, where a role is needed |
 //! | 429 | the source has had too many failed logins |
 
 use std::sync::{Mutex, PoisonError};
@@ -24,6 +24,9 @@ use crate::observed::Observed;
 
 /// Minimum interval between events about failed logins.
 const FAILURE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The reason for refusing a certificate.
+const STRANGER: &str = "no user has a name that is in the client certificate";
 
 /// The time of the last event, and the number of failed logins since.
 #[derive(Debug, Default)]
@@ -68,8 +71,42 @@ pub(super) fn log_in(
 ) -> Result<Caller, Problem> {
     let credentials = credentials(peer, headers)?;
     if matches!(credentials, Credentials::None) {
-        return Ok(Caller { user: None, role: peer.role(), peer: peer.clone(), token_hash: None });
+        return Ok(Caller {
+            user: None,
+            role: peer.role(),
+            peer: peer.clone(),
+            token_hash: None,
+            is_stranger: false,
+        });
     }
+    let table = observed.table();
+    let user = user_of(&table.snapshot.admin, &credentials);
+    if user.is_err() && matches!(credentials, Credentials::Certificate(_)) {
+        // A browser or a probe shows it unasked: what needs no rights is answered all the same.
+        let (peer, token_hash) = (peer.clone(), None);
+        return Ok(Caller { user: None, role: None, peer, token_hash, is_stranger: true });
+    }
+    may_log_in(observed, peer)?;
+    match user {
+        Ok(user) => {
+            let (user, role) = (Some(user.name.clone()), Some(user.role));
+            let token_hash = credentials.token_hash();
+            Ok(Caller { user, role, peer: peer.clone(), token_hash, is_stranger: false })
+        }
+        Err(why) => Err(failed(observed, events, peer, why)),
+    }
+}
+
+/// Why a stranger's certificate does not suffice.
+pub(super) fn refuse_stranger(observed: &Observed, events: &Events, peer: &Peer) -> Problem {
+    match may_log_in(observed, peer) {
+        Err(problem) => problem,
+        Ok(()) => failed(observed, events, peer, STRANGER),
+    }
+}
+
+/// Refuses sources with too many failed logins.
+fn may_log_in(observed: &Observed, peer: &Peer) -> Result<(), Problem> {
     let shared = &observed.admin;
     if let Peer::Network(NetworkPeer { address, .. }) = peer {
         let may = shared.sources.may_log_in(address.ip(), shared.now_us());
@@ -78,33 +115,30 @@ pub(super) fn log_in(
             Problem::too_many("too many failed logins from this address", wait)
         })?;
     }
-    let table = observed.table();
-    match user_of(&table.snapshot.admin, &credentials) {
-        Ok(user) => {
-            let (user, role) = (Some(user.name.clone()), Some(user.role));
-            Ok(Caller { user, role, peer: peer.clone(), token_hash: credentials.token_hash() })
-        }
-        Err(why) => {
-            if let Peer::Network(NetworkPeer { address, .. }) = peer {
-                shared.sources.failed(address.ip(), shared.now_us());
-            }
-            shared.logins_failed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            if let Some(count) = shared.last_failure.count() {
-                let source = match peer {
-                    Peer::Network(peer) => peer.address.ip().to_string(),
-                    Peer::Local(_) => peer.to_string(),
-                };
-                let others = match count - 1 {
-                    0 => String::new(),
-                    others => format!("; {others} more since the last such event"),
-                };
-                let what = format_args!("refused a login from {source}: {why}{others}");
-                events.warning("admin listener", what);
-            }
-            Err(Problem::wrong_credentials(why)
-                .help("`weir token new` makes a token; the configuration has its hash"))
-        }
+    Ok(())
+}
+
+/// Counts a failed login, and tells of it.
+fn failed(observed: &Observed, events: &Events, peer: &Peer, why: &str) -> Problem {
+    let shared = &observed.admin;
+    if let Peer::Network(NetworkPeer { address, .. }) = peer {
+        shared.sources.failed(address.ip(), shared.now_us());
     }
+    shared.logins_failed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    if let Some(count) = shared.last_failure.count() {
+        let source = match peer {
+            Peer::Network(peer) => peer.address.ip().to_string(),
+            Peer::Local(_) => peer.to_string(),
+        };
+        let others = match count - 1 {
+            0 => String::new(),
+            others => format!("; {others} more since the last such event"),
+        };
+        let what = format_args!("refused a login from {source}: {why}{others}");
+        events.warning("admin listener", what);
+    }
+    Problem::wrong_credentials(why)
+        .help("`weir token new` makes a token; the configuration has its hash")
 }
 
 fn credentials<'a>(peer: &'a Peer, headers: &'a HeaderMap) -> Result<Credentials<'a>, Problem> {
@@ -139,9 +173,7 @@ fn user_of<'a>(
             let hash = credentials.token_hash();
             hash.and_then(|hash| settings.user_of_token(&hash)).ok_or("the token is unknown")
         }
-        Credentials::Certificate(names) => settings
-            .user_of_certificate(names)
-            .ok_or("no user has a name that is in the client certificate"),
+        Credentials::Certificate(names) => settings.user_of_certificate(names).ok_or(STRANGER),
         Credentials::Other | Credentials::None => {
             Err("another scheme than `Authorization: Bearer TOKEN`")
         }

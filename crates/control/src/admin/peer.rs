@@ -81,6 +81,8 @@ pub(super) struct Caller {
     pub(super) peer: Peer,
     /// The hash of the token; `None`: the user is that of the certificate.
     pub(super) token_hash: Option<[u8; 32]>,
+    /// The client certificate is that of no user. It has no rights, and is refused where some are needed.
+    pub(super) is_stranger: bool,
 }
 
 impl Caller {

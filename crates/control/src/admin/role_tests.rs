@@ -209,6 +209,11 @@ async fn wrong_credentials_are_refused_counted_and_limited() {
     assert_eq!(good.unwrap().status, 429, "good tokens are not tried either: guesses must not be");
     let health = users.running.send_by_tls(Login::Nothing, ("GET", "/health", "", "")).await;
     assert_eq!(health.unwrap().status, 200);
+    for open in ["/health", "/"] {
+        let nobody = Login::Certificate("nobody");
+        let answer = users.running.send_by_tls(nobody, ("GET", open, "", "")).await.unwrap();
+        assert_eq!(answer.status, 200, "a stranger's certificate is no reason to refuse {open}");
+    }
     assert_eq!(users.running.observed.admin.logins_failed.load(Relaxed), 10);
     let lines = users.running.lines();
     assert_eq!(lines.len(), 1, "{lines:?}");

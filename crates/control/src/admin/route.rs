@@ -19,7 +19,7 @@ use super::peer::{Caller, Peer};
 use super::problem::Problem;
 use super::streams::{self, Producer};
 use super::tags::Tags;
-use super::{Context, off_thread};
+use super::{Context, login, off_thread};
 
 /// Maximum size of a request's body, unless the route permits more.
 pub const BODY_SIZE_MAX: usize = 4 * 1024;
@@ -248,6 +248,10 @@ impl Route {
             let detail = format_args!("this needs the role {needed}; {user} has the role {role}");
             let help = "roles are in the configuration, under `admin.users`";
             return Err(Problem::new(StatusCode::FORBIDDEN, detail).help(help));
+        }
+        if caller.is_stranger {
+            let Context { observed, events } = context;
+            return Err(login::refuse_stranger(observed, events, &caller.peer));
         }
         let has_users = !context.observed.table().snapshot.admin.users.is_empty();
         let is_loopback = matches!(&caller.peer, Peer::Network(peer) if peer.is_loopback);

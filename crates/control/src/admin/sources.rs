@@ -84,7 +84,7 @@ impl Sources {
 
     fn with<T>(&self, address: IpAddr, use_it: impl FnOnce(&mut Source) -> T) -> T {
         let mut sources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = key_of(address);
+        let key = network_of(address);
         if !sources.contains_key(&key) && sources.len() >= SOURCES_MAX {
             let soonest = sources.iter().min_by_key(|(_, source)| source.restored_us());
             if let Some(key) = soonest.map(|(key, _)| *key) {
@@ -95,7 +95,8 @@ impl Sources {
     }
 }
 
-fn key_of(address: IpAddr) -> IpAddr {
+/// The source of an address: itself, or its /64 network of IPv6.
+pub(super) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => {

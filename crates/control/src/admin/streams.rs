@@ -8,7 +8,7 @@
 //! the reason.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use weir_config::snapshot::Role;
 
 use super::ask::Ask;
+use super::connections::{Source, source_of};
 use super::lifetime::Lifetime;
 use super::peer::Caller;
 use super::problem::Problem;
@@ -33,6 +34,9 @@ pub(super) const EVENTS: &str = "text/event-stream";
 
 /// Most simultaneous streams of all listeners. Connections are left for other requests.
 pub const STREAMS_MAX: usize = 16;
+
+/// Most simultaneous streams of one source over TCP, so that others have streams, too.
+pub const STREAMS_PER_SOURCE_MAX: usize = STREAMS_MAX / 2;
 
 /// Events that may wait for the client of a stream, besides those in the buffers of its connection.
 const EVENTS_WAITING_MAX: usize = 4;
@@ -108,12 +112,18 @@ fn frame(name: &str, data: &str) -> Bytes {
 #[derive(Debug)]
 pub struct Streams {
     permits: Arc<Semaphore>,
+    /// The source of each open stream.
+    sources: Arc<Mutex<Vec<Source>>>,
     end: watch::Sender<Option<Reason>>,
 }
 
 impl Default for Streams {
     fn default() -> Self {
-        Self { permits: Arc::new(Semaphore::new(STREAMS_MAX)), end: watch::Sender::new(None) }
+        Self {
+            permits: Arc::new(Semaphore::new(STREAMS_MAX)),
+            sources: Arc::default(),
+            end: watch::Sender::new(None),
+        }
     }
 }
 
@@ -130,12 +140,38 @@ impl Streams {
         let _ = tokio::time::timeout(END_TIMEOUT, self.permits.acquire_many(all)).await;
     }
 
-    fn begin(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        Arc::clone(&self.permits).try_acquire_owned().map_err(|_| {
-            let detail = format_args!("{STREAMS_MAX} streams are open already");
+    fn begin(&self, source: Source) -> Result<Permit, Problem> {
+        let full = |whose: &str, most: usize| {
+            let detail = format_args!("{most} streams{whose} are open already");
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
                 .help("close one, or try again later")
-        })
+        };
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_source = sources.iter().filter(|other| **other == source).count();
+        if source.is_some() && of_source >= STREAMS_PER_SOURCE_MAX {
+            return Err(full(" of your address", STREAMS_PER_SOURCE_MAX));
+        }
+        let permit = Arc::clone(&self.permits).try_acquire_owned();
+        let permit = permit.map_err(|_| full("", STREAMS_MAX))?;
+        sources.push(source);
+        Ok(Permit { _permit: permit, source, sources: Arc::clone(&self.sources) })
+    }
+}
+
+/// The right to a stream. Dropping it gives it back.
+#[derive(Debug)]
+struct Permit {
+    _permit: OwnedSemaphorePermit,
+    source: Source,
+    sources: Arc<Mutex<Vec<Source>>>,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = sources.iter().position(|other| *other == self.source) {
+            sources.swap_remove(place);
+        }
     }
 }
 
@@ -148,7 +184,7 @@ pub(super) fn answer(
 ) -> Result<Response, Problem> {
     let observed = Arc::clone(&ask.context.observed);
     let streams = &observed.admin.streams;
-    let permit = streams.begin()?;
+    let permit = streams.begin(source_of(&ask.caller.peer))?;
     let ending = streams.end.subscribe();
     let caller = ask.caller.clone();
     let produce = begin(ask)?;
@@ -162,6 +198,8 @@ pub(super) fn answer(
 
 async fn run(produced: Produced, mut guard: Guard, events: mpsc::Sender<Bytes>) {
     let reason = tokio::select! {
+        // First what is there to tell: the events before the end of the process, too.
+        biased;
         done = produced => done.ok().map(|()| Reason::Complete),
         reason = guard.end() => Some(reason),
         () = events.closed() => None,
@@ -215,7 +253,7 @@ impl Guard {
 struct Events {
     waiting: mpsc::Receiver<Bytes>,
     lifetime: Option<Lifetime>,
-    _permit: OwnedSemaphorePermit,
+    _permit: Permit,
 }
 
 impl HttpBody for Events {

@@ -219,16 +219,52 @@ async fn slow_and_idle_clients_are_dropped() {
 }
 
 #[tokio::test]
-async fn connections_are_bounded() {
+async fn a_source_that_holds_connections_does_not_keep_itself_out() {
     let (admin, observed) = start(&any_port()).await.unwrap();
     let mut held = Vec::new();
-    for _ in 0..CONNECTIONS_MAX {
+    for _ in 0..PER_SOURCE_MAX {
         held.push(TcpStream::connect(socket_of(&admin)).await.unwrap());
     }
-    assert_eq!(ask(&admin, "GET", "/health").await, "", "the one too many");
+    assert!(ask(&admin, "GET", "/health").await.ends_with("ok\n"));
+    assert_eq!(observed.admin.turned_away.load(Relaxed), 0);
+    let mut first = Vec::new();
+    // It is closed or reset.
+    let _ = tokio::time::timeout(HEAD_TIMEOUT / 2, held[0].read_to_end(&mut first))
+        .await
+        .expect("the longest waiting connection has ended");
+    assert!(first.is_empty());
+}
+
+#[tokio::test]
+async fn connections_are_bounded() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("admin.sock");
+    let (_admin, observed) = start(&Address::Unix(path.clone())).await.unwrap();
+    let begin = "POST /v1/reload HTTP/1.1\r\nHost: weir\r\nExpect: 100-continue\r\n\
+                 Content-Type: application/json\r\nContent-Length: 2\r\n\r\n";
+    let mut busy = Vec::new();
+    for _ in 0..CONNECTIONS_MAX {
+        let mut stream = UnixStream::connect(&path).await.unwrap();
+        stream.write_all(begin.as_bytes()).await.unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 100");
+        busy.push(stream);
+    }
+    let health = async || {
+        let mut stream = UnixStream::connect(&path).await.unwrap();
+        let request = b"GET /health HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n";
+        let mut answer = String::new();
+        // A connection that is turned away may be closed before the request is written.
+        if stream.write_all(request).await.is_ok() {
+            let _ = stream.read_to_string(&mut answer).await;
+        }
+        answer
+    };
+    assert_eq!(health().await, "", "the one too many");
     assert_eq!(observed.admin.turned_away.load(Relaxed), 1);
-    held.truncate(CONNECTIONS_MAX / 2);
-    while ask(&admin, "GET", "/health").await.is_empty() {
+    busy.truncate(CONNECTIONS_MAX / 2);
+    while health().await.is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -220,7 +220,7 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
             to.labelled("side", "out", server.totals.compression_bytes_out);
         };
     "weir_virtual_server_rewritten_bodies_total" Counter + ",outcome"
-        "Responses for rules that rewrite bodies: rewritten (outcome rewritten), or unchanged because they were encoded (encoded), a part (part) or too long, also from some place on (too_long). No sample without such rules."
+        "Responses to which a body rewrite applied: rewritten (outcome rewritten), unchanged because the body was encoded (encoded) or partial (part), or wholly or partly unchanged because it was too long (too_long). No sample without such rules."
         |server, to| if server.rewrites_bodies {
             to.labelled("outcome", "rewritten", server.totals.bodies_rewritten);
             to.labelled("outcome", "encoded", server.totals.bodies_encoded);
@@ -228,7 +228,7 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
             to.labelled("outcome", "too_long", server.totals.bodies_too_long);
         };
     "weir_virtual_server_waf_requests_total" Counter + ",outcome"
-        "Requests inspected by the web application firewall (outcome inspected). Of these: blocked (blocked), would be blocked (detected), could not be judged (unjudged). No sample without waf."
+        "Requests inspected by the web application firewall (outcome inspected). Of these: blocked (blocked), not blocked because of mode detect (detected), not completely inspected (unjudged). No sample without waf."
         |server, to| if server.has_waf {
             to.labelled("outcome", "inspected", server.totals.waf_inspected);
             to.labelled("outcome", "blocked", server.totals.waf_blocked);
@@ -267,7 +267,7 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
         "Requests refused as malformed."
         |server, to| to.value(server.totals.requests_malformed);
     "weir_virtual_server_requests_path_refused_total" Counter
-        "Requests refused because servers read their path differently."
+        "Requests refused by `http.path`, because common servers would interpret the path differently."
         |server, to| to.value(server.totals.requests_path_refused);
     "weir_virtual_server_timeouts_total" Counter + ",phase"
         "Clients dropped because a head (phase head) or a body (phase body) did not arrive in time."
@@ -307,14 +307,14 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
         "Requests refused by authenticate: they had no valid credentials."
         |server, to| to.value(server.totals.requests_unauthenticated);
     "weir_virtual_server_authorisations_total" Counter + ",result"
-        "Requests about which a service was asked (authenticate with type external): it has let them in (result allowed) or not (denied), or has failed (failed)."
+        "Requests checked by an external service (authenticate with type external): allowed (result allowed), denied (denied), or the service failed (failed)."
         |server, to| {
             to.labelled("result", "allowed", server.totals.authorisations_allowed);
             to.labelled("result", "denied", server.totals.authorisations_denied);
             to.labelled("result", "failed", server.totals.authorisations_failed);
         };
     "weir_virtual_server_mirrored_requests_total" Counter + ",result"
-        "Copies of requests that the action mirror has made: a member has answered (result answered) or none has (failed); or that it has not made, since too many were under way or the body was not kept (dropped)."
+        "Copies of requests (action mirror): answered by a member (result answered), failed (failed), or not sent because too many copies were open or weir had not kept the body (dropped)."
         |server, to| {
             to.labelled("result", "answered", server.totals.mirrors_answered);
             to.labelled("result", "failed", server.totals.mirrors_failed);
@@ -342,7 +342,7 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
         "Responses from the client's persistent member."
         |server, to| to.value(server.totals.persistence_kept);
     "weir_virtual_server_persistence_moved_total" Counter
-        "Responses to persistent clients that had to move to another member."
+        "Responses from another member, because the client's persistent member was not available."
         |server, to| to.value(server.totals.persistence_moved);
     "weir_virtual_server_responses_total" Counter + ",class"
         "Responses sent, by class of the status, including weir's own."
@@ -395,7 +395,7 @@ pub(super) const VIRTUAL_SERVERS: &[Family<ServerView>] = families! { "virtual_s
         "From the complete request head to the last byte of the response handed to the socket."
         |server, to| to.histogram(&server.totals.request_duration);
     "weir_authorisation_duration_seconds" Histogram
-        "From the question to a service about a request (authenticate with type external) until its answer, or until that is not waited for any more. Left out while nothing was asked."
+        "Time from the request to an external service (authenticate with type external) until its response or the timeout. Absent before the first such request."
         |server, to| {
             if server.totals.authorisation_duration.count() > 0 {
                 to.histogram(&server.totals.authorisation_duration);
@@ -423,12 +423,12 @@ pub(super) const WAF_CHECKS: &[Family<WafCheckView>] = families! { "check";
 
 pub(super) const POOLS: &[Family<PoolView>] = families! { "pool";
     "weir_pool_members" Gauge + ",state"
-        "Members by health, independent of the administrative state: up, pending (waits for a first probe), down (failed its monitors), ejected (failed its requests)."
+        "Members by health, independent of the administrative state: up, pending (waits for a first probe), down (failed its monitors), draining (by `drain_on` of a monitor), ejected (failed its requests)."
         |pool, to| for (state, &count) in MemberState::ALL.iter().zip(&pool.states) {
             to.labelled("state", state.as_str(), count);
         };
     "weir_pool_members_in_service" Gauge
-        "Members that take new requests: up, and enabled by the operator."
+        "Members that take new requests: up, enabled, and with a weight above 0."
         |pool, to| to.value(pool.in_service);
     "weir_pool_retries_total" Counter
         "Requests that were tried on a further member."
@@ -468,7 +468,7 @@ pub(super) const MEMBERS: &[Family<MemberView>] = families! { "pool,member";
         "Share of the pool's traffic, relative to the other members."
         |member, to| to.value(u64::from(member.weight));
     "weir_member_requests_total" Counter
-        "Requests for which the member was selected, including repeated ones and those without a connection."
+        "Requests for which the member was selected, including retries and failed connection attempts."
         |member, to| to.value(member.totals.requests);
     "weir_member_requests_active" Gauge
         "Requests open at the member now."
@@ -553,7 +553,7 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
             to.labelled("table", "persistence", table.stickies.losses());
         };
     "weir_policy_lines_dropped_total" Counter
-        "Lines of policies lost because the event log was too slow."
+        "Lines of the policy action `log` that were lost because the event log was too slow."
         |observed, to| to.value(observed.workers.totals().policy_lines_dropped);
     "weir_log_lines_dropped_total" Counter + "reason"
         "Access log lines lost because the log was too slow (reason full) or could not be written (reason write)."
@@ -609,7 +609,7 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
             to.labelled("how", "skipped", totals.compression_skipped);
         };
     "weir_compression_memory_bytes" Gauge
-        "Most memory that responses being compressed can hold: encoders and collected bodies."
+        "Upper bound of the memory that currently compressed responses use: encoders and buffered bodies."
         |observed, to| to.value(observed.workers.totals().compression_memory_bytes);
     "weir_worker_connections_total" Counter + "worker"
         "Client connections by the worker that accepted them; the kernel distributes them."
@@ -650,7 +650,7 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
             to.labelled("result", "failure", observed.obtained.ocsp.failed.load(Relaxed));
         };
     "weir_acme_orders_total" Counter + "result"
-        "Orders for certificates by ACME: a certificate came (result success), or none (failure)."
+        "Orders for ACME certificates, by result: success or failure."
         |observed, to| {
             to.labelled("result", "success", observed.obtained.acme.counters.succeeded.load(Relaxed));
             to.labelled("result", "failure", observed.obtained.acme.counters.failed.load(Relaxed));
@@ -681,7 +681,7 @@ pub(super) const PROCESS: &[Family<Observed>] = families! { "";
         "When the current configuration was read, in seconds since 1970."
         |observed, to| to.seconds(observed.reloads.last_success_unix_ms.load(Relaxed));
     "weir_config_version" Gauge
-        "The version of the overlay that is in force; 0: none."
+        "The active version of the overlay (run-time changes of the configuration); 0: none."
         |observed, to| to.value(observed.changes.in_force());
     "weir_config_unconfirmed" Gauge
         "1 while a version of the overlay waits for its confirmation, else 0."

@@ -56,7 +56,7 @@ pub(super) const PACKET_PATH: &[Family<Arc<Report>>] = families! { "";
         "Flows in the table."
         |path, to| to.value(path.flows);
     "weir_l4_flows_max" Gauge
-        "Most flows in the table."
+        "Capacity of the flow table (flows_max)."
         |path, to| to.value(u64::from(path.flows_max));
     "weir_l4_flows_ended_total" Counter + "why"
         "Flows ended by weir: idle, closed, their member went down, their virtual server was removed, or by a command."
@@ -66,7 +66,7 @@ pub(super) const PACKET_PATH: &[Family<Arc<Report>>] = families! { "";
             }
         };
     "weir_l4_resets_total" Counter
-        "Resets sent to ends of flows."
+        "TCP resets sent to clients and members of flows."
         |path, to| to.value(path.resets);
     "weir_l4_not_forwarded_total" Counter + "reason,verdict"
         "Packets that were not forwarded, by reason, and by verdict: dropped, answered or passed to the kernel."

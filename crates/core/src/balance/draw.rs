@@ -32,7 +32,7 @@ impl Draw {
         let members = weights.len() as u64;
         let weight = |index: u32| u64::from(clamp_weight(weights[index as usize]));
         let total: u64 = (0..members as u32).map(weight).sum();
-        // In units in which a column holds `total`.
+        // In units such that a column holds `total`.
         let mut left: Vec<u64> = (0..members as u32).map(|index| weight(index) * members).collect();
         let mut columns: Box<[Column]> =
             (0..members as u32).map(|index| Column { height: u32::MAX, other: index }).collect();

@@ -62,7 +62,7 @@ pub enum Method {
 
 /// The state of members for a balancer, by their index.
 pub trait View {
-    /// Requests that occupy the member now, on all cores.
+    /// The number of active requests on the member, on all cores.
     fn occupancy(&self, index: usize) -> u32;
     /// Whether the member may take one more request (limit not reached, not tried already).
     fn admits(&self, index: usize) -> bool;
@@ -73,7 +73,7 @@ pub trait View {
     }
 }
 
-/// One pool's balancing on one worker.
+/// The balancer of one pool on one worker.
 #[derive(Debug, Clone)]
 pub enum Balancer {
     /// See [`RoundRobin`].
@@ -125,7 +125,7 @@ impl Balancer {
         }
     }
 
-    /// A request of this worker occupies the member from now on.
+    /// Records that a request of this worker occupies the member from now on.
     ///
     /// # Panics
     /// If `index` is not below the number of members.
@@ -139,7 +139,7 @@ impl Balancer {
         }
     }
 
-    /// A request of this worker occupies the member no longer.
+    /// Records that a request of this worker no longer occupies the member.
     ///
     /// # Panics
     /// If `index` is not below the number of members.
@@ -154,7 +154,7 @@ impl Balancer {
     }
 }
 
-/// A weight as the algorithms count on it.
+/// The weight that the algorithms use.
 fn clamp_weight(weight: u16) -> u16 {
     weight.clamp(WEIGHT_MIN, WEIGHT_MAX)
 }

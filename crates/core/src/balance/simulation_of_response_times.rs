@@ -32,7 +32,7 @@ impl View for Seen<'_> {
     }
 }
 
-/// How long a response takes, and whether it is a failure.
+/// Returns the duration of a response, and whether it is a failure.
 type Service<'a> = &'a dyn Fn(usize, u64) -> (u64, bool);
 
 struct Cores {
@@ -93,7 +93,7 @@ impl Cores {
         }
     }
 
-    /// Its part of the requests since `run` began, in percent.
+    /// The member's share of the requests since the start of `run`, in percent.
     fn share(&self, index: usize) -> f64 {
         let all: u64 = self.members.iter().map(|member| member.picks).sum();
         100.0 * self.members[index].picks as f64 / all as f64

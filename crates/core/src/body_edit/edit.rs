@@ -11,16 +11,16 @@ use super::strings::{StringEdit, Tail};
 pub struct BodyEdit {
     /// The texts to replace.
     pub what: What,
-    /// Types of content that it is replaced in.
+    /// The content types of bodies in which text is replaced.
     pub types: MediaTypes,
-    /// Data behind this many bytes, in the input or the output, stays unchanged.
+    /// Data after this many bytes, in the input or the output, stays unchanged.
     pub size_bytes_max: u64,
 }
 
 /// The texts to replace.
 #[derive(Debug)]
 pub enum What {
-    /// Strings, each by another.
+    /// Strings, each with its replacement.
     Strings(StringEdit),
     /// Matches of a pattern.
     Pattern(Box<PatternEdit>),

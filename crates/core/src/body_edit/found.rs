@@ -5,13 +5,13 @@
 pub(super) enum Found {
     /// A match to be replaced.
     Match {
-        /// Where it begins.
+        /// The start of the match.
         start: usize,
-        /// Where it ends.
+        /// The end of the match.
         end: usize,
-        /// Which of the strings it is.
+        /// The index of the matched string.
         string: usize,
     },
-    /// Nothing up to here; from here on more has to come.
+    /// No match before this position; the text after it is undecided until more data arrives.
     Clear(usize),
 }

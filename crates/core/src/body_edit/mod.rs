@@ -1,7 +1,7 @@
 //! Replaces text in bodies while they stream: several strings at once, or matches of a regular expression.
 //!
-//! A body comes in pieces, and a match may begin in one and end in another. The output does not depend on the pieces:
-//! it is that of the whole body. A [`Rewriter`] holds back only bytes that may be the beginning of a match:
+//! A body arrives in pieces, and a match may begin in one piece and end in another. The output does not depend on the
+//! division into pieces. A [`Rewriter`] holds back only bytes that may be the beginning of a match:
 //!
 //! | replaced | rule | held back at most |
 //! |---|---|---|
@@ -9,9 +9,9 @@
 //! | a pattern | the leftmost match that has at most [`PatternEdit::match_bytes_max`] bytes | that many bytes, less one |
 //!
 //! Matches do not overlap, and replacements are not searched again. A pattern cannot look around its matches (`^`, `$`,
-//! `\b`) and cannot match the empty text: neither could be decided before the rest has come.
+//! `\b`) and cannot match the empty text: neither could be decided before more data has arrived.
 //!
-//! A rewriter has the state of one body. [`Searchers`] lends it a searcher for each piece, which keeps no data of the
+//! A rewriter is the state of one body. [`Searchers`] lends a searcher for each piece; a searcher stores no data of the
 //! body.
 
 mod edit;

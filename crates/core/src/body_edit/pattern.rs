@@ -22,11 +22,11 @@ use crate::expression::{
     ExpressionError, REGEX_CACHE_BYTES_MAX, REGEX_SIZE_BYTES_MAX, ReplacementError,
 };
 
-/// Bytes of a match, if nothing else is said.
+/// Default maximum length of a match.
 pub const MATCH_BYTES_DEFAULT: usize = 1024;
-/// The most bytes that a match may have.
+/// Largest permitted maximum length of a match.
 pub const MATCH_BYTES_MAX: usize = 64 * 1024;
-/// A match whose replacement has more bytes stays as it is.
+/// Maximum size of a replacement; a match with a larger one stays unchanged.
 pub const REPLACEMENT_BYTES_MAX: usize = 64 * 1024;
 /// A search covers this many times the maximum match length: the repeated part is then small.
 const WINDOW_MATCHES: usize = 4;
@@ -48,14 +48,14 @@ pub struct Searcher {
     dfa: DfaCache,
 }
 
-/// Why a pattern cannot be used for bodies.
+/// The reason why a pattern cannot be used for bodies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PatternError {
-    /// One of its texts is wrong.
+    /// The expression or the replacement is invalid.
     Text(ReplacementError),
-    /// It matches the empty text.
+    /// The pattern matches the empty text.
     Empty,
-    /// It contains look-around assertions.
+    /// The pattern contains look-around assertions.
     Around,
 }
 
@@ -80,7 +80,7 @@ impl PatternEdit {
     /// Compiles a pattern for matches of at most this many bytes.
     ///
     /// # Errors
-    /// The mistake in it.
+    /// The reason why the pattern is invalid.
     pub fn new(regex: &str, to: &str, match_bytes_max: usize) -> Result<Self, PatternError> {
         let of_regex = |error| PatternError::Text(ReplacementError::Regex(error));
         let of_to = |error| PatternError::Text(ReplacementError::To(error));
@@ -112,7 +112,7 @@ impl PatternEdit {
         Ok(Self { regex: pattern.regex().clone(), dfa, to: to.into(), match_bytes_max })
     }
 
-    /// Bytes that a match has at most.
+    /// Maximum length of a match in bytes.
     pub fn match_bytes_max(&self) -> usize {
         self.match_bytes_max
     }
@@ -163,7 +163,7 @@ impl PatternEdit {
         }
     }
 
-    /// Where the match that begins here ends, if there is one of not too many bytes.
+    /// The end of the match that begins here, if there is a match within the maximum length.
     fn match_at(&self, searcher: &mut Searcher, text: &[u8], start: usize) -> Option<usize> {
         let end = text.len().min(start + self.match_bytes_max);
         let input = Input::new(text).span(start..end).anchored(Anchored::Yes);

@@ -1,4 +1,4 @@
-//! One body on its way.
+//! The replacement of text in one body.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub struct Rewriter {
     held: Vec<u8>,
     taken_bytes: u64,
     written_bytes: u64,
-    /// Nothing is replaced any more.
+    /// Whether the rest of the body passes unchanged.
     is_passing: bool,
     is_cut: bool,
 }
@@ -63,12 +63,12 @@ impl Rewriter {
         }
     }
 
-    /// Bytes that are held back.
+    /// The number of held bytes.
     pub fn held_bytes(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether some of it passed as it was, because there was too much of it.
+    /// Whether a part passed unchanged because the body exceeds the maximum size.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::edit::BodyEdit;
 use super::pattern::Searcher;
 
-/// Most that are kept for further searches.
+/// Maximum number of spare searchers.
 pub const SPARE_MAX: usize = 16;
 
 /// Searchers for bodies, used one after another: one for each edit, for any number of open bodies. They depend only on
@@ -24,7 +24,7 @@ impl Searchers {
             None => {
                 let searcher = Box::new(edit.what.searcher()?);
                 if self.spare.len() == SPARE_MAX {
-                    // One of a configuration that is gone would stay for ever.
+                    // Otherwise a searcher of a removed configuration would stay forever.
                     self.spare.remove(0);
                 }
                 self.spare.push((Arc::clone(edit), searcher));

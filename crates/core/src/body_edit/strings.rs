@@ -1,4 +1,4 @@
-//! Strings that are replaced.
+//! Replacement of strings.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,12 +7,12 @@ use aho_corasick::{AhoCorasick, Input, MatchKind};
 
 use super::found::Found;
 
-/// Most strings in one action.
+/// Maximum number of strings in one action.
 pub const STRINGS_MAX: usize = 256;
-/// Longest string, and longest text in its place.
+/// Maximum length of a string and of its replacement.
 pub const STRING_BYTES_MAX: usize = 4096;
 
-/// Strings that are replaced, each by another.
+/// Strings and their replacements.
 #[derive(Debug)]
 pub struct StringEdit {
     search: AhoCorasick,
@@ -21,14 +21,14 @@ pub struct StringEdit {
     longest_bytes: usize,
 }
 
-/// Why strings cannot be replaced.
+/// The reason why strings cannot be replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StringError {
     /// There are no strings, or more than [`STRINGS_MAX`].
     Count,
     /// This string is empty.
     Empty(usize),
-    /// This one, or its replacement, is longer than [`STRING_BYTES_MAX`].
+    /// This string, or its replacement, is longer than [`STRING_BYTES_MAX`].
     Length(usize),
     /// The search cannot be built from the strings.
     Search,
@@ -80,8 +80,8 @@ impl StringEdit {
         self.to.get(string).map_or(&[], |to| to)
     }
 
-    /// The next match in `text` from this place on. `tail` is for the searches of one text, each from further on than
-    /// the one before; empty at first.
+    /// The next match in `text` from this position on. `tail` is state for all searches of one text, which must go forward;
+    /// empty at first.
     pub(super) fn find(
         &self,
         tail: &mut Option<Tail>,
@@ -101,9 +101,9 @@ impl StringEdit {
         }
     }
 
-    /// From where on the end of the text may be the beginning of a string.
+    /// The position from which the end of the text may be the beginning of a string.
     fn open_from(&self, tail: &mut Option<Tail>, text: &[u8], from: usize) -> usize {
-        // The end is read once, however many strings are found before it: all that it may begin is behind this one.
+        // The end is read only once for all searches of the text: later candidates are suffixes of this one.
         let Tail(longest) = tail.get_or_insert_with(|| {
             let start = text.len().saturating_sub(self.longest_bytes - 1).max(from);
             Tail(self.beginnings.longest(&text[start..]))
@@ -117,8 +117,8 @@ impl StringEdit {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tail(u32);
 
-/// The beginnings of the strings, as a tree; each leads to the longest other one that it ends with (the automaton of
-/// Aho and Corasick, 1975). It shows how much of a text's end may still become a string.
+/// The prefixes of the strings, as a tree; each node links to its longest proper suffix that is also a prefix (the automaton
+/// of Aho and Corasick, 1975). It shows which part of a text's end may still become a string.
 #[derive(Debug)]
 struct Beginnings {
     nodes: Vec<Beginning>,
@@ -128,7 +128,7 @@ struct Beginnings {
 struct Beginning {
     /// The next states, by the next byte.
     next: BTreeMap<u8, u32>,
-    /// The longest beginning that this one ends with.
+    /// The longest prefix that is a suffix of this one.
     shorter: u32,
     bytes: u32,
 }
@@ -151,7 +151,7 @@ impl Beginnings {
             }
         }
         let mut tree = Self { nodes };
-        // Shorter ones first: each needs those before it.
+        // Shorter prefixes first, because longer ones depend on them.
         let mut order: Vec<u32> = tree.nodes[0].next.values().copied().collect();
         let mut index = 0;
         while index < order.len() {
@@ -171,7 +171,7 @@ impl Beginnings {
         tree
     }
 
-    /// The longest beginning that this one and a byte end with.
+    /// The longest prefix that is a suffix of this one plus a byte.
     fn step(&self, mut at: u32, byte: u8) -> u32 {
         loop {
             #[cfg(test)]
@@ -185,16 +185,16 @@ impl Beginnings {
         }
     }
 
-    /// The longest beginning that a text ends with.
+    /// The longest prefix that is a suffix of a text.
     fn longest(&self, text: &[u8]) -> u32 {
         text.iter().fold(0, |at, byte| self.step(at, *byte))
     }
 
-    /// The longest beginning of at most this many bytes that this one ends with and that can be continued.
+    /// The longest incomplete prefix of at most this many bytes that is a suffix of this one.
     fn open(&self, mut at: u32, bytes_max: usize) -> u32 {
         loop {
             let node = &self.nodes[at as usize];
-            // A state without continuation is a whole string, or nothing.
+            // A state without a continuation is a whole string, or empty.
             if at == 0 || node.bytes as usize <= bytes_max && !node.next.is_empty() {
                 return at;
             }

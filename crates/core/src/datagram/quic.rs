@@ -19,10 +19,10 @@ use super::span;
 pub const VERSION_1: u32 = 1;
 /// QUIC version 2 (RFC 9369).
 pub const VERSION_2: u32 = 0x6b33_43cf;
-/// Bytes of a connection id in versions 1 and 2. Other versions may have longer ones, up to 255.
+/// Maximum length of a connection id in versions 1 and 2. Other versions may have longer ones, up to 255.
 pub const CONNECTION_ID_BYTES_MAX: usize = 20;
 
-/// First byte: this is a long header.
+/// The bit in the first byte that marks a long header.
 const FORM_BIT: u8 = 0x80;
 /// The first byte and the version.
 const PREFIX_BYTES: usize = 5;
@@ -34,11 +34,11 @@ const VERSION_BYTES: usize = 4;
 pub enum Header {
     /// The header of packets during the handshake.
     Long(LongHeader),
-    /// A server's list of versions, in answer to one that it does not know.
+    /// A server's list of supported versions, in answer to an unknown version.
     VersionNegotiation(VersionNegotiation),
     /// The header of packets after the handshake.
     Short {
-        /// The connection, as the receiver called it.
+        /// The destination connection id.
         destination: Span,
     },
 }
@@ -46,31 +46,31 @@ pub enum Header {
 /// See [`Header::Long`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongHeader {
-    /// Never 0.
+    /// The version; never 0.
     pub version: u32,
-    /// The connection, as the receiver called it; in a client's first packets a random id of the client's choice.
+    /// The destination connection id; in a client's first packets, a random id chosen by the client.
     pub destination: Span,
-    /// The source connection ID: the sender's name for the connection.
+    /// The source connection id.
     pub source: Span,
 }
 
 /// See [`Header::VersionNegotiation`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VersionNegotiation {
-    /// The source of the packet that it answers.
+    /// The source id of the answered packet.
     pub destination: Span,
-    /// The destination of the packet that it answers.
+    /// The destination id of the answered packet.
     pub source: Span,
     /// The versions, four bytes each; at least one.
     pub versions: Span,
 }
 
-/// Why a datagram does not begin with a QUIC packet.
+/// The reason why a datagram does not begin with a QUIC packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderError {
     /// The datagram ends within the header.
     Truncated,
-    /// A connection id is longer than its version allows; packets of that kind are to be dropped.
+    /// A connection id is longer than its version allows; such packets must be dropped.
     ConnectionIdLength(u8),
     /// The list of a Version Negotiation packet is empty, or contains an incomplete version.
     Versions,
@@ -94,11 +94,11 @@ impl fmt::Display for HeaderError {
 impl std::error::Error for HeaderError {}
 
 impl Header {
-    /// The header that a datagram begins with. A short header does not say how long its connection id is: that is
-    /// `short_id_bytes`, the length that the receiver gives to its ids.
+    /// Parses the header at the beginning of a datagram. A short header does not contain the length of its connection id, so
+    /// `short_id_bytes` is the length of the receiver's ids.
     ///
     /// # Errors
-    /// The datagram is not of QUIC, or was cut.
+    /// The datagram is not QUIC, or was truncated.
     pub fn parse(datagram: &[u8], short_id_bytes: usize) -> Result<Self, HeaderError> {
         let first = *datagram.first().ok_or(HeaderError::Truncated)?;
         if first & FORM_BIT == 0 {
@@ -123,7 +123,7 @@ impl Header {
         Ok(Self::VersionNegotiation(VersionNegotiation { destination, source, versions }))
     }
 
-    /// The id that the receiver knows the connection by.
+    /// The destination connection id.
     pub fn destination(&self) -> Span {
         match self {
             Self::Long(header) => header.destination,
@@ -133,7 +133,7 @@ impl Header {
     }
 }
 
-/// The connection id whose length stands at `at`, and where it ends.
+/// The connection id with its length byte at `at`, and the position after the id.
 fn connection_id(datagram: &[u8], at: usize, version: u32) -> Result<(Span, usize), HeaderError> {
     let length = *datagram.get(at).ok_or(HeaderError::Truncated)?;
     let is_bounded = matches!(version, VERSION_1 | VERSION_2);

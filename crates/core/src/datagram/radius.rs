@@ -10,16 +10,16 @@ use weir_http::message::Span;
 
 use super::span;
 
-/// Bytes in front of the attributes.
+/// Size of the header before the attributes.
 pub const HEADER_BYTES: usize = 20;
-/// Bytes of a packet.
+/// Maximum size of a packet.
 pub const PACKET_BYTES_MAX: usize = 4096;
 
-/// The attribute that vendors put theirs in.
+/// The attribute for vendor-specific attributes.
 const VENDOR_SPECIFIC: u8 = 26;
-/// Bytes of an attribute's number and length.
+/// Size of an attribute's number and length.
 const ATTRIBUTE_HEADER_BYTES: usize = 2;
-/// Bytes of a vendor's number.
+/// Size of a vendor's number.
 const VENDOR_BYTES: usize = 4;
 
 /// The value of the first attribute with this number. `None`: no such attribute, or not a RADIUS packet. In a packet
@@ -28,8 +28,8 @@ pub fn attribute(datagram: &[u8], number: u8) -> Option<Span> {
     attributes(datagram)?.find(|found| found.number == number).map(|found| found.value)
 }
 
-/// The value of a vendor's first attribute of this number, in the layout that RFC 2865 section 5.26 recommends.
-/// A vendor's attributes of another layout are passed over.
+/// The value of a vendor's first attribute with this number, in the layout that RFC 2865 section 5.26 recommends. Vendor
+/// attributes with another layout are skipped.
 pub fn vendor_attribute(datagram: &[u8], vendor: u32, number: u8) -> Option<Span> {
     let of_vendors = attributes(datagram)?.filter(|found| found.number == VENDOR_SPECIFIC);
     let of_vendor = of_vendors.filter_map(|found| {
@@ -57,7 +57,7 @@ fn attributes(datagram: &[u8]) -> Option<Attributes<'_>> {
     Some(Attributes { bytes: datagram.get(..length)?, at: HEADER_BYTES })
 }
 
-/// Goes from one attribute to the next, up to the end or the first broken one.
+/// Iterates over the attributes, up to the end or the first malformed one.
 #[derive(Clone)]
 struct Attributes<'d> {
     bytes: &'d [u8],
@@ -70,7 +70,7 @@ struct Attribute {
 }
 
 impl Attributes<'_> {
-    /// Whether one ends where the next begins, and the last where all do.
+    /// Whether the attributes fill the data exactly, without a malformed one.
     fn are_whole(&self) -> bool {
         let mut rest = self.clone();
         while rest.next().is_some() {}
@@ -98,7 +98,7 @@ impl Iterator for Attributes<'_> {
 mod tests {
     use super::*;
 
-    /// A packet with these attributes, as long as it says.
+    /// A packet with these attributes and the correct length.
     fn packet(code: u8, attributes: &[u8]) -> Vec<u8> {
         let length = u16::try_from(HEADER_BYTES + attributes.len()).expect("a short packet");
         let mut packet = vec![code, 7];

@@ -1,7 +1,7 @@
 //! Header fields of SIP messages over UDP (RFC 3261 section 7.3).
 //!
-//! A datagram is one message: a start line, header fields, an empty line, a body. Lines end in CRLF; a bare LF is taken
-//! as well, as common servers do.
+//! A datagram is one message: a start line, header fields, an empty line, a body. Lines end in CRLF; a bare LF is accepted
+//! too, as by common servers.
 
 use memchr::memchr;
 use weir_http::message::Span;
@@ -11,9 +11,9 @@ use super::span;
 /// The value of a header field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Value {
-    /// Without white space around it.
+    /// The value without surrounding white space.
     pub span: Span,
-    /// It goes over several lines; [`unfold`] makes one of them.
+    /// Whether the value is folded over several lines; [`unfold`] joins them.
     pub is_folded: bool,
 }
 
@@ -79,7 +79,7 @@ pub fn header(datagram: &[u8], name: &str) -> Option<Value> {
     }
 }
 
-/// Appends a value with each fold as one space.
+/// Appends a value and replaces each fold by one space.
 pub fn unfold(value: &[u8], out: &mut Vec<u8>) {
     let mut is_first = true;
     for line in value.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
@@ -94,7 +94,7 @@ pub fn unfold(value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The line that begins at `at`, without its end, and where the next one begins.
+/// The line that begins at `at`, without its end, and the beginning of the next line.
 fn line(datagram: &[u8], at: usize) -> Option<(Span, usize)> {
     let rest = datagram.get(at..)?;
     let length = memchr(b'\n', rest)?;
@@ -102,7 +102,7 @@ fn line(datagram: &[u8], at: usize) -> Option<(Span, usize)> {
     Some((span(at, at + text.len()), at + length + 1))
 }
 
-/// A request's line ends in the version, a response's begins with it.
+/// Whether a line is a start line: a request's ends with the version, a response's begins with it.
 fn is_start_line(line: &[u8]) -> bool {
     const VERSION: &[u8] = b"SIP/2.0";
     let is_version = |part: &[u8]| part.eq_ignore_ascii_case(VERSION);
@@ -111,7 +111,7 @@ fn is_start_line(line: &[u8]) -> bool {
     is_request || (words().count() > 1 && words().next().is_some_and(is_version))
 }
 
-/// The long form of a name, in the case of the table if it is there, and the short one.
+/// The long form of a name, in the table's spelling if it has one, and the short form.
 fn forms(name: &[u8]) -> (&[u8], Option<u8>) {
     let found = COMPACT_FORMS.into_iter().find(|(long, short)| {
         name.eq_ignore_ascii_case(long) || name.eq_ignore_ascii_case(&[*short])
@@ -122,7 +122,7 @@ fn forms(name: &[u8]) -> (&[u8], Option<u8>) {
     }
 }
 
-/// `start..end` without white space at its ends, folds included.
+/// The span `start..end` without white space and folds at its ends.
 fn trimmed(datagram: &[u8], start: usize, end: usize, is_folded: bool) -> Value {
     let raw = &datagram[start..end];
     let start = start + (raw.len() - raw.trim_ascii_start().len());

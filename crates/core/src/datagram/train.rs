@@ -1,18 +1,18 @@
-//! Datagrams as they travel: whose they are, and several at once.
+//! Datagrams in transit: their addresses, and several datagrams at once.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Largest train that a kernel takes at once.
+/// Maximum size of a train that a kernel accepts.
 pub const TRAIN_BYTES_MAX: usize = 65_000;
-/// Datagrams of a train that it divides at most (`UDP_MAX_SEGMENTS` of older kernels).
+/// Maximum number of datagrams in a train (`UDP_MAX_SEGMENTS` of older kernels).
 const TRAIN_COUNT_MAX: usize = 64;
 
-/// Datagrams that travel together: each of the same size, but the last may be shorter.
+/// A train of datagrams, all of the same size except the last, which may be shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Train<'a> {
-    /// All of them, one behind the other.
+    /// All datagrams, concatenated.
     pub bytes: &'a [u8],
-    /// The size of each datagram but the last.
+    /// The size of each datagram except the last.
     pub size: usize,
 }
 
@@ -23,19 +23,19 @@ impl<'a> Train<'a> {
         Self { bytes, size: bytes.len().max(1) }
     }
 
-    /// How many datagrams it has: at least one, which may be empty.
+    /// The number of datagrams: at least one, which may be empty.
     #[inline]
     pub fn count(&self) -> usize {
         self.bytes.len().div_ceil(self.size.max(1)).max(1)
     }
 
-    /// The first of them.
+    /// The first datagram.
     #[inline]
     pub fn first(&self) -> &'a [u8] {
         &self.bytes[..self.size.min(self.bytes.len())]
     }
 
-    /// The first ones, up to this count, and the others.
+    /// Splits after this number of datagrams.
     pub fn split(&self, count: usize) -> (Option<Self>, Option<Self>) {
         if count == 0 {
             return (None, Some(*self));
@@ -47,7 +47,7 @@ impl<'a> Train<'a> {
         (Some(Self { bytes: head, size: self.size }), Some(Self { bytes: tail, size: self.size }))
     }
 
-    /// As many trains as the kernel takes at once, each.
+    /// Splits the train into trains that the kernel accepts.
     pub fn parts(self) -> impl Iterator<Item = Self> {
         let mut rest = Some(self);
         std::iter::from_fn(move || {
@@ -59,19 +59,19 @@ impl<'a> Train<'a> {
         })
     }
 
-    /// Each of them.
+    /// The datagrams one by one.
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let nothing = self.bytes.is_empty().then_some(&b""[..]);
         nothing.into_iter().chain(self.bytes.chunks(self.size.max(1)))
     }
 }
 
-/// Where datagrams of a client come from and go to.
+/// The addresses of a client's datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Flow {
-    /// The client.
+    /// The client's address.
     pub client: SocketAddr,
-    /// Which address of this host it has asked; `None`: that of its listener.
+    /// The destination address on this host; `None`: the listener's address.
     pub local: Option<IpAddr>,
 }
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Addresses with a common prefix. An IPv4 address that is mapped into IPv6 (RFC 4291 section
-/// 2.5.5.2) is the IPv4 address, here as everywhere in expressions.
+/// Addresses with a common prefix. An IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) is the IPv4 address, as everywhere
+/// in expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
     /// IPv4.
@@ -23,12 +23,12 @@ pub enum Network {
     },
 }
 
-/// Why a text names no network.
+/// The reason why a text is not a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NetworkError {
     /// Neither `address` nor `address/length`.
     Syntax,
-    /// The address has bits behind the prefix; the network that was probably meant.
+    /// The address has bits after the prefix; contains the network that was probably meant.
     HostBits(String),
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for NetworkError {
 impl std::error::Error for NetworkError {}
 
 impl Network {
-    /// The address alone.
+    /// The network of a single address.
     pub fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self::V4 { first: address.to_bits(), last: address.to_bits() },
@@ -52,7 +52,7 @@ impl Network {
         }
     }
 
-    /// Reads `address` or `address/length`.
+    /// Parses `address` or `address/length`.
     pub fn parse(text: &str) -> Result<Self, NetworkError> {
         let Some((address, length)) = text.split_once('/') else {
             return Ok(Self::of(text.parse().map_err(|_| NetworkError::Syntax)?));
@@ -70,7 +70,7 @@ impl Network {
         }
     }
 
-    /// Its first address, and the bits that all of its addresses begin with.
+    /// The first address, and the length of the prefix.
     pub fn prefix(&self) -> (IpAddr, u8) {
         match *self {
             Self::V4 { first, last } => {
@@ -103,13 +103,13 @@ impl Network {
     }
 }
 
-/// Digits alone: `u32::from_str` would take a sign.
+/// Parses digits only: `u32::from_str` would accept a sign.
 fn parse_length(digits: &str, length_max: u32) -> Option<u32> {
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|length| is_number && *length <= length_max)
 }
 
-/// A set of addresses, as ranges that neither overlap nor touch, in order.
+/// A set of addresses, as sorted ranges that neither overlap nor touch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AddressSet {
     v4: Box<[(u32, u32)]>,
@@ -117,7 +117,7 @@ pub struct AddressSet {
 }
 
 impl AddressSet {
-    /// The addresses of all these networks.
+    /// The set of all addresses in these networks.
     pub fn new(networks: impl IntoIterator<Item = Network>) -> Self {
         let (mut v4, mut v6) = (Vec::new(), Vec::new());
         for network in networks {
@@ -137,7 +137,7 @@ impl AddressSet {
         self.v4.is_empty() && self.v6.is_empty()
     }
 
-    /// Whether an address is in it. Cost: logarithmic in the number of networks.
+    /// Whether an address is in the set. Cost: logarithmic in the number of networks.
     pub fn contains(&self, address: IpAddr) -> bool {
         match address.to_canonical() {
             IpAddr::V4(address) => covers(&self.v4, address.to_bits()),

@@ -1,14 +1,14 @@
-//! Expressions as they were written.
+//! The syntax tree of expressions.
 
 use std::ops::Range;
 
-/// A part of an expression.
+/// A node of the tree.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
     pub kind: Kind,
-    /// Bytes of the text.
+    /// The node's bytes in the text.
     pub range: Range<usize>,
-    /// Levels of nodes, this one included; at most [`super::NESTING_MAX`].
+    /// The height of the tree below and including this node; at most [`super::NESTING_MAX`].
     pub depth: usize,
 }
 
@@ -17,7 +17,7 @@ pub(super) enum Kind {
     Text(String),
     Integer(i64),
     Boolean(bool),
-    /// A name that stands alone: `request`.
+    /// A single name: `request`.
     Name(String),
     /// `of.name`
     Field {
@@ -37,7 +37,7 @@ pub(super) enum Kind {
     },
     List(Vec<Node>),
     Not(Box<Node>),
-    /// Minus a value.
+    /// Negation of a value.
     Negative(Box<Node>),
     Arithmetic {
         operator: Operator,
@@ -47,15 +47,15 @@ pub(super) enum Kind {
         relation: Relation,
         sides: Box<[Node; 2]>,
     },
-    /// Two or more joined by `&&`.
+    /// Two or more operands joined by `&&`.
     All(Vec<Node>),
-    /// Two or more joined by `||`.
+    /// Two or more operands joined by `||`.
     Any(Vec<Node>),
-    /// Condition, value if it holds, value if not.
+    /// Condition, value if true, value if false.
     Choice(Box<[Node; 3]>),
 }
 
-/// A name with its place.
+/// A name and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Word {
     pub text: String,

@@ -1,9 +1,9 @@
-//! Numbers that chance gives.
+//! Random numbers.
 
-/// A number below `below` for one call in the expressions. The same seed gives the same number for this call, and
-/// another one for other calls.
+/// A random number below `below` for one call in the expressions. The same seed gives the same number for this call, and
+/// independent numbers for other calls.
 pub(super) fn draw(seed: u64, call: u32, below: u32) -> i64 {
-    // The steps and the end of SplitMix64 (Steele, Lea and Flood, 2014).
+    // The increment and the finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
     let mut mixed = seed.wrapping_add(u64::from(call).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,5 +1,4 @@
-//! Data sets: named tables that conditions and templates look things up in, as F5 data groups and
-//! NetScaler pattern sets are.
+//! Data sets: named tables for lookups in conditions and templates, like F5 data groups and NetScaler pattern sets.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -9,7 +8,7 @@ use aho_corasick::AhoCorasick;
 use super::addresses::{AddressSet, Network, NetworkError};
 use super::text_set::{Prefixes, Suffixes, TextMap, TextSet};
 
-/// Bytes of all texts of a set that `containsAny` searches for; the automaton takes a multiple.
+/// Maximum size of all texts in a set for `containsAny`; the automaton needs a multiple of it.
 pub const SEARCHED_TEXTS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The data sets of a configuration, by name.
@@ -17,7 +16,7 @@ pub const SEARCHED_TEXTS_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub struct DataSets(BTreeMap<String, DataSet>);
 
 impl DataSets {
-    /// None yet.
+    /// Creates an empty collection.
     pub fn new() -> Self {
         Self::default()
     }
@@ -36,7 +35,7 @@ impl DataSets {
     }
 }
 
-/// One data set; clones share it.
+/// A data set; clones share the data.
 #[derive(Debug, Clone)]
 pub struct DataSet(Kind);
 
@@ -48,7 +47,7 @@ pub(super) enum Kind {
 }
 
 impl DataSet {
-    /// Texts, to be found whole (`in`), at the start, at the end or within another.
+    /// A set of texts, for comparison with a whole text (`in`), its start, its end, or any part.
     pub fn strings<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Self {
         let texts = texts.into_iter().map(|text| Box::from(text.as_ref()));
         Self(Kind::Texts(Arc::new(Texts::new(texts))))
@@ -57,7 +56,7 @@ impl DataSet {
     /// Addresses and networks (`10.0.0.1`, `10.0.0.0/8`, `2001:db8::/32`).
     ///
     /// # Errors
-    /// The index of the first invalid one, and the reason.
+    /// The index of the first invalid item, and the reason.
     pub fn addresses<T: AsRef<str>>(
         networks: impl IntoIterator<Item = T>,
     ) -> Result<Self, (usize, NetworkError)> {
@@ -69,7 +68,7 @@ impl DataSet {
         Ok(Self(Kind::Addresses(Arc::new(AddressSet::new(networks)))))
     }
 
-    /// Texts by their keys; of a key that comes twice the last counts.
+    /// Texts by key; of a repeated key, the last value counts.
     pub fn map<K: AsRef<[u8]>, V: AsRef<[u8]>>(entries: impl IntoIterator<Item = (K, V)>) -> Self {
         let entries = entries
             .into_iter()
@@ -82,8 +81,7 @@ impl DataSet {
     }
 }
 
-/// A set of texts with the searches that expressions make of it, each built when the first expression
-/// needs it.
+/// A set of texts with the search structures of expressions, each built when the first expression needs it.
 #[derive(Debug)]
 pub(super) struct Texts {
     pub set: Arc<TextSet>,
@@ -110,7 +108,7 @@ impl Texts {
         self.suffixes.get_or_init(|| Arc::new(Suffixes::new(self.set.iter()))).clone()
     }
 
-    /// `None` when the texts are larger than [`SEARCHED_TEXTS_BYTES_MAX`].
+    /// The search automaton; `None`: the texts are larger than [`SEARCHED_TEXTS_BYTES_MAX`].
     pub fn search(&self) -> Option<AhoCorasick> {
         self.search
             .get_or_init(|| {

@@ -1,22 +1,21 @@
-//! Mistakes in expressions, with their places.
+//! Errors in expressions, with their places.
 
 use std::fmt;
 use std::ops::Range;
 
-/// Most errors reported for one text.
+/// Maximum number of reported errors per text.
 pub const ERRORS_MAX: usize = 10;
 
 /// The reason why a text is not an expression of the required type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpressionError {
-    /// The mistake; one line.
+    /// The problem, in one line.
     pub message: String,
-    /// Where, in bytes of the text that was compiled; may be empty, at the place where something is
-    /// missing.
+    /// The place, in bytes of the compiled text; an empty range where something is missing.
     pub range: Range<usize>,
-    /// The fix; one line.
+    /// The fix, in one line.
     pub help: Option<String>,
-    /// Further errors of the same text, up to [`ERRORS_MAX`] in all; these have no further ones themselves.
+    /// Further errors of the same text, up to [`ERRORS_MAX`] in total; their own lists are empty.
     pub more: Vec<ExpressionError>,
 }
 
@@ -29,7 +28,7 @@ impl ExpressionError {
         Self { help: Some(help.into()), ..self }
     }
 
-    /// Both, as one.
+    /// Merges two errors.
     pub(super) fn and(mut self, mut other: Self) -> Self {
         let more = std::mem::take(&mut other.more);
         self.more.push(other);
@@ -43,7 +42,7 @@ impl ExpressionError {
         self.more.len() + 1 >= ERRORS_MAX
     }
 
-    /// With the candidate that was probably meant by `word`, if there is one.
+    /// Adds a suggestion: the candidate that `word` probably means, if there is one.
     pub(super) fn suggest<'a>(
         self,
         word: &str,
@@ -103,9 +102,9 @@ impl fmt::Display for ExpressionError {
 
 impl std::error::Error for ExpressionError {}
 
-/// The candidate that differs from `word` by at most a third of its letters, cases apart.
+/// The candidate that differs from `word` in at most a third of its letters, ignoring case.
 fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Beyond this the distance table costs more than the advice is worth.
+    // For longer words the cost of the distance table exceeds the value of a suggestion.
     const WORD_LENGTH_BYTES_MAX: usize = 64;
     const CANDIDATES_MAX: usize = 1_000;
     if word.len() > WORD_LENGTH_BYTES_MAX {

@@ -1,8 +1,8 @@
 //! Evaluation of plans.
 //!
-//! Nothing is allocated once the buffers of [`Fields`] have grown. Recursion is as deep as a plan,
-//! which the compiler bounds. Time is bounded by the parts of the expression times the length of the
-//! head, each value of a slot being looked for once.
+//! Nothing is allocated once the buffers of [`Fields`] have grown. The recursion depth is that of the plan, which the
+//! compiler limits. The time is limited by the size of the expression times the length of the head; each value of a slot is
+//! searched only once.
 
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -42,7 +42,7 @@ impl<'a> Evaluation<'a> {
         self.test(&condition.test)
     }
 
-    /// Appends a value to `out`, as it is.
+    /// Appends a value to `out` unchanged.
     pub fn value(&mut self, value: &Value, out: &mut Vec<u8>) {
         self.append(&value.text, Purpose::Plain, out);
     }
@@ -81,17 +81,17 @@ impl<'a> Evaluation<'a> {
         self.fields.resolve(self.fields.user())
     }
 
-    /// From now on `request.user` is this.
+    /// Sets `request.user`.
     pub fn set_user(&mut self, name: &[u8]) {
         self.fields.set_user(name);
     }
 
-    /// The slots that it reads.
+    /// The slots of the evaluation.
     pub(super) fn slots(&self) -> &Slots {
         self.fields.slots()
     }
 
-    /// The value of a slot, if it is there.
+    /// The value of a slot, if it is present.
     pub(super) fn slot_value(&mut self, slot: u32) -> Option<Vec<u8>> {
         let piece = self.fields.slot(slot, &self.facts)?;
         Some(self.fields.resolve(piece).to_vec())
@@ -112,7 +112,7 @@ impl<'a> Evaluation<'a> {
         self.address(address)
     }
 
-    /// Several values, joined; `None`: no value.
+    /// Several values, joined; `None`: no values.
     pub(super) fn all_values(&self, values: &Values) -> Option<Vec<u8>> {
         let mut all: Option<Vec<u8>> = None;
         self.facts.any_value(values, |value| {
@@ -125,7 +125,7 @@ impl<'a> Evaluation<'a> {
         all
     }
 
-    /// Appends a text to `out`, made fit for its purpose.
+    /// Appends a text to `out`, escaped for its purpose.
     pub(super) fn append(&mut self, text: &Text, purpose: Purpose, out: &mut Vec<u8>) {
         let mark = self.fields.mark();
         let piece = self.text(text);
@@ -168,7 +168,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// A test of texts, which may leave something in the temporary buffer.
+    /// A test of texts, which may leave data in the temporary buffer.
     fn text_test(&mut self, test: &Test) -> bool {
         match test {
             Test::Text(text, quality) => {

@@ -11,21 +11,21 @@ use weir_http::message::{Field, RequestHead, ResponseHead, Scheme, Version};
 pub struct Facts<'a> {
     /// The request's head.
     pub request: &'a RequestHead,
-    /// The bytes that it was parsed from.
+    /// The bytes that the head was parsed from.
     pub request_input: &'a [u8],
-    /// Where the client is; `None` when it came over a unix socket.
+    /// The client's address; `None`: a unix socket.
     pub client: Option<SocketAddr>,
-    /// Which of weir's addresses it reached; `None` when that is a unix socket.
+    /// The local address of the connection; `None`: a unix socket.
     pub server: Option<SocketAddr>,
-    /// How the client's connection is protected.
+    /// The scheme of the client's connection.
     pub scheme: Scheme,
-    /// `None` on a plain connection.
+    /// The TLS facts; `None`: a connection without TLS.
     pub tls: Option<TlsFacts<'a>>,
-    /// `None` while there is no response.
+    /// The response facts; `None`: there is no response yet.
     pub response: Option<ResponseFacts<'a>>,
     /// The source of `datagram`, `sip`, `radius` and `quic`; `None`: no datagram, so these are empty.
     pub datagram: Option<&'a DatagramFacts<'a>>,
-    /// The surroundings.
+    /// Values besides the request and its connection.
     pub around: &'a dyn Surroundings,
     /// The time, in seconds since 1970, if tokens are read: without it no token is accepted.
     pub unix_s: Option<u64>,
@@ -40,20 +40,20 @@ pub trait Surroundings: fmt::Debug {
     /// The source of `time`: the local time, in seconds since 1970-01-01T00:00:00.
     fn local_s(&self) -> i64;
 
-    /// A value of the pool of this number.
+    /// A value of the pool with this number.
     fn pool(&self, number: u32, fact: PoolFact) -> i64;
 }
 
 /// A value of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolFact {
-    /// How many members could take requests.
+    /// The number of members that could take requests.
     UpMembers,
-    /// How many requests, or connections, its members have.
+    /// The number of active requests or connections of its members.
     Connections,
 }
 
-/// Surroundings of which nothing is known.
+/// Surroundings without any known values.
 #[derive(Debug, Clone, Copy)]
 pub struct Nowhere;
 
@@ -76,8 +76,8 @@ impl Surroundings for Nowhere {
 pub struct DatagramFacts<'a> {
     /// The payload.
     pub bytes: &'a [u8],
-    /// Bytes of the connection ids that members give to clients of QUIC; 0 where that is not known: a short header
-    /// has no connection id then.
+    /// Length of the connection ids that members issue to QUIC clients; 0: unknown, so a short header has no readable
+    /// connection id.
     pub quic_id_bytes: u8,
 }
 
@@ -92,7 +92,7 @@ pub struct TlsFacts<'a> {
     pub cipher: &'a str,
     /// The subject of the client's certificate; empty without a certificate.
     pub client_certificate_subject: &'a str,
-    /// Its further contents; `None`: the client sent no certificate.
+    /// The parsed certificate of the client; `None`: the client sent no certificate.
     pub client_certificate: Option<&'a dyn ClientCertificate>,
 }
 
@@ -107,59 +107,59 @@ pub trait ClientCertificate: fmt::Debug {
 pub struct CertificateFacts {
     /// The serial number in lower-case hexadecimal digits.
     pub serial: Box<str>,
-    /// SHA-256 of the certificate, in the same.
+    /// SHA-256 of the certificate in lower-case hexadecimal digits.
     pub fingerprint: Box<str>,
-    /// The alternative names in the certificate's order.
+    /// The alternative names, in the certificate's order.
     pub names: Box<[(CertificateName, Box<str>)]>,
 }
 
 /// Kinds of alternative names of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CertificateName {
-    /// A host.
+    /// A DNS name.
     Dns,
-    /// A mailbox.
+    /// An email address.
     Email,
     /// A URI, such as `spiffe://…`.
     Uri,
-    /// An address, as text.
+    /// An IP address, as text.
     Ip,
 }
 
-/// Several values of one name.
+/// All values with one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Values {
-    /// The header fields of this name, in lower case, one by one.
+    /// The header fields with this name, in lower case, one by one.
     Header(Arc<str>),
     /// A header of the response.
     ResponseHeader(Arc<str>),
-    /// The alternative names of the client's certificate, of one kind.
+    /// The alternative names of one kind in the client's certificate.
     Names(CertificateName),
 }
 
-/// The response that a client is about to get.
+/// The response for the client.
 #[derive(Debug, Clone, Copy)]
 pub struct ResponseFacts<'a> {
     /// The head.
     pub head: &'a ResponseHead,
-    /// The bytes that it was parsed from.
+    /// The bytes that the head was parsed from.
     pub input: &'a [u8],
     /// The selected member; `None`: no member was selected.
     pub member: Option<MemberFacts<'a>>,
 }
 
-/// The member that a request has got.
+/// The selected member of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct MemberFacts<'a> {
-    /// Where it is; `None`: a unix socket.
+    /// The member's address; `None`: a unix socket.
     pub address: Option<SocketAddr>,
     /// The name in the file.
     pub name: &'a str,
-    /// The pool that it was chosen in.
+    /// The pool of the member.
     pub pool: &'a str,
 }
 
-/// Texts that stand ready in the facts.
+/// Texts that the facts contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextFact {
     Method,
@@ -179,7 +179,7 @@ pub(super) enum TextFact {
 }
 
 impl TextFact {
-    /// Whether a handshake settles it: it is not known before.
+    /// Whether the value is unknown before the handshake.
     pub fn is_of_handshake(self) -> bool {
         matches!(
             self,
@@ -201,7 +201,7 @@ pub(super) enum NumberFact {
     Status,
 }
 
-/// Addresses that stand ready in the facts.
+/// Addresses that the facts contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AddressFact {
     Client,
@@ -247,7 +247,7 @@ impl<'a> Facts<'a> {
         Some(self.tls?.client_certificate?.read())
     }
 
-    /// Whether `is_it` holds for one of several values; they are asked in their order.
+    /// Whether `is_it` is true for one of several values; they are tested in order.
     pub(super) fn any_value(
         &self,
         values: &Values,
@@ -281,7 +281,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// An IPv4 address that was mapped into IPv6, as listeners for both see it, is the former.
+    /// An address; an IPv4-mapped IPv6 address, as seen by listeners for both families, becomes IPv4.
     pub(super) fn address(&self, fact: AddressFact) -> Option<IpAddr> {
         let address = match fact {
             AddressFact::Client => self.client,

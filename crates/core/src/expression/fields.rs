@@ -17,7 +17,7 @@ use super::tokens::Tokens;
 use crate::datagram::{quic, radius, sip};
 use crate::jwt::{Claims, Refusal};
 
-/// Capacity of a buffer that is kept between requests; the excess of one extreme request is returned.
+/// Maximum capacity of a buffer between requests; the excess after an extreme request is freed.
 const BUFFER_KEPT_BYTES_MAX: usize = 64 * 1024;
 
 /// Reused from request to request: nothing is allocated once it has grown.
@@ -25,13 +25,13 @@ const BUFFER_KEPT_BYTES_MAX: usize = 64 * 1024;
 pub struct Fields {
     slots: Arc<Slots>,
     values: Box<[Value]>,
-    /// Values with another stamp belong to an earlier request.
+    /// The stamp of the current request; values with another stamp belong to an earlier request.
     stamp: u32,
-    /// Values of slots that had to be made.
+    /// Computed values of slots.
     made: Vec<u8>,
     /// Values during the evaluation of one part of an expression.
     temporary: Vec<u8>,
-    /// Output of a function, before it becomes one of those.
+    /// Output of a function before it is moved to `made` or `temporary`.
     scratch: Vec<u8>,
     machines: Box<[Option<Box<Machine>>]>,
     tokens: Tokens,
@@ -45,7 +45,7 @@ struct Value {
     place: Place,
 }
 
-/// Where the value of a slot is.
+/// The location of a slot's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// There is no such header, parameter or cookie.
@@ -60,17 +60,17 @@ enum Place {
     Made(Span),
 }
 
-/// A text that was evaluated, until the next [`Fields::begin`] at most.
+/// An evaluated text, valid until the next [`Fields::begin`] at most.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Piece<'v> {
     Bytes(&'v [u8]),
     Made(Span),
-    /// In [`Fields::temporary`]; as long as that is not cut.
+    /// A part of [`Fields::temporary`]; valid until that is truncated.
     Temporary(Span),
 }
 
 impl Piece<'_> {
-    /// A part of it.
+    /// A part of the text.
     fn within(self, range: Range<usize>) -> Self {
         let part = |of: Span| span(of.start as usize + range.start, of.start as usize + range.end);
         match self {
@@ -82,7 +82,7 @@ impl Piece<'_> {
 }
 
 impl Fields {
-    /// For expressions and templates that were compiled into these slots.
+    /// Creates the state for expressions and templates that were compiled into these slots.
     pub fn new(slots: Arc<Slots>) -> Self {
         let nothing = Value { stamp: 0, place: Place::Absent };
         Self {
@@ -98,7 +98,7 @@ impl Fields {
         }
     }
 
-    /// Forgets the values of the request before.
+    /// Drops the values of the previous request.
     pub(super) fn forget(&mut self) {
         for buffer in [&mut self.made, &mut self.temporary, &mut self.scratch] {
             buffer.clear();
@@ -115,12 +115,12 @@ impl Fields {
         }
     }
 
-    /// The slots that it was made from.
+    /// The slots of this state.
     pub(super) fn slots(&self) -> &Slots {
         &self.slots
     }
 
-    /// The value of a slot; `None` if there is no such header, parameter or cookie.
+    /// The value of a slot; `None`: there is no such header, parameter or cookie.
     pub(super) fn slot<'v>(&mut self, slot: u32, facts: &Facts<'v>) -> Option<Piece<'v>> {
         let value = self.values[slot as usize];
         let place = if value.stamp == self.stamp { value.place } else { self.load(slot, facts) };
@@ -154,7 +154,7 @@ impl Fields {
         place
     }
 
-    /// The claims of the token, found by the reader of this number.
+    /// The claims of the token, found by the reader with this number.
     pub(super) fn token(&mut self, reader: u32, facts: &Facts<'_>) -> Result<Arc<Claims>, Refusal> {
         self.tokens.read(reader, self.stamp, facts).cloned()
     }
@@ -164,7 +164,7 @@ impl Fields {
         self.user.map_or(Piece::Bytes(b""), Piece::Made)
     }
 
-    /// A rule has authenticated this user.
+    /// Sets the user that a rule has authenticated.
     pub(super) fn set_user(&mut self, name: &[u8]) {
         let start = self.made.len();
         self.made.extend_from_slice(name);
@@ -181,7 +181,7 @@ impl Fields {
         resolve(piece, &self.made, &self.temporary)
     }
 
-    /// How much of the temporary buffer is in use; see [`Fields::release`].
+    /// The used length of the temporary buffer; see [`Fields::release`].
     pub(super) fn mark(&self) -> usize {
         self.temporary.len()
     }
@@ -191,7 +191,7 @@ impl Fields {
         self.temporary.truncate(mark);
     }
 
-    /// The text that `write` appends.
+    /// Stores the text that `write` appends.
     pub(super) fn temporary<'v>(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Piece<'v> {
         let start = self.temporary.len();
         write(&mut self.temporary);
@@ -229,14 +229,14 @@ impl Fields {
         Piece::Temporary(span(start, self.temporary.len()))
     }
 
-    /// Whether the regular expression of this number matches somewhere.
+    /// Whether the regular expression with this number matches anywhere.
     pub(super) fn matches(&mut self, number: u32, piece: Piece<'_>) -> bool {
         let Self { slots, made, temporary, machines, .. } = self;
         let (pattern, machine) = searcher(slots, machines, number);
         pattern.matches(machine, resolve(piece, made, temporary))
     }
 
-    /// The regular expression of this number, and its search state.
+    /// The regular expression with this number, and its search state.
     pub(super) fn searcher(&mut self, number: u32) -> (&Pattern, &mut Machine) {
         searcher(&self.slots, &mut self.machines, number)
     }
@@ -260,12 +260,12 @@ fn resolve<'p>(piece: Piece<'p>, made: &'p [u8], temporary: &'p [u8]) -> &'p [u8
     }
 }
 
-/// Heads, and values made from them, are far smaller than 4 GiB.
+/// A span; heads, and values made from them, are much smaller than 4 GiB.
 fn span(start: usize, end: usize) -> Span {
     Span { start: start as u32, end: end as u32 }
 }
 
-/// Looks for a value in the facts, and makes it if it does not stand there as it is.
+/// Finds a value in the facts, and computes it if they do not contain it literally.
 fn find(source: &Source, facts: &Facts<'_>, made: &mut Vec<u8>) -> Place {
     let (head, input) = (facts.request, facts.request_input);
     match source {
@@ -313,7 +313,7 @@ fn find(source: &Source, facts: &Facts<'_>, made: &mut Vec<u8>) -> Place {
     }
 }
 
-/// Looks for a value in a datagram; `None` if it is not there.
+/// Finds a value in a datagram; `None`: it is missing.
 fn of_datagram(source: &Source, facts: &DatagramFacts<'_>, made: &mut Vec<u8>) -> Option<Place> {
     let bytes = facts.bytes;
     match source {
@@ -384,7 +384,7 @@ fn parameter(name: &str, facts: &Facts<'_>, made: &mut Vec<u8>) -> Place {
     }
 }
 
-/// The values of the fields called `name`, joined by `, ` (RFC 9110 section 5.3).
+/// The values of the fields with this name, joined by `, ` (RFC 9110 section 5.3).
 fn join(
     fields: &[Field],
     input: &[u8],

@@ -1,8 +1,8 @@
-//! Words of other products for values of expressions, and their names here.
+//! Words of other products for values of expressions, and their equivalents.
 
 use super::error::ExpressionError;
 
-/// Names that stand alone: of nginx (without `$`), HAProxy, and everyday speech.
+/// Names at the start of an expression: of nginx (without `$`), HAProxy, and general language.
 const ROOTS: &[(&str, &str)] = &[
     ("arg", "request.query['NAME']"),
     ("args", "request.raw_query, or request.query['NAME']"),
@@ -110,7 +110,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("SYS.VSERVER", "pools['NAME']"),
 ];
 
-/// Functions that are called by themselves, and methods.
+/// Functions and methods.
 const CALLS: &[(&str, &str)] = &[
     ("add", "`a + b`"),
     ("be_conn", "pools['NAME'].connections"),
@@ -138,7 +138,7 @@ fn of(table: &[(&str, &'static str)], word: &str) -> Option<&'static str> {
     table.iter().find(|(foreign, _)| *foreign == word).map(|(_, ours)| *ours)
 }
 
-/// Adds the name here of a word that stands alone.
+/// Adds the equivalent of a name at the start of an expression.
 pub(super) fn of_root(
     error: ExpressionError,
     word: &str,
@@ -146,7 +146,7 @@ pub(super) fn of_root(
     named(error, of(ROOTS, word))
 }
 
-/// Adds the name here of a field of the request.
+/// Adds the equivalent of a request field.
 pub(super) fn of_request(
     error: ExpressionError,
     word: &str,
@@ -154,7 +154,7 @@ pub(super) fn of_request(
     named(error, of(REQUEST, word))
 }
 
-/// Adds the name here of a function or a method.
+/// Adds the equivalent of a function or method.
 pub(super) fn of_call(
     error: ExpressionError,
     word: &str,
@@ -162,7 +162,7 @@ pub(super) fn of_call(
     named(error, of(CALLS, word))
 }
 
-/// `Ok`: it has a help now.
+/// Adds the equivalent from a table. `Ok`: a help was added.
 fn named(
     error: ExpressionError,
     ours: Option<&'static str>,

@@ -1,10 +1,10 @@
-//! Words of an expression (CEL language definition, "Syntax").
+//! The lexer of expressions (CEL language definition, "Syntax").
 
 use std::ops::Range;
 
 use super::ExpressionError;
 
-/// A word and its place in the text.
+/// A token and its place in the text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token<'t> {
     pub kind: TokenKind<'t>,
@@ -23,7 +23,7 @@ pub(super) enum TokenKind<'t> {
     End,
 }
 
-/// Longer ones first, where one starts with another.
+/// Symbols; a symbol that begins with another one is before it.
 const SYMBOLS: [&str; 23] = [
     "&&", "||", "==", "!=", "<=", ">=", "<", ">", "!", "?", ":", ".", ",", "(", ")", "[", "]", "}",
     "-", "+", "*", "/", "%",
@@ -35,7 +35,7 @@ pub(super) struct Lexer<'t> {
 }
 
 impl<'t> Lexer<'t> {
-    /// Reads from byte `start` of the text on.
+    /// A lexer from byte `start` of the text on.
     pub fn new(text: &'t str, start: usize) -> Self {
         Self { text, at: start }
     }
@@ -44,7 +44,7 @@ impl<'t> Lexer<'t> {
         &self.text[self.at..]
     }
 
-    /// The next word; after the last always [`TokenKind::End`].
+    /// The next token; after the last, always [`TokenKind::End`].
     pub fn next(&mut self) -> Result<Token<'t>, ExpressionError> {
         self.skip_blanks();
         let start = self.at;
@@ -60,7 +60,7 @@ impl<'t> Lexer<'t> {
         Ok(Token { kind, range: start..self.at })
     }
 
-    /// Whitespace, and comments from `//` to the end of the line.
+    /// Skips whitespace, and comments from `//` to the end of the line.
     fn skip_blanks(&mut self) {
         loop {
             let rest = self.rest();
@@ -112,7 +112,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Decimal, or hexadecimal after `0x`.
+    /// Reads an integer: decimal, or hexadecimal after `0x`.
     fn integer(&mut self) -> Result<TokenKind<'t>, ExpressionError> {
         let rest = self.rest();
         let length = rest.find(|char: char| !char.is_ascii_alphanumeric()).unwrap_or(rest.len());
@@ -135,7 +135,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// A text literal whose opening quote is next; `start` is where it or its prefix stands.
+    /// Reads a text literal whose opening quote is next. `start`: the position of the quote or its prefix.
     fn text_literal(&mut self, start: usize, raw: bool) -> Result<TokenKind<'t>, ExpressionError> {
         let rest = self.rest();
         let quote = ["\"\"\"", "'''", "\"", "'"]
@@ -166,7 +166,7 @@ impl<'t> Lexer<'t> {
         Err(ExpressionError::new(start..self.at, format!("the closing {quote} is missing")))
     }
 
-    /// An escape sequence; its backslash is next.
+    /// Reads an escape sequence whose backslash is next.
     fn escape(&mut self) -> Result<char, ExpressionError> {
         let start = self.at;
         let escape = &self.rest()[1..];

@@ -107,25 +107,25 @@ use std::collections::BTreeMap;
 use check::Checker;
 use plan::{Test, Text};
 
-/// Bytes of an expression, a template or a replacement.
+/// Maximum length of an expression, a template or a replacement.
 pub const TEXT_LENGTH_BYTES_MAX: usize = 64 * 1024;
 
-/// Levels of an expression's tree, and of brackets in it.
+/// Maximum nesting of an expression's tree and of its brackets.
 pub const NESTING_MAX: usize = 64;
 
-/// Literals, names, calls and operators of an expression.
+/// Maximum number of literals, names, calls and operators in an expression.
 pub const NODES_MAX: usize = 10_000;
 
-/// Bytes that a regular expression may compile to.
+/// Maximum compiled size of a regular expression.
 pub const REGEX_SIZE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bytes of the automaton that a worker may build for a regular expression as it searches.
+/// Maximum size of a regular expression's lazy automaton per worker.
 pub const REGEX_CACHE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Levels of groups in a regular expression.
+/// Maximum nesting of groups in a regular expression.
 pub const REGEX_NESTING_MAX: u32 = 100;
 
-/// Bytes of a text after replacement.
+/// Maximum length of a text after replacement.
 pub const REPLACED_LENGTH_BYTES_MAX: usize = 64 * 1024;
 
 // Each bound is reachable within the previous one.
@@ -134,30 +134,29 @@ const _: () = assert!(NODES_MAX < TEXT_LENGTH_BYTES_MAX && NESTING_MAX < NODES_M
 /// Names that an expression may use.
 #[derive(Debug)]
 pub struct Scope<'s> {
-    /// When it is evaluated.
+    /// The time of the evaluation.
     pub phase: Phase,
     /// Whether `datagram`, `sip`, `radius` and `quic` are available: the expression may be evaluated with
     /// [`Facts::datagram`]. [`Template::reads_datagram`] shows whether a template needs it.
     pub has_datagrams: bool,
-    /// The data sets that there are.
+    /// The data sets of the configuration.
     pub data: &'s DataSets,
-    /// The numbers of the pools that there are.
+    /// The numbers of the pools, by name.
     pub pools: &'s BTreeMap<&'s str, usize>,
-    /// Collects the values that it reads.
+    /// Collects the values that the expression reads.
     pub slots: &'s mut Slots,
 }
 
-/// When an expression is evaluated.
+/// The time of an expression's evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Before there is a response: to name it is an error.
+    /// Before the response: reading `response` is an error.
     Request,
-    /// When there is a response, or may be; [`Condition::reads_response`] and similar functions show whether an
-    /// expression needs it.
+    /// With or without a response; [`Condition::reads_response`] and similar functions show whether an expression needs one.
     Response,
 }
 
-/// An expression that is true or false.
+/// A Boolean expression.
 #[derive(Debug, Clone)]
 pub struct Condition {
     test: Test,
@@ -168,7 +167,7 @@ impl Condition {
     /// Compiles a condition; the values that it reads are added to the scope's slots.
     ///
     /// # Errors
-    /// The mistake and its place, in bytes of `text`.
+    /// The error and its place, in bytes of `text`.
     pub fn compile(text: &str, scope: &mut Scope<'_>) -> Result<Self, ExpressionError> {
         let node = parser::parse(text)?;
         let mut checker = Checker::new(scope);
@@ -176,17 +175,17 @@ impl Condition {
         Ok(Self { test, reads: checker.reads })
     }
 
-    /// Whether it reads `response.*`, and so means something only when there is a response.
+    /// Whether the condition reads `response.*`, so that it is meaningful only with a response.
     pub fn reads_response(&self) -> bool {
         self.reads.response
     }
 
-    /// The values that it reads.
+    /// The values that the condition reads.
     pub fn reads(&self) -> Reads {
         self.reads
     }
 
-    /// Its constant value, if it depends on nothing.
+    /// The constant value, if the condition reads nothing.
     pub fn constant(&self) -> Option<bool> {
         match self.test {
             Test::Constant(value) => Some(value),
@@ -195,7 +194,7 @@ impl Condition {
     }
 }
 
-/// An expression that is a text; an integer or an address is written as text.
+/// An expression of type text; an integer or an address is converted to text.
 #[derive(Debug, Clone)]
 pub struct Value {
     text: Text,
@@ -206,7 +205,7 @@ impl Value {
     /// Compiles a value; the values that it reads are added to the scope's slots.
     ///
     /// # Errors
-    /// The mistake and its place, in bytes of `text`.
+    /// The error and its place, in bytes of `text`.
     pub fn compile(text: &str, scope: &mut Scope<'_>) -> Result<Self, ExpressionError> {
         let node = parser::parse(text)?;
         let mut checker = Checker::new(scope);
@@ -214,7 +213,7 @@ impl Value {
         Ok(Self { text, reads: checker.reads })
     }
 
-    /// Whether it reads `response.*`, and so means something only when there is a response.
+    /// Whether the value reads `response.*`, so that it is meaningful only with a response.
     pub fn reads_response(&self) -> bool {
         self.reads.response
     }

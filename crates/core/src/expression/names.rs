@@ -1,10 +1,9 @@
-//! The names that expressions know: one table for the compiler, its suggestions and the test of the
-//! documentation.
+//! The names in expressions: one table for the compiler, its suggestions and the test of the documentation.
 
 use super::facts::{AddressFact, CertificateName, NumberFact, PoolFact, TextFact};
 use super::time::TimePart;
 
-/// Names that are written before a dot.
+/// Groups: names before a dot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Group {
     Request,
@@ -18,7 +17,7 @@ pub(super) enum Group {
     Radius,
     Quic,
     Time,
-    /// The member that a request has got.
+    /// The selected member of a request.
     Member,
 }
 
@@ -41,7 +40,7 @@ pub(super) enum Member {
     Group(Group),
 }
 
-/// A group that is read with a name, or a number, in brackets.
+/// A group that is indexed by a name or a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keyed {
     Query,
@@ -67,7 +66,7 @@ impl Keyed {
         }
     }
 
-    /// The key in its brackets, in words for messages.
+    /// The kind of key in the brackets, as text for messages.
     pub fn key(self) -> &'static str {
         match self {
             Self::RadiusAttribute => "a number in brackets",
@@ -75,7 +74,7 @@ impl Keyed {
         }
     }
 
-    /// An example of the key in its brackets.
+    /// An example of a key in the brackets.
     pub fn sample_key(self) -> &'static str {
         match self {
             Self::RadiusAttribute => "44",
@@ -84,7 +83,7 @@ impl Keyed {
     }
 }
 
-/// The groups that an expression starts with.
+/// The groups at the start of an expression.
 pub(super) const ROOTS: [Group; 11] = [
     Group::Request,
     Group::Client,
@@ -216,7 +215,7 @@ impl Group {
         }
     }
 
-    /// Whether it is read of a datagram.
+    /// Whether the group reads datagrams.
     pub fn is_of_datagrams(self) -> bool {
         matches!(self, Self::Datagram | Self::Sip | Self::Radius | Self::Quic)
     }
@@ -226,12 +225,12 @@ impl Group {
     }
 }
 
-/// Functions of a group of fields, with two numbers.
+/// Functions of a group with two numbers as arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reader {
     /// Offset and length.
     Bytes,
-    /// The vendor's number and the attribute's.
+    /// The number of the vendor and of the attribute.
     VendorAttribute,
 }
 

@@ -1,6 +1,6 @@
-//! From words to a tree (CEL language definition, "Syntax"), by recursive descent.
+//! The parser: recursive descent from tokens to a tree (CEL language definition, "Syntax").
 //!
-//! Not in the language: maps, messages, macros, `null`, fractions.
+//! Not supported: maps, messages, macros, `null`, fractions.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::foreign;
 use super::lexer::{Lexer, Token, TokenKind, too_large};
 use super::{ExpressionError, NESTING_MAX, NODES_MAX, TEXT_LENGTH_BYTES_MAX};
 
-/// Reads a text that is one expression.
+/// Parses a text that is one expression.
 pub(super) fn parse(text: &str) -> Result<Node, ExpressionError> {
     check_length(text)?;
     whole(text).map_err(|error| foreign::of_text(error, text))
@@ -24,7 +24,7 @@ fn whole(text: &str) -> Result<Node, ExpressionError> {
     }
 }
 
-/// Reads the expression that starts at byte `start` and ends before a `}`. Where that brace ends.
+/// Parses the expression that starts at byte `start` and ends before a `}`. Returns the position after the brace.
 pub(super) fn parse_braced(text: &str, start: usize) -> Result<(Node, usize), ExpressionError> {
     let mut parser = Parser::new(text, start)?;
     let node = parser.expression()?;
@@ -34,7 +34,7 @@ pub(super) fn parse_braced(text: &str, start: usize) -> Result<(Node, usize), Ex
     }
 }
 
-/// Refuses texts that are larger than anyone writes.
+/// Rejects texts of unreasonable length.
 pub(crate) fn check_length(text: &str) -> Result<(), ExpressionError> {
     if text.len() > TEXT_LENGTH_BYTES_MAX {
         let message = format!("longer than {TEXT_LENGTH_BYTES_MAX} bytes");
@@ -47,9 +47,9 @@ pub(crate) fn check_length(text: &str) -> Result<(), ExpressionError> {
 
 struct Parser<'t> {
     lexer: Lexer<'t>,
-    /// The word that is looked at.
+    /// The current token.
     token: Token<'t>,
-    /// Expressions that this one stands in, brackets included.
+    /// The number of enclosing expressions, brackets included.
     nesting: usize,
     nodes: usize,
 }
@@ -61,7 +61,7 @@ impl<'t> Parser<'t> {
         Ok(Self { lexer, token, nesting: 0, nodes: 0 })
     }
 
-    /// The word looked at, and on to the next.
+    /// Returns the current token and advances.
     fn take(&mut self) -> Result<Token<'t>, ExpressionError> {
         let next = self.lexer.next()?;
         Ok(std::mem::replace(&mut self.token, next))
@@ -71,7 +71,7 @@ impl<'t> Parser<'t> {
         matches!(self.token.kind, TokenKind::Symbol(found) if found == symbol)
     }
 
-    /// Passes over the symbol if it is next. Whether it was.
+    /// Skips the symbol if it is next. Returns whether it was next.
     fn passes(&mut self, symbol: &str) -> Result<bool, ExpressionError> {
         let found = self.is(symbol);
         if found {
@@ -80,7 +80,7 @@ impl<'t> Parser<'t> {
         Ok(found)
     }
 
-    /// Passes over the symbol, which must be next. Where it ends.
+    /// Skips the symbol, which must be next. Returns the position after it.
     fn expect(&mut self, symbol: &str) -> Result<usize, ExpressionError> {
         if self.is(symbol) {
             return Ok(self.take()?.range.end);
@@ -217,7 +217,7 @@ impl<'t> Parser<'t> {
         Ok(node)
     }
 
-    /// Minus a member. Before a number it belongs to the number, so that the least one can be written.
+    /// A negated member. Before a number, the sign belongs to the number, so that the smallest integer can be written.
     fn negative(&mut self) -> Result<Node, ExpressionError> {
         let mut starts = vec![self.take()?.range.start];
         while self.is("-") {
@@ -322,7 +322,7 @@ impl<'t> Parser<'t> {
         Ok(Node { range: start..end, ..node })
     }
 
-    /// `[expression {, expression} [,]]` and the closing symbol. Where that ends.
+    /// `[expression {, expression} [,]]` and the closing symbol. Returns the position after it.
     fn list(&mut self, closing: &str) -> Result<(Vec<Node>, usize), ExpressionError> {
         let mut nodes = Vec::new();
         while !self.is(closing) {

@@ -1,4 +1,4 @@
-//! The texts that a condition compares `request.path` with, for a check of the configuration.
+//! The texts that a condition compares with `request.path`, for a check of the configuration.
 
 use super::Condition;
 use super::facts::TextFact;
@@ -7,15 +7,15 @@ use super::plan::{Test, Text, Trait};
 /// A text that a condition looks for in `request.path`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathText<'c> {
-    /// Where it looks.
+    /// The compared place.
     pub place: PathPlace,
     /// The text.
     pub text: &'c [u8],
-    /// The path is put into lower case first.
+    /// Whether the path is converted to lower case first.
     pub is_lowered: bool,
 }
 
-/// Where in the path a text is looked for.
+/// The place in the path that is compared with a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathPlace {
     /// The whole path is the text.
@@ -24,13 +24,13 @@ pub enum PathPlace {
     Start,
     /// The path ends with the text.
     End,
-    /// Anywhere.
+    /// The path contains the text.
     Within,
 }
 
 impl Condition {
-    /// The known texts that it compares `request.path` with. Regular expressions and the texts of `containsAny` are not
-    /// among them, nor is a text that another one of its list makes superfluous.
+    /// The literal texts that the condition compares with `request.path`, without regular expressions, texts of
+    /// `containsAny`, and texts that another one in the same list makes redundant.
     pub fn path_texts(&self) -> Vec<PathText<'_>> {
         let mut texts = Vec::new();
         collect(&self.test, &mut texts);

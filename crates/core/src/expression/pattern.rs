@@ -13,7 +13,7 @@ use regex_automata::{Input, PatternID};
 
 use super::{REGEX_CACHE_BYTES_MAX, REGEX_NESTING_MAX, REGEX_SIZE_BYTES_MAX};
 
-/// A regular expression that any number of workers search with.
+/// A regular expression, shared by any number of workers.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     regex: Regex,
@@ -31,7 +31,7 @@ pub(super) struct Machine {
 
 impl Pattern {
     /// # Errors
-    /// The mistake in it, in one line.
+    /// The reason why it is invalid, in one line.
     pub fn new(pattern: &str) -> Result<Self, String> {
         let of = |is_unicode| build(pattern, is_unicode).map(|regex| Self { regex, is_unicode });
         of(false).or_else(|_| of(true)).map_err(|error| describe(&error))
@@ -42,7 +42,7 @@ impl Pattern {
         &self.regex
     }
 
-    /// How it is read.
+    /// The syntax options of the expression.
     pub fn syntax(&self) -> syntax::Config {
         syntax_of(self.is_unicode)
     }
@@ -51,7 +51,7 @@ impl Pattern {
         Machine { cache: self.regex.create_cache(), captures: self.regex.create_captures() }
     }
 
-    /// Whether it matches anywhere.
+    /// Whether the expression matches anywhere.
     pub(super) fn matches(&self, machine: &mut Machine, text: &[u8]) -> bool {
         let input = Input::new(text).earliest(true);
         self.regex.search_half_with(&mut machine.cache, &input).is_some()
@@ -81,17 +81,17 @@ impl Pattern {
         rest.map(|start| &text[start..])
     }
 
-    /// Groups, the whole match included.
+    /// The number of groups, including the whole match.
     pub fn groups(&self) -> usize {
         self.regex.captures_len()
     }
 
-    /// The number of the group of this name.
+    /// The number of the group with this name.
     pub fn group(&self, name: &str) -> Option<usize> {
         self.regex.group_info().to_index(PatternID::ZERO, name)
     }
 
-    /// Names of groups.
+    /// The names of the groups.
     pub fn group_names(&self) -> impl Iterator<Item = &str> {
         self.regex.group_info().pattern_names(PatternID::ZERO).flatten()
     }
@@ -114,7 +114,7 @@ fn build(pattern: &str, unicode: bool) -> Result<Regex, Box<BuildError>> {
         .map_err(Box::new)
 }
 
-/// The reason alone, without the pattern and its place that the library shows on lines of their own.
+/// The reason alone, without the library's extra lines for the pattern and the place.
 fn describe(error: &BuildError) -> String {
     if error.size_limit().is_some() {
         return format!("it compiles to more than {REGEX_SIZE_BYTES_MAX} bytes");

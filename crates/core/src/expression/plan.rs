@@ -16,39 +16,39 @@ use super::text_functions::{self, TextFunction};
 use super::text_set::{Prefixes, Suffixes, TextMap, TextSet};
 use super::time::TimePart;
 
-/// Something true or false.
+/// A Boolean value.
 #[derive(Debug, Clone)]
 pub(super) enum Test {
     Constant(bool),
     Not(Box<Test>),
-    /// From left to right, up to the first that is false.
+    /// Evaluated from left to right, up to the first false test.
     All(Box<[Test]>),
-    /// From left to right, up to the first that is true.
+    /// Evaluated from left to right, up to the first true test.
     Any(Box<[Test]>),
     Choice(Box<Choice<Test>>),
-    /// Both or neither.
+    /// Both are true or both are false.
     Same(Box<[Test; 2]>),
-    /// A text has a trait that was known at compile time.
+    /// A text has a property with known parameters.
     Text(Text, Trait),
-    /// A regular expression, by its number, matches somewhere.
+    /// The regular expression with this number matches anywhere.
     Matches(Text, u32),
     Texts(TextRelation, Box<[Text; 2]>),
     Numbers(Order, Box<[Number; 2]>),
     NumberIn(Number, Box<[i64]>),
     AddressIn(Address, Arc<AddressSet>),
     SameAddress(Box<[Address; 2]>),
-    /// The slot's source is there, even if it is empty.
+    /// The slot's source exists, even if it is empty.
     Present(u32),
     HasKey(Text, Arc<TextMap>),
     /// The text is one of the values.
     AmongValues(Text, Values),
-    /// The token of the reader of this number can be relied on.
+    /// The token is valid, by the reader with this number.
     TokenValid(u32),
-    /// A claim of that token is a text, or a list with it.
+    /// A claim of the token equals the text, or is a list that contains it.
     ClaimHas(Box<(u32, Arc<str>, Text)>),
 }
 
-/// Any number of bytes.
+/// A byte string.
 #[derive(Debug, Clone)]
 pub(super) enum Text {
     Constant(Box<[u8]>),
@@ -60,11 +60,11 @@ pub(super) enum Text {
     /// The value of a key in a map; empty without an entry.
     Lookup(Arc<TextMap>, Box<Text>),
     Choice(Box<Choice<Text>>),
-    /// The value of this place, from 0; empty if there are fewer.
+    /// The value with this index, from 0; empty if there are fewer values.
     Value(Values, u32),
-    /// In decimal digits.
+    /// A number in decimal digits.
     Number(Box<Number>),
-    /// In canonical form; empty without an address.
+    /// An address in canonical form; empty if there is none.
     Address(Address),
     /// The authenticated user.
     User,
@@ -75,18 +75,18 @@ pub(super) enum Number {
     Constant(i64),
     Fact(NumberFact),
     Size(Box<Text>),
-    /// The hash of a text, below a number.
+    /// The hash of a text, reduced below a number.
     Hash(Box<Text>, u32),
-    /// The integer that a text is.
+    /// The integer value of a text.
     Parsed(Box<Text>),
-    /// A random number below a limit, by the place of the call.
+    /// A random number below a limit, with the number of the call.
     Random {
         call: u32,
         below: u32,
     },
     Time(TimePart),
     Pool(u32, PoolFact),
-    /// How many values there are.
+    /// The number of values.
     Count(Values),
     Arithmetic(Operator, Box<[Number; 2]>),
     Choice(Box<Choice<Number>>),
@@ -119,7 +119,7 @@ pub(super) enum Trait {
     ContainsAny(AhoCorasick),
 }
 
-/// How two texts may stand to each other.
+/// A relation of two texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextRelation {
     Ordered(Order),
@@ -128,7 +128,7 @@ pub(super) enum TextRelation {
     Contains,
 }
 
-/// An order that two values may be in; texts by their bytes.
+/// An order of two values; texts are compared by bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     Equal,
@@ -271,7 +271,7 @@ impl Test {
     }
 
     pub fn texts(relation: TextRelation, left: Text, right: Text) -> Test {
-        // Equality has no sides; a constant belongs on the right.
+        // Equality is symmetric; a constant belongs on the right.
         let (left, right) = match (&left, &right, relation) {
             (Text::Constant(_), right_side, TextRelation::Ordered(Order::Equal))
                 if !matches!(right_side, Text::Constant(_)) =>
@@ -371,7 +371,7 @@ impl Number {
         }
     }
 
-    /// The hash of a text, below a number.
+    /// The hash of a text, reduced below a number.
     pub fn hash(of: Text, below: u32) -> Number {
         match of {
             Text::Constant(text) => Number::Constant(text_functions::hash(&text, below)),
@@ -379,7 +379,7 @@ impl Number {
         }
     }
 
-    /// The integer that a text is.
+    /// The integer value of a text.
     pub fn parsed(of: Text) -> Number {
         match of {
             Text::Constant(text) => Number::Constant(text_functions::integer(&text)),

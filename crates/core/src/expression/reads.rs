@@ -11,11 +11,11 @@ pub struct Reads {
     pub response: bool,
     /// Values of a datagram.
     pub datagram: bool,
-    /// `tls.sni`, which a client says in its first message.
+    /// `tls.sni`, which a client sends in its first message.
     pub server_name: bool,
     /// Other values of `tls`, which need a handshake.
     pub handshake: bool,
-    /// `random(…)`: it may be another time each time.
+    /// `random(…)`: each evaluation may differ.
     pub random: bool,
 }
 

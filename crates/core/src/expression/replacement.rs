@@ -1,4 +1,4 @@
-//! Replacement by regular expressions: paths, queries and hosts are rewritten by it.
+//! Replacement by regular expressions, for paths, queries and hosts.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -10,8 +10,8 @@ use super::slots::Slots;
 use super::template::lone_dollar;
 use super::{ExpressionError, REPLACED_LENGTH_BYTES_MAX};
 
-/// Most matches in one text. Each search can cost as much as the text is long, so without a bound some
-/// expressions would make that time grow with the square of the length.
+/// Maximum number of matches in a text. Each search can take time in proportion to the text's length, so without this limit
+/// the total time of some expressions would be quadratic.
 pub const MATCHES_MAX: usize = 1_024;
 
 /// A regular expression, and the replacement of its matches.
@@ -39,19 +39,19 @@ pub(crate) enum Part {
 pub enum Replaced {
     /// Nothing matched, and nothing was appended.
     No,
-    /// The new text was appended, whole.
+    /// The complete new text was appended.
     Yes,
-    /// It would be longer than [`REPLACED_LENGTH_BYTES_MAX`], or has more than [`MATCHES_MAX`] matches;
+    /// The new text would be longer than [`REPLACED_LENGTH_BYTES_MAX`], or there are more than [`MATCHES_MAX`] matches;
     /// nothing was appended.
     TooLong,
 }
 
-/// Which of the two texts of a replacement is wrong, and how.
+/// The invalid text of a replacement, and its error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplacementError {
     /// The regular expression.
     Regex(ExpressionError),
-    /// The text that replaces a match.
+    /// The replacement text.
     To(ExpressionError),
 }
 
@@ -69,7 +69,7 @@ impl Replacement {
     /// Compiles a replacement; its regular expression is added to the slots.
     ///
     /// # Errors
-    /// The mistake and its place, in bytes of the named text.
+    /// The error and its place, in bytes of the named text.
     pub fn compile(regex: &str, to: &str, slots: &mut Slots) -> Result<Self, ReplacementError> {
         check_length(regex).map_err(ReplacementError::Regex)?;
         check_length(to).map_err(ReplacementError::To)?;

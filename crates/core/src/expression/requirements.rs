@@ -7,11 +7,10 @@ use super::facts::TextFact;
 use super::plan::{Test, Text, Trait};
 use super::slots::HOST;
 
-/// Alternatives that a condition may require; one with more is not indexed by them.
+/// Maximum number of alternatives of an indexed condition.
 pub const KEYS_PER_CONDITION_MAX: usize = 4096;
 
-/// One way in which a condition may hold: it can only do so for a request with this host, if one is
-/// named, and this path, if one is named.
+/// One alternative of a condition: a request can match only with this host, if given, and this path, if given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key<'c> {
     /// The required value of `request.host`.
@@ -42,7 +41,7 @@ impl Condition {
         exact(&self.test)
     }
 
-    /// Whether it can be seen to hold for no request: it is false, or contradicts itself.
+    /// Whether the condition is known to be always false: it is constant, or contradicts itself.
     pub fn never_holds(&self) -> bool {
         never(&self.test) || self.requirements().is_some_and(|keys| keys.is_empty())
     }
@@ -75,7 +74,7 @@ fn never(test: &Test) -> bool {
     }
 }
 
-/// Whether one text would have to equal two.
+/// Whether a text would have to equal two different texts.
 fn contradict(tests: &[Test]) -> bool {
     let mut known = HashMap::new();
     tests.iter().any(|test| {
@@ -134,8 +133,8 @@ fn either<'c>(mut one: Vec<Key<'c>>, other: Vec<Key<'c>>) -> Option<Vec<Key<'c>>
     (one.len() <= KEYS_PER_CONDITION_MAX).then_some(one)
 }
 
-/// The requirements of both, pair by pair, without contradictory pairs. If the pairs are too many, the requirements of
-/// one of them are also valid.
+/// The requirements of both, pair by pair, without contradictory pairs. If there are too many pairs, the requirements of one
+/// side are also valid.
 fn both<'c>(one: Option<Vec<Key<'c>>>, other: Option<Vec<Key<'c>>>) -> Option<Vec<Key<'c>>> {
     let (Some(one), Some(other)) = (&one, &other) else {
         return one.or(other);

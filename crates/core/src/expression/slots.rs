@@ -1,4 +1,4 @@
-//! The values and regular expressions that the expressions and templates of a configuration use, each once.
+//! The values and regular expressions in the expressions and templates of a configuration, without duplicates.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::jwt::TokenReader;
 /// The slots of a set of expressions: values that must be found or computed, numbered so that all expressions share
 /// them, and the regular expressions that they search with.
 ///
-/// It grows while expressions are compiled; the evaluation state ([`super::Fields`]) is made from it afterwards.
+/// The set grows while expressions are compiled; afterwards, the evaluation state ([`super::Fields`]) is created from it.
 #[derive(Debug, Clone)]
 pub struct Slots {
     sources: Vec<Source>,
@@ -27,42 +27,42 @@ pub struct Slots {
 struct Tokens {
     name: Arc<str>,
     reader: Arc<TokenReader>,
-    /// Some expression names it.
+    /// Whether an expression reads the token.
     is_read: bool,
 }
 
-/// Where the value of a slot comes from.
+/// The source of a slot's value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Source {
-    /// In lower case, without port and trailing dot.
+    /// The host in lower case, without port and trailing dot.
     Host,
-    /// Canonical path and query.
+    /// The canonical path and query.
     Target,
-    /// The first query parameter of this name, decoded.
+    /// The first query parameter with this name, decoded.
     Query(Arc<str>),
-    /// The fields of this name, joined.
+    /// The fields with this name, joined.
     Header(Arc<str>),
-    /// The first cookie of this name.
+    /// The first cookie with this name.
     Cookie(Arc<str>),
-    /// The response's fields of this name, joined.
+    /// The response's fields with this name, joined.
     ResponseHeader(Arc<str>),
-    /// The last cookie of this name that the response sets.
+    /// The last cookie with this name that the response sets.
     ResponseCookie(Arc<str>),
     /// Bytes of the datagram, by offset and length, in hexadecimal digits.
     DatagramBytes(u16, u16),
-    /// The first header field of this name in a message of SIP.
+    /// The first header field with this name in a SIP message.
     SipHeader(Arc<str>),
-    /// The first attribute of this number in a packet of RADIUS.
+    /// The first attribute with this number in a RADIUS packet.
     RadiusAttribute(u8),
-    /// A vendor's first attribute of this number.
+    /// A vendor's first attribute with this number.
     RadiusVendorAttribute(u32, u8),
-    /// The destination's connection id of QUIC, in hexadecimal digits.
+    /// The destination connection id of QUIC, in hexadecimal digits.
     QuicConnectionId,
-    /// `2026-11-21`
+    /// The date: `2026-11-21`.
     Date,
-    /// `03:55:33`
+    /// The time of day: `03:55:33`.
     Clock,
-    /// The claim of this name of the token of a reader.
+    /// The claim with this name in the token of a reader.
     Claim(u32, Arc<str>),
 }
 
@@ -70,7 +70,7 @@ pub(super) enum Source {
 pub(super) const HOST: u32 = 0;
 
 impl Slots {
-    /// Without any expression.
+    /// Creates slots without any expression.
     pub fn new() -> Self {
         let mut slots = Self {
             sources: Vec::new(),
@@ -99,7 +99,7 @@ impl Slots {
     /// The number of a regular expression.
     ///
     /// # Errors
-    /// The mistake in it, in one line.
+    /// The reason why it is invalid, in one line.
     pub(super) fn pattern(&mut self, pattern: &str) -> Result<u32, String> {
         if let Some(number) = self.pattern_numbers.get(pattern) {
             return Ok(*number);
@@ -110,7 +110,7 @@ impl Slots {
         Ok(number)
     }
 
-    /// Some expression reads where the client has connected to (`server.ip`, `server.port`).
+    /// Whether an expression reads the destination address of the connection (`server.ip`, `server.port`).
     pub fn read_server(&self) -> bool {
         self.reads_server
     }
@@ -126,7 +126,7 @@ impl Slots {
         self.token_readers.iter().map(|tokens| &tokens.reader)
     }
 
-    /// The number of the token reader of this name.
+    /// The number of the token reader with this name.
     pub(super) fn token_reader(&mut self, name: &str) -> Option<u32> {
         let number = self.token_readers.iter().position(|tokens| *tokens.name == *name)?;
         self.token_readers[number].is_read = true;
@@ -142,23 +142,23 @@ impl Slots {
         self.token_readers.iter().filter(|tokens| tokens.is_read).map(|tokens| &*tokens.name)
     }
 
-    /// Some token may be read: expressions have to know the time.
+    /// Whether a token may be read, so that expressions need the time.
     pub fn read_tokens(&self) -> bool {
         !self.token_readers.is_empty()
     }
 
-    /// Where the client has connected to is to be known.
+    /// Records that the destination address of the connection is needed.
     pub fn note_server(&mut self) {
         self.reads_server = true;
     }
 
-    /// A number for a place where chance decides: each has its own.
+    /// The number of a new random call: each call has its own.
     pub(super) fn random_call(&mut self) -> u32 {
         self.random_calls = self.random_calls.wrapping_add(1);
         self.random_calls
     }
 
-    /// The pools of which some expression reads something.
+    /// The pools that expressions read.
     pub fn pools(&self) -> impl Iterator<Item = usize> {
         self.pools.iter().copied()
     }

@@ -1,4 +1,4 @@
-//! Templates: text with expressions in it.
+//! Templates: texts with expressions.
 
 use std::ops::Range;
 
@@ -9,27 +9,26 @@ use super::parser::{check_length, parse_braced};
 use super::plan::Text;
 use super::{ExpressionError, Reads, Scope};
 
-/// Text with `${expression}` in it, where `$$` is a dollar.
+/// A text with `${expression}` parts; `$$` is a dollar sign.
 #[derive(Debug, Clone)]
 pub struct Template {
     parts: Box<[Text]>,
     purpose: Purpose,
     reads: Reads,
-    /// Names of the request's cookies that it reads.
+    /// The names of the request's cookies that the template reads.
     cookies: Box<[Box<str>]>,
 }
 
 /// The use of a template's text, which decides the allowed characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// The value of a header field: a control character but the tab that comes with an interpolated
-    /// value becomes a space, so that no value can end the line; one in the template is an error.
+    /// The value of a header field: in interpolated values, control characters except tab become spaces, so that no value
+    /// can end the line; in the template they are errors.
     HeaderValue,
-    /// A URI, or a part of one: every byte that RFC 3986 does not let stand there is
-    /// percent-encoded, a `%` that begins no escape included, and a `#` that comes with an interpolated
-    /// value.
+    /// A URI or a part of one: bytes that RFC 3986 does not permit are percent-encoded, including a `%` that begins no
+    /// escape, and a `#` in an interpolated value.
     Uri,
-    /// Anything: a body, or a text to hash.
+    /// Any other text: a body, or a text to hash.
     Plain,
 }
 
@@ -37,7 +36,7 @@ impl Template {
     /// Compiles a template; the values that it reads are added to the scope's slots.
     ///
     /// # Errors
-    /// The mistake and its place, in bytes of `text`.
+    /// The error and its place, in bytes of `text`.
     pub fn compile(
         text: &str,
         purpose: Purpose,
@@ -79,27 +78,27 @@ impl Template {
         Ok(Self { parts: parts.finish(), purpose, reads, cookies })
     }
 
-    /// The values that it reads.
+    /// The values that the template reads.
     pub fn reads(&self) -> Reads {
         self.reads
     }
 
-    /// The names of the request's cookies that it reads.
+    /// The names of the request's cookies that the template reads.
     pub fn cookies(&self) -> impl Iterator<Item = &str> {
         self.cookies.iter().map(|name| &**name)
     }
 
-    /// Whether it reads `request.*`: a relayed connection has no request.
+    /// Whether the template reads `request.*`: a relayed connection has no request.
     pub fn reads_request(&self) -> bool {
         self.reads.request
     }
 
-    /// Whether it reads `response.*`, and so can only be rendered when there is a response.
+    /// Whether the template reads `response.*`, so that it can be rendered only with a response.
     pub fn reads_response(&self) -> bool {
         self.reads.response
     }
 
-    /// Whether it reads a datagram, which requests and connections do not have.
+    /// Whether the template reads a datagram: requests and connections have none.
     pub fn reads_datagram(&self) -> bool {
         self.reads.datagram
     }
@@ -123,16 +122,16 @@ impl Template {
     }
 }
 
-/// A template's parts while it is compiled.
+/// The parts of a template during compilation.
 struct Parts {
     done: Vec<Text>,
-    /// Known text since the last part that is not.
+    /// Constant text since the last expression.
     literal: Vec<u8>,
     purpose: Purpose,
 }
 
 impl Parts {
-    /// Takes in `text[range]`, which must be fit for the purpose or able to be made so.
+    /// Adds `text[range]`, which must be valid for the purpose, or is encoded.
     fn literal(&mut self, text: &str, range: Range<usize>) -> Result<(), ExpressionError> {
         let part = &text[range.clone()];
         let control =
@@ -171,13 +170,13 @@ impl Parts {
     }
 }
 
-/// A dollar sign, at this byte, that is followed by nothing that it may be followed by.
+/// The error for a dollar sign at this byte without a valid continuation.
 pub(super) fn lone_dollar(at: usize, help: &str) -> ExpressionError {
     ExpressionError::new(at..at + 1, "this `$` has no meaning").help(help)
 }
 
 impl Purpose {
-    /// Appends a value, made fit.
+    /// Appends a value, encoded for the purpose.
     pub(super) fn append(self, value: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Plain => out.extend_from_slice(value),
@@ -186,7 +185,7 @@ impl Purpose {
                 control if control.is_ascii_control() => b' ',
                 other => *other,
             })),
-            // Only the template's author may begin a fragment, not a value.
+            // Only the template itself may begin a fragment, not a value.
             Self::Uri => {
                 append_encoded(value, |byte| may_stand_in_uri(byte) && byte != b'#', out);
             }

@@ -15,7 +15,7 @@ use super::{
     ResponseFacts, Scope, Slots, Surroundings, TlsFacts,
 };
 
-/// Sunday, 2026-11-29, at 03:55:33.
+/// Surroundings at 03:55:33 on Sunday, 2026-11-29.
 #[derive(Debug)]
 pub struct Here;
 
@@ -43,7 +43,7 @@ pub const MEMBER: MemberFacts<'static> = MemberFacts {
     pool: "web",
 };
 
-/// `web` and `api`.
+/// The pools `web` and `api`.
 pub fn pools() -> BTreeMap<&'static str, usize> {
     BTreeMap::from([("web", 3), ("api", 4), ("", 5)])
 }
@@ -122,17 +122,17 @@ impl Sample {
         }
     }
 
-    /// With fields for the expressions compiled so far.
+    /// Evaluates with fields for the expressions compiled so far.
     pub fn evaluate<R>(&self, evaluate: impl FnOnce(&mut Evaluation<'_>) -> R) -> R {
         let mut fields = Fields::new(Arc::new(self.slots.clone()));
         evaluate(&mut fields.begin(self.facts()))
     }
 }
 
-/// When a sample is looked at.
+/// The time of the evaluation of samples.
 pub const NOW_S: u64 = 1_000;
 
-/// With `jwt['api']`, whose tokens are in `Authorization`, and `jwt['other']`, which has no keys.
+/// Slots with `jwt['api']`, whose tokens are in `Authorization`, and `jwt['other']`, which has no keys.
 pub fn slots() -> Slots {
     let mut slots = Slots::new();
     slots.add_token_reader("api", Arc::new(jwt::testing::reader()));
@@ -147,7 +147,7 @@ pub const PREFIXES: [&str; 4] = ["/a", "/api/", "a", "h1"];
 pub const OFFICE: [&str; 4] = ["10.0.0.0/8", "192.0.2.1", "2001:db8::/32", "198.51.100.0/25"];
 pub const TARGETS: [(&str, &str); 3] = [("a.example", "/a"), ("b", "x"), ("", "empty")];
 
-/// `blocked` and `prefixes`, `office`, `targets`.
+/// The data sets `blocked`, `prefixes`, `office` and `targets`.
 pub fn data_sets() -> DataSets {
     let mut data = DataSets::new();
     data.insert("blocked", DataSet::strings(BLOCKED));

@@ -1,4 +1,4 @@
-//! Functions on texts: parts of them, and decoding.
+//! Functions from text to text: substrings, replacement and decoding.
 
 use std::ops::Range;
 
@@ -8,28 +8,28 @@ use weir_http::query;
 
 use crate::keyed_hash::KeyedHash;
 
-/// Bytes that a text may grow to by `replace`; it is cut behind them.
+/// Maximum length of a result of `replace`; longer results are truncated.
 pub(super) const REPLACED_BYTES_MAX: usize = 64 * 1024;
 
 /// A function on a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TextFunction {
-    /// The piece of this number, from 0, between separators.
+    /// The piece with this number, from 0, between separators.
     Part { separator: Box<[u8]>, number: u32 },
-    /// The segment of a path of this number, from 1.
+    /// The segment of a path with this number, from 1.
     Segment(u32),
-    /// Bytes from the first on, up to before the second.
+    /// The bytes from `from` up to, but not including, `to`.
     Substring { from: u32, to: u32 },
-    /// Each place of a text is another one.
+    /// Replaces each occurrence of a text.
     Replace { what: Box<[u8]>, with: Box<[u8]> },
-    /// Without its percent-encoding; `+` stays.
+    /// Decodes percent-encoding; `+` stays unchanged.
     UrlDecode,
     /// Decoded base64, in either alphabet; empty if it is invalid.
     Base64Decode,
 }
 
 impl TextFunction {
-    /// The part of the text that it is; `None`: it has to be written.
+    /// The result as a part of the text; `None`: the result must be written.
     pub fn within(&self, text: &[u8]) -> Option<Range<usize>> {
         match self {
             Self::Part { separator, number } => Some(part(text, separator, *number)),
@@ -48,7 +48,7 @@ impl TextFunction {
         }
     }
 
-    /// Appends its result for the text.
+    /// Appends the function's result for the text.
     pub fn write(&self, text: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Replace { what, with } => replace(text, what, with, out),
@@ -61,7 +61,7 @@ impl TextFunction {
     }
 }
 
-/// Where the piece of a number stands; at the end, if there are fewer.
+/// The range of the piece with this number; the end of the text, if there are fewer.
 fn part(text: &[u8], separator: &[u8], number: u32) -> Range<usize> {
     let mut start = 0;
     for _ in 0..number {
@@ -89,7 +89,7 @@ fn replace(text: &[u8], what: &[u8], with: &[u8], out: &mut Vec<u8>) {
     out.truncate(start + REPLACED_BYTES_MAX);
 }
 
-/// Percent-encoding alone: a `+` is a blank in forms only.
+/// Decodes percent-encoding only: `+` means a space only in forms.
 fn url_decode(text: &[u8], out: &mut Vec<u8>) {
     let mut rest = text;
     while let Some(plus) = rest.iter().position(|byte| *byte == b'+') {
@@ -121,10 +121,10 @@ pub(super) fn integer(text: &[u8]) -> i64 {
     })
 }
 
-/// A number below `below`, the same for the same text on every weir.
+/// A hash of a text below `below`, equal on every weir.
 pub(super) fn hash(text: &[u8], below: u32) -> i64 {
     let hash = KeyedHash::new([0; 16]).bytes(text);
-    // The upper bits of a product are as even as the hash.
+    // The upper bits of a product are as evenly distributed as the hash.
     ((u128::from(hash) * u128::from(below)) >> 64) as i64
 }
 

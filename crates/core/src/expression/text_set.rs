@@ -54,12 +54,12 @@ impl TextSet {
     }
 }
 
-/// Texts by their keys.
+/// A map from texts to texts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TextMap(HashMap<Box<[u8]>, Box<[u8]>, FixedState>);
 
 impl TextMap {
-    /// Of duplicate keys, the last one is used.
+    /// Creates a map. Of duplicate keys, the last one is used.
     pub fn new(entries: impl IntoIterator<Item = (Box<[u8]>, Box<[u8]>)>) -> Self {
         Self(entries.into_iter().collect())
     }

@@ -1,9 +1,9 @@
-//! Days and hours of a clock on a wall.
+//! Dates and times of day in local time.
 
 use std::io::Write as _;
 
 const DAY_S: i64 = 86_400;
-/// 9999-12-31T23:59:59: a date has room for no later year.
+/// 9999-12-31T23:59:59: the date format has four digits for the year.
 const SECOND_MAX: i64 = 253_402_300_799;
 
 /// A part of a time.
@@ -14,7 +14,7 @@ pub(super) enum TimePart {
     Day,
     Hour,
     Minute,
-    /// From 1, Monday, to 7.
+    /// The day of the week, from 1 (Monday) to 7.
     Weekday,
 }
 
@@ -29,19 +29,19 @@ impl TimePart {
             Self::Day => date().2,
             Self::Hour => second % DAY_S / 3_600,
             Self::Minute => second % 3_600 / 60,
-            // 1970 began with a Thursday.
+            // 1970-01-01 was a Thursday.
             Self::Weekday => (second / DAY_S + 3) % 7 + 1,
         }
     }
 }
 
-/// Appends `2026-11-21`.
+/// Appends a date: `2026-11-21`.
 pub(super) fn write_date(second: i64, out: &mut Vec<u8>) {
     let (year, month, day) = date(within(second) / DAY_S);
     write!(out, "{year:04}-{month:02}-{day:02}").expect("a vector takes what is written to it");
 }
 
-/// Appends `03:55:33`.
+/// Appends a time of day: `03:55:33`.
 pub(super) fn write_clock(second: i64, out: &mut Vec<u8>) {
     let second = within(second) % DAY_S;
     let (hour, minute, second) = (second / 3_600, second % 3_600 / 60, second % 60);
@@ -52,9 +52,9 @@ fn within(second: i64) -> i64 {
     second.clamp(0, SECOND_MAX)
 }
 
-/// Year, month and day of a day since 1970-01-01.
+/// Year, month and day, from the number of days since 1970-01-01.
 fn date(day: i64) -> (i64, i64, i64) {
-    // In years that begin in March, so that a leap day is the last of its year.
+    // Calculates with years that begin in March, so that a leap day is the last day of its year.
     const ERA_DAYS: i64 = 146_097;
     let day = day + 719_468;
     let (era, day) = (day / ERA_DAYS, day % ERA_DAYS);

@@ -9,7 +9,7 @@ use super::names::{Group, Keyed, Member, POOL_FACTS, POOLS, ROOTS};
 use super::plan::{Address, Choice, Number, Test, Text};
 use super::slots::{Slots, Source};
 
-/// Values that are listed of one condition.
+/// Maximum number of listed values per condition.
 pub const VALUES_READ_MAX: usize = 16;
 
 /// A value that a condition reads.
@@ -17,24 +17,24 @@ pub const VALUES_READ_MAX: usize = 16;
 pub struct ValueRead {
     /// The name as written in an expression.
     pub name: String,
-    /// The part of a request that it is.
+    /// The part of the request that contains the value.
     pub part: PartRead,
     /// The value; `None`: it is absent.
     pub value: Option<Vec<u8>>,
 }
 
-/// The part of a request that a value is.
+/// A part of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PartRead {
-    /// The header of this name.
+    /// The header with this name.
     Header(String),
-    /// The parameter of the query of this name.
+    /// The query parameter with this name.
     Query(String),
     /// A cookie.
     Cookie,
     /// A claim of a token.
     Claim,
-    /// Any other.
+    /// Any other part.
     Other,
 }
 
@@ -50,8 +50,8 @@ enum Leaf<'a> {
 }
 
 impl Evaluation<'_> {
-    /// The values that a condition reads, each once, [`VALUES_READ_MAX`] at most. `pool` has the names of pools by
-    /// their numbers.
+    /// The values that a condition reads, without duplicates and at most [`VALUES_READ_MAX`]. `pool` returns the names of
+    /// pools by number.
     pub fn values_read(
         &mut self,
         condition: &Condition,
@@ -181,7 +181,7 @@ fn of_choice<'a, T>(
     of(&choice.no, out);
 }
 
-/// The name of a member of a group, as it is written.
+/// The name of a group's member, as written in expressions.
 fn path_of(is_it: impl Fn(Member) -> bool) -> Option<String> {
     let groups = ROOTS.into_iter().chain([Group::ClientCertificate]);
     let mut all = groups.flat_map(|group| group.members().iter().map(move |it| (group, it)));

@@ -1,4 +1,4 @@
-//! Tokens whose signatures were good: the same token comes with each request of a session.
+//! A cache of tokens with verified signatures: the requests of a session contain the same token.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use aws_lc_rs::digest;
 
 use super::{Claims, Keys, Refusal};
 
-/// Tokens of one reader that a worker remembers. Each has one place, where it takes that of another.
+/// Maximum number of tokens of a reader that a worker caches. Each token has one slot, where it replaces another token.
 pub const TOKENS_MAX: usize = 256;
-/// A longer token is verified each time, which bounds the memory of claims.
+/// Maximum length of a cached token: longer ones are verified each time, which limits the memory for claims.
 pub const REMEMBERED_BYTES_MAX: usize = 4 * 1024;
 
-// One byte of the hash says where a token is.
+// One byte of the hash selects the slot.
 const _: () = assert!(TOKENS_MAX == 1 << u8::BITS);
 
-/// Tokens by their hashes, with the keys that they were verified by. Whether they are in time is not remembered.
+/// Tokens by their hashes, with the keys that verified them. The validity period is not cached.
 #[derive(Debug, Default)]
 pub struct TokenCache(Vec<Option<Entry>>);
 
@@ -26,7 +26,7 @@ struct Entry {
 }
 
 impl TokenCache {
-    /// The claims of a token, from here if it has been verified with these keys.
+    /// The claims of a token, from the cache if it was verified with these keys.
     pub(super) fn get(
         &mut self,
         token: &[u8],

@@ -2,28 +2,28 @@
 
 use serde_json::{Map, Value};
 
-/// Claims whose text is a list of words (RFC 8693 section 4.2, and a common other name).
+/// Claims that are lists of words in one text (RFC 8693 section 4.2, and a common other name).
 const LISTS_OF_WORDS: [&str; 2] = ["scope", "scp"];
 
 /// The claims of a token.
 #[derive(Debug)]
 pub struct Claims {
     members: Map<String, Value>,
-    /// Seconds since 1970: its time is over then.
+    /// The expiry of the token, in seconds since 1970.
     pub(super) expires_s: Option<u64>,
-    /// The time from which the token is valid.
+    /// The beginning of the token's validity, in seconds since 1970.
     pub(super) not_before_s: Option<u64>,
 }
 
 impl Claims {
-    /// `None`: a time in it is invalid.
+    /// Creates the claims; `None`: a time is invalid.
     pub(super) fn new(members: Map<String, Value>) -> Option<Self> {
         let expires_s = time(members.get("exp"))?;
         let not_before_s = time(members.get("nbf"))?;
         Some(Self { members, expires_s, not_before_s })
     }
 
-    /// The claim of exactly this name.
+    /// The claim with exactly this name.
     pub(super) fn whole(&self, name: &str) -> Option<&Value> {
         self.members.get(name)
     }
@@ -34,7 +34,7 @@ impl Claims {
         find(&self.members, name).is_some_and(|value| write(value, out))
     }
 
-    /// Whether a claim is this text, or a list with it. A `scope` is a list of words.
+    /// Whether a claim equals this text, or is a list that contains it. A `scope` is a list of words.
     pub fn has(&self, name: &str, text: &[u8]) -> bool {
         let is_it = |value: &Value| value.as_str().is_some_and(|it| it.as_bytes() == text);
         match find(&self.members, name) {
@@ -48,7 +48,7 @@ impl Claims {
     }
 }
 
-/// The member of this name; else, of `a.b`, the member `b` of the object `a`.
+/// The member with this name; otherwise, for `a.b`, the member `b` of the object `a`.
 fn find<'m>(members: &'m Map<String, Value>, name: &str) -> Option<&'m Value> {
     if let Some(value) = members.get(name) {
         return Some(value);
@@ -83,14 +83,14 @@ fn write(value: &Value, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// A NumericDate (RFC 7519 section 2), in whole seconds; the outer `None`: it is invalid.
+/// A NumericDate (RFC 7519 section 2), in whole seconds. The outer `None`: it is invalid.
 fn time(value: Option<&Value>) -> Option<Option<u64>> {
     let Some(value) = value else { return Some(None) };
     if let Some(whole) = value.as_u64() {
         return Some(Some(whole));
     }
     let seconds = value.as_f64().filter(|it| it.is_finite())?;
-    // A time before 1970 is one that is long over; a cast goes no further than the type.
+    // A time before 1970 is long past; the cast saturates at the type's maximum.
     Some(Some(seconds.max(0.0) as u64))
 }
 

@@ -1,4 +1,4 @@
-//! JSON objects without duplicate names: readers would differ about those.
+//! JSON objects without duplicate names, which parsers interpret differently.
 
 use std::fmt;
 

@@ -11,18 +11,18 @@ use serde_json::{Map, Value};
 
 use super::{JWKS_BYTES_MAX, KEY_ID_BYTES_MAX, KEYS_MAX, json};
 
-/// Bits of an RSA modulus.
+/// Permitted lengths of an RSA modulus, in bits.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
-/// Bytes of an RSA exponent.
+/// Maximum length of an RSA exponent.
 const RSA_EXPONENT_BYTES_MAX: usize = 8;
-/// Bytes of a coordinate of P-256.
+/// Length of a P-256 coordinate.
 const P256_COORDINATE_BYTES: usize = 32;
-/// Bytes of a public key of Ed25519.
+/// Length of an Ed25519 public key.
 const ED25519_BYTES: usize = 32;
 /// The first byte of a point with both coordinates (SEC 1 section 2.3.3).
 const UNCOMPRESSED: u8 = 4;
 
-/// How tokens are signed.
+/// A signature algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
     /// RSASSA-PKCS1-v1_5 with SHA-256.
@@ -34,7 +34,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Self; 3] = [Self::Rs256, Self::Es256, Self::EdDsa];
 
     /// The registered name.
@@ -55,10 +55,10 @@ impl Algorithm {
     }
 }
 
-/// Keys of one issuer.
+/// The keys of an issuer.
 pub struct Keys(Vec<Key>);
 
-/// A public key, which verifies signatures of one algorithm.
+/// A public key, which verifies signatures of a single algorithm.
 pub(super) struct Key {
     id: Option<Box<str>>,
     algorithm: Algorithm,
@@ -66,13 +66,13 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Whether a signature over a message is this key's.
+    /// Whether the signature over a message was made with this key.
     pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         self.public.verify_sig(message, signature).is_ok()
     }
 }
 
-/// A mistake in a set of keys.
+/// An error in a set of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeysError {
     /// The document exceeds the maximum size.
@@ -83,9 +83,9 @@ pub enum KeysError {
     NoList,
     /// The document has too many usable keys.
     TooMany,
-    /// A key is unsound: its number, from 1, and why.
+    /// A key is invalid: its number, from 1, and the reason.
     Key(usize, &'static str),
-    /// None of its keys can be used.
+    /// The set has no usable key.
     NoneUsable,
 }
 
@@ -115,15 +115,15 @@ impl Keys {
     /// The keys of a JWK Set. Keys of other kinds, and for other uses, are skipped.
     ///
     /// # Errors
-    /// The mistake in it.
+    /// The reason why the set is invalid.
     pub fn parse(text: &[u8]) -> Result<Self, KeysError> {
         Self::read(text, Err)
     }
 
-    /// The keys of a published JWK Set: keys with mistakes are skipped (RFC 7517 section 5).
+    /// The keys of a published JWK Set: invalid keys are skipped (RFC 7517 section 5).
     ///
     /// # Errors
-    /// The mistake in the whole set, or in its first key if no key is valid.
+    /// The error in the whole set, or in its first key if no key is valid.
     pub fn parse_published(text: &[u8]) -> Result<Self, KeysError> {
         let mut first = None;
         let read = Self::read(text, |error| {
@@ -157,13 +157,13 @@ impl Keys {
         if keys.is_empty() { Err(KeysError::NoneUsable) } else { Ok(Self(keys)) }
     }
 
-    /// How many there are.
+    /// The number of keys.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The keys that may have signed a token: of its algorithm, and with its key name. Behind them come keys without a
-    /// name, which match every token.
+    /// The keys that may have signed a token: keys of its algorithm with its key id, followed by keys without an id, which
+    /// match every token.
     pub(super) fn candidates<'k>(
         &'k self,
         algorithm: Algorithm,
@@ -177,7 +177,7 @@ impl Keys {
     }
 }
 
-/// The key in an item of `keys`; `Ok(None)`: it has another use.
+/// The key in an item of `keys`; `Ok(None)`: a key for another use.
 fn key(item: &Map<String, Value>) -> Result<Option<Key>, &'static str> {
     let text = |name: &str| item.get(name).and_then(Value::as_str);
     let algorithm = match (text("kty").ok_or("has no `kty`")?, text("crv")) {
@@ -189,7 +189,7 @@ fn key(item: &Map<String, Value>) -> Result<Option<Key>, &'static str> {
     if !is_for_signatures(item) {
         return Ok(None);
     }
-    // A key that is for another algorithm verifies none of ours.
+    // A key for another algorithm cannot verify a supported one.
     if let Some(named) = item.get("alg")
         && named.as_str().and_then(Algorithm::named) != Some(algorithm)
     {
@@ -209,7 +209,7 @@ fn key(item: &Map<String, Value>) -> Result<Option<Key>, &'static str> {
     Ok(Some(Key { id, algorithm, public }))
 }
 
-/// By `use` and `key_ops` (RFC 7517 sections 4.2 and 4.3).
+/// Whether `use` and `key_ops` permit signatures (RFC 7517 sections 4.2 and 4.3).
 fn is_for_signatures(item: &Map<String, Value>) -> bool {
     let is_used = item.get("use").is_none_or(|it| it.as_str() == Some("sig"));
     let verifies = match item.get("key_ops") {
@@ -223,7 +223,7 @@ fn is_for_signatures(item: &Map<String, Value>) -> bool {
 fn rsa(item: &Map<String, Value>) -> Result<ParsedPublicKey, &'static str> {
     let n = bytes(item, "n").ok_or("has no modulus `n` in base64url")?;
     let e = bytes(item, "e").ok_or("has no exponent `e` in base64url")?;
-    // Some write a zero ahead.
+    // Some issuers write leading zeros.
     let zeros = n.iter().take_while(|byte| **byte == 0).count();
     let n = &n[zeros..];
     let bits = n.first().map_or(0, |first| n.len() * 8 - first.leading_zeros() as usize);

@@ -1,7 +1,7 @@
 //! Verification of signed JSON Web Tokens (RFC 7519, RFC 7515), and their claims.
 //!
-//! Only signatures with a public key are accepted: RS256, ES256 and EdDSA with Ed25519. The key decides the algorithm:
-//! it verifies only that one, whatever the token's header says. `none`, HMAC and encrypted tokens (JWE) are refused.
+//! Only signatures with a public key are accepted: RS256, ES256 and EdDSA with Ed25519. The key determines the algorithm,
+//! regardless of the token's header. `none`, HMAC and encrypted tokens (JWE) are refused.
 //!
 //! ```text
 //! token ─ place ─▶ header.claims.signature ─ keys ─▶ signature is good ─ claims ─▶ time, issuer, audience ─▶ Claims
@@ -28,15 +28,15 @@ pub use claims::Claims;
 pub use keys::{Algorithm, Keys, KeysError};
 pub use place::TokenPlace;
 
-/// Bytes of a token.
+/// Maximum length of a token.
 pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
-/// Claims of a token, and parameters of its header.
+/// Maximum number of claims of a token, and of parameters in its header.
 pub const CLAIMS_MAX: usize = 256;
-/// Bytes of a set of keys.
+/// Maximum size of a set of keys.
 pub const JWKS_BYTES_MAX: usize = 256 * 1024;
-/// Keys of a set that are used.
+/// Maximum number of used keys in a set.
 pub const KEYS_MAX: usize = 64;
-/// Bytes of a key's name.
+/// Maximum length of a key id.
 pub const KEY_ID_BYTES_MAX: usize = 256;
 /// Maximum number of keys that are tried for a token without a key id.
 pub const KEYS_TRIED_MAX: usize = 4;
@@ -44,25 +44,25 @@ pub const KEYS_TRIED_MAX: usize = 4;
 // A head with the longest token can be received.
 const _: () = assert!(KEYS_TRIED_MAX <= KEYS_MAX && TOKEN_BYTES_MAX < JWKS_BYTES_MAX);
 
-/// Which tokens are taken.
+/// The requirements on tokens.
 #[derive(Debug)]
 pub struct TokenSettings {
-    /// Where a request has its token.
+    /// The place of the token in a request.
     pub place: TokenPlace,
-    /// How they may be signed.
+    /// The accepted signature algorithms.
     pub algorithms: Vec<Algorithm>,
     /// Accepted issuers; empty: any issuer with one of the keys.
     pub issuers: Vec<Box<str>>,
-    /// Accepted audiences, of which the token needs one; empty: any.
+    /// Accepted audiences; a token must have one of them. Empty: any audience.
     pub audiences: Vec<Box<str>>,
-    /// How far the clocks of issuer and weir may differ.
+    /// Maximum difference between the clocks of issuer and weir.
     pub leeway_s: u64,
 }
 
-/// Reads tokens of one kind. Its keys may change at any time.
+/// Reads tokens of one kind. The keys may change at any time.
 #[derive(Debug)]
 pub struct TokenReader {
-    /// Which are taken.
+    /// The requirements on tokens.
     pub settings: TokenSettings,
     keys: ArcSwapOption<Keys>,
 }
@@ -74,15 +74,15 @@ pub enum Refusal {
     Missing,
     /// There are several tokens.
     Several,
-    /// Not a valid token.
+    /// The token is malformed.
     Malformed,
     /// The token exceeds the maximum length.
     TooLong,
     /// The signature algorithm is not accepted.
     Algorithm,
-    /// It requires an extension that weir does not support.
+    /// The token requires an extension that weir does not support.
     Critical,
-    /// No key is known that could have signed it.
+    /// No known key can have signed the token.
     UnknownKey,
     /// The signature is invalid.
     Signature,
@@ -92,18 +92,18 @@ pub enum Refusal {
     Expired,
     /// The token is not valid yet.
     NotYet,
-    /// Somebody else has issued it.
+    /// The token is from another issuer.
     Issuer,
     /// The token is for another audience.
     Audience,
     /// No keys are available yet.
     NoKeys,
-    /// The time is not known here.
+    /// The time is unknown at this place.
     NoTime,
 }
 
 impl Refusal {
-    /// In words that can stand in a field, in quotes.
+    /// The reason as text that is safe inside a quoted string of a header field.
     pub fn text(self) -> &'static str {
         match self {
             Self::Missing => "there is no token",
@@ -124,19 +124,19 @@ impl Refusal {
         }
     }
 
-    /// Whether it is not the token's fault.
+    /// Whether the cause is weir's own state, not the token.
     pub fn is_own(self) -> bool {
         matches!(self, Self::NoKeys | Self::NoTime)
     }
 }
 
 impl TokenReader {
-    /// With these keys; `None`: they are not known yet, and no token is taken.
+    /// A reader with these keys; `None`: they are not known yet, and no token is accepted.
     pub fn new(settings: TokenSettings, keys: Option<Keys>) -> Self {
         Self { settings, keys: ArcSwapOption::from_pointee(keys) }
     }
 
-    /// From now on its keys are these.
+    /// Replaces the keys.
     pub fn set_keys(&self, keys: Arc<Keys>) {
         self.keys.store(Some(keys));
     }
@@ -150,7 +150,7 @@ impl TokenReader {
     /// the signature only if it is not in `cache`.
     ///
     /// # Errors
-    /// The reason why it is not valid.
+    /// The reason why the token is not accepted.
     pub fn read(
         &self,
         token: &[u8],
@@ -167,7 +167,7 @@ impl TokenReader {
         Ok(claims)
     }
 
-    /// The claims of a token whose signature is good.
+    /// Verifies the signature of a token and returns its claims.
     fn verify(&self, token: &[u8], keys: &Keys) -> Result<Claims, Refusal> {
         let parts = Parts::of(token).ok_or(Refusal::Malformed)?;
         let header = json::object(&decode(parts.header)?).ok_or(Refusal::Malformed)?;
@@ -232,7 +232,7 @@ struct Parts<'t> {
     header: &'t [u8],
     claims: &'t [u8],
     signature: &'t [u8],
-    /// Header and claims.
+    /// The signed part: header and claims.
     signed: &'t [u8],
 }
 

@@ -1,18 +1,18 @@
-//! Where a request has its token.
+//! The place of the token in a request.
 
 use weir_http::cookies::request_cookies;
 use weir_http::message::RequestHead;
 
 use super::Refusal;
 
-/// Where a request has its token.
+/// The place of the token in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenPlace {
     /// `Authorization: Bearer TOKEN` (RFC 6750 section 2.1).
     Authorization,
-    /// The value of this field, with or without `Bearer` ahead.
+    /// The value of this field, with or without the prefix `Bearer`.
     Header(Box<str>),
-    /// The first cookie of this name.
+    /// The first cookie with this name.
     Cookie(Box<str>),
 }
 
@@ -22,7 +22,7 @@ impl TokenPlace {
     /// The token of a request.
     ///
     /// # Errors
-    /// It has none, or several.
+    /// The request has no token, or several.
     pub fn find<'a>(&self, head: &RequestHead, input: &'a [u8]) -> Result<&'a [u8], Refusal> {
         match self {
             Self::Authorization => {
@@ -44,7 +44,7 @@ impl TokenPlace {
     }
 }
 
-/// The value of the only field of this name.
+/// The value of the only field with this name.
 fn only<'a>(head: &RequestHead, input: &'a [u8], name: &str) -> Result<&'a [u8], Refusal> {
     let is_it = |field: &&weir_http::message::Field| {
         field.name.of(input).eq_ignore_ascii_case(name.as_bytes())
@@ -57,7 +57,7 @@ fn only<'a>(head: &RequestHead, input: &'a [u8], name: &str) -> Result<&'a [u8],
     }
 }
 
-/// The text behind the scheme `Bearer`, which is case-insensitive (RFC 9110 section 11.1).
+/// The text after the scheme `Bearer`, which is case-insensitive (RFC 9110 section 11.1).
 fn after_bearer(value: &[u8]) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"Bearer";
     let (scheme, rest) = value.split_at_checked(SCHEME.len())?;

@@ -79,7 +79,7 @@ pub fn keys(all: &[String]) -> Keys {
     Keys::parse(format!(r#"{{"keys":[{}]}}"#, all.join(",")).as_bytes()).unwrap()
 }
 
-/// For tokens in `Authorization`, of any issuer.
+/// Settings for tokens in `Authorization`, of any issuer.
 pub fn settings() -> TokenSettings {
     TokenSettings {
         place: TokenPlace::Authorization,

@@ -9,7 +9,7 @@ use super::*;
 
 /// The claims of RFC 7515 appendix A.
 const CLAIMS: &str = "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
-/// Their `exp`.
+/// The `exp` of these claims.
 const EXPIRES_S: u64 = 1_300_819_380;
 /// The key of RFC 7515 appendix A.2.
 const RFC_RSA: &str = concat!(

@@ -1,6 +1,7 @@
 //! Notes the facts of the requests of one worker.
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -63,11 +64,30 @@ pub struct Recorder {
     share: u32,
     /// Notes of requests in progress.
     open: HashMap<ExchangeKey, Box<Notes>>,
-    /// Requests under inspection by the firewall, by request id.
-    inspected: HashMap<Rc<str>, ExchangeKey>,
-    /// The request that is being decided, if notes are taken.
+    /// Requests under inspection by the firewall.
+    inspected: HashMap<InspectionId, ExchangeKey>,
+    /// The request in its first stages, which have no key of their exchange yet. `None` between two calls: a request without
+    /// notes leaves none for the one before it.
     current: Option<ExchangeKey>,
     sender: Option<RecordSender>,
+}
+
+/// An inspection by the firewall, identified by its own text of the request id: clients of a trusted proxy can send the same
+/// id twice at a time.
+struct InspectionId(Rc<str>);
+
+impl PartialEq for InspectionId {
+    fn eq(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for InspectionId {}
+
+impl Hash for InspectionId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Rc::as_ptr(&self.0).cast::<u8>().hash(state);
+    }
 }
 
 /// A new request.
@@ -145,8 +165,8 @@ impl Recorder {
         true
     }
 
-    /// Starts a transaction without notes.
-    pub fn pass_over(&mut self) {
+    /// Ends the first stages of a request: later steps name their request.
+    pub fn begun(&mut self) {
         self.current = None;
     }
 
@@ -175,11 +195,12 @@ impl Recorder {
             }
             Step::Inspects(terms) => {
                 if let Some(key) = self.current {
-                    self.inspected.insert(Rc::clone(&terms.request_id), key);
+                    self.inspected.insert(InspectionId(Rc::clone(&terms.request_id)), key);
                 }
             }
             Step::Inspected { terms, inspection, outcome, status } => {
-                let Some(key) = self.inspected.get(&terms.request_id) else { return };
+                let id = InspectionId(Rc::clone(&terms.request_id));
+                let Some(key) = self.inspected.get(&id) else { return };
                 if let Some(notes) = self.open.get_mut(key) {
                     let mode = terms.mode.name();
                     notes.firewall = Some(firewall(mode, inspection, outcome, status));

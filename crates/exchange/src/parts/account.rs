@@ -9,7 +9,7 @@ use crate::local::pool::LocalMember;
 /// The log output of a finished transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Logged {
-    /// No output; one comparison finds out.
+    /// No output. A transaction without output costs one comparison.
     Nothing,
     /// A line of the access log, in this format.
     Line(AccessFormat),
@@ -51,30 +51,30 @@ impl Logged {
 pub struct Account {
     /// The log output of the transaction.
     pub logged: Logged,
-    /// The request's part of that line.
+    /// The request's part of the log line.
     pub log_request: Vec<u8>,
-    /// The number that logs call it by ([`super::request_ids`]); 0: the access log gives it a name.
+    /// The number of the request id in logs ([`super::request_ids`]); 0: from a trusted proxy or the access log.
     pub request_number: u64,
     /// Status sent to the client; 0: none yet.
     pub status: u16,
-    /// How often it was tried again.
+    /// The number of retries on other members.
     pub retries: u32,
-    /// The member that it had last.
+    /// The last member.
     pub last_member: Option<Rc<LocalMember>>,
     /// Body bytes of the request.
     pub bytes_received: u64,
     /// Bytes of the response.
     pub bytes_sent: u64,
-    /// Bytes of its heads, including interim ones.
+    /// Bytes of the response heads, including interim ones.
     pub head_bytes_sent: u64,
-    /// When it began.
+    /// The time when the transaction began, in microseconds.
     pub begun_us: u64,
-    /// When it got its first member; 0: not yet.
+    /// The time of the first attempt with a member; 0: none yet.
     pub tried_us: u64,
 }
 
 impl Account {
-    /// Nothing has happened.
+    /// The account of a new transaction.
     pub fn begin(begun_us: u64, logged: Logged, log_request: Vec<u8>) -> Self {
         Self {
             logged,

@@ -14,7 +14,7 @@ pub struct Inspected<'a> {
     pub request_id: &'a str,
     /// The virtual server.
     pub server: &'a LocalServer,
-    /// The client, as rules see it.
+    /// The client's address in rules.
     pub client: Option<SocketAddr>,
     /// The mode that was applied.
     pub mode: WafMode,

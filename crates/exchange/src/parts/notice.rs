@@ -45,6 +45,6 @@ pub enum Notice<'a> {
         /// How it ended.
         why: Termination,
     },
-    /// A WebSocket was requested, and the member does not support it.
+    /// A WebSocket was requested, and the member does not support WebSockets.
     NoTunnel(&'a LocalMember),
 }

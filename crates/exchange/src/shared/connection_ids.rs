@@ -30,21 +30,21 @@ const UNUSED_MS: u64 = 10_000;
 #[derive(Debug)]
 pub struct ConnectionIds {
     table: SourceTable,
-    /// A bit for each length of an ID that members have given.
+    /// The lengths of IDs that members have given: one bit per length.
     lengths: AtomicU32,
     settings: ConnectionIdSettings,
-    /// The members when the table was made.
+    /// The labels of the members when the table was created.
     labels: Vec<Arc<str>>,
 }
 
-/// An ID that leads to a member.
+/// A connection ID that leads to a member.
 #[derive(Debug, Clone)]
 pub struct KnownId {
     bytes: [u8; CONNECTION_ID_BYTES_MAX],
     length: u8,
     /// The member.
     pub label: Arc<str>,
-    /// When it was last written for the whole timeout; `None`: it was not.
+    /// The last time when the entry was written for the whole timeout; `None`: never.
     noted_ms: Option<u64>,
 }
 
@@ -59,12 +59,12 @@ impl KnownId {
         &self.bytes[..usize::from(self.length)]
     }
 
-    /// Whether a client has used it, as far as its session knows.
+    /// Whether the client has used the ID, as far as its session knows.
     pub fn is_used(&self) -> bool {
         self.noted_ms.is_some()
     }
 
-    /// Whether both are the same.
+    /// Whether both are the same ID.
     pub fn is(&self, other: &Self) -> bool {
         self.bytes() == other.bytes() && self.label == other.label
     }
@@ -82,28 +82,28 @@ impl ConnectionIds {
         }
     }
 
-    /// Whether it would be made no different for these.
+    /// Whether the table fits these settings and this pool, so that it can be kept.
     pub fn is_for(&self, settings: ConnectionIdSettings, pool: &Pool) -> bool {
         self.settings == settings
             && self.labels.iter().eq(pool.members.iter().map(|member| &member.label))
     }
 
-    /// The table, and its members by the numbers that it has for them.
+    /// The table, and the labels of its members by their numbers in the table.
     pub fn parts(&self) -> (&SourceTable, &[Arc<str>]) {
         (&self.table, &self.labels)
     }
 
-    /// A bit for each length of an ID that members have given.
+    /// The lengths of IDs that members have given: one bit per length.
     pub fn lengths(&self) -> u32 {
         self.lengths.load(Relaxed)
     }
 
-    /// Adds the lengths of IDs that were taken over.
+    /// Adds the lengths of IDs from another table.
     pub fn add_lengths(&self, lengths: u32) {
         self.lengths.fetch_or(lengths, Relaxed);
     }
 
-    /// Goes on with the IDs that `old` remembers, as far as their members are still there.
+    /// Copies the IDs of `old` whose members are still configured.
     pub fn take_over(&self, old: &Self, now_ms: u64) {
         if old.settings.server_id != self.settings.server_id {
             return;
@@ -121,7 +121,7 @@ impl ConnectionIds {
         self.table.losses()
     }
 
-    /// The member that has given the ID which the first datagram of a client has.
+    /// The member that gave the connection ID in a client's first datagram.
     pub fn find(&self, datagram: &[u8], now_ms: u64) -> Option<u32> {
         self.search(datagram, |id| self.table.find_bytes(id, now_ms)).map(|(_, member)| member)
     }
@@ -129,7 +129,7 @@ impl ConnectionIds {
     /// The entry of a datagram's ID within a session, with the member's number. A client's own datagram does not extend
     /// the timeout: [`Self::refresh`] does.
     pub fn look(&self, datagram: &[u8], now_ms: u64) -> Option<(KnownId, u32)> {
-        // While a connection is made its client's packets have an ID of its own choice, in which any name may stand.
+        // During a handshake, the client's packets contain an ID of the client's choice, which may contain any server ID.
         if self.settings.server_id.is_some() && is_long(datagram) {
             return None;
         }
@@ -167,7 +167,7 @@ impl ConnectionIds {
         known.rev().filter_map(|length| bytes.get(..length)).find_map(found)
     }
 
-    /// A member has sent this datagram: its connection ID belongs to that member. It is remembered for a short time,
+    /// Learns from a datagram of a member: its connection ID belongs to that member. The ID is remembered for a short time,
     /// and longer once a client uses it ([`Self::refresh`]).
     pub fn learn(&self, datagram: &[u8], label: &Arc<str>, now_ms: u64) -> Option<KnownId> {
         // In version negotiation, a server repeats the ID that its client has chosen.
@@ -214,7 +214,7 @@ impl ConnectionIds {
         u32::try_from(place).ok()
     }
 
-    /// The member's name in an ID that begins so.
+    /// The server ID of the member in a connection ID that begins with `bytes`.
     fn server_id<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let place = self.settings.server_id?;
         let start = usize::from(place.offset);
@@ -226,8 +226,8 @@ fn is_long(datagram: &[u8]) -> bool {
     !matches!(Header::parse(datagram, 0), Ok(Header::Short { .. }))
 }
 
-/// The ID that a client's datagram has. With a short header, all from where it begins: how long it is, its member alone
-/// knows.
+/// The connection ID in a client's datagram. With a short header: all bytes from the start of the ID, because only the
+/// member knows the length of the ID.
 fn destination(datagram: &[u8]) -> Option<&[u8]> {
     match Header::parse(datagram, 0).ok()? {
         Header::Short { .. } => datagram.get(1..),

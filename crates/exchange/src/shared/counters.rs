@@ -1,7 +1,7 @@
-//! Per-core counters, summed when read.
+//! Counters per worker, summed when they are read.
 //!
-//! Each worker writes its own cache lines with plain relaxed stores: no read-modify-write on a
-//! shared line, ever. Readers see each counter at most one event late.
+//! Each worker writes its own cache lines with plain relaxed stores, so there is no read-modify-write on a
+//! shared line. A reader sees each counter at most one event late.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use weir_http::flaws::{Flaw, Flaws};
 
-/// One number that only one thread writes and any thread reads.
+/// A number that one thread writes and any thread reads.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -26,13 +26,13 @@ impl Counter {
         self.0.store(self.0.load(Relaxed).wrapping_sub(amount), Relaxed);
     }
 
-    /// The value now.
+    /// The current value.
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 }
 
-/// One block of counters per worker, each on cache lines of its own.
+/// One block of counters per worker, each on its own cache lines.
 #[derive(Debug)]
 pub struct PerWorker<T>(Box<[Arc<Padded<T>>]>);
 
@@ -49,7 +49,7 @@ impl<T> Deref for Own<T> {
     }
 }
 
-/// 128 bytes: two lines, because adjacent-line prefetch makes pairs of them ping-pong.
+/// 128 bytes, two cache lines: the prefetcher fetches adjacent lines in pairs, which would cause false sharing.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Padded<T>(T);
@@ -60,12 +60,12 @@ impl<T: Block> PerWorker<T> {
         Self((0..workers).map(|_| Arc::new(Padded(T::default()))).collect())
     }
 
-    /// How many workers there are.
+    /// The number of workers.
     pub fn workers(&self) -> usize {
         self.0.len()
     }
 
-    /// The block that worker `index` writes.
+    /// The block of worker `index`.
     #[inline]
     pub fn of(&self, index: usize) -> &T {
         &self.0[index].0
@@ -86,7 +86,7 @@ impl<T: Block> PerWorker<T> {
     }
 }
 
-/// A set of counters and the plain numbers that it sums up to.
+/// A set of counters, and their sums as plain numbers.
 pub trait Block: Default {
     /// The same fields as plain numbers.
     type Totals: Default;
@@ -94,7 +94,7 @@ pub trait Block: Default {
     fn add_to(&self, totals: &mut Self::Totals);
 }
 
-/// Declares a block and its totals in one go, so that no counter is forgotten on either side.
+/// Declares a block together with its totals, so that both have the same counters.
 macro_rules! counters {
     ($(#[$doc:meta])* $block:ident => $totals:ident {
         $($(#[$field_doc:meta])* $field:ident,)*
@@ -129,55 +129,55 @@ counters! {
         connections_accepted,
         /// Client connections open now.
         connections_open,
-        /// Client connections answered 503 and closed at `limits.connections`.
+        /// Client connections that got 503 and were closed because of `limits.connections`.
         connections_refused,
         /// Requests whose head was complete and well-formed.
         requests,
-        /// Requests under way now.
+        /// Requests in progress.
         requests_active,
-        /// Requests refused for their form (400, 414, 431, 501, 505, …).
+        /// Requests refused because they were malformed or exceeded a limit (400, 414, 431, 501, 505, …).
         requests_malformed,
         /// Requests refused for a path that servers read differently (400).
         requests_path_refused,
-        /// Clients dropped because a request head was not complete in `header_timeout`.
+        /// Clients disconnected because a request head was not complete within `header_timeout`.
         header_timeouts,
-        /// Clients dropped because a body made no progress in `body_timeout`.
+        /// Clients disconnected because a body made no progress within `body_timeout`.
         body_timeouts,
-        /// Clients that went away before their response was complete.
+        /// Clients that disconnected before their response was complete.
         client_aborts,
         /// Connections that became tunnels (101).
         tunnels,
-        /// Client connections that speak HTTP/2.
+        /// HTTP/2 client connections.
         http2_connections,
-        /// Of those, connections ended by a protocol error.
+        /// HTTP/2 connections ended by a protocol error.
         http2_errors,
-        /// Of those, connections ended because too many streams were reset, refused or written to after their end.
+        /// HTTP/2 connections ended because too many streams were reset, refused or written to after their end.
         http2_floods_streams,
-        /// HTTP/2 connections ended because of too many frames without benefit.
+        /// HTTP/2 connections ended because of too many useless frames.
         http2_floods_frames,
-        /// HTTP/2 connections ended because of header blocks that do not end or are too large.
+        /// HTTP/2 connections ended because of header blocks that were unfinished or too large.
         http2_floods_headers,
-        /// TLS handshakes done in full.
+        /// Full TLS handshakes.
         handshakes_full,
-        /// TLS handshakes that went on with an earlier session.
+        /// Resumed TLS handshakes.
         handshakes_resumed,
         /// Failed TLS handshakes.
         handshakes_failed,
         /// Client connections closed at `tls.handshakes_max`.
         handshakes_limited,
-        /// Client connections closed at a limit on new ones, of `limits` or of a rule.
+        /// Client connections closed by a limit on new connections, of `limits` or of a rule.
         connections_limited,
         /// Client connections that policies closed or reset.
         connections_ended_by_policy,
-        /// Requests refused by a limit on their rate.
+        /// Requests refused by a rate limit.
         requests_limited,
         /// Requests without valid credentials.
         requests_unauthenticated,
-        /// Requests that a service was asked about, and let in.
+        /// Requests that an authorisation service allowed.
         authorisations_allowed,
-        /// Requests that a service refused.
+        /// Requests that an authorisation service denied.
         authorisations_denied,
-        /// Requests for which a service could not be asked, or did not answer.
+        /// Requests for which an authorisation service could not be asked, or did not answer.
         authorisations_failed,
         /// Copies of requests that a member has answered.
         mirrors_answered,
@@ -185,41 +185,41 @@ counters! {
         mirrors_failed,
         /// Copies that were dropped: too many were open, or the body was not kept.
         mirrors_dropped,
-        /// Requests refused because too many passwords waited to be checked.
+        /// Requests refused because the queue of password checks was full.
         password_checks_refused,
-        /// Requests held back by a limit on their rate.
+        /// Requests delayed by a rate limit.
         requests_delayed,
         /// Requests that policies answered, closed or reset.
         requests_ended_by_policy,
-        /// Requests that rules handed to another virtual server, which counts them.
+        /// Requests that rules handed over to another virtual server, which counts them too.
         requests_handed_over,
         /// Responses that a policy replaced by its own answer.
         responses_replaced,
         /// Requests that a policy rewrote into something that cannot be sent.
         rewrites_failed,
-        /// Requests that the web application firewall has judged, or could not judge.
+        /// Requests inspected by the web application firewall, with or without a verdict.
         waf_inspected,
-        /// Of those, requests that were blocked because of rules.
+        /// Inspected requests that were blocked by rules.
         waf_blocked,
-        /// Of those, requests that would have been blocked.
+        /// Inspected requests that would have been blocked.
         waf_detected,
-        /// Of those, requests that could not be judged.
+        /// Inspected requests without a verdict.
         waf_unjudged,
-        /// Requests whose client was kept at its member.
+        /// Requests that persistence kept at their client's member.
         persistence_kept,
-        /// Requests whose client was known and moved to another member.
+        /// Requests of known clients that moved to another member.
         persistence_moved,
-        /// Responses in whose bodies text was looked for, to be replaced.
+        /// Responses whose bodies were searched for text to replace.
         bodies_rewritten,
         /// Bodies that stayed unchanged because they were encoded.
         bodies_encoded,
         /// Bodies that stayed unchanged because they were partial content.
         bodies_part,
-        /// Bodies that stayed unchanged because they were too long, as a whole or from some place on.
+        /// Bodies that stayed unchanged, entirely or from some position, because they were too long.
         bodies_too_long,
         /// Responses that were compressed.
         responses_compressed,
-        /// Bytes of bodies before they were compressed.
+        /// Bytes of bodies before compression.
         compression_bytes_in,
         /// Bytes after compression.
         compression_bytes_out,
@@ -233,42 +233,42 @@ counters! {
         responses_4xx,
         /// 5xx.
         responses_5xx,
-        /// Relayed connections that both ends ended.
+        /// Relayed connections that both sides ended in order.
         relays_complete,
-        /// Relayed connections that the client broke, or that it left before they began.
+        /// Relayed connections that the client broke, or that it closed before they began.
         relays_client_abort,
         /// Relayed connections that the member broke.
         relays_member_abort,
         /// Relayed connections that were idle for too long.
         relays_idle_timeout,
-        /// Connections that no member could take.
+        /// Relayed connections for which no member was available.
         relays_no_member,
-        /// Connections whose members could not be reached.
+        /// Relayed connections whose members could not be reached.
         relays_member_connect,
-        /// Connections whose wait for a member timed out.
+        /// Relayed connections whose wait for a member timed out.
         relays_queue_timeout,
-        /// Connections whose required first data did not arrive in time.
+        /// Relayed connections whose required first data did not arrive in time.
         relays_hello_timeout,
-        /// Connections that began with something else than they have to.
+        /// Relayed connections whose first data was malformed.
         relays_client_malformed,
-        /// Connections whose server name leads to no pool.
+        /// Relayed connections with a server name for which no pool is configured.
         relays_unknown_server_name,
-        /// Relayed connections that were cut because they drained for too long.
+        /// Relayed connections that were cut because draining took too long.
         relays_stopped,
-        /// Datagrams that came from clients.
+        /// Datagrams received from clients.
         datagrams_received,
-        /// Datagrams that went to clients.
+        /// Datagrams sent to clients.
         datagrams_sent,
-        /// Datagrams of clients for which there was no session: above a limit, or no member.
+        /// Datagrams of clients without a session, because of a limit or because no member was available.
         datagrams_refused,
-        /// Answers that were dropped at `amplification_max`.
+        /// Answers that were dropped because of `amplification_max`.
         answers_dropped,
         /// Bytes read from clients.
         bytes_received,
         /// Bytes accepted by clients' sockets.
         bytes_sent,
         ;histograms
-        /// From the complete request head to the last byte of the response handed to the socket.
+        /// Time from the complete request head until the last byte of the response was handed to the socket.
         request_duration,
         /// The time from a request to a service until its response, or until the response is no longer needed.
         authorisation_duration,
@@ -278,7 +278,7 @@ counters! {
 counters! {
     /// Totals of one rule of a policy.
     RuleCounters => RuleTotals {
-        /// Requests and responses that it was followed for.
+        /// Requests and responses for which the rule was followed.
         followed,
     }
 }
@@ -286,15 +286,15 @@ counters! {
 counters! {
     /// Totals of one pool.
     PoolCounters => PoolTotals {
-        /// Requests that were tried on a further member.
+        /// Retries on another member.
         retries,
-        /// Requests answered 503 because no member could take them.
+        /// Requests that got 503 because no member was available.
         no_member,
-        /// Requests that wait in its queue now.
+        /// Requests that currently wait in the pool's queue.
         queue_length,
-        /// Requests that ever waited in its queue.
+        /// Requests that have waited in the pool's queue.
         queued,
-        /// Requests that waited in its queue until their time was over.
+        /// Requests whose wait in the pool's queue timed out.
         queue_timeouts,
     }
 }
@@ -302,33 +302,33 @@ counters! {
 counters! {
     /// Totals of one member.
     MemberCounters => MemberTotals {
-        /// Requests sent to it.
+        /// Requests sent to the member.
         requests,
-        /// Requests under way on it now.
+        /// Requests in progress at the member.
         requests_active,
-        /// Connections opened to it.
+        /// Connections opened to the member.
         connections_opened,
-        /// Connections open to it now, idle ones included.
+        /// Connections currently open to the member, including idle ones.
         connections_open,
-        /// Idle connections kept for reuse now.
+        /// Idle connections currently kept for reuse.
         connections_idle,
         /// Connections that could not be opened (refused, unreachable, timed out).
         connect_failures,
-        /// Responses that were malformed, cut short or did not come in time.
+        /// Responses that were malformed, truncated or too late.
         response_failures,
-        /// Responses that were taken though they gave their length more than once.
+        /// Responses accepted although they have more than one Content-Length.
         flawed_repeated_content_length,
-        /// Though they gave a length beside chunks.
+        /// Responses accepted although they have both Content-Length and chunks.
         flawed_both_framings,
-        /// Though spaces stood behind the size of a chunk.
+        /// Responses accepted although spaces follow a chunk size.
         flawed_chunk_size_spaces,
-        /// Though lines ended in LF alone.
+        /// Responses accepted although lines end in LF alone.
         flawed_bare_line_feeds,
-        /// Though a control character was in a value.
+        /// Responses accepted although a field value contains a control character.
         flawed_control_characters,
-        /// Though their status is above 599.
+        /// Responses accepted although their status is above 599.
         flawed_unknown_status,
-        /// Times that passive marking ejected it.
+        /// The number of ejections by passive health checks.
         ejections,
         /// Responses, by class.
         responses_1xx,
@@ -340,12 +340,12 @@ counters! {
         responses_4xx,
         /// 5xx.
         responses_5xx,
-        /// Bytes read from it.
+        /// Bytes read from the member.
         bytes_received,
-        /// Bytes accepted by its sockets.
+        /// Bytes accepted by the member's sockets.
         bytes_sent,
         ;histograms
-        /// From the request handed to the socket to the response head.
+        /// Time from the request handed to the socket until the response head.
         response_duration,
     }
 }
@@ -370,41 +370,41 @@ impl MemberCounters {
 counters! {
     /// Totals of the worker threads.
     WorkerCounters => WorkerTotals {
-        /// Access log lines dropped because the log could not take them in time.
+        /// Access log lines dropped because the log was too slow.
         log_lines_dropped,
         /// Lines of the web application firewall's log that were dropped.
         waf_log_lines_dropped,
         /// Spans that were dropped because the exporter could not take them in time.
         spans_dropped,
-        /// Lines of policies that did not reach the event log in time.
+        /// Lines of policies that were dropped because the event log was too slow.
         policy_lines_dropped,
-        /// Connections that this host could not accept or open: no descriptor, port or memory left.
+        /// Connections that this host could not accept or open, for lack of descriptors, ports or memory.
         socket_failures,
         /// Client connections accepted.
         connections,
-        /// Client connections that only have to take or say the last, and are closed then.
+        /// Client connections that are closing: they only finish sending or receiving.
         connections_leaving,
-        /// Member connections of HTTP/2 that have said their last, and whose member has not ended yet.
+        /// HTTP/2 member connections that are closing: weir has ended its side, and the member has not.
         member_connections_leaving,
-        /// Bytes that encoders and collected bodies take at most now.
+        /// Upper bound of the memory that encoders and collected bodies use now.
         compression_memory_bytes,
         /// Responses compressed at a lower level than configured, because CPU time was short.
         compression_reduced,
         /// Responses not compressed because CPU time was short.
         compression_skipped,
-        /// Bytes of tunnels that went from socket to socket by a pipe.
+        /// Bytes of tunnels that were spliced from socket to socket through a pipe.
         bytes_spliced,
-        /// Datagrams that the kernel had no room for, or did not take.
+        /// Datagrams that were lost because the kernel had no room for them or refused them.
         datagrams_lost,
         /// Turns of the event loop.
         loop_turns,
-        /// Panics caught; each cost the connections of its worker.
+        /// Caught panics. Each one closes all connections of its worker.
         panics,
     }
 }
 
-/// Upper bounds of the latency buckets in microseconds: OpenTelemetry's for HTTP, with finer ones
-/// below, where an ADC lives. The last bucket has no bound.
+/// Upper bounds of the latency buckets in microseconds: OpenTelemetry's for HTTP, and finer ones
+/// below, for fast responses. The last bucket has no bound.
 pub const LATENCY_BOUNDS_US: [u64; 20] = [
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 75_000, 100_000, 250_000, 500_000,
     750_000, 1_000_000, 2_500_000, 5_000_000, 7_500_000, 10_000_000, 30_000_000,
@@ -450,7 +450,7 @@ impl HistogramTotals {
     }
 }
 
-/// Adds one to the counter of a status' class.
+/// Increments the counter of a status class.
 #[macro_export]
 macro_rules! count_status {
     ($block:expr, $status:expr) => {

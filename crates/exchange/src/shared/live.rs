@@ -49,14 +49,14 @@ use crate::shared::waf_rules::WafRules;
 
 pub use former::Departed;
 
-/// A snapshot together with the live state of its objects; the vectors run parallel to its own.
+/// A snapshot together with the live state of its objects. The vectors have the order of the snapshot.
 #[derive(Debug)]
 pub struct LiveTable {
-    /// The configuration in force.
+    /// The active configuration.
     pub snapshot: Arc<Snapshot>,
     /// One per `snapshot.virtual_servers`.
     pub virtual_servers: Vec<Arc<LiveVirtualServer>>,
-    /// The TLS of each of them.
+    /// TLS of each virtual server.
     pub tls: Vec<Option<Arc<LiveTls>>>,
     /// One per `snapshot.pools`.
     pub pools: Vec<TablePool>,
@@ -68,13 +68,13 @@ pub struct LiveTable {
     pub key_hash: KeyedHash,
     /// Checks passwords; `None`: no authentication has needed one yet.
     pub logins: Option<Arc<Logins>>,
-    /// How often each of `snapshot.rules` was followed.
+    /// The number of times that each of `snapshot.rules` was followed.
     pub rules: Vec<RuleCount>,
-    /// How often each rule of the web application firewall has found something.
+    /// The number of findings of each rule of the web application firewall.
     pub waf_rules: WafRules,
     /// Objects that were removed from the configuration but are still in use.
     pub departed: Departed,
-    /// Counts the tables of this process, from 1.
+    /// The number of this table within the process, from 1.
     pub generation: u64,
     workers: usize,
 }
@@ -82,7 +82,7 @@ pub struct LiveTable {
 /// One pool of a [`LiveTable`].
 #[derive(Debug, Clone)]
 pub struct TablePool {
-    /// State of the pool as a whole.
+    /// State of the pool.
     pub pool: Arc<LivePool>,
     /// One per member of the pool in the snapshot.
     pub members: Vec<Arc<LiveMember>>,
@@ -90,7 +90,7 @@ pub struct TablePool {
     pub maglev: Option<Arc<MaglevTable>>,
 }
 
-/// How often a rule was followed, per worker.
+/// The number of times that a rule was followed, per worker.
 pub type RuleCount = Arc<PerWorker<RuleCounters>>;
 
 /// Live state of a virtual server.
@@ -98,22 +98,22 @@ pub type RuleCount = Arc<PerWorker<RuleCounters>>;
 pub struct LiveVirtualServer {
     /// The name.
     pub name: Arc<str>,
-    /// Client connections open on all workers, for `limits.connections`.
+    /// Open client connections on all workers, for `limits.connections`.
     pub connections: AtomicU32,
-    /// How much is used of its limits.
+    /// The used part of the limits.
     pub used: ServerUse,
     /// The counters.
     pub counters: PerWorker<VirtualServerCounters>,
 }
 
-/// How much a virtual server has used of its limits.
+/// The used part of a virtual server's limits.
 #[derive(Debug, Default)]
 pub struct ServerUse {
     /// The limit of the request rate.
     pub requests: SharedLimit,
     /// The limit of the rate of new connections.
     pub connections: SharedLimit,
-    /// Requests under way on all workers that count for `limits.requests`.
+    /// Requests in progress on all workers that count for `limits.requests`.
     pub requests_under_way: AtomicU32,
 }
 
@@ -128,7 +128,7 @@ pub struct LivePool {
     pub epoch: AtomicU32,
     /// Per worker, the time since which its first queued request waits for a member; 0: its queue is empty.
     pub waiting_since_ms: Box<[AtomicU64]>,
-    /// Requests that wait in its queue, on all workers.
+    /// Requests that wait in the pool's queue, on all workers.
     pub waiting: AtomicU32,
     /// The counters.
     pub counters: PerWorker<PoolCounters>,
@@ -137,20 +137,20 @@ pub struct LivePool {
 /// Live state of a member of one pool.
 #[derive(Debug)]
 pub struct LiveMember {
-    /// The pool it belongs to.
+    /// The pool of the member.
     pub pool: Arc<LivePool>,
     /// The address.
     pub address: Address,
     /// The address as text.
     pub label: Arc<str>,
-    /// Requests that occupy it now, on all workers.
+    /// Requests that occupy the member now, on all workers.
     pub occupancy: AtomicU32,
-    /// How much is used of its limit on the rate of requests.
+    /// The used part of its rate limit.
     pub rate: SharedLimit,
     /// The counters.
     pub counters: PerWorker<MemberCounters>,
     health: AtomicU8,
-    /// When it last came up; 0: before this process looked.
+    /// The time when the member last came up; 0: before this process started.
     up_since_ms: AtomicU64,
     /// A packed [`ResponseTime`].
     response_time: AtomicU64,
@@ -163,7 +163,7 @@ pub struct LiveMember {
 }
 
 impl LivePool {
-    /// Since when the first waits on each worker.
+    /// The times since which the first request waits, one per worker.
     pub fn waiting_words(&self) -> impl Iterator<Item = u64> + Clone {
         self.waiting_since_ms.iter().map(|word| word.load(SeqCst))
     }
@@ -175,7 +175,7 @@ impl LivePool {
 }
 
 impl LiveVirtualServer {
-    /// Counts a client connection; returns how many there were before.
+    /// Counts a client connection. Returns the number of earlier open connections.
     pub fn connection_opened(&self, worker: usize) -> u32 {
         self.counters.of(worker).connections_open.add(1);
         self.connections.fetch_add(1, Relaxed)
@@ -189,7 +189,7 @@ impl LiveVirtualServer {
 }
 
 impl LiveMember {
-    /// The result of its monitors.
+    /// The result of the member's monitors.
     pub fn health(&self) -> Health {
         match self.health.load(Relaxed) {
             0 => Health::Pending,
@@ -199,12 +199,12 @@ impl LiveMember {
         }
     }
 
-    /// Sets the result of its monitors; returns whether it changed.
+    /// Sets the result of the member's monitors. Returns whether it changed.
     pub fn set_health(&self, health: Health, now_ms: u64) -> bool {
         let before = self.health.swap(health as u8, Relaxed);
         let changed = before != health as u8;
         if changed {
-            // Also from draining: it has had no new clients since.
+            // Also after draining: the member has had no new clients since.
             if health == Health::Up && before != Health::Pending as u8 {
                 self.up_since_ms.store(now_ms, Relaxed);
             }
@@ -213,7 +213,7 @@ impl LiveMember {
         changed
     }
 
-    /// When it came up after having been down; 0: it was never seen down.
+    /// The time when the member came up after it was down; 0: it was never seen down.
     pub fn up_since_ms(&self) -> u64 {
         self.up_since_ms.load(Relaxed)
     }
@@ -267,14 +267,14 @@ impl LiveMember {
         self.pool.members_changed();
     }
 
-    /// Until when passive marking keeps traffic away; the time is that of the monotonic clock.
+    /// The end of the member's ejection, by the monotonic clock; `None`: not ejected.
     pub fn ejected_until_ms(&self, now_ms: u64) -> Option<u64> {
         Passive::from_bits(self.passive.load(Relaxed)).ejected_until_ms(now_ms)
     }
 
-    /// Whether a request may go to it by its passive marking (`None`: it may not), and whether it is the
-    /// trial. One that comes after an ejection begins that, and until it has an answer the others may not.
-    /// One load, unless there were failures.
+    /// Whether passive health checks permit a request to the member (`None`: they do not), and whether the request is the
+    /// trial. The first request after an ejection is the trial; until it is answered, no other request is permitted.
+    /// Costs one load, unless there were failures.
     #[inline]
     pub fn enter_trial(&self, now_ms: u64) -> Option<bool> {
         let mut bits = self.passive.load(Relaxed);
@@ -297,16 +297,16 @@ impl LiveMember {
         }
     }
 
-    /// The trial did not take place: the next request may begin it.
+    /// The trial did not take place: the next request may be the trial.
     pub fn leave_trial(&self) {
-        // `Err` says that nothing is on trial.
+        // `Err`: no request is on trial.
         let _ = self.passive.fetch_update(Relaxed, Relaxed, |bits| {
             Passive::from_bits(bits).without_trial().map(Passive::to_bits)
         });
     }
 
-    /// Whether a failure now would eject it, if that is allowed. Another worker's failure may come between
-    /// this and [`Self::mark_failure`]: then the next failure ejects.
+    /// Whether a failure now would eject the member, if ejection is permitted. If a failure on another worker comes between
+    /// this call and [`Self::mark_failure`], the next failure ejects.
     pub fn would_eject(&self, now_ms: u64, settings: &PassiveSettings) -> bool {
         Passive::from_bits(self.passive.load(Relaxed)).would_eject(now_ms, settings)
     }
@@ -321,7 +321,7 @@ impl LiveMember {
         self.ejected_for.load(Relaxed)
     }
 
-    /// Notes a failed request; if that ejected the member, which `bounds` may forbid, until when.
+    /// Records a failed request. If it ejects the member, which `bounds` may forbid, returns the end of the ejection.
     pub fn mark_failure(
         &self,
         now_ms: u64,
@@ -341,13 +341,13 @@ impl LiveMember {
         ejected
     }
 
-    /// Notes a served request: one load, unless it ends a series of failures.
+    /// Records a successful request. Costs one load, unless it ends a series of failures.
     #[inline]
     pub fn mark_success(&self, now_ms: u64) {
         if Passive::from_bits(self.passive.load(Relaxed)).is_clean() {
             return;
         }
-        // `Err` means that the state is already right.
+        // `Err`: the state is already correct.
         let _ = self.passive.fetch_update(Relaxed, Relaxed, |bits| {
             let next = Passive::from_bits(bits).on_success(now_ms).to_bits();
             (next != bits).then_some(next)
@@ -439,12 +439,12 @@ impl LiveTable {
         }
     }
 
-    /// Clients that the tables of limits had no room for.
+    /// The number of clients for which the tables of limits had no room.
     pub fn limit_losses(&self) -> u64 {
         self.key_limits.iter().map(|limit| limit.losses().total()).sum()
     }
 
-    /// Workers that the counters are laid out for.
+    /// The number of workers of the counters.
     pub fn workers(&self) -> usize {
         self.workers
     }
@@ -471,7 +471,7 @@ fn tls(snapshot: &Snapshot, previous: Option<&LiveTable>) -> Vec<Option<Arc<Live
 fn key_limits(snapshot: &Snapshot, former: &Former, now_us: u64) -> Vec<Arc<KeyedLimit>> {
     let limit = |limit: &Arc<KeyLimit>| {
         let old = former.key_limit(limit);
-        // The very same where it can be: workers still count in it while the next table is built.
+        // The same object if possible: workers still count in it while the next table is built.
         if let Some(old) = old.filter(|old| old.entries_max() == limit.entries_max) {
             return Arc::clone(old);
         }
@@ -509,13 +509,13 @@ fn rules(snapshot: &Snapshot, previous: Option<&LiveTable>, workers: usize) -> V
     snapshot.rules.iter().map(count).collect()
 }
 
-/// A hash with a key that ends with the process.
+/// A hash with a random key of this process.
 fn own_hash(outside: &Outside) -> KeyedHash {
     KeyedHash::new(outside.random())
 }
 
 impl TablePool {
-    /// `is_keyed`: some persistence leads keys of requests to members.
+    /// `is_keyed`: some persistence selects members by keys of requests.
     fn build(
         (number, pool): (u64, &Pool),
         former: &Former,
@@ -642,7 +642,7 @@ mod tests {
         assert_eq!(second.departed.members().count(), 2);
         drop(first);
         assert_eq!(second.departed.members().count(), 1, "nobody holds the other");
-        // It is remembered over a table without an entry for it.
+        // The state is remembered even if a table in between lacks the member.
         let third = table("[ 127.0.0.1:4 ]", Some(&second));
         drop(second);
         let fourth = table("[ 127.0.0.1:1, 127.0.0.1:2 ]", Some(&third));

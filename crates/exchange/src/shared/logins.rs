@@ -15,11 +15,11 @@ use weir_core::policy::Login;
 
 use crate::outside::Outside;
 
-/// How long it is remembered that a password was right.
+/// The time for which a successful password check is remembered, in seconds.
 pub const KNOWN_FOR_S: u64 = 5 * 60;
-/// Checks that wait for a thread.
+/// Maximum number of checks that wait for a thread.
 pub const CHECKS_MAX: usize = 128;
-/// Of those, checks of one client address, or one /64 of IPv6; a few addresses may share this counter.
+/// Maximum number of waiting checks per client address or IPv6 /64 network. A few addresses may share a counter.
 pub const CHECKS_PER_CLIENT_MAX: u8 = 8;
 
 /// Number of counters for clients, selected by a hash of the address.
@@ -34,13 +34,13 @@ const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
 // An expiry is distinguishable from a past time, and one client cannot fill the queue.
 const _: () = assert!(KNOWN_FOR_S < TIME_MASK / 2 && (CHECKS_PER_CLIENT_MAX as usize) < CHECKS_MAX);
 
-/// Checks of passwords, of all workers.
+/// The password checks of all workers.
 pub struct Logins {
     key: hmac::Key,
     known: Known,
     queue: SyncSender<Check>,
     waiting: Mutex<Receiver<Check>>,
-    /// How many threads check.
+    /// The number of checking threads.
     threads: AtomicUsize,
     clients: Box<[AtomicU8]>,
 }
@@ -54,9 +54,9 @@ impl fmt::Debug for Logins {
 /// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Nothing yet.
+    /// No result yet.
     Pending,
-    /// The password is that of the user.
+    /// The password is correct.
     Right,
     /// Wrong password, or no such user.
     Wrong,
@@ -69,7 +69,7 @@ pub struct Ticket(Arc<AtomicU8>);
 /// The tag of a user with a password.
 pub type Tag = [u8; TAG_BYTES];
 
-/// Why a password is not checked.
+/// The reason why a password is not checked: the queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overloaded;
 
@@ -123,12 +123,12 @@ impl Logins {
         login.tag(&self.key)
     }
 
-    /// Whether a login was found right lately.
+    /// Whether this login was found correct recently.
     pub fn knows(&self, tag: &Tag, now_s: u64) -> bool {
         self.known.has(tag, now_s)
     }
 
-    /// Remembers that a login is right.
+    /// Remembers that a login is correct.
     pub fn remember(&self, tag: &Tag, now_s: u64) {
         self.known.put(tag, now_s);
     }
@@ -148,7 +148,7 @@ impl Logins {
         let place = self.place(client);
         let answer = Arc::new(AtomicU8::new(PENDING));
         let before = self.clients[place].fetch_add(1, Relaxed);
-        // From here on its end gives the place back.
+        // From here on, dropping the check releases the place.
         let check = Check { login, answer: Arc::clone(&answer), logins: Arc::clone(self), place };
         if before >= CHECKS_PER_CLIENT_MAX {
             return Err(Overloaded);
@@ -159,7 +159,7 @@ impl Logins {
         }
     }
 
-    /// Where a client is counted. No client can choose its place: the key is not known.
+    /// The counter of a client. A client cannot choose its counter, because the key of the hash is secret.
     fn place(&self, client: Option<IpAddr>) -> usize {
         let tag = match client.map(|address| address.to_canonical()) {
             Some(IpAddr::V4(address)) => hmac::sign(&self.key, &address.octets()),
@@ -170,7 +170,7 @@ impl Logins {
         usize::from(u16::from_be_bytes([bytes[0], bytes[1]])) % CLIENT_PLACES
     }
 
-    /// How many threads check.
+    /// The number of checking threads.
     pub fn threads(&self) -> usize {
         self.threads.load(Relaxed)
     }
@@ -185,7 +185,7 @@ impl Logins {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(check) = waiting.recv() else { return };
         drop(waiting);
-        // The request has kept the other one.
+        // The other reference belongs to the waiting request.
         if Arc::strong_count(&check.answer) > 1 {
             let is_right = check.login.check();
             check.answer.store(if is_right { RIGHT } else { WRONG }, SeqCst);
@@ -203,11 +203,11 @@ impl Default for Known {
     }
 }
 
-/// A tag, cut for a place.
+/// A tag, split into the words of a place.
 struct Cut {
     set: usize,
     first: u64,
-    /// Without the time.
+    /// The second word without the time.
     second: u64,
 }
 

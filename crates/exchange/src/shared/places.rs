@@ -1,4 +1,4 @@
-//! Which clients are at which members: the tables of persistence, for all workers and over reloads.
+//! The tables of persistence, which map clients to members, for all workers and across reloads.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::shared::shared_table::SourceTable;
 /// Remembered clients, and the settings of the table.
 #[derive(Debug)]
 pub struct Places {
-    /// Which client is at which member, by its index in the pool.
+    /// Maps clients to members, by their indexes in the pool.
     pub table: SourceTable,
     made_for: MadeFor,
-    /// The members when the table was made.
+    /// The labels of the members when the table was created.
     labels: Vec<Arc<str>>,
 }
 
@@ -32,7 +32,7 @@ pub struct MadeFor {
 /// The value that identifies clients in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToldBy {
-    /// An address, as far as it counts.
+    /// An address, up to its prefix length.
     Address(AddressOf, PrefixLengths),
     /// A value of requests, responses or connections.
     Value,
@@ -72,18 +72,18 @@ impl Places {
         Arc::new(new)
     }
 
-    /// The members, by the numbers that the table has for them.
+    /// The labels of the members, by their numbers in the table.
     pub fn labels(&self) -> &[Arc<str>] {
         &self.labels
     }
 
-    /// Another one with the same clients.
+    /// A copy with the same clients.
     pub fn copied(&self, now_ms: u64) -> Self {
         let Self { table, made_for, labels } = self;
         Self { table: table.copied(now_ms), made_for: *made_for, labels: labels.clone() }
     }
 
-    /// Goes on with the clients that `old` remembers, as far as their members are still there.
+    /// Copies the clients of `old` whose members are still configured.
     fn take_over(&self, old: &Self, now_ms: u64) {
         if old.made_for.told_by != self.made_for.told_by {
             return;

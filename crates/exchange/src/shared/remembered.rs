@@ -1,4 +1,4 @@
-//! Tables of persistence as data, for the process that takes the place of this one: hashes of clients, and their
+//! Tables of persistence as data, for the process that replaces this one: hashes of clients, and their
 //! members.
 //!
 //! Both processes need the same keys ([`Stickies::own_keys`]), else no client is found, and the same monotonic clock.
@@ -20,12 +20,12 @@ pub struct Remembered {
     pub labels: Vec<String>,
     /// The hash of a client, and the word of its entry.
     pub entries: Vec<(u64, u64)>,
-    /// Of connection IDs: a bit for each of their lengths.
+    /// The lengths of connection IDs, one bit per length.
     pub lengths: u32,
 }
 
 impl Remembered {
-    /// All tables now. It reads each as a whole.
+    /// All current tables. Reads each table completely.
     pub fn all(stickies: &Stickies, now_ms: u64) -> impl Iterator<Item = Self> {
         stickies.tables().filter_map(move |(place, sticky)| {
             let (table, labels) = parts(sticky)?;
@@ -43,7 +43,7 @@ impl Remembered {
         })
     }
 
-    /// Goes on with the clients whose members are there, in the table of the same place.
+    /// Adds the clients whose members are configured, to the table of the same place.
     pub fn restore(&self, stickies: &Stickies, now_ms: u64) {
         let mut tables = stickies.tables();
         let found = tables.find(|(place, _)| place.map(|name| &**name) == self.place_names());
@@ -111,7 +111,7 @@ mod tests {
         let remembered: Vec<Remembered> = Remembered::all(&before.stickies, now_ms).collect();
         assert_eq!(remembered.len(), 1);
         assert_eq!(remembered[0].entries.len(), clients.len());
-        // The second is the first now, and another one has come.
+        // The second member is now the first, and another one was added.
         let after = table("[ 127.0.0.1:2, 127.0.0.1:3 ]");
         remembered[0].restore(&after.stickies, now_ms);
         let found = |now_ms| -> Vec<Option<u32>> {

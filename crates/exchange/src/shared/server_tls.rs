@@ -64,7 +64,7 @@ impl LiveTls {
         }
     }
 
-    /// The secrets of own tickets, for the process that takes the place of this one.
+    /// The secrets of own tickets, for the process that replaces this one.
     pub fn ticket_secrets(&self) -> Option<OwnSecrets> {
         match &self.sessions {
             Sessions::Tickets(keys) => keys.own_secrets(),
@@ -72,7 +72,7 @@ impl LiveTls {
         }
     }
 
-    /// Honours the tickets of a process before this one. Without these, clients make a whole handshake.
+    /// Accepts the tickets of the previous process. Without them, clients make a full handshake.
     pub fn continue_tickets(&self, former: &OwnSecrets) {
         if let Sessions::Tickets(keys) = &self.sessions {
             // An error leaves the keys as they are.

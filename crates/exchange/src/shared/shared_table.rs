@@ -59,7 +59,7 @@ pub use limits::{KeyedLimit, SharedLimit};
 pub use sources::SourceTable;
 
 impl Losses {
-    /// Both together: clients that were forgotten before their time, or never known.
+    /// The sum of both: clients that were dropped early, or never stored.
     pub fn total(self) -> u64 {
         self.displaced + self.unplaced
     }
@@ -68,7 +68,7 @@ impl Losses {
 /// Largest value that a slot can hold; the smallest is 1.
 pub const VALUE_MAX: u64 = BEING_GIVEN - 1;
 
-/// Most entries of a table; it then has 640 MiB.
+/// Maximum number of entries of a table; it then uses 640 MiB.
 pub const ENTRIES_MAX: u32 = 1 << 24;
 
 /// Bytes of a slot; a table has five slots for every two entries.
@@ -77,7 +77,7 @@ pub const SLOT_BYTES: usize = size_of::<Slot>();
 const SLOTS_PER_BUCKET: usize = 4;
 const SLOTS_PER_TWO_ENTRIES: usize = 5;
 
-/// Fewer make it likely that both buckets of a hash are full.
+/// Minimum number of buckets. With fewer, both buckets of a hash are often full.
 const BUCKETS_MIN: usize = 16;
 
 const VALUE_BITS: u32 = 56;
@@ -88,7 +88,7 @@ const BEING_GIVEN: u64 = (1 << VALUE_BITS) - 1;
 /// microseconds, a hundred times as long as that takes a thread that is not stopped.
 const WAITS_MAX: u32 = 64;
 
-/// A thread that then finds every slot taken from under it this often goes without an entry.
+/// How often a thread tries again after other threads have taken all possible slots. Then it gives up without an entry.
 const GIVE_TRIES_MAX: u32 = 16;
 
 #[derive(Debug, Default)]
@@ -103,24 +103,24 @@ struct Bucket([Slot; SLOTS_PER_BUCKET]);
 
 const _: () = assert!(size_of::<Bucket>() == SLOTS_PER_BUCKET * SLOT_BYTES && SLOT_BYTES == 16);
 
-/// See the module.
+/// A table of fixed size without locks; see the module.
 #[derive(Debug)]
 pub struct SharedTable {
     buckets: Box<[Bucket]>,
-    /// When a value ends, in the unit of the caller's clock.
+    /// Returns when a value expires, in the unit of the caller's clock.
     ends: fn(u64) -> u64,
-    /// Live entries that gave way to others.
+    /// Live entries that were displaced by others.
     displaced: AtomicU64,
-    /// Entries that were not made, since other threads took every slot.
+    /// Entries that were not stored, because other threads took every slot.
     unplaced: AtomicU64,
 }
 
 /// Losses because the table was full; both stay 0 in a table that is large enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Losses {
-    /// Live entries that gave way to others.
+    /// Live entries that were displaced by others.
     pub displaced: u64,
-    /// Entries that were not made.
+    /// Entries that were not stored.
     pub unplaced: u64,
 }
 
@@ -146,7 +146,7 @@ fn with_value(word: u64, value: u64) -> u64 {
     word & !BEING_GIVEN | value
 }
 
-/// `word` as it becomes when its slot is given away.
+/// The first `word` of the next generation: its slot is being given away.
 fn next_generation(word: u64) -> u64 {
     word.wrapping_add(1 << VALUE_BITS) | BEING_GIVEN
 }
@@ -166,7 +166,7 @@ impl Slot {
         (found == hash).then_some(word)
     }
 
-    /// Hash and word of the entry that the slot holds, if it holds one.
+    /// Hash and word of the entry in the slot; `None`: the slot has no entry.
     #[inline]
     fn read(&self) -> Option<(u64, u64)> {
         let before = self.word.load(Acquire);
@@ -213,7 +213,7 @@ impl SharedTable {
         }
     }
 
-    /// Bytes that the slots take.
+    /// The size of the slots in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.buckets)
     }
@@ -223,7 +223,7 @@ impl SharedTable {
         Losses { displaced: self.displaced.load(Relaxed), unplaced: self.unplaced.load(Relaxed) }
     }
 
-    /// The value of the entry with this hash, unless it has ended.
+    /// The value of the entry with this hash; `None`: there is none, or it has expired.
     #[inline]
     pub fn find(&self, hash: u64, now: u64) -> Option<u64> {
         let value = value_of(self.locate(hash)?.1);
@@ -258,7 +258,7 @@ impl SharedTable {
                     return;
                 }
             }
-            // It may be this very entry that is being made.
+            // The slot that is being given away may be for this very entry.
             let patient = attempt < WAITS_MAX;
             if patient && self.places(hash).any(Slot::is_being_given) {
                 spin_loop();
@@ -330,8 +330,8 @@ impl SharedTable {
         self.places(hash).find_map(|slot| Some((slot, slot.entry(hash)?)))
     }
 
-    /// Makes an entry. `false` when another thread was faster, at taking the slot or at making the
-    /// same entry (unless not `patient`: at having made it); then look again.
+    /// Creates an entry. Returns false if another thread was faster, in taking the slot or in creating the
+    /// same entry (without `patient`: in publishing it); then the caller looks again.
     #[cold]
     fn add(&self, hash: u64, value: u64, now: u64, patient: bool) -> bool {
         let Some(Candidate { slot, word, is_live }) = self.candidate(hash, now) else {

@@ -26,21 +26,21 @@ use crate::shared::places::{MadeFor, Places, ToldBy};
 pub enum Sticky {
     /// A cookie of weir's own.
     Insert(Insert),
-    /// A cookie of the application, by whose value the member is picked.
+    /// A cookie of the application, whose value selects the member.
     Passive {
         /// The name of the cookie.
         name: Arc<str>,
         /// The hash of its value.
         hash: KeyedHash,
     },
-    /// An address that is in a table.
+    /// An address that is stored in a table.
     Address {
         /// The kind of address.
         of: AddressOf,
         /// The table of clients.
         places: Arc<Places>,
     },
-    /// A value of the request that is in a table.
+    /// A value of the request that is stored in a table.
     Learned {
         /// The value.
         of: Template,
@@ -49,16 +49,16 @@ pub enum Sticky {
         /// The table of clients.
         places: Arc<Places>,
     },
-    /// The connection ID of QUIC that its member has given it.
+    /// The QUIC connection ID that the member gave to the client.
     ConnectionIds(ConnectionIds),
-    /// A value of the request, by which the member is picked.
+    /// A value of the request that selects the member.
     Hash {
         /// The value.
         of: Template,
         /// The hash of the value.
         hash: KeyedHash,
     },
-    /// A parameter of the path or a cookie, by whose value the member is picked.
+    /// A parameter of the path or a cookie, whose value selects the member.
     PathParameter {
         /// The parameter.
         name: Arc<str>,
@@ -72,11 +72,11 @@ pub enum Sticky {
 /// Cookies of weir's own, for the members of one pool.
 #[derive(Debug)]
 pub struct Insert {
-    /// Which member a cookie stands for.
+    /// Maps members to the tokens in cookies.
     pub tokens: CookieTokens,
     /// The name of the cookie.
     pub name: Arc<str>,
-    /// Whether members get it.
+    /// Whether the cookie is sent to members.
     to_member: bool,
     plain: SetCookieFields,
     /// The attributes with Secure.
@@ -93,7 +93,7 @@ impl Insert {
     }
 }
 
-/// Which virtual server, persistence and pool come together, by name.
+/// A combination of virtual server, persistence and pool, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Place {
     /// Empty if virtual servers share the table.
@@ -102,15 +102,15 @@ struct Place {
     pool: Arc<str>,
 }
 
-/// All of a snapshot.
+/// The persistence state of a snapshot.
 #[derive(Debug)]
 pub struct Stickies {
     by_place: HashMap<Place, Arc<Sticky>>,
-    /// All pools under all keys of cookies that members do not get, in ascending order.
+    /// The pools of cookies that are not sent to members, under all keys, in ascending order.
     hidden_pools: Arc<[PoolId]>,
     /// Random secret keys, for settings without a key file: the same since the first table of the process.
     drawn_keys: Arc<Keys>,
-    /// The keys of all that names no file with others.
+    /// The keys for settings that do not name a key file.
     pub own_keys: Arc<Keys>,
 }
 
@@ -143,7 +143,7 @@ impl Stickies {
                         continue;
                     }
                     let old = previous.and_then(|previous| previous.by_place.get(&place));
-                    // The very same where it can be: workers still remember clients in it.
+                    // The same object if possible: workers still write to it.
                     if let Some(old) = old
                         && old.is_the_same_table(persistence, pool)
                     {
@@ -198,7 +198,7 @@ impl Stickies {
         is_any.then(|| HiddenCookies::new(names, shown, Arc::clone(&self.hidden_pools)))
     }
 
-    /// Clients that the tables had no room for.
+    /// The number of clients for which the tables had no room.
     pub fn losses(&self) -> u64 {
         let of = |sticky: &Arc<Sticky>| match &**sticky {
             Sticky::Address { places, .. } | Sticky::Learned { places, .. } => {
@@ -210,7 +210,7 @@ impl Stickies {
         self.by_place.values().map(of).sum()
     }
 
-    /// All that has a table, with names of virtual server (empty if several share it), persistence and pool.
+    /// Every persistence with a table, with names of virtual server (empty if several share it), persistence and pool.
     pub fn tables(&self) -> impl Iterator<Item = ([&Arc<str>; 3], &Sticky)> {
         let has_table = |sticky: &Sticky| {
             sticky.places().is_some() || matches!(sticky, Sticky::ConnectionIds(_))
@@ -238,7 +238,7 @@ fn place_of(server: &VirtualServer, persistence: &Persistence, pool: &Pool) -> P
     }
 }
 
-/// The persistences that requests of a virtual server can come to, by their places.
+/// The persistences that requests of a virtual server can reach, by their indexes.
 pub fn reached_persistence(server: &VirtualServer, snapshot: &Snapshot) -> Vec<usize> {
     Reach::of(server, snapshot).persistence
 }
@@ -249,7 +249,7 @@ pub fn reached_pools(server: &VirtualServer, snapshot: &Snapshot) -> Vec<usize> 
     Reach::of(server, snapshot).pools
 }
 
-/// The pools and persistences that requests of a virtual server can come to.
+/// The pools and persistences that requests of a virtual server can reach.
 struct Reach {
     pools: Vec<usize>,
     persistence: Vec<usize>,
@@ -281,7 +281,7 @@ fn add(known: &mut Vec<usize>, new: usize) {
     }
 }
 
-/// Adds everything that the known ones lead to.
+/// Adds everything that the known ones refer to.
 fn follow<N: Iterator<Item = usize>>(known: &mut Vec<usize>, next: impl Fn(usize) -> N) {
     let mut index = 0;
     while let Some(&at) = known.get(index) {
@@ -301,7 +301,7 @@ impl Sticky {
         }
     }
 
-    /// `old` is its predecessor.
+    /// `old`: the predecessor.
     fn new(
         persistence: &Persistence,
         pool: &Pool,
@@ -365,7 +365,7 @@ impl Sticky {
         }
     }
 
-    /// The table, of a kind that has one.
+    /// The table, if this kind of persistence has one.
     pub fn places(&self) -> Option<&Arc<Places>> {
         match self {
             Self::Address { places, .. } | Self::Learned { places, .. } => Some(places),

@@ -1,6 +1,6 @@
-//! How often each rule and check of the web application firewall has found something.
+//! The number of findings of each rule and check of the web application firewall.
 //!
-//! Workers write the same words: they do so for requests that rules found something in, not for others.
+//! All workers write the same words, but only for requests with findings.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use weir_config::snapshot::Snapshot;
 use weir_waf::checks::Check;
 use weir_waf::inspection::Inspection;
 
-/// How often each rule has found something, by the rules' numbers, and each check.
+/// The number of findings per rule, by the rules' ids, and per check.
 #[derive(Debug, Default)]
 pub struct WafRules {
     rules: Box<[(u64, Arc<AtomicU64>)]>,
@@ -46,34 +46,34 @@ impl WafRules {
         Some(&self.rules[at].1)
     }
 
-    /// Rules and checks have found something in a request.
+    /// Counts the findings in a request.
     pub fn count(&self, inspection: &Inspection) {
         inspection.matches().iter().for_each(|found| self.count_one(found.id));
         inspection.findings().iter().for_each(|found| self.count_check(found.check));
     }
 
-    /// One rule has.
+    /// Counts a finding of a rule.
     pub fn count_one(&self, number: u64) {
         if let Some(count) = self.count_of(number) {
             count.fetch_add(1, Relaxed);
         }
     }
 
-    /// One check has.
+    /// Counts a finding of a check.
     pub fn count_check(&self, check: Check) {
         if let Some(count) = self.checks.get(check as usize) {
             count.fetch_add(1, Relaxed);
         }
     }
 
-    /// Checks that have ever found something, and how often.
+    /// The checks with findings, and their numbers.
     pub fn found_by_checks(&self) -> impl Iterator<Item = (Check, u64)> {
         let counts = Check::ALL.into_iter().zip(self.checks.iter());
         let counts = counts.map(|(check, count)| (check, count.load(Relaxed)));
         counts.filter(|(_, count)| *count > 0)
     }
 
-    /// Rules that have ever found something, and how often.
+    /// The rules with findings, and their numbers.
     pub fn found(&self) -> impl Iterator<Item = (u64, u64)> {
         let counts = self.rules.iter().map(|(number, count)| (*number, count.load(Relaxed)));
         counts.filter(|(_, count)| *count > 0)

@@ -28,7 +28,7 @@ impl Exchange {
         note_member_status(&mut self.ends, head.status);
         let mut edits = std::mem::take(&mut at.tools().response_edits);
         if let Some(mut answer) = self.edit_response(at, head, input, &mut edits) {
-            // The member has begun to speak the other protocol: nothing takes the place of that.
+            // The member already speaks the other protocol, so no answer replaces its response.
             answer.clear();
             at.tools().response_decision = Some(answer);
         }
@@ -36,7 +36,7 @@ impl Exchange {
         if let (Some(Handshake::Upgrade(client_key)), Some(_)) =
             (&self.request.websocket, &self.ends.attempt.member_stream)
         {
-            // The member has had no key to answer.
+            // The member did not get the client's key, so weir answers it.
             edits.set(b"Sec-WebSocket-Accept", |out| write_accept(client_key, out));
         }
         self.keep_alive = false;

@@ -1,5 +1,5 @@
 //! Requests of weir's own: exchanges without a client. They go to members like all others, with retries, queues and
-//! timeouts. The response is kept for the request that waits for it. They are in no access log, and count for no
+//! timeouts. The response is stored for the request that waits for it. They do not appear in access logs, and count for no
 //! virtual server.
 
 use std::rc::Rc;
@@ -32,13 +32,13 @@ use crate::transaction::mirror;
 use crate::transaction::sending::Passed;
 use crate::transaction::tracing::{note_member_status, remember};
 
-/// A longer body of an answer is not kept.
+/// Maximum size of a stored response body.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// weir writes these heads itself, so they need no limits.
 const LIMITS: HeadLimits = HeadLimits { head_size_max: u32::MAX, headers_max: u16::MAX };
 
-/// Puts a request among the `transactions`; `buffer` is an empty one for its head. `None`: it cannot be sent.
+/// Adds a request to `transactions`; `buffer`: an empty buffer for its head. `None`: the request cannot be sent.
 pub fn begin(
     at: &mut impl Edge,
     transactions: &mut Arena<OfExchange, Transaction>,
@@ -64,7 +64,7 @@ pub fn begin(
     let (message, forms) = ((&head, &*order.text), order.pool.forms);
     let mut request = Request::of(at.tools(), message, forms, &edits, buffer);
     if let Some(body) = body {
-        // As if it had gone to a member that has failed it: all of it is kept.
+        // The request is in the state after a failed member: all of it is stored.
         request.bytes.extend_from_slice(body);
         request.is_whole = true;
         request.send();
@@ -106,7 +106,7 @@ pub fn begin(
     Some(key)
 }
 
-/// Sends it to a member.
+/// Sends the request to a member.
 pub fn enter(exchange: &mut Exchange, at: &mut impl Edge) {
     if !exchange.dispatch(at) {
         return;
@@ -129,7 +129,7 @@ fn aside(exchange: &mut Exchange) -> Option<&mut Aside> {
     }
 }
 
-/// Keeps the head of the answer, if it is one.
+/// Stores the head of the response, if the exchange is a request of weir's own.
 pub fn keep_head(exchange: &mut Exchange, (head, input): (&ResponseHead, &[u8])) -> bool {
     let Some(Aside { parent, reply }) = aside(exchange) else { return false };
     reply.head.status = head.status;
@@ -162,14 +162,14 @@ pub fn keep_body(
     Some(Passed::On)
 }
 
-/// Ends it before its answer is there. `is_late`: its member is to blame.
+/// Ends the request before its response has arrived. `is_late`: counts as a failure of the member.
 pub fn leave(exchange: &mut Exchange, at: &mut impl Edge, is_late: bool) {
     at.release(&mut exchange.ends, Release::Drop);
     exchange.ends.leave_member(at, is_late.then_some(MemberFailure::Timeout));
     end(exchange, at, Termination::Stopped);
 }
 
-/// Takes it off the books.
+/// Ends the request in the accounts of the worker.
 pub fn end(exchange: &mut Exchange, at: &mut impl Edge, why: Termination) {
     if let Some(Aside { parent: None, reply }) = aside(exchange) {
         let is_answered = reply.head.status != 0;

@@ -20,7 +20,7 @@ impl Exchange {
         }
     }
 
-    /// Holds a request back until `until_us`, or until pending questions about it are answered.
+    /// Delays a request until `until_us`, or until pending questions about it are answered.
     pub fn hold_back(&mut self, at: &mut impl Edge, until_us: u64) {
         if !matches!(self.ends.parked, Parked::Until(_)) {
             self.ends.parked = Parked::Until(None);

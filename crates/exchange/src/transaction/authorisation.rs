@@ -1,5 +1,5 @@
-//! Services that say whether a request comes in (`type: external`). The request waits; nothing that was decided about
-//! it takes effect before it is let in.
+//! Authorisation services (`type: external`). The request waits for their answers; no decision about
+//! it takes effect before it is allowed.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ fn last(exchange: &mut Exchange) -> Option<&mut Asking> {
     exchange.ends.remembered.as_deref_mut()?.identity.as_deref_mut()?.asks.last_mut()
 }
 
-/// Whether a request has something asked that was not begun yet.
+/// Whether a question about a request has not been sent yet.
 pub fn awaits_beginning(exchange: &mut Exchange) -> bool {
     matches!(last(exchange), Some(Asking { progress: Progress::Asked(None), .. }))
 }
@@ -205,7 +205,7 @@ fn let_in(exchange: &mut Exchange, user: &[u8], mark: Option<&str>) {
     }
 }
 
-/// Hands the answer of a service on to the client.
+/// Forwards the answer of a service to the client.
 fn deny(exchange: &mut Exchange, at: &mut impl Edge, external: &External, reply: &Reply) {
     let mut fields = FieldEdits::default();
     for name in &external.answered {
@@ -217,14 +217,14 @@ fn deny(exchange: &mut Exchange, at: &mut impl Edge, external: &External, reply:
     match reply.body.as_deref().filter(|body| !body.is_empty()) {
         Some(body) => exchange.respond_with(at, status, why, &fields, Some(body)),
         None => {
-            // Its type is not that of the page which takes its place.
+            // The type of the service's body does not apply to the page that replaces it.
             fields.remove(b"Content-Type");
             exchange.respond_adding(at, status, why, fields);
         }
     }
 }
 
-/// Forgets all that was decided about a request which is not let in, for this reason.
+/// Drops all decisions about a request that is not allowed, for this reason.
 pub fn forget_decided(exchange: &mut Exchange, at: &mut impl Edge, mark: &str) {
     if let Parked::Until(Some((_, mut decision))) = std::mem::take(&mut exchange.ends.parked) {
         decision.clear();

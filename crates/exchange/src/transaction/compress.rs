@@ -17,7 +17,7 @@ use crate::parts::messages::Message;
 use crate::parts::pieces::{self, Next, Pieces};
 use crate::transaction::exchange::Exchange;
 
-/// Bytes of a content that the client has already which are read and dropped, to keep the connection of its member.
+/// Maximum size of a body that is read and dropped to keep the member's connection, when the client has the content.
 const DROPPED_BYTES_MAX: usize = 256 * 1024;
 
 impl Exchange {
@@ -37,7 +37,7 @@ impl Exchange {
     }
 }
 
-/// Notes the codings that a client accepts, for its response; `None`: the response is never compressed.
+/// Records the codings that a client accepts, for its response; `None`: the response is never compressed.
 pub fn note_codings(
     at: &mut impl Edge,
     server: &LocalServer,
@@ -65,7 +65,7 @@ pub fn note_codings(
 }
 
 impl Exchange {
-    /// Where the response of an exchange may be compressed, its member is read in slices from the start.
+    /// If the response of an exchange may be compressed, the member is read in slices from the start.
     pub fn limit_reads(&mut self, at: &mut impl Edge) {
         let rules = self.ends.server.settings().compression.as_ref();
         let coding = self.codings.as_ref().and_then(|codings| codings.facts.choice.coding());
@@ -117,7 +117,7 @@ impl Exchange {
             return plain;
         };
         let Some(request) = self.codings.as_ref().map(|codings| codings.facts) else {
-            // A policy may have decided so when the head was there.
+            // A policy may have decided this when the head arrived.
             at.flow(&mut self.ends, Side::Member, Flow::Bulk);
             return plain;
         };
@@ -163,7 +163,7 @@ impl Exchange {
         framing
     }
 
-    /// Compresses a body that is there as a whole; `None`: it is not, or it is too long.
+    /// Compresses a complete body; `None`: the body is incomplete or too long.
     fn encode_whole(
         &mut self,
         at: &mut impl Edge,
@@ -248,7 +248,7 @@ impl Exchange {
     }
 }
 
-/// The body that `input` begins with, if all of it is there; in `joined` where it came in pieces.
+/// The body at the start of `input`, if it is complete; joined in `joined` if it has several pieces.
 fn whole_body<'b>(framing: Framing, input: &'b [u8], joined: &'b mut Vec<u8>) -> Option<&'b [u8]> {
     match framing {
         Framing::Length(bytes) => input.get(..usize::try_from(bytes).ok()?),

@@ -1,4 +1,4 @@
-//! How an exchange ends: with its member's response, with one of weir's own, or without.
+//! The end of an exchange: with the member's response, with a response of weir's own, or without a response.
 
 use weir_config::snapshot::Page;
 use weir_core::policy::{AnswerBody, Decision, End};
@@ -60,7 +60,7 @@ impl Exchange {
             return aside::end(self, at, termination);
         }
         if self.phase == Phase::Judge {
-            // Nothing of it has gone out, and nothing will.
+            // Nothing of the response was sent, and nothing will be.
             self.phase = Phase::AwaitHead;
         }
         if self.phase != Phase::AwaitHead {
@@ -78,8 +78,8 @@ impl Exchange {
         }
     }
 
-    /// All of the response is handed over, and the member connection dealt with: it ends now, or when the client has
-    /// taken it.
+    /// The whole response is handed over, and the member connection is released: the exchange ends now, or when the client
+    /// has taken the response.
     pub fn complete(&mut self, at: &mut impl Edge, termination: Termination) {
         if !self.ends.is_undelivered(at) {
             return self.end_answered(at, termination);
@@ -91,7 +91,7 @@ impl Exchange {
         self.await_client(at);
     }
 
-    /// Ends an exchange whose response is out.
+    /// Ends an exchange whose response was sent.
     pub fn end_answered(&mut self, at: &mut impl Edge, termination: Termination) {
         let request_done = self.request.is_whole;
         let outcome = Outcome {
@@ -127,7 +127,7 @@ impl Exchange {
         self.end(at, termination, after);
     }
 
-    /// Takes an exchange off the books and logs it.
+    /// Ends an exchange in the accounts of the worker, and logs it.
     pub fn end(&mut self, at: &mut impl Edge, termination: Termination, after: After) {
         if self.is_over() {
             return;
@@ -191,7 +191,7 @@ fn send_own(
     exchange.complete(at, termination);
 }
 
-/// Sends the answer that a rule has for the place of a response, and ends the exchange. Rules are not followed again.
+/// Sends the answer of a rule that replaces a response, and ends the exchange. Rules do not run again.
 fn send_decided(
     exchange: &mut Exchange,
     at: &mut impl Edge,
@@ -207,7 +207,7 @@ fn send_decided(
     at.tools().response_decision = Some(decision);
 }
 
-/// Hands on the answer that policies have decided upon, with the page for its status where it has no body of its own.
+/// Sends the answer that policies have decided, with the page for its status if it has no body of its own.
 fn with_answer(
     exchange: &mut Exchange,
     decision: &mut Decision,
@@ -244,7 +244,7 @@ pub fn replace_response(
     at.release(&mut exchange.ends, if is_kept { Release::Keep } else { Release::Drop });
     exchange.ends.leave_member(at, None);
     inspect::leave(exchange, at);
-    // Nothing of the response has gone out.
+    // Nothing of the response was sent.
     exchange.phase = Phase::AwaitHead;
     edits.forget_received();
     send_decided(exchange, at, decision, Termination::Policy, edits);
@@ -266,7 +266,7 @@ impl Exchange {
                 fields.add(b"Retry-After", |out| out.push(b'1'));
                 self.respond_adding(at, 503, Termination::RateLimit, fields);
             }
-            // Not even with a page: it might be that of another name.
+            // Without a page, because the page might belong to another name.
             Ending::Misdirected => {
                 let termination = Termination::Misdirected;
                 self.respond_with(at, 421, termination, &FieldEdits::NONE, None);

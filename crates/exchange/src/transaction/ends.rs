@@ -19,7 +19,7 @@ impl Ends {
         counters.bytes_sent.add(bytes as u64);
     }
 
-    /// Counts a request that is over.
+    /// Counts a finished request.
     pub fn count_request(&self, at: &impl Edge) {
         let turn = at.turn();
         let counters = &self.server.counters;
@@ -30,7 +30,7 @@ impl Ends {
 
 // The client.
 impl Ends {
-    /// Sends a head alone, if it has not gone out.
+    /// Sends a head alone, if it was not sent yet.
     pub fn send_head_alone(&mut self, at: &mut impl Edge, head: Message) {
         let (pieces, framing) = (&Pieces::whole(0), Framing::None);
         at.send(self, head, &Sending { input: b"", pieces, framing, end: End::No, is_last: false });
@@ -41,7 +41,7 @@ impl Ends {
         at.lag(self, Side::Client) != Lag::None
     }
 
-    /// Whether something of a response waits for its client's window.
+    /// Whether a part of a response waits for the client's window.
     pub fn is_undelivered(&self, at: &mut impl Edge) -> bool {
         self.stream.is_some() && at.lag(self, Side::Client) == Lag::Behind
     }
@@ -61,12 +61,12 @@ impl Ends {
         self.stream.is_none() || self.is_member_stopped
     }
 
-    /// The client must have done something by then.
+    /// Sets the client's deadline for progress.
     pub fn set_client_deadline(&mut self, at: &mut impl Edge, at_ms: u64) {
         at.due(self, Side::Client, Some(at_ms));
     }
 
-    /// The client need not do anything.
+    /// Removes the client's deadline.
     pub fn clear_client_deadline(&mut self, at: &mut impl Edge) {
         at.due(self, Side::Client, None);
     }
@@ -85,12 +85,12 @@ impl Ends {
 
 // The member.
 impl Ends {
-    /// The member must have done something by then.
+    /// Sets the member's deadline for progress.
     pub fn set_member_deadline(&mut self, at: &mut impl Edge, at_ms: u64) {
         at.due(self, Side::Member, Some(at_ms));
     }
 
-    /// The member need not do anything.
+    /// Removes the member's deadline.
     pub fn clear_member_deadline(&mut self, at: &mut impl Edge) {
         at.due(self, Side::Member, None);
     }
@@ -112,7 +112,7 @@ impl Ends {
         at.flow(self, Side::Member, Flow::Window);
     }
 
-    /// Lets go of the member: its connection will not be used to the end.
+    /// Releases the member, and closes its connection.
     pub fn drop_member(&mut self, at: &mut impl Edge) {
         at.release(self, Release::Drop);
         self.leave_member(at, None);
@@ -125,7 +125,7 @@ impl Ends {
 }
 
 impl Ends {
-    /// Takes a transaction off the books and logs it.
+    /// Ends a transaction in the accounts of the worker, and logs it.
     pub fn end(&mut self, at: &mut impl Edge, why: Termination, stream_end: StreamEnd) {
         if why == Termination::ClientAbort {
             self.server.counters.client_aborts.add(1);

@@ -19,7 +19,8 @@ use crate::transaction::exchange::{Exchange, Phase};
 use crate::transaction::inspect::{answer_blocked, conclude};
 use crate::transaction::sending::{Passed, begin_judged, send_judged};
 
-/// Judges the head of a response. Whether that is all for now: its body is held, or it was answered in its place.
+/// Judges the head of a response. Returns true if nothing more is to do now: the body is held, or the response was
+/// replaced by an answer.
 pub fn begin(
     exchange: &mut Exchange,
     at: &mut impl Edge,
@@ -92,7 +93,7 @@ fn is_looked_at(
     is_plain && (types.peek().is_none() || types.any(|it| responses.look_at(it)))
 }
 
-/// Holds pieces of a response's body; judges it when it is whole, or there is as much as is looked at.
+/// Holds pieces of a response's body. Judges it when it is complete, or has reached the inspected size.
 pub fn hold(
     exchange: &mut Exchange,
     at: &mut impl Edge,
@@ -100,7 +101,7 @@ pub fn hold(
     (input, pieces): (&[u8], &Pieces),
     end: End<'_>,
 ) -> Passed {
-    // Nothing has gone into it.
+    // Nothing was written to the buffer.
     at.tools().scratch.give(head);
     if let Some(passed) = aside::keep_body(exchange, (input, pieces), end) {
         return passed;
@@ -147,7 +148,7 @@ fn judge(exchange: &mut Exchange, at: &mut impl Edge, has_room: bool, end: End<'
     };
     let message = begin_judged(exchange, at, &mut head, (&text, begins_with));
     if exchange.phase != Phase::Respond {
-        // A rule has answered in its place.
+        // A rule has answered instead of the member.
         at.tools().scratch.give(message);
         return Passed::Over;
     }

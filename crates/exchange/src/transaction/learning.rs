@@ -6,7 +6,7 @@ use crate::edge::Edge;
 use crate::local::traffic::Traffic;
 use crate::parts::remembered::Remembered;
 
-/// Remembers the value in a member's response, if clients are found again by it.
+/// Stores the value in a member's response, if persistence uses it.
 pub fn learn(
     at: &mut impl Edge,
     traffic: &Traffic,

@@ -1,4 +1,4 @@
-//! Passwords on a request's way: it waits until each of them was checked.
+//! Password checks of a request: it waits until all of its passwords are checked.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::transaction::authorisation;
 use crate::transaction::exchange::Exchange;
 use crate::transaction::mirror;
 
-/// How often a request that waits looks whether its password was checked.
+/// The interval at which a waiting request looks for the result of its check.
 const LOOK_US: u64 = 2_000;
 
 fn now_s(turn: Turn) -> u64 {
@@ -65,7 +65,7 @@ pub fn ask(
         }
     }
     let mut scratch = at.tools().scratch.take();
-    // The last is asked first.
+    // The last service in the list is asked first.
     let mut asks = authorisation::prepare(of, known, decision, turn.clock, &mut scratch);
     asks.append(&mut pending.asks);
     pending.asks = asks;
@@ -92,7 +92,7 @@ fn choose_mirrors(
     (!mirrors.0.is_empty()).then(|| Box::new(mirrors))
 }
 
-/// Has a password checked; `Ok(None)`: it is known to be right.
+/// Requests the check of a password; `Ok(None)`: the password is known to be right.
 fn check(
     traffic: &Traffic,
     login: Login,

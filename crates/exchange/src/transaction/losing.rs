@@ -1,4 +1,4 @@
-//! A member's stream comes to nothing, or the client lets its time pass.
+//! Failed member streams, and timeouts of the client.
 
 use crate::edge::{Edge, Lag, Release, Side};
 use crate::parts::ends::After;
@@ -21,7 +21,7 @@ impl Exchange {
         self.member_lost(at, loss);
     }
 
-    /// No SETTINGS in time: the connection cannot be used, and takes no further request.
+    /// The SETTINGS did not arrive in time: the connection cannot be used, and takes no further request.
     pub fn settings_timed_out(&mut self, at: &mut impl Edge) {
         // The connection was not stale, even if it was there before.
         self.ends.attempt.may_be_stale = false;
@@ -40,8 +40,8 @@ impl Exchange {
         self.respond(at, 502, Termination::MemberConnect);
     }
 
-    /// The client sends nothing more, and has its connection for itself. With the whole of a request it may well wait
-    /// for the response.
+    /// The client has ended its sending side; its connection is not shared. If the request is complete, the client may still
+    /// wait for the response.
     pub fn client_finished(&mut self, at: &mut impl Edge) {
         if !self.request.is_whole {
             // A truncated message must not look complete to anyone.

@@ -24,10 +24,10 @@ use crate::transaction::tracing::child;
 /// The field that marks a copy, with the value `1`.
 pub const MIRRORED: &[u8] = b"X-Mirrored";
 
-/// Copies that are under way at a time, in one worker.
+/// Maximum number of open copies per worker.
 pub const UNDER_WAY_MAX: u32 = 256;
 
-/// Where copies of a request go, of which a share is copied.
+/// Selects the destinations of copies of a request, by their shares.
 pub fn choose(
     tools: &mut Tools,
     traffic: &Traffic,
@@ -51,7 +51,7 @@ fn is_connect(facts: &Facts<'_>) -> bool {
     facts.request.method_text.of(facts.request_input) == b"CONNECT"
 }
 
-/// Sends the copies of a request that is whole: its head as its member gets it, and its body as far as that is kept.
+/// Sends the copies of a complete request: the head as the member gets it, and the stored body.
 pub fn send(exchange: &mut Exchange, at: &mut impl Edge) {
     let remembered = exchange.ends.remembered.as_deref_mut();
     let Some(Mirrors(pools)) = remembered.and_then(|it| it.mirrors.take()).map(|it| *it) else {
@@ -74,7 +74,7 @@ pub fn send(exchange: &mut Exchange, at: &mut impl Edge) {
     }
 }
 
-/// The head as a client would send it, and the bare body; `None`: not all of it is kept.
+/// The head as a client would send it, and the unframed body; `None`: not all of the request is stored.
 fn copy_of(
     request: &Request,
     forms: Forms,
@@ -99,7 +99,7 @@ fn copy_of(
     is_all.then_some((text, Some(body)))
 }
 
-/// The data of chunks, of which all are here.
+/// The data of chunks; all of them have arrived.
 fn joined(chunks: &[u8]) -> Option<Vec<u8>> {
     let (mut decoder, mut at, mut data) = (BodyDecoder::new(Framing::Chunked, None), 0, Vec::new());
     loop {
@@ -131,7 +131,7 @@ fn text_of(lines: Lines<'_>) -> Vec<u8> {
     text
 }
 
-/// A copy is under way no more.
+/// Counts a finished copy.
 pub fn ended(tools: &mut Tools) {
     debug_assert!(tools.mirrors_under_way > 0, "each is counted once");
     tools.mirrors_under_way = tools.mirrors_under_way.saturating_sub(1);

@@ -14,7 +14,7 @@ use crate::parts::tools::Tools;
 use crate::parts::traced::Traced;
 use crate::transaction::tracing;
 
-/// Bytes of an id that is taken.
+/// Maximum length of an accepted id.
 pub const TAKEN_BYTES_MAX: usize = 128;
 
 /// The id of a request.
@@ -64,7 +64,7 @@ fn name(
     named
 }
 
-/// The id that a trusted proxy has given the request.
+/// The id from a trusted proxy.
 fn taken<'a>(
     settings: &'a RequestIdSettings,
     client: &ClientAddress,
@@ -80,7 +80,7 @@ fn taken<'a>(
     values.next().is_none().then_some(id)
 }
 
-/// The id of a request that is inspected; one without a name gets a number.
+/// The id of an inspected request. A request without an id gets a number.
 pub fn name_inspected(
     tools: &mut Tools,
     number: &mut u64,
@@ -93,7 +93,7 @@ pub fn name_inspected(
     id_of(tools, *number, remembered)
 }
 
-/// The id of a request that has a number, or that a trusted proxy has named.
+/// The id of a request with a number or an id from a trusted proxy.
 pub fn id_of(tools: &Tools, number: u64, remembered: Option<&Remembered>) -> Rc<str> {
     let taken = remembered.map_or(&b""[..], |remembered| &remembered.request_id);
     match std::str::from_utf8(taken) {
@@ -102,7 +102,7 @@ pub fn id_of(tools: &Tools, number: u64, remembered: Option<&Remembered>) -> Rc<
     }
 }
 
-/// Whether this may stand in logs, pages and fields as it is.
+/// Whether this text may appear unchanged in logs, pages and fields.
 fn is_sound(id: &[u8]) -> bool {
     let may_stand = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:/+=@".contains(byte);
     (1..=TAKEN_BYTES_MAX).contains(&id.len()) && id.iter().all(may_stand)

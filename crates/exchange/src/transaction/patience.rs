@@ -1,4 +1,4 @@
-//! How long either side of an exchange may be silent.
+//! Timeouts of both sides of an exchange.
 
 use crate::edge::Edge;
 use crate::parts::inspecting::Scrutiny;
@@ -14,7 +14,7 @@ impl Exchange {
         }
     }
 
-    /// How long its member may be silent within the response.
+    /// Maximum pause of the member within the response.
     pub fn response_body_timeout_ms(&self) -> u64 {
         match self.pace {
             Pace::Steady => self.ends.server.http.response_body_timeout_ms,
@@ -24,7 +24,7 @@ impl Exchange {
 }
 
 impl Exchange {
-    /// The client must make some progress in the time that it has for that.
+    /// Sets the client's deadline for progress.
     pub fn await_client(&mut self, at: &mut impl Edge) {
         let mut until_ms = at.turn().now_ms() + self.client_timeout_ms();
         if let Some(Scrutiny::Reading(reading)) = self.scrutiny.as_deref() {
@@ -34,8 +34,8 @@ impl Exchange {
         self.ends.set_client_deadline(at, until_ms);
     }
 
-    /// Some of a request has come, and more is to come. Where either side may be silent, this shows that neither is
-    /// gone.
+    /// A part of a request has arrived, and more follows. With sparse bodies, this shows that both sides are
+    /// alive.
     pub fn await_more_of_request(&mut self, at: &mut impl Edge) {
         self.await_client(at);
         if (self.pace, self.phase) == (Pace::Sparse, Phase::Respond) {

@@ -311,7 +311,7 @@ fn keep_brought(remembered: &mut Remembered, brought: &mut Brought) -> Vec<u8> {
     std::mem::take(&mut brought.asked_for)
 }
 
-/// Hands on the lines that policies wrote.
+/// Logs the lines that policies have written.
 pub fn tell_lines(at: &mut impl Edge, decision: &Decision) {
     for line in decision.messages.iter() {
         at.tell(Notice::PolicyLine(line));
@@ -386,7 +386,7 @@ impl Exchange {
                 at.tools().response_decision = Some(decision);
             }
         }
-        // Without bytes it is an answer of weir's own.
+        // A response without bytes is one of weir's own.
         if let (true, Some(member), false) =
             (server.http.rewrite_location, member, input.is_empty())
         {
@@ -409,7 +409,7 @@ impl Exchange {
     }
 }
 
-/// The client is now at this member: the response tells it, if that is new.
+/// The client is now at this member: the response contains this, if it changed.
 fn remember(
     server: &LocalServer,
     remembered: &mut Remembered,
@@ -419,7 +419,7 @@ fn remember(
     let Some(stickiness) = &remembered.stickiness else { return };
     let kept = stickiness.count(member, &server.counters);
     remembered.kept = Some(kept);
-    // Tables have learnt of it when it was picked.
+    // Tables were updated when the member was selected.
     if let Sticky::Insert(insert) = &*stickiness.sticky
         && (kept != Kept::Kept || stickiness.is_stale)
     {

@@ -1,4 +1,4 @@
-//! A request on its way from its client.
+//! Reception of a request from its client.
 
 use crate::edge::{Edge, Flow, Side};
 use crate::parts::end::{End, OwnedEnd};
@@ -18,7 +18,7 @@ impl Exchange {
     ) {
         let awaits_tunnel = self.awaits_tunnel();
         if self.request.is_whole && !awaits_tunnel {
-            // An end that says nothing, since its length was known to be 0.
+            // The end contains no information, because the length was known to be 0.
             return self.ends.give_window(at);
         }
         self.ends.account.bytes_received += pieces.data_bytes as u64;
@@ -52,8 +52,8 @@ impl Exchange {
         hand_on(self, at, (input, pieces), end);
     }
 
-    /// The client has ended its request short, since it knew the answer. Its member does not take it for a whole one:
-    /// it gets no more of it.
+    /// The client has ended its request early, because it knows the answer. The member gets no more of the request, so it
+    /// cannot take the request for a complete one.
     pub fn request_cut(&mut self, at: &mut impl Edge) {
         self.request.is_cut = true;
         if is_judged_whole(self) {
@@ -65,7 +65,7 @@ impl Exchange {
         }
     }
 
-    /// The client may send on, unless the member does not take it as fast as it comes.
+    /// The client may continue to send, unless the member takes data more slowly.
     pub fn go_on_receiving(&mut self, at: &mut impl Edge) {
         if self.is_over() {
             return;
@@ -77,7 +77,7 @@ impl Exchange {
         }
     }
 
-    /// The member has room again for a request body that is still coming.
+    /// The member accepts more of a request body that is still arriving.
     pub fn request_goes_on(&mut self, at: &mut impl Edge) {
         self.await_more_of_request(at);
         let is_sent = self.request.is_sent();

@@ -1,4 +1,4 @@
-//! Connections that are relayed as a whole, on their way to a member. When it is there, they are tunnels.
+//! Relayed connections until a member is connected. Then they become tunnels.
 //!
 //! Before the member is connected, at most one read is taken from the client; so another member can be tried without a
 //! loss. A connection that breaks is passed on as a reset: a part must not look like the whole.
@@ -36,15 +36,15 @@ const NEED: Need = Need {
     is_replayable: true,
 };
 
-/// A connection on its way to a member.
+/// A relayed connection without a connected member.
 pub struct Relay {
     /// The two connections.
     pub ends: Ends,
-    /// Policies or limits of theirs end it.
+    /// Policies or limits that end the connection.
     cut: Option<Cut>,
 }
 
-/// How a connection ends that gets no member.
+/// How a connection without a member ends.
 #[derive(Clone, Copy)]
 struct Cut {
     why: Termination,
@@ -74,7 +74,7 @@ impl Cut {
 }
 
 impl Relay {
-    /// Takes a connection up that goes to the pool at this index, or where policies send it.
+    /// Begins a relayed connection to the pool at this index, or to another pool selected by policies.
     pub fn begin(
         at: &mut impl Edge,
         arrival: &Arrival<'_>,
@@ -125,7 +125,7 @@ impl Relay {
         Self { ends, cut }
     }
 
-    /// Goes to a member, unless it has been ended.
+    /// Connects to a member, unless the relay has ended.
     pub fn go_on(&mut self, at: &mut impl Edge) {
         match self.cut.take() {
             None => self.find_member(at),
@@ -146,7 +146,7 @@ impl Relay {
         }
     }
 
-    /// The connection to its member is open: both ends are there.
+    /// The connection to the member is open.
     pub fn connected(&mut self, at: &mut impl Edge) {
         let clock = at.turn().clock;
         let ends = &mut self.ends;
@@ -166,7 +166,7 @@ impl Relay {
         ends.over = Some(After::Tunnel { has_member_ended: false });
     }
 
-    /// The connection to its member could not be opened. Nothing has been taken from its client: another member can
+    /// The connection to the member could not be opened. Nothing was read from the client, so another member can
     /// be tried.
     pub fn member_lost(&mut self, at: &mut impl Edge, loss: Loss) {
         let (ends, reason) = (&mut self.ends, loss.reason);
@@ -191,12 +191,12 @@ impl Relay {
         }
     }
 
-    /// Ends with a reset: it must not look whole.
+    /// Ends with a reset, so that the part does not look complete.
     pub fn truncate(&mut self, at: &mut impl Edge, why: Termination) {
         self.end(at, why, After::Broken { must_reset: true });
     }
 
-    /// Ends because its client is gone; the client connection is the caller's to close.
+    /// Ends because the client is gone. The caller closes the client connection.
     pub fn abandon(&mut self, at: &mut impl Edge, why: Termination) {
         self.end(at, why, After::Nothing);
     }

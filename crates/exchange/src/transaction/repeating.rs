@@ -29,11 +29,11 @@ pub fn repeat(
     if !pool.has_retry(clock.now_ms()) {
         return false;
     }
-    // Without it the client gets the response: that says more than weir could.
+    // If no retry is possible, the client gets the response, which contains more information than weir's own.
     let tries = &exchange.ends.tries;
     let Ok(member) = pool.occupy(tries.tried(), clock, tries.preference) else { return false };
     let lease = Lease::of(&pool, member);
-    // The budget is for tries that are made.
+    // The budget counts only retries that take place.
     if !pool.may_retry(clock.now_ms()) {
         return false;
     }

@@ -1,4 +1,4 @@
-//! Text in the bodies of responses that rules replace, before they are compressed.
+//! Replacement of text in response bodies, before compression.
 
 use std::sync::Arc;
 
@@ -56,8 +56,8 @@ pub fn ask_for_plain(
     }
 }
 
-/// Decides whether the body of a response is rewritten, and changes its head so. To be called behind all changes that
-/// rules make.
+/// Decides whether the body of a response is rewritten, and changes its head accordingly. Must be called after all changes
+/// of rules.
 pub fn begin(
     exchange: &mut Exchange,
     at: &mut impl Edge,

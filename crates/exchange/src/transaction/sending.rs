@@ -1,4 +1,4 @@
-//! A response on its way to its client, when nothing holds it any more.
+//! Forwarding of a response to its client, after inspection.
 
 use std::io::Write as _;
 
@@ -24,7 +24,7 @@ use crate::transaction::tracing::note_member_status;
 pub enum Passed {
     /// The data was forwarded.
     On,
-    /// So it was, and the rest is not worth waiting for.
+    /// The data was forwarded, and the rest is not needed.
     Enough,
     /// The data could not be forwarded, and the exchange has ended.
     #[default]
@@ -41,7 +41,7 @@ impl Exchange {
         edits: &FieldEdits,
         framing: Framing,
     ) -> Message {
-        // An answer to a request that is still coming in may leave part of it unread.
+        // A response to a request that is still arriving may leave a part of the request unread.
         let may_go_on = self.request.is_whole && !at.turn().is_draining;
         self.keep_alive &= may_go_on && framing != Framing::UntilClose;
         self.phase = Phase::Respond;
@@ -67,7 +67,7 @@ impl Exchange {
         at.send(&mut self.ends, head, &Sending { input, pieces, framing, end, is_last });
     }
 
-    /// Tells the client how long its response took, where that is wanted.
+    /// Adds the response time to the response, if configured.
     #[inline]
     pub fn time_response(&self, edits: &mut FieldEdits) {
         if self.ends.server.settings().server_timing {
@@ -82,7 +82,7 @@ impl Exchange {
     }
 }
 
-/// Begins a response that is not inspected, or was.
+/// Begins a response that is not inspected, or whose inspection is finished.
 pub fn begin_judged(
     exchange: &mut Exchange,
     at: &mut impl Edge,
@@ -107,7 +107,7 @@ pub fn begin_judged(
     keep_cookies(exchange, at, (head, input), &mut edits);
     exchange.time_response(&mut edits);
     let is_rewritten = rewrite::begin(exchange, at, (head, input), &mut edits);
-    // It is compressed behind that, and not as it came.
+    // The body is compressed after the replacement, not as received.
     let (framing, body) = match is_rewritten {
         true => (weir_compression::framing(head.framing, exchange.request.version), &b""[..]),
         false => (framing, body),
@@ -124,7 +124,7 @@ pub fn begin_judged(
     message
 }
 
-/// Whether a response that is framed so has just this body.
+/// Whether `body` is the complete body of a response with this framing.
 pub fn is_all(framing: Framing, body: &[u8]) -> bool {
     match framing {
         Framing::None => body.is_empty(),

@@ -154,20 +154,20 @@ fn record_mut(ends: &mut Ends) -> Option<&mut Record> {
     ends.remembered.as_deref_mut()?.traced.as_deref_mut()?.record.as_deref_mut()
 }
 
-/// Notes the status from the member of the current attempt.
+/// Records the status from the member of the current attempt.
 pub fn note_member_status(ends: &mut Ends, status: u16) {
     if let Some(record) = record_mut(ends) {
         record.member_status = status;
     }
 }
 
-/// Notes that the current attempt failed. `is_sent`: part of the request may have reached the member.
+/// Records that the current attempt failed. `is_sent`: part of the request may have reached the member.
 #[cold]
 pub fn note_failed(ends: &mut Ends, at: &mut impl Edge, failure: MemberFailure, is_sent: bool) {
     close_attempt(ends, at, Some(failure), is_sent);
 }
 
-/// Notes that the member's response is dropped because the request is repeated.
+/// Records that the member's response is dropped because the request is repeated.
 #[cold]
 pub fn note_repeated(ends: &mut Ends, at: &mut impl Edge, status: u16) {
     note_member_status(ends, status);

@@ -12,7 +12,7 @@ use crate::parts::remembered::Remembered;
 use crate::parts::tools::Tools;
 use crate::transaction::exchange::Exchange;
 
-/// Whether trailers may follow a body: of HTTP/1 behind chunks alone.
+/// Whether trailers may follow a body: with HTTP/1, only after chunks.
 fn may_follow(framing: Framing, version: Version) -> bool {
     match framing {
         Framing::Chunked => true,
@@ -21,14 +21,14 @@ fn may_follow(framing: Framing, version: Version) -> bool {
     }
 }
 
-/// A member that gets no trailers must not see them announced.
+/// Removes the announcement of trailers for a member that gets none.
 pub fn announce(server: &LocalServer, head: &RequestHead, edits: &mut RequestEdits) {
     if head.announces_trailers && server.http.request_trailers == RequestTrailers::Drop {
         edits.fields.remove(b"Trailer");
     }
 }
 
-/// Keeps all changes to a request's head, for its trailers.
+/// Stores all changes to a request's head, for its trailers.
 pub fn keep_edits(
     tools: &mut Tools,
     server: &LocalServer,
@@ -47,7 +47,7 @@ pub fn keep_edits(
 }
 
 impl Remembered {
-    /// Keeps the changes to a response's head, for its trailers.
+    /// Stores the changes to a response's head, for its trailers.
     pub fn note_response_edits(&mut self, head: &ResponseHead, edits: &FieldEdits) {
         if may_follow(head.framing, head.version) {
             self.response_names.note(edits);
@@ -56,7 +56,7 @@ impl Remembered {
 }
 
 impl Exchange {
-    /// Which trailers of its request travel on.
+    /// Selects the request trailers that are forwarded.
     pub fn request_trailers(&self) -> TrailerEdits<'_> {
         match (self.ends.server.http.request_trailers, &self.ends.remembered) {
             (RequestTrailers::Drop, _) => TrailerEdits::Drop,
@@ -67,7 +67,7 @@ impl Exchange {
         }
     }
 
-    /// Which trailers of its response travel on.
+    /// Selects the response trailers that are forwarded.
     pub fn response_trailers(&self) -> TrailerEdits<'_> {
         match &self.ends.remembered {
             Some(remembered) => TrailerEdits::KeepBut(&remembered.response_names),

@@ -14,13 +14,13 @@ use crate::ip_text::write_ip;
 /// and hides the address (section 6.3).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Element<'a> {
-    /// `for`: the proxy's client.
+    /// `for`: the client of the proxy.
     pub client: Option<Cow<'a, [u8]>>,
-    /// `by`: where the proxy was asked.
+    /// `by`: the address at which the proxy received the request.
     pub by: Option<Cow<'a, [u8]>>,
-    /// `host`: the Host field that the proxy got.
+    /// `host`: the Host field that the proxy received.
     pub host: Option<Cow<'a, [u8]>>,
-    /// `proto`: the scheme by which the proxy was asked.
+    /// `proto`: the scheme of the request to the proxy.
     pub proto: Option<Cow<'a, [u8]>>,
 }
 
@@ -50,9 +50,9 @@ fn is_obfuscated(bytes: &[u8]) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
 }
 
-/// The elements of a Forwarded field's value, in their order; ends behind the first malformed one.
+/// The elements of a Forwarded field's value, in order; ends after the first malformed one.
 ///
-/// Empty elements are passed over. A parameter that an element has twice makes it malformed (section
+/// Empty elements are ignored. A parameter that occurs twice in an element makes the element malformed (section
 /// 4: "MUST NOT occur more than once").
 pub fn elements(value: &[u8]) -> impl Iterator<Item = Result<Element<'_>, Malformed>> {
     let mut rest = Some(value);
@@ -89,7 +89,7 @@ fn parse_element(mut input: &[u8]) -> Option<(Element<'_>, &[u8])> {
     }
 }
 
-/// Puts the pair at the start of `input` into the element; returns the rest.
+/// Parses the pair at the start of `input` into the element. Returns the rest.
 fn parse_pair<'a>(input: &'a [u8], element: &mut Element<'a>) -> Option<&'a [u8]> {
     let (name, rest) = input.split_at(token_length(input));
     let rest = rest.strip_prefix(b"=")?;

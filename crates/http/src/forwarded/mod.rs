@@ -15,18 +15,18 @@ pub use element::{Element, Malformed, elements, write_element};
 
 use crate::chars::trim_ows;
 
-/// Proxies that are walked through before the walk ends where it is.
+/// Maximum number of trusted proxies that are followed.
 pub const HOPS_MAX: usize = 32;
 
 /// Longest text of an address: IPv6 with an embedded IPv4 address, brackets and a port.
 const NODE_BYTES_MAX: usize = 53;
 
-/// Which field the proxies before us write.
+/// The field that the trusted proxies write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// X-Forwarded-For: a list of addresses.
     XForwardedFor,
-    /// Forwarded: a list of elements; their `for` counts.
+    /// Forwarded: a list of elements, of which `for` is used.
     Forwarded,
 }
 
@@ -36,7 +36,7 @@ pub enum Source {
 /// IPv4 addresses, for `is_trusted` and in the result.
 ///
 /// Cost: at most [`HOPS_MAX`] elements of X-Forwarded-For are looked at; of Forwarded, whose quoted
-/// strings can only be read from the left, each field from which an element is taken is read whole.
+/// strings can only be read from the left, each field from which an element is taken is read completely.
 pub fn client_address<'a>(
     peer: IpAddr,
     source: Source,
@@ -57,7 +57,7 @@ pub fn client_address<'a>(
 }
 
 struct Walk<Trust> {
-    /// The address that is believed so far.
+    /// The address that is trusted so far.
     client: IpAddr,
     hops_left: usize,
     is_trusted: Trust,
@@ -91,7 +91,7 @@ impl<Trust: Fn(IpAddr) -> bool> Walk<Trust> {
         if self.hops_left == 0 || !(self.is_trusted)(self.client) {
             return false;
         }
-        // The last of them; a ring, since how many come is not known before the end.
+        // The last elements, in a ring, because their number is unknown before the end.
         let mut last = [None; HOPS_MAX];
         let mut count = 0;
         for element in elements(field) {
@@ -105,8 +105,8 @@ impl<Trust: Fn(IpAddr) -> bool> Walk<Trust> {
     }
 }
 
-/// Reads an address as proxies write it: IPv4 or IPv6, IPv6 in brackets or without, a port behind
-/// IPv4 or behind brackets.
+/// Parses an address as proxies write it: IPv4 or IPv6, IPv6 with or without brackets, and a port after
+/// IPv4 or after brackets.
 pub fn parse_address(text: &[u8]) -> Option<(IpAddr, Option<u16>)> {
     if text.len() > NODE_BYTES_MAX {
         return None;

@@ -7,13 +7,13 @@ use crate::chars::{hex_value, is_token_byte};
 use crate::flaws::{Flaw, Flaws};
 use crate::message::Framing;
 
-/// Hexadecimal digits of a chunk size, leading zeros included.
+/// Maximum number of hexadecimal digits of a chunk size, including leading zeros.
 pub const CHUNK_SIZE_DIGITS_MAX: u8 = 16;
 
-/// Bytes of the extensions of one chunk.
+/// Maximum size of the extensions of one chunk, in bytes.
 pub const CHUNK_EXTENSION_SIZE_MAX: u16 = 256;
 
-/// Most bytes of one body's chunk extensions beyond the number of its data bytes. The allowance grows with the data
+/// Maximum size of all chunk extensions of a body beyond the number of its data bytes. The allowance grows with the data
 /// because signed uploads have an extension on every chunk; it stops bodies that consist only of extensions.
 pub const CHUNK_EXTENSIONS_TOTAL_SIZE_MAX: u64 = 16 * 1024;
 
@@ -29,14 +29,14 @@ pub struct BodyDecoder {
     extension: u16,
     digits: u8,
     size_max: u64,
-    /// Flaws that are overlooked.
+    /// Tolerated flaws.
     taken: Flaws,
     /// Flaws that were found and not reported yet.
     found: Flaws,
     told: Flaws,
 }
 
-/// One state per kind of byte that comes next.
+/// The state, one per kind of the next byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Done,
@@ -44,7 +44,7 @@ enum State {
     Length,
     UntilClose,
     Size,
-    /// Behind a size, where spaces are overlooked. To the strict decoder any byte is an error there.
+    /// After a size, where spaces are tolerated. For the strict decoder any byte is an error here.
     SizeSpace,
     /// After `;`: the first byte of a name.
     ExtensionNameStart,
@@ -62,7 +62,7 @@ enum State {
     DataLf,
     /// After the last chunk's line.
     TrailerStart,
-    /// After a CR there.
+    /// After a CR at the start of the trailer section.
     TrailerLf,
     /// The caller reads the trailer section.
     Trailers,
@@ -78,7 +78,7 @@ pub enum BodyStep {
         /// One past the last.
         end: usize,
     },
-    /// All of the input is consumed, and the body continues.
+    /// All of the input is consumed, and the body continues after it.
     NeedMore {
         /// Length of the input.
         consumed: usize,
@@ -86,35 +86,35 @@ pub enum BodyStep {
     /// The trailer section starts at `consumed`, and is not empty. The caller collects it, calls
     /// [`parse_trailers`](super::parse_trailers) and then [`BodyDecoder::trailers_done`].
     Trailers {
-        /// Where.
+        /// The start of the trailer section.
         consumed: usize,
     },
     /// The body has ended; another message follows `consumed`.
     End {
-        /// Where.
+        /// The end of the body.
         consumed: usize,
     },
 }
 
-/// Why a body is refused. It cannot be resynchronised: the connection must be closed.
+/// The reason why a body is refused. The body cannot be resynchronised: the connection must be closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyError {
-    /// More data than the receiver allows.
+    /// More data than the limit.
     TooLarge,
     /// The chunk size is not a hexadecimal number, or has whitespace around it.
     ChunkSize,
-    /// A chunk size, or the sum of them, that is too large a number.
+    /// A chunk size, or the sum of chunk sizes, is too large.
     ChunkSizeOverflow,
     /// A malformed chunk extension.
     ChunkExtension,
-    /// Chunk extensions that are too long, one or all together.
+    /// Chunk extensions that are too long, individually or in total.
     ChunkExtensionTooLong,
-    /// No CR LF where a chunk's line or data ends.
+    /// No CR LF at the end of a chunk's line or data.
     ChunkEnd,
 }
 
 impl BodyError {
-    /// Status code of the answer, when the body was the client's.
+    /// The status of the response, if the body came from the client.
     pub fn status(self) -> u16 {
         if self == Self::TooLarge { 413 } else { 400 }
     }
@@ -160,17 +160,17 @@ impl BodyDecoder {
         }
     }
 
-    /// A decoder for the body of a member's response, of which the flaws `taken` are overlooked.
+    /// A decoder for the body of a member's response, which tolerates the flaws `taken`.
     pub fn of_member(framing: Framing, taken: Flaws) -> Self {
         Self { taken, ..Self::new(framing, None) }
     }
 
-    /// Adds flaws that were found about the body, in the head before it or in the trailers.
+    /// Adds flaws that were found in the head before the body or in the trailers.
     pub fn note_flaws(&mut self, flaws: Flaws) {
         self.found.add_all(flaws);
     }
 
-    /// Flaws that were found since this was asked last, and never before.
+    /// The flaws that were found since the last call, each reported only once.
     pub fn new_flaws(&mut self) -> Flaws {
         let new = std::mem::take(&mut self.found).without(self.told);
         self.told.add_all(new);
@@ -182,7 +182,7 @@ impl BodyDecoder {
         self.state == State::Done
     }
 
-    /// Whether the end of the connection is, now, the proper end of the body and not a truncation.
+    /// Whether an end of the connection at this point is the proper end of the body and not a truncation.
     pub fn may_end_at_eof(&self) -> bool {
         matches!(self.state, State::Done | State::UntilClose)
     }
@@ -193,7 +193,7 @@ impl BodyDecoder {
         self.state = State::Done;
     }
 
-    /// Looks at `input`, which starts with the first byte not consumed so far. To be called again
+    /// Decodes `input`, which starts with the first byte not consumed so far. Must be called again
     /// with the rest until the step is not [`BodyStep::Data`].
     pub fn decode(&mut self, input: &[u8]) -> Result<BodyStep, BodyError> {
         match self.state {
@@ -207,7 +207,7 @@ impl BodyDecoder {
         }
     }
 
-    /// Takes the rest of a body whose length is known, if all of it is here. Returns its bytes, which are at least one.
+    /// Takes the rest of a body of known length, if all of it has arrived. Returns its size, which is at least one byte.
     #[inline]
     pub fn take_rest(&mut self, input: &[u8]) -> Option<usize> {
         if self.state != State::Length || (input.len() as u64) < self.remaining {
@@ -258,8 +258,8 @@ impl BodyDecoder {
         BodyStep::Trailers { consumed: at }
     }
 
-    /// [`decode_chunked`](Self::decode_chunked) from the byte at `first` on, which is an error: it and others may be
-    /// overlooked.
+    /// [`decode_chunked`](Self::decode_chunked) from the byte at `first`, which is an error; this and further errors may be
+    /// tolerated.
     #[cold]
     #[inline(never)]
     fn decode_leniently(
@@ -328,8 +328,8 @@ impl BodyDecoder {
         }
     }
 
-    /// The state after a byte that is an error, if that is overlooked. All leniency about chunks is here: the rest of
-    /// the decoder is as strict as ever.
+    /// The state after a byte that is an error, if the error is tolerated. All leniency about chunks is here: the rest of
+    /// the decoder is strict.
     fn overlook(&mut self, state: State, byte: u8, error: BodyError) -> Result<State, BodyError> {
         let is_behind_size = match state {
             State::SizeSpace => true,
@@ -353,7 +353,7 @@ impl BodyDecoder {
                 if state == State::Size {
                     self.extension = 0;
                 }
-                // Nothing else bounds them.
+                // Nothing else bounds the number of spaces.
                 self.count_extension_byte()?;
                 Ok(State::SizeSpace)
             }

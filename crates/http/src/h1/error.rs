@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::path::PathError;
 
-/// A field section that breaks RFC 9112 section 5.
+/// A violation of RFC 9112 section 5 in a field section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldError {
     /// More field lines than allowed.
@@ -43,7 +43,7 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-/// Fields that leave the end of the body in doubt (RFC 9112 section 6).
+/// Fields that make the end of the body ambiguous (RFC 9112 section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FramingError {
     /// Content-Length is not a number, or too large.
@@ -75,36 +75,36 @@ impl fmt::Display for FramingError {
 
 impl std::error::Error for FramingError {}
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestError {
     /// The method is not a token.
     Method,
-    /// The method is longer than any there is.
+    /// The method is longer than any known method.
     MethodTooLong,
     /// CONNECT, which this server does not implement.
     Connect,
     /// The request line ends without a version (HTTP/0.9).
     VersionMissing,
-    /// The version is not spelled as one.
+    /// The version is malformed.
     Version,
     /// Another major version than 1.
     VersionNotSupported,
     /// The request line does not end in CR LF right after the version.
     LineEnd,
-    /// A character that no target may have.
+    /// A character that is not allowed in a target.
     TargetCharacter,
-    /// A target that is in none of the forms allowed for the method.
+    /// The target has a form that is not allowed for the method.
     TargetForm,
     /// The path has no canonical form.
     Path(PathError),
-    /// The request line alone passes the limit.
+    /// The request line alone exceeds the limit.
     RequestLineTooLong,
-    /// The head passes the limit.
+    /// The head exceeds the limit.
     HeadTooLarge,
     /// The field section is malformed.
     Field(FieldError),
-    /// The end of the body is in doubt.
+    /// The end of the body is ambiguous.
     Framing(FramingError),
     /// HTTP/1.1 without Host.
     HostMissing,
@@ -120,12 +120,12 @@ pub enum RequestError {
     TraceWithBody,
     /// Max-Forwards of TRACE or OPTIONS is not a number, or is repeated.
     MaxForwards,
-    /// An extended CONNECT for a protocol that would take requests past every policy.
+    /// An extended CONNECT for a protocol whose requests would bypass all policies.
     Protocol,
 }
 
 impl RequestError {
-    /// Status code of the answer.
+    /// The status of the response.
     pub fn status(self) -> u16 {
         match self {
             Self::RequestLineTooLong => 414,
@@ -171,7 +171,7 @@ impl fmt::Display for RequestError {
 
 impl std::error::Error for RequestError {}
 
-/// Why a member's response is refused. The client gets 502.
+/// The reason why a member's response is refused. The client gets 502.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseError {
     /// The version is malformed, or not HTTP/1.
@@ -182,17 +182,17 @@ pub enum ResponseError {
     Reason,
     /// The status line does not end in CR LF.
     LineEnd,
-    /// The head passes the limit.
+    /// The head exceeds the limit.
     HeadTooLarge,
     /// The field section is malformed.
     Field(FieldError),
-    /// The end of the body is in doubt.
+    /// The end of the body is ambiguous.
     Framing(FramingError),
     /// An interim response that announces a body.
     InterimWithBody,
-    /// 101 that does not say which protocol is changed to.
+    /// A 101 without the name of the new protocol.
     UpgradeMissing,
-    /// A tunnel in answer to CONNECT, which is never sent.
+    /// A tunnel in response to CONNECT, which weir never sends.
     Connect,
 }
 
@@ -215,17 +215,17 @@ impl fmt::Display for ResponseError {
 
 impl std::error::Error for ResponseError {}
 
-/// Why a trailer section is refused.
+/// The reason why a trailer section is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrailerError {
-    /// It exceeds the limit.
+    /// The section exceeds the limit.
     TooLarge,
-    /// It is malformed.
+    /// The section is malformed.
     Field(FieldError),
 }
 
 impl TrailerError {
-    /// Status code of the answer, when it was the client's.
+    /// The status of the response, if the section came from the client.
     pub fn status(self) -> u16 {
         match self {
             Self::TooLarge | Self::Field(FieldError::TooMany) => 431,

@@ -90,7 +90,7 @@ fn trimmed(value: &[u8], start: usize) -> Span {
 }
 
 /// The length and the kind of the name before the colon of `line`, which is not the empty line; `None` where the
-/// input ends before.
+/// input ends earlier.
 #[inline(never)]
 fn unusual_name(line: &[u8]) -> Result<Option<(usize, Kind)>, FieldError> {
     let (name, behind) = line.split_at(token_length(line));
@@ -107,7 +107,7 @@ fn unusual_name(line: &[u8]) -> Result<Option<(usize, Kind)>, FieldError> {
     }
 }
 
-/// The bytes behind the CR LF that ends `line`; `None` if it has not come yet.
+/// The bytes after the CR LF that ends `line`; `None` if it has not arrived yet.
 #[cold]
 fn behind_unusual_line(line: &[u8]) -> Result<Option<&[u8]>, FieldError> {
     let Some(length) = find_control(line, 0) else {
@@ -123,7 +123,7 @@ fn behind_unusual_line(line: &[u8]) -> Result<Option<&[u8]>, FieldError> {
 }
 
 /// Parses the trailer section that follows the last chunk (RFC 9112 section 7.1.2), into `fields`,
-/// which is cleared first. Fields that may not be trailers, or not by `edits`, do not travel on.
+/// which is cleared first. Fields that are not allowed in trailers, or not by `edits`, are not forwarded.
 pub fn parse_trailers(
     input: &[u8],
     limits: &HeadLimits,

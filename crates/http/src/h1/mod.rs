@@ -49,28 +49,28 @@ pub use write::{
     write_trailers,
 };
 
-/// How large a head, or a trailer section, may be.
+/// The maximum size of a head or trailer section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeadLimits {
-    /// Bytes, from the first of the start line to the empty line that ends the section.
+    /// Maximum number of bytes, from the first byte of the start line to the empty line that ends the section.
     pub head_size_max: u32,
-    /// Field lines.
+    /// Maximum number of field lines.
     pub headers_max: u16,
 }
 
-/// The result of parsing a head that holds no error so far.
+/// The result of parsing a head without an error so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parsed {
     /// More bytes are needed.
     Partial,
     /// The head is complete.
     Complete {
-        /// Bytes that it takes, its empty line included.
+        /// Its length in bytes, including the empty line.
         length: usize,
     },
 }
 
-/// The part of `input` that a head may take, and whether more bytes can still come to it.
+/// The part of `input` that a head may occupy, and whether the head may still grow.
 fn within_limit(input: &[u8], limits: HeadLimits) -> (&[u8], bool) {
     let size_max = limits.head_size_max as usize;
     if input.len() < size_max { (input, true) } else { (&input[..size_max], false) }

@@ -9,7 +9,7 @@ use crate::path::TargetForm;
 use crate::request_facts::{RequestSummary, settle};
 use crate::target::{Target, encode_query};
 
-/// Bytes of a method; the longest registered one (UPDATEREDIRECTREF) has 17.
+/// Maximum length of a method in bytes; the longest registered method (UPDATEREDIRECTREF) has 17.
 pub const METHOD_LENGTH_MAX: usize = 32;
 
 /// Maximum number of empty lines before a request line. RFC 9112 section 2.2 requires at least one to be ignored; old
@@ -48,7 +48,7 @@ pub fn parse_request(
     }
 }
 
-/// The request line, and empty lines before it. Where the fields start.
+/// Parses the request line, and empty lines before it. Returns the start of the fields.
 fn parse_request_line(
     input: &[u8],
     form: TargetForm,
@@ -76,7 +76,7 @@ fn parse_request_line(
     Ok(Some(fields_start))
 }
 
-/// Where the lines end that are empty and may be; `None` if that is not known yet.
+/// The end of permitted empty lines; `None` if it is not known yet.
 #[cold]
 fn empty_lines(input: &[u8]) -> Option<usize> {
     let mut start = 0;
@@ -90,7 +90,7 @@ fn empty_lines(input: &[u8]) -> Option<usize> {
     Some(start)
 }
 
-/// The method and the space after it. Where the target starts.
+/// Parses the method and the space after it. Returns the start of the target.
 #[inline(always)]
 fn parse_method(
     input: &[u8],
@@ -132,7 +132,7 @@ fn parse_any_method(rest: &[u8]) -> Result<Option<(Method, usize)>, RequestError
     Ok(Some((Method::of(&window[..length]), length)))
 }
 
-/// The target and the space after it. Any form: only its characters are judged here.
+/// Finds the target and the space after it, in any form: only its characters are checked here.
 #[inline(always)]
 fn scan_target(input: &[u8], start: usize) -> Result<Option<Target>, RequestError> {
     let (target, end) = Target::scan(input, start);
@@ -145,7 +145,7 @@ fn scan_target(input: &[u8], start: usize) -> Result<Option<Target>, RequestErro
     }
 }
 
-/// The version that starts at `start`, and the end of the line. Where the fields start.
+/// Parses the version at `start`, and the end of the line. Returns the start of the fields.
 #[inline(always)]
 fn parse_version(
     input: &[u8],
@@ -162,8 +162,8 @@ fn parse_version(
     Ok(Some(start + USUAL.len()))
 }
 
-/// `HTTP/` DIGIT `.` DIGIT CRLF; whether it is whole. A higher minor version is one that a 1.1 recipient
-/// understands (RFC 9110 section 2.5).
+/// Parses `HTTP/` DIGIT `.` DIGIT CRLF. Returns whether it is complete. A 1.1 recipient understands any higher minor version
+/// (RFC 9110 section 2.5).
 #[inline(never)]
 fn parse_any_version(rest: &[u8], head: &mut RequestHead) -> Result<bool, RequestError> {
     const LITERAL: &[u8] = b"HTTP/d.d";
@@ -186,7 +186,7 @@ fn parse_any_version(rest: &[u8], head: &mut RequestHead) -> Result<bool, Reques
     }
 }
 
-/// Takes the target apart by its form (RFC 9112 section 3.2).
+/// Parses the target according to its form (RFC 9112 section 3.2).
 #[inline(always)]
 fn resolve_target(
     input: &[u8],

@@ -47,7 +47,7 @@ pub fn parse_response_of_member(
         Repair::TooLarge => Err(ResponseError::HeadTooLarge),
         Repair::Refused => Err(error),
         Repair::Done(length) => {
-            // Line ends have grown, and the section was within its limit.
+            // The line ends have grown; the original section was within its limit.
             let limits = HeadLimits { head_size_max: u32::MAX, ..*limits };
             parse(repaired, &limits, request_method, taken, head)?;
             head.flaws.add_all(flaws);
@@ -110,10 +110,10 @@ fn parse(
     Ok(Parsed::Complete { length })
 }
 
-/// `HTTP/1.x SP 3DIGIT [SP reason] CRLF`. Where the fields start.
+/// Parses `HTTP/1.x SP 3DIGIT [SP reason] CRLF`. Returns the start of the fields.
 ///
-/// The space after the status belongs to the grammar even where the reason is empty, but members
-/// that leave it out are common and nothing is in doubt.
+/// The grammar requires the space after the status even if the reason is empty, but many members
+/// omit it, and the meaning is unambiguous.
 #[inline(always)]
 fn parse_status_line(
     input: &[u8],
@@ -209,7 +209,7 @@ fn settle(
     let has_both = head.flaws.have(Flaw::BothFramings);
     let may_have_length = !matches!(head.status, 100..=199 | 204) && !has_both;
     head.content_length = facts.content_length.filter(|_| may_have_length);
-    // A 204 that announces a body may well send it: the next response would start in its midst.
+    // A 204 that announces a body may send it: then the next response would start in the middle of that body.
     let contradicts_itself = head.status == 204 && announces_body;
     head.keep_alive = facts.is_persistent(head.version)
         && head.framing != Framing::UntilClose

@@ -1,4 +1,4 @@
-//! Waiting for the end of a head that drips in.
+//! Detection of the end of a head that arrives in pieces.
 
 use super::HeadLimits;
 use super::repair::{LineEnd, line_end};
@@ -6,17 +6,17 @@ use super::request::EMPTY_LINES_MAX;
 use crate::chars::find_control;
 use crate::flaws::{Flaw, Flaws};
 
-/// Looks for the end of a head over inputs that grow, each byte once.
+/// Searches for the end of a head in growing input. Each byte is examined once.
 ///
-/// The caller parses at first; when that gives [`Parsed::Partial`](super::Parsed::Partial) it keeps
-/// the bytes, and from then on parses again only when [`scan`](Self::scan) says that it is worth it.
-/// Parsing after every arrival would cost the square of the length.
+/// The caller parses first. If the result is [`Parsed::Partial`](super::Parsed::Partial), it keeps
+/// the bytes, and parses again only when [`scan`](Self::scan) returns true.
+/// Parsing after every arrival would take quadratic time.
 #[derive(Debug, Clone)]
 pub struct HeadScan {
-    /// Bytes seen to the last control character that could not be judged yet.
+    /// The number of examined bytes, up to the last control character whose meaning is still unknown.
     position: usize,
     line_start: usize,
-    /// This many lines that begin here may be empty (before a request line).
+    /// The number of lines from here that may be empty (before a request line).
     empty_lines: u8,
     /// Tolerated flaws.
     taken: Flaws,
@@ -33,14 +33,14 @@ impl HeadScan {
         Self::section_of_member(Flaws::NONE)
     }
 
-    /// For one of a member of which these flaws are overlooked.
+    /// For a section of a member whose flaws in `taken` are tolerated.
     pub fn section_of_member(taken: Flaws) -> Self {
         Self { position: 0, line_start: 0, empty_lines: 0, taken }
     }
 
-    /// Whether it is time to parse `input`, of which all earlier inputs were a beginning: it holds a
-    /// whole head, or one that is too large, or a line end or control character that no head may
-    /// have. Parsing then never gives `Partial`.
+    /// Whether `input`, which extends all earlier inputs, should be parsed now: it contains a
+    /// complete head, or one that is too large, or a line end or control character that is not allowed in a
+    /// head. Parsing then never returns `Partial`.
     pub fn scan(&mut self, input: &[u8], limits: &HeadLimits) -> bool {
         while let Some(at) = find_control(input, self.position) {
             let line_end_bytes = match line_end(input, at) {

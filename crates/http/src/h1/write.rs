@@ -1,7 +1,7 @@
-//! Heads, chunk lines and trailers on their way out.
+//! Serialisation of heads, chunk lines and trailers.
 //!
-//! Everything is appended to the caller's buffer. A field travels on as `Name: value`, its spelling
-//! kept; Host, framing and connection fields come from the message alone.
+//! Everything is appended to the caller's buffer. A field is forwarded as `Name: value`, with its received
+//! spelling; Host, framing and connection fields come from the message alone.
 
 use std::ops::Range;
 
@@ -22,28 +22,28 @@ pub enum Persistence {
     Upgrade,
 }
 
-/// How a member's response goes to the client.
+/// The options for forwarding a member's response to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseForward<'a> {
-    /// How the body will be framed; see [`Framing::toward`]. [`Framing::UntilClose`] needs
+    /// The framing of the body; see [`Framing::toward`]. [`Framing::UntilClose`] needs
     /// [`Persistence::Close`].
     pub framing: Framing,
     /// The client's version.
     pub client_version: Version,
     /// The future of the client's connection.
     pub persistence: Persistence,
-    /// When the response was received, as an IMF-fixdate: the Date of one that travels on without
-    /// (RFC 9110 section 6.6.1). `None` adds nothing; 1xx need no Date.
+    /// The time of reception, as an IMF-fixdate: the Date of a response that has none
+    /// (RFC 9110 section 6.6.1). `None`: no Date is added; 1xx need none.
     pub date: Option<&'a [u8]>,
 }
 
-/// A response that no member made.
+/// A response of weir's own.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnResponse<'a> {
-    /// 200 to 599.
+    /// The status: 200 to 599.
     pub status: u16,
-    /// Names and values beyond the framing and connection fields, and Content-Type when it is not
-    /// plain text. They must be free of CR and LF.
+    /// Names and values in addition to the framing and connection fields, with Content-Type if the body is not
+    /// plain text. They must not contain CR or LF.
     pub fields: &'a [(&'a str, &'a [u8])],
     /// Further fields, and changes to all fields except those of framing and connection.
     pub edits: &'a FieldEdits,
@@ -53,11 +53,11 @@ pub struct OwnResponse<'a> {
     pub client_version: Version,
     /// The future of the client's connection.
     pub persistence: Persistence,
-    /// Answers HEAD: the head has the body's length, and the body is left out.
+    /// The response answers HEAD: the head has the body's length, and the body is omitted.
     pub head_only: bool,
 }
 
-/// Bytes of a head's start line and our own field lines beyond those received, nearly always.
+/// Size of the start line and of added field lines of a head, in nearly all cases.
 const HEAD_GROWTH_SIZE: usize = 256;
 
 /// Writes the head for a member.
@@ -93,8 +93,8 @@ pub fn write_request_head(
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes the request line and the Host field. Where they stand in `input` byte for byte as they are to be written,
-/// gives the place instead, so that the fields behind can be copied with them.
+/// Writes the request line and the Host field. If `input` contains exactly these bytes already,
+/// returns their position instead, so that they can be copied together with the fields after them.
 #[inline(always)]
 fn write_request_line_and_host(
     head: &RequestHead,
@@ -164,14 +164,14 @@ pub fn write_response_head(
     let received = write_status_line(head, input, out);
     let has_trailers = forward.framing == Framing::Chunked;
     write_edited(&head.fields, input, received, edits, out, |field| {
-        // No chunks to the client, so no trailer section to announce.
+        // The client gets no chunks, so no trailer section is announced.
         field.forward && (has_trailers || field.id != FieldId::Trailer)
     });
     if let (false, Some(date)) = (head.has_date, forward.date) {
         write_field(b"Date", date, out);
     }
     match (forward.framing, head.content_length) {
-        // The length that GET would have got: answers to HEAD, and 304.
+        // The length that a response to GET would have: responses to HEAD, and 304.
         (Framing::None, Some(length)) => write_framing(Framing::Length(length), out),
         (framing, _) => write_framing(framing, out),
     }
@@ -182,7 +182,7 @@ pub fn write_response_head(
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes the status line, or gives its place in `input` where it stands there as it is to be written.
+/// Writes the status line. If `input` contains exactly these bytes already, returns their position instead.
 #[inline(always)]
 fn write_status_line(head: &ResponseHead, input: &[u8], out: &mut Vec<u8>) -> Range<usize> {
     if head.version == Version::Http2 {
@@ -263,7 +263,7 @@ pub fn write_chunk_header(length: u64, buffer: &mut [u8; CHUNK_HEADER_SIZE_MAX])
     }
 }
 
-/// The last chunk, with those trailer fields that may travel.
+/// The last chunk, with the trailer fields that may be forwarded.
 pub fn write_trailers(fields: &[Field], input: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"0\r\n");
     write_fields(fields, input, 0..0, out, |field| field.forward);
@@ -382,7 +382,7 @@ fn write_connection(
         (Persistence::Close, Some(_)) => b"Connection: close, upgrade\r\n",
         (Persistence::Close, None) => b"Connection: close\r\n",
         (Persistence::KeepAlive, Some(_)) => b"Connection: keep-alive, upgrade\r\n",
-        // HTTP/1.1 is persistent by default; a 1.0 client has requested it.
+        // HTTP/1.1 is persistent by default; an HTTP/1.0 client has requested persistence.
         (Persistence::KeepAlive, None) if client_version == Version::Http10 => {
             b"Connection: keep-alive\r\n"
         }
@@ -394,7 +394,7 @@ fn write_connection(
     }
 }
 
-/// The phrase that RFC 9110 section 15 gives to a status; empty for one that it does not know.
+/// The reason phrase of a status in RFC 9110 section 15; empty for an unknown status.
 pub fn reason_phrase(status: u16) -> &'static str {
     match status {
         100 => "Continue",

@@ -1,4 +1,4 @@
-//! Reasons for the end of a connection or stream. By blame: a violation by the peer is a [`Misbehaviour`], an excess a
+//! Reasons for the end of a connection or stream. A violation by the peer is a [`Misbehaviour`], an excess a
 //! [`Flood`], and an impossible call a [`SendError`].
 
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use super::error_code::ErrorCode;
 use super::hpack::HpackError;
 
-/// Something that the standard forbids the peer.
+/// A violation of the standard by the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Misbehaviour {
     /// The connection does not start with the client's preface.
@@ -17,9 +17,9 @@ pub enum Misbehaviour {
     FrameTooLarge,
     /// A length that this type of frame cannot have.
     FrameSize,
-    /// A frame on stream 0 that belongs to a stream.
+    /// A frame on stream 0 that is only allowed on other streams.
     StreamZero,
-    /// A frame on a stream that belongs to the connection.
+    /// A frame on a stream that is only allowed on stream 0.
     StreamNotZero,
     /// Padding that is not shorter than its frame.
     Padding,

@@ -28,7 +28,7 @@ fn half(source: (&str, u16), target: (&str, u16), flags: u16, age: Duration) -> 
     bytes
 }
 
-/// A packet path that cleans up, also when the test fails.
+/// A packet path that is detached on drop, even if the test fails.
 struct Opened(Option<PacketPath>);
 
 impl Drop for Opened {
@@ -76,7 +76,7 @@ fn a_flow_that_begins_while_another_ends_under_its_key_stays() {
     for key in [key, reverse_key] {
         assert!(path.maps.flow(crate::maps::Table::Flows, &key).expect("maps").is_some());
     }
-    // Half of a flow whose other half is long gone is removed as well.
+    // Half of a flow whose other half is gone for long is removed as well.
     path.maps.flows.remove(&reverse_key.encode()).expect("it is there");
     path.maps.flows.insert(key.encode(), before, 0).expect("a flow");
     path.walk(now()).0.judge(key, FlowEntry::decode(&before), &mut ended).expect("a look");

@@ -32,6 +32,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of an answer: a status with 100,000 members fits.
 const ANSWER_SIZE_MAX: usize = 256 * 1024 * 1024;
 
+/// Maximum number of pages of a list.
+const PAGES_MAX: usize = 1_000;
+
 /// Number of items per page: the maximum that weir accepts.
 const PAGE_ITEMS: u32 = 1_000;
 
@@ -40,6 +43,8 @@ pub struct Client {
     pub(super) address: AdminAddress,
     credentials: Credentials,
     pub(super) runtime: Runtime,
+    /// Maximum time without an answer.
+    pub(super) patience: Duration,
 }
 
 /// The reason for a failed request.
@@ -75,7 +80,8 @@ impl Client {
             return Err(Error::Credentials(what));
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        Ok(Self { address, credentials, runtime: runtime.map_err(Error::System)? })
+        let runtime = runtime.map_err(Error::System)?;
+        Ok(Self { address, credentials, runtime, patience: ANSWER_TIMEOUT })
     }
 
     /// Requests the document at `path`.
@@ -113,11 +119,16 @@ impl Client {
     pub fn list_after(&self, path: &str, item: Option<&str>) -> Result<Bytes, Error> {
         let mut items = Vec::new();
         let mut after = item.map_or_else(String::new, |it| format!("&after={}", segment(it)));
-        loop {
+        let mut bytes = 0;
+        for number in 1.. {
             let document = self.get(&format!("{path}?limit={PAGE_ITEMS}{after}"))?;
             let page: Page = self.read(&document)?;
             items.extend(page.items);
+            bytes += document.len();
             match page.next {
+                Some(_) if number == PAGES_MAX || bytes > ANSWER_SIZE_MAX => {
+                    return Err(self.no_answer("a list without an end"));
+                }
                 Some(next) => after = format!("&after={}", segment(&next)),
                 None => break,
             }
@@ -162,8 +173,8 @@ impl Client {
                 }
             }
         };
-        let answer = async { tokio::time::timeout(ANSWER_TIMEOUT, answer).await };
-        let late = || self.no_answer(format_args!("no answer within {ANSWER_TIMEOUT:?}"));
+        let answer = async { tokio::time::timeout(self.patience, answer).await };
+        let late = || self.late();
         let (status, body) = self.runtime.block_on(answer).map_err(|_| late())??;
         // 202: accepted but not finished; the document contains the state.
         match status {
@@ -225,6 +236,10 @@ impl Client {
             result = &mut exchange => result,
             _ = &mut connection => exchange.await,
         }
+    }
+
+    pub(super) fn late(&self) -> Error {
+        self.no_answer(format_args!("no answer within {:?}", self.patience))
     }
 
     pub(super) fn unreachable(&self, error: io::Error) -> Error {

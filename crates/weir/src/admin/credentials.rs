@@ -31,6 +31,7 @@ pub struct CredentialArguments {
 }
 
 /// The credentials of a command.
+#[derive(Default)]
 pub struct Credentials {
     /// The token.
     pub token: Option<String>,
@@ -38,6 +39,7 @@ pub struct Credentials {
 }
 
 /// Settings for TLS; their files are read when TLS is used.
+#[derive(Default)]
 struct Settings {
     authorities: Option<PathBuf>,
     certificate: Option<PathBuf>,

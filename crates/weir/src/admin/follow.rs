@@ -63,7 +63,7 @@ impl Client {
     ) -> Result<Ended, Error> {
         match &self.address {
             AdminAddress::Unix(path) => {
-                let stream = UnixStream::connect(path).await;
+                let stream = self.in_time(UnixStream::connect(path)).await?;
                 self.exchange_events(
                     stream.map_err(|error| self.unreachable(error))?,
                     request,
@@ -72,7 +72,7 @@ impl Client {
                 .await
             }
             AdminAddress::Tcp(address) => {
-                let stream = TcpStream::connect(address).await;
+                let stream = self.in_time(TcpStream::connect(address)).await?;
                 self.exchange_events(
                     stream.map_err(|error| self.unreachable(error))?,
                     request,
@@ -81,7 +81,8 @@ impl Client {
                 .await
             }
             AdminAddress::Tls(address) => {
-                self.exchange_events(self.secure(address).await?, request, take).await
+                let stream = self.in_time(self.secure(address)).await??;
+                self.exchange_events(stream, request, take).await
             }
         }
     }
@@ -95,14 +96,15 @@ impl Client {
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = handshake.map_err(|error| self.no_answer(error))?;
         let exchange = async {
-            let response = sender.send_request(request).await;
+            let response = self.in_time(sender.send_request(request)).await?;
             let response = response.map_err(|error| self.no_answer(error))?;
             let status = response.status().as_u16();
             if status == 200 {
                 return self.take_events(response.into_body(), take).await;
             }
             let body = http_body_util::Limited::new(response.into_body(), ANSWER_BYTES_MAX);
-            let body = body.collect().await.map_err(|error| self.no_answer(error))?;
+            let body = self.in_time(body.collect()).await?;
+            let body = body.map_err(|error| self.no_answer(error))?;
             Err(Error::of_answer(status, &body.to_bytes()))
         };
         tokio::pin!(exchange, connection);
@@ -113,13 +115,24 @@ impl Client {
         }
     }
 
+    /// The result of something that must not take longer than an answer.
+    async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        tokio::time::timeout(self.patience, work).await.map_err(|_| self.late())
+    }
+
     async fn take_events(
         &self,
         mut body: Incoming,
         take: &mut impl FnMut(&str, &str) -> Go,
     ) -> Result<Ended, Error> {
         let mut parser = Parser::default();
-        while let Some(frame) = body.frame().await {
+        // weir sends a comment every 10 seconds, so a long silence means that it is gone.
+        loop {
+            let frame = match self.in_time(body.frame()).await {
+                Err(_) => return Ok(Ended::Lost),
+                Ok(None) => return Ok(Ended::ByWeir),
+                Ok(Some(frame)) => frame,
+            };
             let Ok(frame) = frame else { return Ok(Ended::Lost) };
             let Ok(data) = frame.into_data() else { continue };
             parser.text.extend_from_slice(&data);
@@ -132,7 +145,6 @@ impl Client {
                 return Err(self.no_answer("an event without an end"));
             }
         }
-        Ok(Ended::ByWeir)
     }
 }
 
@@ -163,7 +175,57 @@ impl Parser {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixListener;
+    use std::time::Duration;
+
+    use super::super::credentials::Credentials;
     use super::*;
+
+    /// A client of a listener that sends `answer` to each connection, and keeps it open if it `hangs`.
+    fn client_of(name: &str, answer: &'static str, hangs: bool) -> Client {
+        let path = std::env::temp_dir().join(format!("weir-{name}-{}.sock", std::process::id()));
+        // A process with the same process id may have left it.
+        let _ = std::fs::remove_file(&path);
+        let listener = UnixListener::bind(&path).unwrap();
+        std::thread::spawn(move || {
+            let mut open = Vec::new();
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                let _ = stream.write_all(answer.as_bytes());
+                if hangs {
+                    open.push(stream);
+                }
+            }
+        });
+        let address = AdminAddress::Unix(path);
+        let mut client = Client::new(address, Credentials::default()).unwrap();
+        client.patience = Duration::from_millis(200);
+        client
+    }
+
+    #[test]
+    fn a_listener_that_hangs_is_left() {
+        let client = client_of("silent", "", true);
+        let error = client.follow("/v1/logs", |_, _| Go::On).unwrap_err().to_string();
+        assert!(error.contains("no answer within 200ms"), "{error}");
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n:\n\n\r\n";
+        let client = client_of("hanging", head, true);
+        assert_eq!(client.follow("/v1/logs", |_, _| Go::On).unwrap(), Ended::Lost);
+    }
+
+    #[test]
+    fn a_list_that_never_ends_is_left() {
+        let mut client = client_of(
+            "endless",
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 24\r\n\r\n{\"items\":[1],\"next\":\"a\"}",
+            false,
+        );
+        client.patience = Duration::from_secs(10);
+        let error = client.list("/v1/pools").unwrap_err().to_string();
+        assert!(error.contains("a list without an end"), "{error}");
+    }
 
     #[test]
     fn events_are_taken_apart_wherever_they_are_cut() {

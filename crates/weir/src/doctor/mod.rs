@@ -42,7 +42,8 @@ const FILE_DEFAULT: &str = "/etc/weir/weir.yaml";
 /// Find common troubles, and how to mend them
 ///
 /// Looks at this host, a configuration file, its members, and the running weir if there is one: limits, ports, clock,
-/// certificates, names, members, kernel settings, folders. Each finding has a place and a remedy. The file is FILE, else
+/// certificates, names, members, kernel settings, folders. If the running weir has changes in front of its file, they are
+/// looked at, too. Each finding has a place and a remedy. The file is FILE, else
 /// that of the running weir, else /etc/weir/weir.yaml. Run it as weir's user, since rights and limits are those of the
 /// caller: sudo -u weir weir doctor.
 ///
@@ -103,7 +104,12 @@ fn examine(arguments: &Arguments) -> Report {
     let loaded = file.as_deref().map(weir_config::load);
     let mut checks = Vec::new();
     let mut snapshot = None;
-    if let Some(config) = loaded.as_ref().and_then(|loaded| loaded.config.as_ref()) {
+    let overlaid = file
+        .as_deref()
+        .zip(asked.running.as_ref())
+        .and_then(|(file, (running, answers))| answers.overlaid(file).filter(|_| running.is_here));
+    let in_effect = overlaid.as_ref().or(loaded.as_ref());
+    if let Some(config) = in_effect.and_then(|loaded| loaded.config.as_ref()) {
         let (found, network) = look_at(config, arguments);
         snapshot = Some(found);
         checks = network;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Deserialize;
-use weir_config::Files;
+use weir_config::{Files, Loaded};
 use weir_control::file_digests::{self, FileDigest};
 
 use super::case::Running;
@@ -25,15 +25,26 @@ pub struct Answers {
     pub files: Option<RunningFiles>,
     /// Changes made at run time; `None`: its version is too old to report them.
     pub differences: Option<Differences>,
+    /// The files with these changes, if there are any and the caller may see them.
+    pub merged: Option<String>,
 }
 
 impl Answers {
     /// Queries the running weir. Answers that an old version lacks are `None`.
     pub fn of(client: &Client) -> Result<Self, Error> {
-        Ok(Self {
-            files: optional(client, "/v1/configuration/files")?,
-            differences: optional(client, "/v1/diff")?,
-        })
+        let differences: Option<Differences> = optional(client, "/v1/diff")?;
+        let merged = match differences.as_ref().is_some_and(|it| effective(it) > 0) {
+            true => merged(client)?,
+            false => None,
+        };
+        Ok(Self { files: optional(client, "/v1/configuration/files")?, differences, merged })
+    }
+
+    /// The configuration in effect, if it is this file with changes made at run time.
+    pub fn overlaid(&self, file: &Path) -> Option<Loaded> {
+        let main = &self.files.as_ref()?.items.first()?.path;
+        let is_it = file_digests::of(&Files::read(file)).first().is_some_and(|it| it.path == *main);
+        self.merged.as_ref().filter(|_| is_it).map(|text| weir_config::parse(main, text))
     }
 }
 
@@ -46,6 +57,21 @@ fn optional<T: serde::de::DeserializeOwned>(
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The files with the changes, as one; `None`: it needs the role admin, which the caller does not have.
+fn merged(client: &Client) -> Result<Option<String>, Error> {
+    match client.get("/v1/configuration") {
+        Ok(text) => Ok(Some(String::from_utf8_lossy(&text).into_owned())),
+        Err(Error::Refused { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The number of changes that have an effect.
+fn effective(differences: &Differences) -> u64 {
+    let is_effective = |effect: &str| !matches!(effect, "stale" | "redundant");
+    differences.items.iter().filter(|item| is_effective(&item.effect)).count() as u64
 }
 
 /// Checks the problems of the process, its version, and its configuration.
@@ -83,6 +109,13 @@ pub fn check(running: &Running, answers: &Answers, file: Option<&Path>) -> Check
     }
     if let Some(differences) = &answers.differences {
         changes(differences, &mut checked);
+        if running.is_here && effective(differences) > 0 && answers.merged.is_none() {
+            checked.find(Finding::note(
+                "changes of the configuration are not checked: only the files are".into(),
+                "the overlay",
+                "run it as weir's user over the unix socket, or with a token of the role admin",
+            ));
+        }
     }
     checked
 }
@@ -138,9 +171,7 @@ fn changes(differences: &Differences, checked: &mut Checked) {
         );
         checked.find(Finding::warning(what, stale.join(", "), format!("weir unset {}", stale[0])));
     }
-    let effective =
-        differences.items.iter().filter(|item| !matches!(&*item.effect, "stale" | "redundant"));
-    match effective.count() as u64 {
+    match effective(differences) {
         0 => {}
         count => {
             let what =
@@ -171,7 +202,7 @@ mod tests {
     }
 
     fn answers() -> Answers {
-        Answers { files: None, differences: None }
+        Answers { files: None, differences: None, merged: None }
     }
 
     #[test]
@@ -237,8 +268,11 @@ mod tests {
             ],
         }))
         .unwrap();
-        let found =
-            check(&running(|_| {}), &Answers { files: None, differences: Some(differences) }, None);
+        let found = check(
+            &running(|_| {}),
+            &Answers { files: None, differences: Some(differences), merged: Some(String::new()) },
+            None,
+        );
         let mends: Vec<&str> = found.findings.iter().map(|finding| &*finding.mend).collect();
         assert_eq!(mends[0], "weir unset /pools/old/balance");
         assert_eq!((mends.len(), mends[2]), (3, "weir confirm 7"));

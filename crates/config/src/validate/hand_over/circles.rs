@@ -1,4 +1,4 @@
-//! Requests that would be handed on for ever, or too often.
+//! Cycles of hand-overs, and chains that are too long.
 
 use super::{HandOver, Server};
 use crate::decode::Context;
@@ -56,9 +56,9 @@ fn refuse_circle(servers: &[Server<'_>], first: usize, left: &[bool], context: &
     }
 }
 
-/// `order` has each behind all that it hands requests to.
+/// Reports chains that are too long. `order`: each virtual server after all its targets.
 fn refuse_long_ways(servers: &[Server<'_>], order: &[usize], context: &mut Context) -> bool {
-    // Of each the number of times that a request may be handed on from there, and by which.
+    // For each virtual server, the maximum number of further hand-overs, and the next virtual server of that chain.
     let mut longest: Vec<(usize, Option<usize>)> = vec![(0, None); servers.len()];
     for &place in order {
         for (index, (to, _)) in servers[place].to.iter().enumerate() {
@@ -145,7 +145,7 @@ pub(super) fn refuse_loops<'a>(
     }
 }
 
-/// Refuses a virtual server that would redirect to itself.
+/// Reports a virtual server that would redirect to itself.
 fn refuse_redirect(
     server: &Server<'_>,
     other: &Server<'_>,
@@ -161,7 +161,7 @@ fn refuse_redirect(
     context.error_help(over.span, message, help);
 }
 
-/// A way from one to the next.
+/// A chain of names, as text.
 fn shown<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let names: Vec<String> = names.map(|name| format!("`{}`", clip(name))).collect();
     names.join(" -> ")

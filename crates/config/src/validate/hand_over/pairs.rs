@@ -1,4 +1,4 @@
-//! Two virtual servers of which one hands requests to the other: no check of either may be left out by that.
+//! Pairs of virtual servers with a hand-over, which must not bypass any check of either.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub(super) fn check(servers: &[Server<'_>], context: &mut Context) {
         for (place, over) in &from.to {
             let to = &servers[*place];
             refuse_waf_left_out(from, to, over, context);
-            // Once of each pair is enough.
+            // One report per pair is sufficient.
             if known.insert(*place) {
                 refuse_checks_of_connections(from, to, over.span, context);
             }
@@ -24,7 +24,7 @@ pub(super) fn check(servers: &[Server<'_>], context: &mut Context) {
     }
 }
 
-/// The firewall comes behind the policies: requests that these hand over do not come to it.
+/// Reports a firewall that a hand-over would bypass: it runs after the policies that hand requests over.
 fn refuse_waf_left_out(from: &Server<'_>, to: &Server<'_>, over: &HandOver, context: &mut Context) {
     if from.raw.waf.is_none() || over.leaves_out_waf {
         return;
@@ -111,7 +111,7 @@ fn policies(raw: &raw::VirtualServer) -> Vec<&str> {
     names.map(|name| name.value.0.as_str()).collect()
 }
 
-/// Limits on connections, and where they stand.
+/// Limits on connections, and their places.
 fn limits_of_connections(raw: &raw::VirtualServer) -> Vec<(&'static str, Span)> {
     let Some(limits) = &raw.limits else { return Vec::new() };
     let limits = &limits.value;
@@ -148,7 +148,7 @@ pub(super) fn refuse_keys_of_listeners(server: &Server<'_>, context: &mut Contex
         ];
         keys.extend(of_client.map(|(key, span)| (format!("client_address.{key}"), span)));
     }
-    // A profile may be that of others, which listen.
+    // A named profile may be used by other virtual servers that listen.
     if let Some(Spanned { value: ProfileOr::Inline(http), .. }) = &raw.http {
         let of_connection = [
             ("head_size_max", http.head_size_max.given.then_some(http.head_size_max.span)),

@@ -1,4 +1,4 @@
-//! Keys of `fast_l4` that a virtual server's protocol leaves without an effect.
+//! Keys of `fast_l4` without an effect for a virtual server's protocol.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(super) fn missing(
     )])
 }
 
-/// Keys about TCP that the file gives.
+/// Keys about TCP in the profile.
 fn of_tcp(profile: &FastL4Profile) -> Vec<(&'static str, Span)> {
     let FastL4Profile {
         handshake_timeout,

@@ -16,7 +16,7 @@ use crate::snapshot::{
 use crate::validate::server::{client_address, settings};
 
 impl Servers<'_> {
-    /// One of `type: tcp` or `type: udp`, if that can do the same.
+    /// A virtual server of `type: tcp` or `type: udp`, if sockets can do the same.
     pub(super) fn fallback(
         &self,
         server: &PacketServer,
@@ -54,7 +54,7 @@ impl Servers<'_> {
         let proxy = VirtualServer {
             name: Arc::clone(&server.name),
             listen: listen.into_iter().map(ListenPoint::from).collect(),
-            // A virtual address that is routed here need not be the host's.
+            // A virtual address that is routed to this host may not be one of its own addresses.
             listening: Listening { free_bind: true, defer_accept_s: None },
             pool,
             http: settings(&HttpProfile::absent(), false),
@@ -76,7 +76,7 @@ impl Servers<'_> {
     }
 }
 
-/// How sockets serve its protocol, if they can.
+/// The service for the protocol over sockets, if there is one.
 fn service(server: &PacketServer) -> Option<Service> {
     let idle_timeout_ms = server.idle_timeout_ms;
     match server.protocol {

@@ -15,10 +15,10 @@ use crate::snapshot::packet::{
     Prefix, Rungs,
 };
 
-/// Most prefixes of `allow` and `deny` together.
+/// Maximum number of prefixes in `allow` and `deny`.
 const PREFIXES_MAX: usize = 1 << 20;
 
-/// Most listeners with SYN cookies.
+/// Maximum number of listeners with SYN cookies.
 const SYN_COOKIES_MAX: usize = 1_024;
 
 impl Servers<'_> {
@@ -127,16 +127,16 @@ impl Servers<'_> {
     }
 }
 
-/// Reports more virtual servers or destinations than the kernel's tables have room for.
+/// Reports virtual servers or destinations beyond the capacity of the kernel's tables.
 fn within_tables(servers: &[Arc<PacketServer>], file: &raw::File, context: &mut Context) -> bool {
     let destinations: usize = servers.iter().map(|server| server.destinations.len()).sum();
-    // One of both families has two places.
+    // A virtual server with both address families takes two places.
     let families = |server: &PacketServer| {
         let has = |is_v4| server.destinations.iter().any(|it| it.prefix.address.is_ipv4() == is_v4);
         usize::from(has(true)) + usize::from(has(false))
     };
     let places: usize = servers.iter().map(|server| families(server)).sum();
-    // Without virtual servers there are not too many.
+    // Without virtual servers the tables are large enough.
     let Some(virtual_servers) = &file.virtual_servers else { return true };
     for (count, max, what) in [
         (

@@ -19,7 +19,7 @@ pub(in crate::validate) struct PacketServers<'a> {
     by_name: BTreeMap<&'a str, usize>,
     pub used: HashSet<usize>,
     claims: Claims,
-    /// `None` for an unsound one.
+    /// The virtual servers; `None`: invalid.
     pub servers: Vec<Option<PacketServer>>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> PacketServers<'a> {
         }
     }
 
-    /// Claims a destination; one that another has is reported.
+    /// Claims a destination; reports a conflict with another virtual server.
     pub fn claim(
         &mut self,
         owner: &str,

@@ -1,4 +1,4 @@
-//! Checks without rules: which are done, and how much there may be.
+//! Checks without rules, and their limits.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::scalar::{Off, Text, WordOr};
 /// The check settings of a section; `None`: they are off.
 pub(super) type WantedChecks = Option<(Policy, Option<PathBuf>)>;
 
-/// The policy of a section, if it is sound.
+/// The check policy of a section, if it is valid.
 pub(super) fn wanted(
     raw: &raw::Waf,
     directory: &Path,
@@ -103,7 +103,7 @@ fn parameters(checks: &raw_checks::Checks) -> Option<Vec<(Box<str>, usize)>> {
     .collect()
 }
 
-/// The description of an application that a section names, if it is sound.
+/// The description of an application in a section, if it is valid.
 pub(super) fn interface(
     raw: &raw::Waf,
     directory: &Path,

@@ -15,10 +15,10 @@ use crate::raw::policy::SameSite as SameSiteWord;
 use crate::scalar::{Off, Text, WordOr};
 use crate::snapshot::Cookies;
 
-/// The cookie settings of a section, and the file of its keys.
+/// The cookie settings of a section, and the file with the keys.
 pub(super) type WantedCookies = Option<((CookieTerms, CookieAttributes), Option<PathBuf>)>;
 
-/// The terms of a section, if they are sound.
+/// The terms of a section, if they are valid.
 pub(super) fn wanted(
     raw: &raw::Waf,
     directory: &std::path::Path,
@@ -48,7 +48,7 @@ pub(super) fn wanted(
     is_sound.then_some(Some(((terms, attributes), key_file)))
 }
 
-/// Whether browsers take cookies with these attributes; if not, that is reported.
+/// Whether browsers accept cookies with these attributes; if not, that is reported.
 pub(in crate::validate) fn is_sent(
     same_site: Option<&Spanned<SameSiteWord>>,
     secure: &Spanned<bool>,
@@ -61,7 +61,7 @@ pub(in crate::validate) fn is_sent(
     false
 }
 
-/// A name, or the beginning of names and a star.
+/// Checks a name, or a prefix of names with a star.
 pub(in crate::validate) fn is_name(name: &Spanned<Text>, context: &mut Context) -> bool {
     let text = &name.value.0;
     let bare = text.strip_suffix('*').unwrap_or(text);

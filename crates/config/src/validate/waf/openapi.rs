@@ -5,10 +5,10 @@ use weir_waf::checks::declared::Interface;
 
 use crate::tree::{self, Lines, Node, NodeValue, Scalar, Style};
 
-/// Largest file of a description.
+/// Maximum size of a description's file.
 pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Parses a description. An error has the mistake.
+/// Parses a description. The error is the reason.
 pub(super) fn load(bytes: &[u8]) -> Result<Interface, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     let document = match text.trim_start().starts_with('{') {

@@ -1,4 +1,4 @@
-//! Which responses are inspected.
+//! The settings for the inspection of responses.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::scalar::Text;
 use crate::snapshot::Responses;
 use weir_waf::plan::View;
 
-/// Kinds of bodies that are looked at unless others are named.
+/// Default media types of inspected bodies.
 const TYPES: [&str; 5] =
     ["text/html", "text/plain", "text/xml", "application/json", "application/xml"];
 
@@ -29,7 +29,7 @@ pub(super) fn wanted(raw: &raw::Waf, context: &mut Context) -> Option<Option<Arc
     Some(Some(Arc::new(Responses { bytes_max, types })))
 }
 
-/// Rules that look at no response leave nothing to inspect.
+/// Warns of response settings without rules that inspect responses.
 pub(super) fn warn_of_no_effect(raw: &raw::Waf, view: &View, context: &mut Context) {
     if let Some(responses) = raw.responses.as_ref().filter(|_| !view.looks_at_responses()) {
         let message = "`responses` has no effect: no rule looks at responses";
@@ -38,7 +38,7 @@ pub(super) fn warn_of_no_effect(raw: &raw::Waf, view: &View, context: &mut Conte
     }
 }
 
-/// A media type without parameters, or all of one kind.
+/// A media type without parameters, or all types of a kind.
 fn media_type(name: &Spanned<Text>, context: &mut Context) -> Option<Box<str>> {
     let text = name.value.0.to_ascii_lowercase();
     let is_token = |part: &str| {

@@ -1,4 +1,4 @@
-//! Settings of rules: variables of `TX` that have keys, and variables that are set by name.
+//! Settings of rules: `TX` variables with keys of their own, and variables set by name.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use crate::hints::nearest;
 use crate::quote::clip;
 use crate::tree::Span;
 
-/// Variables that keys set: names in CRS 4, then in CRS 3.
+/// Variables with keys: names in CRS 4, then in CRS 3.
 const PARANOIA: &[&str] = &["blocking_paranoia_level", "paranoia_level"];
 const DETECTION_PARANOIA: &[&str] = &["detection_paranoia_level", "executing_paranoia_level"];
 const THRESHOLD: &[&str] = &["inbound_anomaly_score_threshold"];
 const EARLY_BLOCKING: &[&str] = &["early_blocking"];
 
-/// A key that stands for variables.
+/// A key and its variables.
 struct Key {
     name: &'static str,
     sets: &'static [&'static str],
     /// The value; `None`: not set, so the rules' own value applies.
     value: Option<String>,
-    /// Where it is given.
+    /// The place of the key.
     span: Option<Span>,
 }
 
@@ -42,7 +42,7 @@ fn keys(raw: &raw::Waf) -> [Key; 4] {
         Key {
             name: "detection_paranoia",
             sets: DETECTION_PARANOIA,
-            // The value in the files might be below the level that scores.
+            // The value in the files could be below the scoring level.
             value: detection.or(paranoia).map(level),
             span: detection.map(|it| it.span),
         },
@@ -61,7 +61,7 @@ fn keys(raw: &raw::Waf) -> [Key; 4] {
     ]
 }
 
-/// The variables of a section, by name, if they go together.
+/// The variables of a section, sorted by name, if they are consistent.
 pub(super) fn variables(raw: &raw::Waf, context: &mut Context) -> Option<Variables> {
     let mut is_sound = levels_fit(raw, context);
     let keys = keys(raw);
@@ -86,7 +86,7 @@ pub(super) fn variables(raw: &raw::Waf, context: &mut Context) -> Option<Variabl
     is_sound.then(|| owned.collect())
 }
 
-/// A rule that scores is evaluated.
+/// Checks the paranoia levels: a rule that scores must also be evaluated.
 fn levels_fit(raw: &raw::Waf, context: &mut Context) -> bool {
     let (Some(paranoia), Some(detection)) = (&raw.paranoia, &raw.detection_paranoia) else {
         return true;
@@ -102,7 +102,7 @@ fn levels_fit(raw: &raw::Waf, context: &mut Context) -> bool {
     false
 }
 
-/// Warns of settings that no rule knows.
+/// Warns of settings that no rule uses.
 pub(super) fn warn_of_no_effect(raw: &raw::Waf, rules: &RuleSet, context: &mut Context) {
     for key in keys(raw) {
         if let Some(span) = key.span

@@ -133,6 +133,7 @@ async fn only_a_well_formed_request_changes_something() {
         (json, "", 400, "EOF while parsing"),
         (json, "drain", 400, "expected value"),
         (json, "{}", 400, "missing field `state`"),
+        (json, r#" ["drain"]"#, 400, "it is a list"),
         (json, r#"{"state":"drained"}"#, 400, "unknown variant `drained`, expected one of"),
         (json, r#"{"state":"drain","weight":2}"#, 400, "unknown field `weight`"),
         (json, r#"{"state":"drain"} {}"#, 400, "trailing characters"),

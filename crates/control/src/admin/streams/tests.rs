@@ -123,6 +123,17 @@ async fn the_end_of_the_process_is_told() {
     assert!(late.contains("handed_over"), "{late}");
 }
 
+/// A stream does not lose the events before its end.
+#[tokio::test]
+async fn what_waits_is_told_before_the_end() {
+    let served = Served::new(count);
+    served.streams().end(Reason::Stopped);
+    for _ in 0..20 {
+        let answer = read_all(served.ask_locally().await).await;
+        assert!(answer.contains("data: 0\n") && answer.contains("data: 2\n"), "{answer}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_silent_stream_is_kept_alive() {
     let mut client = Served::new(be_silent).ask_locally().await;
@@ -166,6 +177,39 @@ async fn streams_are_few_and_given_back() {
     };
     tokio::time::timeout(Duration::from_secs(10), gone).await.expect("all are given back");
     read_until(&mut served.ask_locally().await, ":\n\n").await;
+}
+
+#[tokio::test]
+async fn one_source_leaves_streams_for_others() {
+    let served = Served::with(snapshot(vec![pool("web", &[], &[])]), be_silent);
+    let peer = |last: u8| {
+        let address = std::net::SocketAddr::from(([127, 0, 0, last], 5));
+        Peer::Network(NetworkPeer { address, is_loopback: true, certificate: None })
+    };
+    let mut clients = Vec::new();
+    for _ in 0..STREAMS_PER_SOURCE_MAX {
+        let mut client = served.ask(peer(1), "Connection: close\r\n").await;
+        read_until(&mut client, ":\n\n").await;
+        clients.push(client);
+    }
+    let refused = read_all(served.ask(peer(1), "Connection: close\r\n").await).await;
+    assert!(
+        refused.starts_with("HTTP/1.1 503 ") && refused.contains("of your address"),
+        "{refused}"
+    );
+    read_until(&mut served.ask(peer(2), "Connection: close\r\n").await, ":\n\n").await;
+    clients.pop();
+    let gone = async {
+        loop {
+            let mut client = served.ask(peer(1), "Connection: close\r\n").await;
+            let mut status = [0; 12];
+            client.read_exact(&mut status).await.expect("an answer");
+            if status.ends_with(b"200") {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), gone).await.expect("one is given back");
 }
 
 /// A configuration in which a user has this role and this token.

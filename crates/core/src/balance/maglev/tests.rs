@@ -144,7 +144,7 @@ fn odd_pools() {
     assert_eq!(twice.members(), 2);
 }
 
-/// The answers of every version of weir: they must never change.
+/// The results of every version of weir: they must never change.
 #[test]
 fn keys_lead_where_they_always_led() {
     let table = table(&equal(10));

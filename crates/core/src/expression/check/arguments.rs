@@ -1,4 +1,4 @@
-//! How many arguments a call has.
+//! The number of arguments of calls.
 
 use super::Checked;
 use crate::expression::ExpressionError;

@@ -108,7 +108,7 @@ impl Checker<'_, '_> {
                 };
                 Test::text(text, Trait::ContainsAny(search))
             }
-            // Called on something else, which the caller has seen to.
+            // Called on another type; the caller has excluded this.
             Method::ContainsIp | Method::All => {
                 return Err(unknown_method(name, &Typed::Text(text)));
             }
@@ -144,7 +144,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// The argument of `startsWithAny` and its like: a list of texts, or a data set.
+    /// The argument of `startsWithAny` and similar methods: a list of texts, or a data set.
     fn texts(&mut self, name: &Word, arguments: &[Node]) -> Checked<Arc<Texts>> {
         let argument = one_argument(name, arguments)?;
         match self.typed(argument)? {

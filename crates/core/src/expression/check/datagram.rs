@@ -10,9 +10,9 @@ use crate::expression::names::{Group, Reader};
 use crate::expression::plan::Text;
 use crate::expression::slots::Source;
 
-/// Largest payload of a datagram, and so the largest offset that means something.
+/// Maximum payload of a datagram, and so the maximum useful offset.
 const OFFSET_BYTES_MAX: u16 = u16::MAX;
-/// Bytes of a datagram that one text may have: twice as many digits.
+/// Maximum number of datagram bytes in one text, which has twice as many digits.
 const READ_BYTES_MAX: u16 = 1024;
 
 /// The error for a group that reads datagrams in a context without datagrams.
@@ -26,7 +26,7 @@ pub(super) fn no_datagram(group: Group, range: &Range<usize>) -> ExpressionError
 }
 
 impl Checker<'_, '_> {
-    /// `datagram.bytes(offset, length)` and its like.
+    /// `datagram.bytes(offset, length)` and similar functions.
     pub(super) fn reader(
         &mut self,
         reader: Reader,
@@ -55,7 +55,7 @@ impl Checker<'_, '_> {
         Ok(self.scope.slots.of(Source::RadiusAttribute(number)))
     }
 
-    /// An integer that must be written out.
+    /// An integer literal.
     fn number<T>(&mut self, node: &Node, what: &str, min: T, max: T) -> Checked<T>
     where
         T: TryFrom<i64> + PartialOrd + std::fmt::Display,

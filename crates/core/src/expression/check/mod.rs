@@ -34,7 +34,7 @@ enum Typed<'n> {
     /// `cidr('…')`
     Network(Network),
     List(&'n [Node]),
-    /// `request.headers` and other groups that are read by a name in brackets.
+    /// `request.headers` and other groups that are indexed by name.
     Keyed(Keyed),
     /// `data`
     Data,
@@ -43,7 +43,7 @@ enum Typed<'n> {
     Map(Arc<TextMap>),
     /// `jwt`
     Tokens,
-    /// `jwt['name']`, by the reader's number.
+    /// `jwt['name']`, by the number of the token reader.
     Token(u32),
     /// `jwt['name'].claims`
     Claims(u32),
@@ -52,7 +52,7 @@ enum Typed<'n> {
     Pools,
     /// `pools['name']`
     Pool(u32),
-    /// Several values of one name.
+    /// All values with one name.
     Values(Values),
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Checker<'c, 's> {
     scope: &'c mut Scope<'s>,
     /// The values that the checked parts read.
     pub reads: Reads,
-    /// The names of the request's cookies that they read.
+    /// The names of the request's cookies that the checked parts read.
     pub cookies: Vec<Box<str>>,
 }
 
@@ -196,7 +196,7 @@ impl<'c, 's> Checker<'c, 's> {
         if names::function(name).is_some() {
             return Err(error.help(format!("`{name}` is a function: `{name}(…)`")));
         }
-        // A field whose group was forgotten: `path`.
+        // A field without its group: `path`.
         if let Some(group) = names::ROOTS.into_iter().find(|group| group.member(name).is_some()) {
             return Err(error.help(format!("did you mean `{}.{name}`?", group.path())));
         }
@@ -359,11 +359,11 @@ impl<'c, 's> Checker<'c, 's> {
                 Source::Cookie(name.into())
             }
             Keyed::ResponseCookie => Source::ResponseCookie(name.into()),
-            // Header names match without regard to case, so that one spelling is enough.
+            // Header names are case-insensitive, so one spelling is enough.
             Keyed::Header => Source::Header(name.to_ascii_lowercase().into()),
             Keyed::ResponseHeader => Source::ResponseHeader(name.to_ascii_lowercase().into()),
             Keyed::SipHeader => Source::SipHeader(name.to_ascii_lowercase().into()),
-            // Numbered, which the callers have seen to.
+            // Indexed by number; the callers have excluded this.
             Keyed::RadiusAttribute => {
                 let message = format!("{} is read by {}", keyed.path(), keyed.key());
                 return Err(ExpressionError::new(range.clone(), message));
@@ -372,7 +372,7 @@ impl<'c, 's> Checker<'c, 's> {
         Ok(self.scope.slots.of(source))
     }
 
-    /// Text that must be written out.
+    /// A text literal.
     fn literal(&mut self, node: &Node, what: &str) -> Checked<String> {
         if let Kind::Text(text) = &node.kind {
             return Ok(text.clone());

@@ -6,7 +6,7 @@ use crate::expression::ast::{Node, Operator};
 use crate::expression::error;
 use crate::expression::plan::Number;
 
-/// Minus a value.
+/// The negation of a value.
 pub(super) fn negative(checker: &mut Checker<'_, '_>, of: &Node) -> Checked<Number> {
     operand(checker, Operator::Subtract, of).map(Number::negative)
 }
@@ -22,7 +22,7 @@ pub(super) fn arithmetic(
     Ok(Number::arithmetic(operator, left, right))
 }
 
-/// An integer to calculate with.
+/// An integer operand.
 fn operand(checker: &mut Checker<'_, '_>, operator: Operator, node: &Node) -> Checked<Number> {
     let found = match checker.typed(node)? {
         Typed::Integer(number) => return Ok(number),

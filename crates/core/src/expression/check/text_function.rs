@@ -1,4 +1,4 @@
-//! Functions that make a text of a text: their arguments are written out.
+//! Functions from text to text, with literal arguments.
 
 use super::Checked;
 use super::arguments::{no_argument, one_argument, wrong_number};
@@ -7,7 +7,7 @@ use crate::expression::ast::{Kind, Node, Word};
 use crate::expression::names::Method;
 use crate::expression::text_functions::TextFunction;
 
-/// The function that a method is with its arguments.
+/// The function for a method with these arguments.
 pub(super) fn of(method: Method, name: &Word, arguments: &[Node]) -> Checked<TextFunction> {
     match method {
         Method::Segment => Ok(TextFunction::Segment(number(one_argument(name, arguments)?, 1)?)),
@@ -37,7 +37,7 @@ pub(super) fn of(method: Method, name: &Word, arguments: &[Node]) -> Checked<Tex
     }
 }
 
-/// A number that is written out, at least `least`.
+/// An integer literal of at least `least`.
 pub(super) fn number(node: &Node, least: i64) -> Checked<u32> {
     let found = match node.kind {
         Kind::Integer(value) if value >= least => u32::try_from(value).ok(),

@@ -49,7 +49,7 @@ pub(super) fn claim(checker: &mut Checker<'_, '_>, reader: u32, key: &Node) -> C
     Ok(checker.scope.slots.of(Source::Claim(reader, name.into())))
 }
 
-/// Whether a slot is that of a claim.
+/// Whether a slot belongs to a claim.
 pub(super) fn is_claim(checker: &Checker<'_, '_>, slot: u32) -> bool {
     matches!(checker.scope.slots.sources()[slot as usize], Source::Claim(..))
 }

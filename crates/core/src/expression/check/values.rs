@@ -1,4 +1,4 @@
-//! Several values of one name.
+//! All values with one name.
 
 use super::arguments::{no_argument, one_argument};
 use super::{Checked, Checker, Typed};
@@ -38,7 +38,7 @@ pub(super) fn all(
     Ok(Typed::Values(make(header.to_ascii_lowercase().into())))
 }
 
-/// A method of several values: there is one.
+/// The only method of several values.
 pub(super) fn method(values: Values, name: &Word, arguments: &[Node]) -> Checked<Typed<'static>> {
     if name.text == "size" {
         no_argument(name, arguments)?;

@@ -135,7 +135,6 @@ impl Worker {
         let relay = self.exchanges.next_key();
         let registration =
             Registration { key: relay, client: key, stream: None, logged, log_request };
-        self.world.recorder.pass_over();
         let arrival = self.world.arrival_of_relay(key, &server, &nothing);
         let state = arrival.map(|arrival| {
             let mut desk = Desk { io: &mut *io, world: &mut self.world };

@@ -59,6 +59,9 @@ impl Worker {
             Registration { key: exchange, client: key, stream: on_stream, logged, log_request };
         let mut desk = Desk { io: &mut *io, world: &mut self.world };
         let verdict = Exchange::begin(&mut desk, &mut self.exchanges, &arrival, registration, text);
+        if logged.is_recorded() {
+            self.world.recorder.begun();
+        }
         if stream == 0 {
             if let Some(client) = self.world.clients.get_mut(key) {
                 client.stage = Stage::Exchange(exchange);

@@ -25,8 +25,8 @@ use crate::shared::waf_rules::WafRules;
 const WORKERS: usize = 1;
 
 impl LiveTable {
-    /// A copy of it as it is now, for requests that come to the virtual server of this place in the snapshot. It has
-    /// one worker.
+    /// A copy of the current state, for requests that arrive at the virtual server with this index in the snapshot. The copy
+    /// has one worker.
     pub fn copied(&self, server: usize, outside: &Outside) -> Self {
         let clock = outside.clock;
         let reached = self.reached_from(server);
@@ -55,7 +55,7 @@ impl LiveTable {
         }
     }
 
-    /// The same, as if nothing were under way: all members are up and idle, and no limit is used.
+    /// As [`Self::copied`], but idle: all members are up and idle, and all limits are unused.
     pub fn copied_at_rest(&self, server: usize, outside: &Outside) -> Self {
         let mut copy = self.copied(server, outside);
         let limits = self.snapshot.key_limits.iter();
@@ -95,7 +95,7 @@ impl LiveTable {
     }
 }
 
-/// The limits per key that requests of these virtual servers count for, by their places.
+/// The indexes of the limits per key for which requests of these virtual servers count.
 fn limits_read(servers: &[&VirtualServer]) -> Vec<usize> {
     let of_servers = servers.iter().flat_map(|server| {
         server.limits.per_key.iter().chain(&server.limits.per_key_connections).copied()
@@ -116,7 +116,7 @@ fn copied_limit(limit: &KeyLimit, live: &KeyedLimit, now_us: u64) -> KeyedLimit 
     }
 }
 
-/// A limit that nothing counts for.
+/// A limit without any use so far.
 fn unused_limit(limit: &KeyLimit) -> KeyedLimit {
     match limit.measure {
         KeyMeasure::Rate(_) => KeyedLimit::on_rates(1),
@@ -124,7 +124,7 @@ fn unused_limit(limit: &KeyLimit) -> KeyedLimit {
     }
 }
 
-/// Password checks, which the owner of the copy makes itself.
+/// Password checks without threads: the owner of the copy does the checks.
 fn logins(outside: &Outside) -> Logins {
     let logins = Logins::new(outside);
     logins.set_threads(1);
@@ -166,7 +166,7 @@ impl ServerUse {
 }
 
 impl TablePool {
-    /// A copy of it as it is now.
+    /// A copy of the current state.
     pub fn copied(&self) -> Self {
         let pool = Arc::new(self.pool.copied());
         let members = self.members.iter().map(|member| Arc::new(member.copied(&pool)));

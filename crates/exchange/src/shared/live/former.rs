@@ -37,24 +37,24 @@ struct FormerMember {
 }
 
 impl Departed {
-    /// The members that have gone and are still in use.
+    /// The removed members that are still in use.
     pub fn members(&self) -> impl Iterator<Item = Arc<LiveMember>> {
         self.members.iter().filter_map(Weak::upgrade)
     }
 
-    /// The pools that have gone and are still in use.
+    /// The removed pools that are still in use.
     pub fn pools(&self) -> impl Iterator<Item = Arc<LivePool>> {
         self.pools.iter().filter_map(Weak::upgrade)
     }
 
-    /// The virtual servers that have gone and are still in use.
+    /// The removed virtual servers that are still in use.
     pub fn virtual_servers(&self) -> impl Iterator<Item = Arc<LiveVirtualServer>> {
         self.virtual_servers.iter().filter_map(Weak::upgrade)
     }
 }
 
 impl Former {
-    /// The objects of the table before this one.
+    /// The objects of the previous table.
     pub(super) fn of(previous: Option<&LiveTable>) -> Self {
         let Some(previous) = previous else { return Self::default() };
         let departed = &previous.departed;

@@ -12,7 +12,7 @@ use super::{Losses, SharedTable, VALUE_MAX};
 pub struct SharedLimit(AtomicU64);
 
 impl SharedLimit {
-    /// Judges and counts a request that comes now. No other memory depends on the word, so it needs
+    /// Decides about a request at this time, and counts it. No other memory depends on the word, so it needs
     /// no ordering.
     pub fn admit(&self, rate: &Rate, now_us: u64) -> Admission {
         let mut seen = self.0.load(Relaxed);
@@ -30,12 +30,12 @@ impl SharedLimit {
 }
 
 impl SharedLimit {
-    /// How many requests would pass at once now. Nothing is counted.
+    /// The number of requests that would pass at once now. Counts nothing.
     pub fn room(&self, rate: &Rate, now_us: u64) -> u64 {
         room(self.0.load(Relaxed), now_us, rate)
     }
 
-    /// Another one of which as much is used.
+    /// A copy with the same use.
     pub fn copied(&self) -> Self {
         Self(AtomicU64::new(self.0.load(Relaxed)))
     }
@@ -49,7 +49,7 @@ pub struct KeyedLimit {
     entries_max: u32,
 }
 
-/// A table's word for a number of simultaneous ones; an entry at zero has expired.
+/// A table's word for zero concurrent requests; such an entry has expired.
 const NONE_AT_A_TIME: u64 = 1;
 
 /// Clients with open requests are kept, whatever the time is.
@@ -69,7 +69,7 @@ impl KeyedLimit {
         Self { table: SharedTable::new(entries_max, ends_at_none), entries_max }
     }
 
-    /// Clients that it was made for.
+    /// The maximum number of clients.
     pub fn entries_max(&self) -> u32 {
         self.entries_max
     }
@@ -86,7 +86,7 @@ impl KeyedLimit {
         admission
     }
 
-    /// Takes one of the client's places, if it has fewer than `max`; it is to be given back.
+    /// Takes one of the client's places, if the client has fewer than `max`. It must be returned with [`Self::leave`].
     pub fn enter(&self, client: u64, max: u32) -> bool {
         let mut entered = false;
         self.table.update_with(client, 0, |word| {
@@ -97,22 +97,22 @@ impl KeyedLimit {
         entered
     }
 
-    /// Gives a place back. One whose entry gave way to another's is gone already.
+    /// Returns a place. If the entry was displaced by another one, the place is gone already.
     pub fn leave(&self, client: u64) {
         self.table.update_with(client, 0, |word| word.map(|word| word - 1));
     }
 
-    /// How many requests of the client would pass a limit on rates at once now. Nothing is counted.
+    /// The number of requests of the client that would pass a rate limit at once now. Counts nothing.
     pub fn room(&self, client: u64, rate: &Rate, now_us: u64) -> u64 {
         room(self.table.find(client, now_us).unwrap_or(0), now_us, rate)
     }
 
-    /// How many places the client has.
+    /// The number of the client's places.
     pub fn entered(&self, client: u64) -> u64 {
         self.table.find(client, 0).map_or(0, |word| word - NONE_AT_A_TIME)
     }
 
-    /// Another one with the same clients. `now_us`: 0 for one on simultaneous requests.
+    /// A copy with the same clients. `now_us`: 0 for a limit on concurrent requests.
     pub fn copied(&self, now_us: u64) -> Self {
         Self { table: self.table.copied(now_us), entries_max: self.entries_max }
     }
@@ -122,7 +122,7 @@ impl KeyedLimit {
         old.table.carry_over(&self.table, now_us, Some);
     }
 
-    /// How many clients are known now. It reads the whole table.
+    /// The number of clients known now. Reads the whole table.
     pub fn clients(&self, now_us: u64) -> usize {
         self.table.live(now_us).count()
     }

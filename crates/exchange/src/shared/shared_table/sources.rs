@@ -1,4 +1,4 @@
-//! Persistence with a table: which member a client was sent to, for all workers.
+//! Persistence with a table, which maps clients to members, for all workers.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use weir_core::persistence::source::{SourceEntry, Timeout};
 
 use super::{Losses, SharedTable};
 
-/// Which addresses, or other values, go to which members.
+/// Maps addresses, or other values, to members.
 #[derive(Debug)]
 pub struct SourceTable {
     table: SharedTable,
@@ -36,8 +36,8 @@ impl SourceTable {
         self.hash.bytes(value)
     }
 
-    /// The number of the member that the client was sent to, if that has not ended. It is a request of
-    /// the client: it counts toward the timeout.
+    /// The number of the client's member, if the entry has not expired. This counts as a request of
+    /// the client, so it extends the timeout.
     pub fn find_bytes(&self, client: &[u8], now_ms: u64) -> Option<u32> {
         self.find(self.key_of_bytes(client), now_ms)
     }
@@ -53,7 +53,7 @@ impl SourceTable {
         Some(SourceEntry::from_bits(self.table.find(hash, now_ms)?).member)
     }
 
-    /// Another one with the same clients.
+    /// A copy with the same clients.
     pub fn copied(&self, now_ms: u64) -> Self {
         let Self { table, hash, prefix, timeout } = self;
         Self { table: table.copied(now_ms), hash: *hash, prefix: *prefix, timeout: *timeout }
@@ -63,7 +63,7 @@ impl SourceTable {
     pub fn find(&self, hash: u64, now_ms: u64) -> Option<u32> {
         let entry = SourceEntry::from_bits(self.table.find(hash, now_ms)?);
         if let Some(touched) = entry.touched(now_ms, self.timeout) {
-            // Another worker may have sent the client elsewhere by now: then that stays.
+            // Another worker may have stored another member by now: then that one stays.
             self.table.update_with(hash, now_ms, |found| {
                 let member = SourceEntry::from_bits(found?).member;
                 (member == touched.member).then(|| touched.to_bits())
@@ -72,7 +72,7 @@ impl SourceTable {
         Some(entry.member)
     }
 
-    /// From now on the client is sent to this member.
+    /// Stores this member for the client.
     pub fn remember_bytes(&self, client: &[u8], member: u32, now_ms: u64) {
         self.remember(self.key_of_bytes(client), member, now_ms);
     }
@@ -100,8 +100,8 @@ impl SourceTable {
         });
     }
 
-    /// Takes over the entries of the table before a reload. `member` gives a member's number its new
-    /// one, `None` where it is gone. Both tables must have the same hash and prefix lengths, else the
+    /// Takes over the entries of the table before a reload. `member` maps a member's number to the new
+    /// one, or to `None` if the member was removed. Both tables must have the same hash and prefix lengths, else the
     /// entries would not be found.
     pub fn take_over(&self, old: &Self, now_ms: u64, mut member: impl FnMut(u32) -> Option<u32>) {
         old.table.carry_over(&self.table, now_ms, |value| {
@@ -110,17 +110,17 @@ impl SourceTable {
         });
     }
 
-    /// The entries now, by the hash of their client: each member by its number. It reads the whole table.
+    /// The current entries: the hash of the client, and its entry with the member's number. Reads the whole table.
     pub fn entries(&self, now_ms: u64) -> impl Iterator<Item = (u64, SourceEntry)> {
         self.table.live(now_ms).map(|(hash, value)| (hash, SourceEntry::from_bits(value)))
     }
 
-    /// Goes on with the entry of a table that has the same hash and prefix lengths.
+    /// Inserts an entry of a table with the same hash and prefix lengths.
     pub fn insert(&self, hash: u64, entry: SourceEntry, now_ms: u64) {
         self.table.insert(hash, entry.to_bits(), now_ms);
     }
 
-    /// How many clients have a member now. It reads the whole table.
+    /// The number of clients that have a member now. Reads the whole table.
     pub fn clients(&self, now_ms: u64) -> usize {
         self.table.live(now_ms).count()
     }

@@ -1,4 +1,4 @@
-//! Frames that control streams or the connection, on their way in.
+//! Received frames that control streams or the connection.
 
 use super::unwanted::UNWANTED_PING;
 use super::{By, Connection, Event, Role};
@@ -15,7 +15,7 @@ use crate::h2::streams::{Closed, Half};
 const RAPID_RESET_MS_MAX: u64 = 1000;
 
 impl Connection {
-    /// PRIORITY (section 6.3), which has no meaning any more (section 5.3.2). The rule that no stream may depend on
+    /// PRIORITY (section 6.3), which is deprecated (section 5.3.2). The rule that no stream may depend on
     /// itself is from RFC 7540, and kept for clients that test it.
     pub(super) fn handle_priority(
         &mut self,
@@ -47,13 +47,13 @@ impl Connection {
             self.spend(Flood::ClosedStreams)?;
             return Ok(None);
         };
-        // A server does well to refuse, and a client that has its response has cost no work in vain.
+        // Servers may refuse streams, and a client that has its response has caused no useless work.
         let is_rapid = self.now_ms <= closed.opened_ms.saturating_add(RAPID_RESET_MS_MAX);
         if self.role == Role::Server && closed.ours != Half::Ended && is_rapid {
             self.spend(Flood::Resets)?;
         }
         let (code, tag) = (ErrorCode(read_u32(payload)), closed.tag);
-        // Some servers say by it that the rest of the request is not wanted (section 8.1), and no END_STREAM before.
+        // Some servers use it to say that the rest of the request is not needed (section 8.1), without END_STREAM before.
         let is_whole = closed.peer == Half::Body && closed.body_left == Some(0);
         if self.role == Role::Client && code == ErrorCode::NO_ERROR && is_whole {
             return Ok(Some(Event::Data { stream, tag, start: 0, end: 0, end_stream: true }));
@@ -78,7 +78,7 @@ impl Connection {
         self.encoder.set_peer_table_size(self.peer.header_table_size);
         let change = i64::from(self.peer.stream_window_size) - before;
         if change != 0 {
-            // Section 6.9.2: it changes the windows of all streams there are, possibly to below 0.
+            // Section 6.9.2: this changes the windows of all open streams, possibly to below 0.
             for stream in self.streams.iter_mut() {
                 if stream.send_window + change > i64::from(WINDOW_SIZE_MAX) {
                     return Err(Misbehaviour::SettingsWindow.into());
@@ -90,7 +90,7 @@ impl Connection {
         Ok(Some(Event::SettingsChanged))
     }
 
-    /// Our settings apply at the peer from here on.
+    /// From here on our settings apply at the peer.
     fn handle_settings_ack(&mut self, out: &mut Vec<u8>) -> Result<Option<Event>, ConnectionError> {
         let Some(settings) = self.unacknowledged.pop_front() else {
             self.spend(Flood::Settings)?;
@@ -136,7 +136,7 @@ impl Connection {
         payload: &[u8],
     ) -> Result<Option<Event>, ConnectionError> {
         self.spend(Flood::Settings)?;
-        // It must not rise; one that does is not believed.
+        // The value must not increase; an increased one is ignored.
         let last_stream = read_u31(payload).min(self.goaway_received.unwrap_or(STREAM_ID_MAX));
         let code = ErrorCode(read_u32(&payload[4..]));
         self.goaway_received = Some(last_stream);
@@ -171,7 +171,7 @@ impl Connection {
             return Err(Misbehaviour::StreamIdle.into());
         }
         let Some(found) = self.streams.get_mut(stream) else {
-            // It may have been under way when the stream closed.
+            // The frame may have been in transit when the stream closed.
             return Ok(None);
         };
         if increment == 0 {
@@ -186,8 +186,8 @@ impl Connection {
         Ok(opened.then_some(Event::WindowOpened { stream: Some(stream) }))
     }
 
-    /// PRIORITY_UPDATE (RFC 9218 section 7.1). One for a stream that is not open is dropped: it is
-    /// advice.
+    /// PRIORITY_UPDATE (RFC 9218 section 7.1). For a stream that is not open it is ignored, because it is
+    /// only advice.
     pub(super) fn handle_priority_update(
         &mut self,
         payload: &[u8],

@@ -1,4 +1,4 @@
-//! DATA (RFC 9113 section 6.1) on its way in, and the windows that it takes.
+//! Received DATA (RFC 9113 section 6.1), and its effect on windows.
 
 use super::receive::{DataProgress, Reading, Step};
 use super::{Connection, Event, Role};
@@ -101,8 +101,8 @@ impl Connection {
         Ok(None)
     }
 
-    /// The effect of a DATA frame of this size on budgets. A frame that ends its stream costs nothing; nor do short
-    /// frames of a server, which many requests share a connection with.
+    /// The effect of a DATA frame of this size on budgets. A frame that ends its stream costs nothing, nor do short
+    /// frames of a server, because its connection is shared by many requests.
     pub(super) fn count_data(
         &mut self,
         size: u32,
@@ -126,13 +126,13 @@ impl Connection {
         Ok(())
     }
 
-    /// `left` bytes of the frame are skipped, and `credit` of them given back to the connection's window.
+    /// Skips `left` bytes of the frame, and returns `credit` of them to the connection's window.
     fn abandon_data(&mut self, left: u32, credit: u32, out: &mut Vec<u8>) {
         self.skip(left);
         self.receive_window.release_connection(credit, out);
     }
 
-    /// More of a DATA frame.
+    /// Processes more of a DATA frame.
     pub(super) fn take_data(
         &mut self,
         mut progress: DataProgress,
@@ -187,7 +187,7 @@ impl Connection {
         Ok(Step::Tell(Event::Data { stream: progress.stream, tag, start, end: *at, end_stream }))
     }
 
-    /// The peer has sent all on a stream.
+    /// The peer has ended its side of a stream.
     pub(super) fn peer_ended(&mut self, stream: u32) {
         if let Some(found) = self.streams.get_mut(stream) {
             found.peer = Half::Ended;
@@ -203,7 +203,7 @@ impl Connection {
         }
         if let Some(found) = self.streams.get_mut(stream) {
             let increment = found.receive.release(bytes);
-            // A peer that has ended needs no window.
+            // A peer that has ended its side needs no window.
             if let Some(increment) = increment.filter(|_| found.peer != Half::Ended) {
                 frame::write_window_update(stream, increment, out);
             }
@@ -211,13 +211,13 @@ impl Connection {
         self.receive_window.release_connection(bytes, out);
     }
 
-    /// Received bytes that were not released yet, on all streams: only releases open a window again. For checks.
+    /// The number of received bytes that were not released yet, on all streams; only releases reopen a window. For checks.
     pub fn unreleased_bytes(&self) -> u64 {
         if self.failed.is_some() {
             // No data may arrive on the stream any more.
             return 0;
         }
-        // A whole frame is charged when its header is there.
+        // A whole frame is charged when its header has arrived.
         let to_come = match self.reading {
             Reading::Data(progress) => progress.data_left,
             _ => 0,

@@ -1,4 +1,4 @@
-//! HEADERS and CONTINUATION (RFC 9113 sections 6.2, 6.10 and 8.1) on their way in.
+//! Received HEADERS and CONTINUATION (RFC 9113 sections 6.2, 6.10 and 8.1).
 
 use super::{Connection, Event, HeadersKind, Role};
 use crate::facts::parse_content_length;
@@ -17,13 +17,13 @@ struct Headers {
     depends_on_itself: bool,
 }
 
-/// A header block that is not whole yet.
+/// An incomplete header block.
 #[derive(Debug)]
 pub(super) struct Continuing {
     headers: Headers,
-    /// CONTINUATION frames so far.
+    /// The number of CONTINUATION frames so far.
     pub(super) frames: u16,
-    /// The received part of it.
+    /// The received part of the block.
     pub(super) fragments: Vec<u8>,
 }
 
@@ -41,7 +41,7 @@ impl Connection {
             return Ok(());
         }
         match self.role {
-            // Section 5.1.1: a client's are odd.
+            // Section 5.1.1: a client's stream ids are odd.
             Role::Server if stream.is_multiple_of(2) => Err(Misbehaviour::StreamId.into()),
             Role::Server if stream > self.peer_highest => Ok(()),
             Role::Client if self.is_idle(stream) => Err(Misbehaviour::StreamIdle.into()),
@@ -157,7 +157,7 @@ impl Connection {
         let Headers { stream, end_stream, .. } = headers;
         self.peer_highest = stream;
         if self.goaway_sent.is_some_and(|last| stream > last) {
-            // Section 6.8: the client knows by GOAWAY that it was not taken.
+            // Section 6.8: GOAWAY tells the client that the stream was not accepted.
             self.spend(Flood::ClosedStreams)?;
             self.streams.remember_reset(stream);
             return Ok(None);
@@ -201,7 +201,7 @@ impl Connection {
         }
     }
 
-    /// A head in answer to our request.
+    /// A response head for our request.
     fn take_response(
         &mut self,
         headers: Headers,
@@ -210,7 +210,7 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<Option<Event>, ConnectionError> {
         let Headers { stream, end_stream, .. } = headers;
-        // Whether it is a status at all is for the reader of the head to say.
+        // The reader of the head checks whether this is a valid status.
         let status = block.find(b":status").unwrap_or_default();
         if status.len() == 3 && status[0] == b'1' {
             let Some(found) = self.streams.get_mut(stream) else { return Ok(None) };

@@ -42,19 +42,19 @@ use super::window::ReceiveWindow;
 use receive::Reading;
 pub use send::SendKind;
 
-/// Which end of a connection this is.
+/// The role of this end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Takes requests.
+    /// Accepts requests.
     Server,
-    /// Makes them.
+    /// Sends requests.
     Client,
 }
 
-/// The result of bytes received.
+/// The result of processing received bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
-    /// Processed bytes of the input; the next call starts behind them.
+    /// The number of processed bytes of the input; the next call starts after them.
     pub consumed: usize,
     /// The event in these bytes.
     pub event: Event,
@@ -82,45 +82,45 @@ pub enum By {
     Us,
 }
 
-/// Something that the caller must know.
+/// An event for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The whole input is consumed, and there is no further event.
     NeedMore,
-    /// A header section; its list is in the block. When [`HeaderBlock::excess`] says so, it is cut.
+    /// A header section; its list is in the block. The list is truncated if [`HeaderBlock::excess`] says so.
     ///
     /// [`HeaderBlock::excess`]: super::hpack::HeaderBlock::excess
     Headers {
-        /// On which stream.
+        /// The stream.
         stream: u32,
         /// The stream's [tag](Connection::set_tag), as before this event; a new stream has 0.
         tag: u64,
         /// The kind of the headers.
         kind: HeadersKind,
-        /// Nothing follows it on the stream.
+        /// Whether the section ends the stream.
         end_stream: bool,
     },
     /// `input[start..end]`, possibly empty at the end of a stream, is data.
     Data {
-        /// On which stream.
+        /// The stream.
         stream: u32,
         /// The stream's tag; the stream itself may have ended with this.
         tag: u64,
-        /// First byte, in the input of this very call.
+        /// The first byte, in the input of this call.
         start: usize,
-        /// One past the last.
+        /// One past the last byte.
         end: usize,
-        /// Nothing follows it on the stream.
+        /// Whether the data ends the stream.
         end_stream: bool,
     },
     /// A stream that the caller knows has been reset. A NO_ERROR reset of a server whose response is complete by its
     /// Content-Length (section 8.1) is reported as its end instead.
     StreamReset {
-        /// Which.
+        /// The stream.
         stream: u32,
-        /// The tag that it had.
+        /// The stream's tag.
         tag: u64,
-        /// Why.
+        /// The error code.
         code: ErrorCode,
         /// The side.
         by: By,
@@ -128,14 +128,14 @@ pub enum Event {
     /// A client has ended its request short of its Content-Length, after the response had begun. The reported part of
     /// the request is incomplete.
     RequestCut {
-        /// On which stream.
+        /// The stream.
         stream: u32,
         /// The stream's tag; the stream itself may have ended with this.
         tag: u64,
     },
     /// More can be sent than before.
     WindowOpened {
-        /// On which stream; `None`: the connection's window has opened.
+        /// The stream; `None`: the connection's window has opened.
         stream: Option<u32>,
     },
     /// The peer's settings changed: windows, limits, supported features.
@@ -145,9 +145,9 @@ pub enum Event {
     /// The peer processes no streams above `last_stream`. Our streams above it were not processed and are closed; their
     /// requests may be sent again.
     Goaway {
-        /// The last one that it takes.
+        /// The last stream that the peer processes.
         last_stream: u32,
-        /// Why.
+        /// The error code.
         code: ErrorCode,
     },
     /// The answer to a ping.
@@ -171,7 +171,7 @@ struct OwnSettings {
     decoder_table_size: Option<u32>,
 }
 
-/// SETTINGS of ours that may be under way at once.
+/// Maximum number of unacknowledged SETTINGS frames of ours.
 const SETTINGS_UNACKNOWLEDGED_MAX: usize = 4;
 
 /// One end of a connection.
@@ -206,20 +206,20 @@ pub struct Connection {
     peer_highest: u32,
     /// The next stream that we open.
     next_stream: u32,
-    /// The last stream that we take, once we said so.
+    /// The last stream in our GOAWAY, if we have sent one.
     goaway_sent: Option<u32>,
-    /// The last stream that the peer takes, once it said so.
+    /// The last stream in the peer's GOAWAY, if it has sent one.
     goaway_received: Option<u32>,
 }
 
 impl Connection {
-    /// The end toward a client. It checks the client's preface, with prior knowledge in the clear as well
-    /// as within TLS.
+    /// The server's end of a connection. It checks the client's preface, both with prior knowledge in plain text
+    /// and within TLS.
     pub fn server(limits: Limits) -> Self {
         Self::new(Role::Server, limits)
     }
 
-    /// The end toward a server.
+    /// The client's end of a connection.
     pub fn client(limits: Limits) -> Self {
         Self::new(Role::Client, limits)
     }
@@ -278,7 +278,7 @@ impl Connection {
         }
     }
 
-    /// Which end it is.
+    /// The role of this end.
     pub fn role(&self) -> Role {
         self.role
     }
@@ -288,7 +288,7 @@ impl Connection {
         &self.peer
     }
 
-    /// Streams that are open or half-closed.
+    /// The number of streams that are open or half-closed.
     pub fn stream_count(&self) -> usize {
         self.streams.len()
     }
@@ -298,27 +298,27 @@ impl Connection {
         !self.unacknowledged.is_empty()
     }
 
-    /// Whether it ends when its last stream does: either side has said GOAWAY.
+    /// Whether the connection ends with its last stream: either side has sent GOAWAY.
     pub fn is_closing(&self) -> bool {
         self.goaway_sent.is_some() || self.goaway_received.is_some() || self.failed.is_some()
     }
 
-    /// Whether no further stream is opened for certain: as [`is_closing`](Self::is_closing), but for an end
+    /// Whether certainly no further stream is opened: as [`is_closing`](Self::is_closing), but not for an end
     /// that was only announced.
     pub fn takes_no_more(&self) -> bool {
         let is_final = self.goaway_sent.is_some_and(|last_stream| last_stream != STREAM_ID_MAX);
         is_final || self.goaway_received.is_some() || self.failed.is_some()
     }
 
-    /// Whether no byte of a frame is kept that waits for its rest, so that an end of the transport here is
-    /// not in the midst of something.
+    /// Whether no part of a frame is stored that waits for its rest, so that an end of the transport here does
+    /// not truncate a frame.
     pub fn is_between_frames(&self) -> bool {
         matches!(self.reading, Reading::FrameHeader)
             && self.partial.is_empty()
             && self.continuing.is_none()
     }
 
-    /// Whether a part of a frame other than DATA, or of a header block, has come and the rest is missing: these are
+    /// Whether a part of a frame other than DATA, or of a header block, has arrived and the rest is missing: these are
     /// small, so a slow sender is suspicious.
     pub fn awaits_rest(&self) -> bool {
         !self.partial.is_empty()
@@ -326,24 +326,24 @@ impl Connection {
             || matches!(self.reading, Reading::Payload(_) | Reading::Preface { .. })
     }
 
-    /// Sets a number of the caller's own for a stream, such as the place of its transaction.
+    /// Sets the caller's number for a stream, such as the key of its transaction.
     pub fn set_tag(&mut self, stream: u32, tag: u64) {
         if let Some(stream) = self.streams.get_mut(stream) {
             stream.tag = tag;
         }
     }
 
-    /// The number that was set; `None`: the stream is closed.
+    /// The caller's number for a stream; `None`: the stream is closed.
     pub fn tag(&self, stream: u32) -> Option<u64> {
         self.streams.get(stream).map(|stream| stream.tag)
     }
 
-    /// The streams that are open or half-closed, with their numbers of the caller's own.
+    /// The streams that are open or half-closed, with the caller's numbers.
     pub fn streams(&self) -> impl Iterator<Item = (u32, u64)> {
         self.streams.iter().map(|stream| (stream.id, stream.tag))
     }
 
-    /// Bytes of memory held, the connection itself aside.
+    /// The memory in bytes, without the connection itself.
     pub fn memory_size(&self) -> usize {
         let fragments = self.continuing.as_ref().map_or(0, |it| it.fragments.capacity());
         self.partial.capacity()
@@ -370,7 +370,7 @@ impl Connection {
         self.budgets.earn(flood, count, &self.limits);
     }
 
-    /// Ends a stream for an error of the peer (section 5.4.2). It is gone even where that is one too many.
+    /// Ends a stream because of an error of the peer (section 5.4.2). The stream is gone even if this exceeds a budget.
     fn stream_error(
         &mut self,
         stream: u32,
@@ -381,13 +381,13 @@ impl Connection {
         frame::write_reset(stream, code, out);
         let closed = self.streams.close(stream, Closed::ByUs);
         if closed.is_none() {
-            // The caller has not heard of it, or not any more.
+            // The caller does not know the stream yet, or has forgotten it.
             self.streams.remember_reset(stream);
         }
         match (self.role, &closed) {
             (Role::Server, _) => self.spend(Flood::StreamErrors)?,
-            // Their number is bounded by the client's own requests, and a bad response does not concern the streams
-            // beside it.
+            // The number of these errors is bounded by the client's own requests, and a bad response does not concern other
+            // streams.
             (Role::Client, Some(_)) => {}
             (Role::Client, None) => self.spend(Flood::ClosedStreams)?,
         }
@@ -404,7 +404,7 @@ impl Connection {
         self.continuing = None;
     }
 
-    /// One side of a stream has ended; it closes when the other has too.
+    /// One side of a stream has ended. The stream closes when the other side has ended too.
     fn close_if_ended(&mut self, stream: u32) {
         let both = |half: Half, other: Half| half == Half::Ended && other == Half::Ended;
         if self.streams.get(stream).is_some_and(|found| both(found.peer, found.ours)) {
@@ -433,7 +433,7 @@ impl Connection {
             }
             unreleased += stream.receive.unreleased();
         }
-        // The connection's also counts data of streams that are gone.
+        // The connection's window also counts data of closed streams.
         assert!(unreleased <= self.receive_window.unreleased());
         let largest = self.limits.frame_size_max as usize;
         assert!(self.partial.len() <= largest && self.partial.capacity() <= 2 * largest);

@@ -1,4 +1,4 @@
-//! From bytes to frames.
+//! Parsing of received bytes into frames.
 
 use super::{Connection, Event, Received};
 use crate::h2::error::{ConnectionError, Flood, Misbehaviour};
@@ -8,11 +8,11 @@ use crate::h2::hpack::HeaderBlock;
 /// The expected input.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reading {
-    /// The client's preface, of which this much has arrived.
+    /// The client's preface; the number of bytes that have arrived.
     Preface { matched: usize },
     /// A frame header.
     FrameHeader,
-    /// The payload of a frame that is handled whole.
+    /// The payload of a frame that is processed as a whole.
     Payload(FrameHeader),
     /// The payload of DATA.
     Data(DataProgress),
@@ -20,11 +20,11 @@ pub(super) enum Reading {
     Skip { left: u32 },
 }
 
-/// How far a DATA frame is.
+/// The progress of a DATA frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DataProgress {
     pub(super) stream: u32,
-    /// The byte that says how long the padding is has not arrived; until then, all counts as data.
+    /// The byte with the length of the padding has not arrived; until then, all bytes count as data.
     pub(super) awaits_padding_length: bool,
     pub(super) data_left: u32,
     pub(super) padding_left: u32,
@@ -45,15 +45,15 @@ impl From<Option<Event>> for Step {
     }
 }
 
-/// A buffer for parts of frames that grew larger is given up when it is empty again.
+/// Maximum size of an empty buffer for parts of frames that is kept; a larger one is freed.
 const PARTIAL_KEPT_SIZE_MAX: usize = 512;
 
 impl Connection {
-    /// Takes in bytes received at `now_ms`, up to the first event. To be called again with the rest, at
+    /// Processes bytes received at `now_ms`, up to the first event. Must be called again with the rest, at
     /// once, until the event is [`Event::NeedMore`].
     ///
-    /// How the bytes are cut makes no difference to the events, but that data comes in more pieces. The
-    /// header list of [`Event::Headers`] is in `block`, which otherwise keeps nothing between calls.
+    /// The events do not depend on how the bytes are split, except that data may come in more pieces. The
+    /// header list of [`Event::Headers`] is in `block`, which keeps nothing else between calls.
     pub fn receive(
         &mut self,
         input: &[u8],
@@ -111,7 +111,7 @@ impl Connection {
         }
     }
 
-    /// `left` bytes of the frame are not wanted.
+    /// Skips `left` bytes of the frame.
     pub(super) fn skip(&mut self, left: u32) {
         self.reading = if left == 0 { Reading::FrameHeader } else { Reading::Skip { left } };
     }
@@ -149,7 +149,7 @@ impl Connection {
         Some(header)
     }
 
-    /// Keeps input until there are `size` bytes.
+    /// Collects input until there are `size` bytes.
     fn collect(&mut self, size: usize, input: &[u8], at: &mut usize) {
         let taken = (size - self.partial.len()).min(input.len() - *at);
         if self.partial.capacity() < size {
@@ -189,7 +189,7 @@ impl Connection {
         outcome
     }
 
-    /// A frame header has arrived: everything that can be said by it alone.
+    /// A frame header has arrived: performs all checks that need only the header.
     fn begin_frame(
         &mut self,
         header: FrameHeader,
@@ -252,7 +252,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A frame is whole.
+    /// A frame is complete.
     fn handle(
         &mut self,
         header: FrameHeader,

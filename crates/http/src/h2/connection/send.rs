@@ -1,4 +1,4 @@
-//! Sending.
+//! Sending of frames.
 
 use super::{Connection, OwnSettings, Role, SETTINGS_UNACKNOWLEDGED_MAX};
 use crate::h2::ErrorCode;
@@ -99,7 +99,7 @@ impl Connection {
         out[start..start + FRAME_HEADER_SIZE].copy_from_slice(&header.bytes());
     }
 
-    /// Bytes that a DATA frame on the stream may have now; 0 when a window is shut, or nothing can be sent.
+    /// The number of bytes that a DATA frame on the stream may have now; 0 if a window is closed, or nothing can be sent.
     pub fn data_allowance(&self, stream: u32) -> usize {
         let Some(found) = self.streams.get(stream) else { return 0 };
         if found.ours != Half::Body || self.failed.is_some() {
@@ -115,8 +115,8 @@ impl Connection {
         self.send_window < i64::from(self.limits.stall_progress_size_min)
     }
 
-    /// Appends the header of a DATA frame, which `length` bytes must follow: no more than
-    /// [`data_allowance`](Self::data_allowance) says.
+    /// Appends the header of a DATA frame. `length` bytes must follow, at most
+    /// [`data_allowance`](Self::data_allowance).
     pub fn write_data_header(
         &mut self,
         stream: u32,
@@ -163,8 +163,8 @@ impl Connection {
         }
     }
 
-    /// The caller has data for a stream that its windows do not let out. The stream counts as stalled from
-    /// `now_ms` on, until [`Limits::stall_progress_size_min`](crate::h2::Limits) bytes went out: a peer
+    /// The caller has data for a stream that its windows do not allow to be sent. The stream counts as stalled from
+    /// `now_ms` on, until [`Limits::stall_progress_size_min`](crate::h2::Limits) bytes were sent: a peer
     /// that opens its window byte by byte is stalled too.
     pub fn mark_stalled(&mut self, stream: u32, now_ms: u64) {
         if let Some(found) = self.streams.get_mut(stream) {
@@ -172,12 +172,12 @@ impl Connection {
         }
     }
 
-    /// Since when a stream has been stalled.
+    /// The time since which a stream has been stalled.
     pub fn stalled_since_ms(&self, stream: u32) -> Option<u64> {
         self.streams.get(stream)?.stall.map(|stall| stall.since_ms)
     }
 
-    /// The stream that has been stalled for longest, and since when.
+    /// The stream that has been stalled for the longest time, and the start of its stall.
     pub fn oldest_stall(&self) -> Option<(u32, u64)> {
         let stalled =
             self.streams.iter().filter_map(|stream| Some((stream.id, stream.stall?.since_ms)));
@@ -191,8 +191,8 @@ impl Connection {
         }
     }
 
-    /// Ends a stream because the peer's message on it is malformed (section 8.1.1). That counts as an error
-    /// of a client's, and an error is final as in [`receive`](Self::receive).
+    /// Ends a stream because the peer's message on it is malformed (section 8.1.1). For a client this counts as an
+    /// error, and an error is final as in [`receive`](Self::receive).
     pub fn refuse(&mut self, stream: u32, out: &mut Vec<u8>) -> Result<(), ConnectionError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -209,7 +209,7 @@ impl Connection {
         }
     }
 
-    /// Asks for a sign of life; the answer is [`Event::Pong`](super::Event::Pong).
+    /// Sends a ping; the answer is [`Event::Pong`](super::Event::Pong).
     pub fn ping(&mut self, payload: [u8; 8], out: &mut Vec<u8>) {
         if self.failed.is_some() {
             return;
@@ -218,8 +218,8 @@ impl Connection {
         frame::write_ping(payload, false, out);
     }
 
-    /// Sets another window for streams. Nothing happens when too many changes are not acknowledged yet;
-    /// whether it does is the result.
+    /// Sets another window for streams, unless too many changes are unacknowledged. Returns whether it was
+    /// set.
     pub fn set_stream_window(&mut self, size: u32, out: &mut Vec<u8>) -> bool {
         if self.unacknowledged.len() >= SETTINGS_UNACKNOWLEDGED_MAX || self.failed.is_some() {
             return false;
@@ -252,7 +252,7 @@ impl Connection {
     }
 }
 
-/// Makes HEADERS and CONTINUATION of a block that is too long for one frame; the block stands behind the
+/// Splits a block that is too long for one frame into HEADERS and CONTINUATION; the block is after the
 /// place of a frame header at `start`.
 #[cold]
 fn split_headers(stream: u32, end_stream: u8, start: usize, size_max: usize, out: &mut Vec<u8>) {

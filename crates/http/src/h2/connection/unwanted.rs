@@ -1,4 +1,4 @@
-//! Requests that were answered before their end, and whose rest is dropped.
+//! The rest of requests that were answered before their end, which is dropped.
 //!
 //! RFC 9113 section 8.1 lets a server answer early and stop the rest by RST_STREAM(NO_ERROR). Some clients treat this
 //! as a failure of the whole request when they read it together with the response, and some end their body short of its
@@ -14,7 +14,7 @@ use crate::h2::error::ConnectionError;
 use crate::h2::frame::{self, FrameHeader, flag};
 use crate::h2::streams::{Half, Unwanted};
 
-/// From here on a status says that the request has failed.
+/// The lowest status that means a failed request.
 const STATUS_OF_ERRORS: u16 = 400;
 
 /// The payload of the ping after the end of an unwanted request. Its answer is not reported.
@@ -45,7 +45,7 @@ impl Connection {
             self.reset(stream, ErrorCode::CANCEL, out);
             return None;
         }
-        // It will have read our settings when it reads the answer.
+        // The client has read our settings when it reads the answer.
         let announced = self
             .unacknowledged
             .back()
@@ -68,7 +68,7 @@ impl Connection {
         self.streams.iter().filter_map(|stream| Some(stream.unwanted?.until_ms)).min()
     }
 
-    /// Ends the streams whose time has passed: their clients have had time to read the answer.
+    /// Ends the streams whose deadline has passed: their clients have had time to read the answer.
     pub fn end_unwanted(&mut self, now_ms: u64, out: &mut Vec<u8>) {
         let is_over = |unwanted: Unwanted| unwanted.until_ms <= now_ms;
         let over = self.streams.iter().filter(|stream| stream.unwanted.is_some_and(is_over));
@@ -78,7 +78,7 @@ impl Connection {
         }
     }
 
-    /// The header of a dropped DATA frame has arrived, within the windows.
+    /// The header of a dropped DATA frame has arrived; the frame is within the windows.
     pub(super) fn begin_unwanted(
         &mut self,
         header: FrameHeader,

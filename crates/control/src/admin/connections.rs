@@ -1,0 +1,240 @@
+//! The open connections of a listener: bounded in all, and for each source, so that one client cannot keep others out.
+//!
+//! | open connections | a further one takes the place of |
+//! |---|---|
+//! | of its source: [`PER_SOURCE_MAX`] | the connection of this source that has waited longest for a request |
+//! | in all: [`CONNECTIONS_MAX`] | the connection that has waited longest, of the source with the most waiting ones |
+//!
+//! If no such connection waits, the further one is closed at once. A connection waits until the head of a request is
+//! complete, and again when its answer is handed to the system. A stream never waits. A unix socket has only the bound
+//! in all.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::CONNECTIONS_MAX;
+use super::peer::{NetworkPeer, Peer};
+use super::sources::network_of;
+
+/// Maximum number of connections of one source over TCP.
+pub(super) const PER_SOURCE_MAX: usize = CONNECTIONS_MAX / 2;
+
+/// The source of a connection: an address, or a /64 network of IPv6; `None`: a unix socket.
+pub(super) type Source = Option<IpAddr>;
+
+/// The source of a peer.
+pub(super) fn source_of(peer: &Peer) -> Source {
+    match peer {
+        Peer::Local(_) => None,
+        Peer::Network(NetworkPeer { address, .. }) => Some(network_of(address.ip())),
+    }
+}
+
+/// The open connections of a listener. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Connections(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    open: Mutex<Open>,
+    closed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    connections: Vec<Connection>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Connection {
+    number: u64,
+    source: Source,
+    /// Requests that have begun and are not answered yet.
+    requests: u32,
+    /// Since when it waits for a request.
+    since: Instant,
+    end: Arc<Notify>,
+}
+
+impl Connections {
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a connection of this source; `None`: there is none.
+    pub(super) fn place(&self, source: Source) -> Option<Place> {
+        let mut open = self.open();
+        let of_source = open.connections.iter().filter(|it| it.source == source).count();
+        let displaced = match (source, open.connections.len()) {
+            (Some(_), _) if of_source >= PER_SOURCE_MAX => Some(open.longest_waiting(source)?),
+            (_, all) if all >= CONNECTIONS_MAX => Some(open.longest_waiting(open.largest()?)?),
+            _ => None,
+        };
+        if let Some(displaced) = displaced {
+            open.connections.swap_remove(displaced).end.notify_one();
+        }
+        let (number, end) = (open.next, Arc::new(Notify::new()));
+        open.next += 1;
+        open.connections.push(Connection {
+            number,
+            source,
+            requests: 0,
+            since: Instant::now(),
+            end: Arc::clone(&end),
+        });
+        Some(Place { connections: self.clone(), number, end })
+    }
+
+    /// Returns when no connection is open.
+    pub(super) async fn closed(&self) {
+        loop {
+            let closed = self.0.closed.notified();
+            if self.open().connections.is_empty() {
+                return;
+            }
+            closed.await;
+        }
+    }
+}
+
+impl Open {
+    /// The place in the list of the connection of this source that has waited longest.
+    fn longest_waiting(&self, source: Source) -> Option<usize> {
+        let all = self.connections.iter().enumerate();
+        let waiting = all.filter(|(_, it)| it.source == source && it.requests == 0);
+        waiting.min_by_key(|(_, it)| (it.since, it.number)).map(|(place, _)| place)
+    }
+
+    /// The source with the most waiting connections.
+    fn largest(&self) -> Option<Source> {
+        let waiting = || self.connections.iter().filter(|it| it.requests == 0);
+        let count = |source: Source| waiting().filter(|it| it.source == source).count();
+        waiting().map(|it| it.source).max_by_key(|source| count(*source))
+    }
+
+    fn find(&mut self, number: u64) -> Option<&mut Connection> {
+        self.connections.iter_mut().find(|it| it.number == number)
+    }
+}
+
+/// The place of an open connection. Dropping it frees the place.
+#[derive(Debug)]
+pub(super) struct Place {
+    connections: Connections,
+    number: u64,
+    end: Arc<Notify>,
+}
+
+impl Place {
+    /// Returns when another connection takes the place.
+    pub(super) async fn taken(&self) {
+        self.end.notified().await;
+    }
+
+    /// A request begins; it is over when the result is dropped.
+    pub(super) fn request(self: &Arc<Self>) -> Busy {
+        if let Some(connection) = self.connections.open().find(self.number) {
+            connection.requests += 1;
+        }
+        Busy(Arc::clone(self))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.connections.open().connections.retain(|it| it.number != self.number);
+        self.connections.0.closed.notify_waiters();
+    }
+}
+
+/// A request that is not over.
+#[derive(Debug)]
+pub(super) struct Busy(Arc<Place>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.connections.open().find(self.0.number) {
+            connection.requests = connection.requests.saturating_sub(1);
+            connection.since = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(last: u8) -> Source {
+        Some(IpAddr::from([192, 0, 2, last]))
+    }
+
+    fn is_taken(place: &Place) -> bool {
+        let numbers = place.connections.open();
+        !numbers.connections.iter().any(|it| it.number == place.number)
+    }
+
+    #[test]
+    fn a_source_takes_places_only_from_itself() {
+        let connections = Connections::default();
+        let other = connections.place(source(2)).expect("a place");
+        let held: Vec<_> = (0..PER_SOURCE_MAX)
+            .map(|_| Arc::new(connections.place(source(1)).expect("a place")))
+            .collect();
+        let busy = held[0].request();
+        let _further = connections.place(source(1)).expect("the place of one that waits");
+        assert!(is_taken(&held[1]) && !is_taken(&held[0]) && !is_taken(&held[2]));
+        assert!(!is_taken(&other));
+        drop(busy);
+        let requests: Vec<_> = held.iter().map(Place::request).collect();
+        let _again = connections.place(source(1)).expect("the place of the further one");
+        let third = connections.place(source(1));
+        assert!(third.is_some(), "the newest waits, too");
+        let _busy = Arc::new(third.expect("a place")).request();
+        assert!(connections.place(source(1)).is_none(), "all are busy");
+        assert!(connections.place(source(3)).is_some());
+        drop(requests);
+    }
+
+    #[test]
+    fn a_full_listener_takes_from_the_largest_source() {
+        let connections = Connections::default();
+        let of = |last| Arc::new(connections.place(source(last)).expect("a place"));
+        let few: Vec<_> = (0..2).map(|_| of(9)).collect();
+        let many: Vec<_> = (0..PER_SOURCE_MAX).map(|_| of(1)).collect();
+        let rest: Vec<_> = (0..CONNECTIONS_MAX - PER_SOURCE_MAX - 2).map(|_| of(2)).collect();
+        let _newcomer = of(3);
+        assert!(is_taken(&many[0]));
+        assert!(!few.iter().chain(&rest).chain(&many[1..]).any(|place| is_taken(place)));
+        assert_eq!(connections.open().connections.len(), CONNECTIONS_MAX);
+    }
+
+    #[test]
+    fn a_unix_socket_has_all_places() {
+        let connections = Connections::default();
+        let all: Vec<_> = (0..CONNECTIONS_MAX)
+            .map(|_| Arc::new(connections.place(None).expect("a place")))
+            .collect();
+        let requests: Vec<_> = all.iter().map(Place::request).collect();
+        assert!(connections.place(None).is_none());
+        drop((requests, all));
+        assert!(connections.open().connections.is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_last_one_is_waited_for() {
+        let connections = Connections::default();
+        let place = connections.place(None).expect("a place");
+        let closed = tokio::spawn({
+            let connections = connections.clone();
+            async move { connections.closed().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!closed.is_finished());
+        drop(place);
+        closed.await.expect("no panic");
+    }
+}
