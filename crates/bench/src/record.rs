@@ -314,4 +314,8 @@ pub struct Cost {
     /// requests. Only in tests of firewalls.
     #[serde(default)]
     pub unguarded_s_per_request: Option<f64>,
+    /// CPU time of weir's worker threads, from the scheduler, as a part of [`Self::process_s`]; `None` for other
+    /// products, and in runs of earlier versions.
+    #[serde(default)]
+    pub workers_s: Option<f64>,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use weir_bench::catalogue::{self, Figure, PENDING_PREFIX, is_yardstick};
+use weir_bench::catalogue::{self, Figure, OBSERVED, PENDING_PREFIX, PLAIN_WEIR, is_yardstick};
 use weir_bench::record::{FILE_NAME, Omission, Point, Product, Run, TestRecord};
 use weir_bench::run::{Event, Network, Progress, Selection, Settings, run};
 use weir_testing::{skip, skip_without_data};
@@ -99,7 +99,10 @@ fn a_smoke_of_every_test() {
     let (kept, run) = run_all(&settings, &mut heard);
     assert!(heard.steps >= run.tests.len());
     for test in &run.tests {
-        for product in run.products.iter().filter(|product| !is_yardstick(&product.name)) {
+        let is_asked = |product: &&Product| {
+            !is_yardstick(&product.name) && (test.name != OBSERVED || product.name == "weir")
+        };
+        for product in run.products.iter().filter(is_asked) {
             let of_product = test.points.iter().filter(|point| point.product == product.name);
             let requests: u64 = of_product.clone().map(|point| point.load.requests).sum();
             let errors: u64 = of_product.map(|point| point.load.errors).sum();
@@ -127,6 +130,34 @@ fn is_still_to_come(test: &TestRecord, product: &str) -> bool {
         return true;
     }
     product == "haproxy" && test.name == "udp-queries" && own().count() > 0
+}
+
+/// Observers begin and end with each measurement, and the data path's part of the CPU is known.
+#[test]
+fn a_smoke_of_observation() {
+    let folder = std::env::temp_dir().join(format!("weir-bench-observed-{}", std::process::id()));
+    let Some(settings) = settings(&["smoke", OBSERVED], &["nginx"], &folder) else { return };
+    let (kept, run) = run_all(&settings, &mut Heard::default());
+    let test = &run.tests[0];
+    assert!(test.omissions.is_empty(), "{:?}", test.omissions);
+    for (product, at) in [("weir", 0.0), (PLAIN_WEIR, 0.0), ("weir", 1.0), (PLAIN_WEIR, 1.0)] {
+        let is_it = |point: &&Point| point.product == product && point.at == at;
+        let point = test.points.iter().find(is_it);
+        let point = point.unwrap_or_else(|| panic!("no point of {product} at {at}"));
+        let workers_s = point.cost.workers_s.expect("workers");
+        assert!(workers_s > 0.0 && workers_s <= point.cost.process_s, "{:?}", point.cost);
+        assert_eq!(point.load.errors, 0, "{product}");
+    }
+    assert!(test.points.iter().all(|point| point.product != "nginx"));
+    let used = |case: u32, product: &str| {
+        let path = kept.join(format!("configurations/observed-{case}/{product}/weir.yaml"));
+        std::fs::read_to_string(path).expect("the configuration as used")
+    };
+    assert!(used(0, "weir").contains("format: json") && used(0, "weir").contains("admin:"));
+    assert!(!used(0, "weir").contains("recent_requests"));
+    assert!(used(1, "weir").contains("recent_requests: {}"));
+    assert!(!used(1, PLAIN_WEIR).contains("admin:"));
+    std::fs::remove_dir_all(&folder).expect("removing it");
 }
 
 /// The test of packets needs network namespaces.

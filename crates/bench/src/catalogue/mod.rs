@@ -4,10 +4,12 @@
 
 mod figure;
 mod layer4;
+mod observed;
 mod waf;
 
 pub use figure::{Better, COUNTED_NOISE_SHARE, Figure};
 pub use layer4::{FAST_CASES, FAST_SHAPES, PACKET_CASES, SHAPES, Shape, UDP_CASES, shape_of};
+pub use observed::{OBSERVED, OBSERVED_CASES};
 pub use waf::WAF_CASES;
 
 /// The varied setting of a test.
@@ -448,6 +450,7 @@ pub const TESTS: &[Test] = &[
         judged: &[Rate],
         goals: &[goal(Rate, 1.0, Measure::RatioToSetting(0.0), 0.95)],
     },
+    observed::TEST,
     layer4::CONNECTIONS,
     layer4::THROUGHPUT,
     layer4::ENVELOPE,

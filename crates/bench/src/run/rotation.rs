@@ -428,6 +428,7 @@ mod tests {
             query_bytes: None,
             is_timed: false,
             firewall: None,
+            is_observed: false,
         };
         let workloads = ["weir", "nginx"].map(|name| (name.to_owned(), workload.clone()));
         Setting {

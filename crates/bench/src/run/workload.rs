@@ -67,6 +67,8 @@ pub struct Workload {
     pub is_timed: bool,
     /// Requests to one virtual server of a firewall. They replace those for `paths`.
     pub firewall: Option<FirewallLoad>,
+    /// Whether metrics are scraped and the dashboard is followed meanwhile. Only for weir.
+    pub is_observed: bool,
 }
 
 /// A path with the object's length in it, and its weight.
@@ -221,6 +223,7 @@ mod tests {
             query_bytes: None,
             is_timed: false,
             firewall: None,
+            is_observed: false,
         };
         let listen: Vec<SocketAddr> =
             ["127.0.2.1:80", "127.0.2.2:80"].map(|text| text.parse().expect("an address")).into();
@@ -283,6 +286,7 @@ mod tests {
                 query_bytes: None,
                 is_timed: false,
                 firewall: None,
+                is_observed: false,
             };
             let ports: Vec<u16> = workload.spread(&listen).map(|address| address.port()).collect();
             assert_eq!(ports, expected);

@@ -344,6 +344,13 @@ fn note_decided(notes: &mut Notes, decided: &witness::Decided<'_, '_>, clock: Cl
 /// Returns the current state of a pool.
 fn sought(pool: &LocalPool, preference: Preference, clock: Clock) -> Sought {
     let eligible = pool.eligible(clock);
+    // The first members as bits: all that are shown, except a preferred member behind them.
+    let first = eligible.iter().filter(|member| **member < u64::BITS);
+    let first = first.fold(0_u64, |bits, member| bits | 1 << member);
+    let is_eligible = |member: u32| match member {
+        0..u64::BITS => first >> member & 1 == 1,
+        _ => eligible.contains(&member),
+    };
     let preferred = match preference {
         Preference::Member(member) => Some(member),
         Preference::Any | Preference::Key(_) => None,
@@ -361,7 +368,7 @@ fn sought(pool: &LocalPool, preference: Preference, clock: Clock) -> Sought {
                 state: live.state(configured),
                 is_ejected: live.ejected_until_ms(clock.now_ms()).is_some(),
                 occupancy: live.occupancy.load(Relaxed),
-                is_eligible: eligible.contains(&member),
+                is_eligible: is_eligible(member),
             }
         })
         .collect();

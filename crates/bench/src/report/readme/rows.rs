@@ -21,8 +21,9 @@ const fn row(label: &'static str, test: &'static str, figure: Figure, at: f64) -
 
 use Figure::{
     AddedCpuPerRequest, CpuPerGigabyte, CpuPerPacket, CpuPerRequest, FirewallCpuPerRequest,
-    Goodput, HandshakesPerCpuSecond, InstructionsPerRequest, LatencyP99, MemoryPerConnection, Rate,
-    RequestsPerCpuSecond, ResponseBytes, SystemCallsPerRequest,
+    Goodput, HandshakesPerCpuSecond, InstructionsPerRequest, LatencyP99, MemoryPerConnection,
+    OthersCpuPerRequest, Rate, RequestsPerCpuSecond, ResponseBytes, SystemCallsPerRequest,
+    WorkersCpuPerRequest,
 };
 
 const VOLUME_BYTES: f64 = 30.0 * 1024.0;
@@ -72,6 +73,24 @@ pub const ROWS: &[Row] = &[
         0.0,
     ),
     row("CPU per request: cookie persistence", "cookie-persistence", CpuPerRequest, 0.0),
+    row(
+        "CPU of the data path per request: access log, metrics scraped, dashboard open",
+        "observed",
+        WorkersCpuPerRequest,
+        0.0,
+    ),
+    row(
+        "CPU of the data path per request: the same, all requests recorded",
+        "observed",
+        WorkersCpuPerRequest,
+        1.0,
+    ),
+    row(
+        "CPU of the control plane and logs per request: the first of these",
+        "observed",
+        OthersCpuPerRequest,
+        0.0,
+    ),
     row(
         "full TLS handshakes per second of CPU time: RSA-2048, TLS 1.3",
         "ssl-tps",

@@ -75,6 +75,11 @@ pub enum Feature {
     Queue,
     /// This many rules on hosts and path prefixes. No rule matches. Only for weir.
     Rules(usize),
+    /// An access log, and an admin listener for observers; with `records`, records of all requests, too. Only for weir.
+    Observed {
+        /// Whether requests are recorded.
+        records: bool,
+    },
     /// A web application firewall; for weir and the firewall peers.
     Waf(Inspected),
 }
@@ -92,6 +97,8 @@ impl Feature {
             Self::Cookie => "COOKIE",
             Self::Queue => "QUEUE",
             Self::Rules(_) => "RULES",
+            Self::Observed { records: false } => "OBSERVED",
+            Self::Observed { records: true } => "RECORDED",
             Self::Waf(inspected) => inspected.word(),
         }
     }
