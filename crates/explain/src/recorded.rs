@@ -1,4 +1,4 @@
-//! Tells of a recorded request.
+//! Describes a recorded request.
 
 use std::sync::{Arc, Weak};
 
@@ -27,12 +27,12 @@ struct Head {
 }
 
 impl Head {
-    /// Of these notes; what cannot be read again has no secrets that are known, and is not shown.
+    /// Parses the recorded head. A head that cannot be parsed is not shown, because its secrets are unknown.
     fn of(notes: &Notes) -> Option<Self> {
         let mut head = RequestHead::new();
         let form = TargetForm::default();
         let read = parse_request(&notes.head, &limits(notes), form, &mut head);
-        // A path that was refused is read all the same: the parts of the head are there.
+        // A refused path is parsed, too, because the head is complete.
         let is_read = matches!(read, Ok(Parsed::Complete { .. }));
         is_read.then(|| {
             let masks = Masks::of(&head, &notes.head);
@@ -51,7 +51,7 @@ fn masks_of_texts<'a>(head: Option<&'a Head>, notes: &Notes, none: &'a Masks) ->
     }
 }
 
-/// Any head that was kept is within these.
+/// Every stored head is within these limits.
 pub(crate) fn limits(notes: &Notes) -> HeadLimits {
     let bytes = u32::try_from(notes.head.len() + 1).unwrap_or(u32::MAX);
     HeadLimits { head_size_max: bytes, headers_max: u16::MAX }
@@ -124,7 +124,7 @@ fn rule_name(name: &RuleName) -> String {
     format!("{}/{}", name.policy, name.rule)
 }
 
-/// All that was recorded. `now`: the configuration in force.
+/// The whole record. `now`: the configuration in force.
 pub fn recorded(record: &Record, now: &Arc<Snapshot>) -> RecordedRequest {
     let nothing = Notes::default();
     let notes = record.notes.as_deref().unwrap_or(&nothing);
@@ -156,7 +156,7 @@ pub fn recorded(record: &Record, now: &Arc<Snapshot>) -> RecordedRequest {
     }
 }
 
-/// Whether another configuration than this one has decided about a request.
+/// Whether a request was decided by another configuration than this one.
 pub(crate) fn is_of_other(notes: &Notes, now: &Arc<Snapshot>) -> bool {
     !Weak::ptr_eq(&notes.snapshot, &Arc::downgrade(now))
 }

@@ -1,4 +1,4 @@
-//! Requests to an authority: one connection each, over TLS, within bounds of time and size.
+//! Requests to an authority: one TLS connection per request, with limits on time and size.
 
 use std::fmt;
 use std::future::Future;
@@ -19,20 +19,20 @@ use weir_dataplane::error_text::io_error_text;
 use crate::asking::{self, AskError};
 use crate::probe::TlsClients;
 
-/// The time for a request, with its connection.
+/// Timeout of a request, including its connection.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest pause that an authority can ask for. instant-acme adds it to the time of day, and a larger one overflows there.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// When a renewal window without `Retry-After` is asked for again (RFC 9773 section 4.3.3).
 const WINDOW_PAUSE: Duration = Duration::from_secs(6 * 60 * 60);
-/// Bytes of an answer: a chain of certificates is the longest.
+/// Maximum size of a response in bytes. The longest response is a certificate chain.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// Connections to an authority.
+/// A client of an authority.
 #[derive(Debug, Clone)]
 pub struct Authority {
     tls: Arc<TlsClients>,
-    /// How long the authority wants to be left alone.
+    /// The latest `Retry-After` of the authority.
     retry_after: Arc<Mutex<Option<Duration>>>,
 }
 
@@ -49,7 +49,7 @@ impl fmt::Display for NoAnswer {
 impl std::error::Error for NoAnswer {}
 
 impl Authority {
-    /// As the settings have it.
+    /// The trusted roots from the settings.
     pub fn new(settings: &Acme) -> Result<Self, String> {
         let tls = match &settings.authorities {
             None => TlsClients::new(),
@@ -70,7 +70,7 @@ impl Authority {
         Self { tls: Arc::clone(&self.tls), retry_after: Arc::default() }
     }
 
-    /// How long it wants to be left alone, if it has said so since the last call.
+    /// The pause that the authority has asked for (`Retry-After`) since the last call.
     pub fn take_retry_after(&self) -> Option<Duration> {
         self.retry_after.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -141,7 +141,7 @@ fn bound_pause(answer: &mut Response<Bytes>, is_get: bool, now: SystemTime) -> O
     Some(pause)
 }
 
-/// The request as it is sent: with a path alone, and for one connection.
+/// The request in origin form, for a connection that is used once.
 fn prepared(
     request: Request<BodyWrapper<Bytes>>,
     authority: &str,
@@ -158,7 +158,7 @@ fn prepared(
     Ok(Request::from_parts(parts, body))
 }
 
-/// Whether an answer says what is wrong (RFC 7807).
+/// Whether a response is a problem document (RFC 7807).
 fn is_problem(answer: &Response<Bytes>) -> bool {
     let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| kind.starts_with("application/problem+json"))

@@ -1,8 +1,8 @@
 //! Certificates by ACME (RFC 8555): ordered, renewed, kept in `state_dir`, and put in use without a reload.
 //!
-//! [`Acme::provide`] gives a snapshot the certificates that are known, before it is in force; [`Acme::apply`] follows the one
-//! in force: a task per set of names ([`task`]) orders ([`order`]) when the plan ([`plan`]) says so. Nothing is ordered for a
-//! snapshot that is not in force, nor by a process that drains.
+//! [`Acme::provide`] adds the known certificates to a snapshot before it is in force; [`Acme::apply`] starts the tasks for the
+//! snapshot in force: one task per set of names ([`task`]) orders ([`order`]) when the plan ([`plan`]) says so. No order is made
+//! for a snapshot that is not in force, or by a process that drains.
 //!
 //! | before the authority's certificate is there | clients get |
 //! |---|---|
@@ -46,15 +46,15 @@ pub mod plan;
 mod store;
 mod task;
 
-/// Orders under way at a time.
+/// Maximum number of simultaneous orders.
 const ORDERS_AT_ONCE: usize = 4;
 
-/// Why certificates by ACME are not to be had.
+/// The reason why ACME cannot be used.
 #[derive(Debug)]
 pub enum AcmeError {
-    /// Nothing can be kept.
+    /// The state directory cannot be written.
     Folder(PathBuf, io::Error),
-    /// weir could not make a certificate of its own.
+    /// weir could not generate a temporary certificate.
     StandIn(String),
 }
 
@@ -98,12 +98,12 @@ impl fmt::Debug for Answers {
     }
 }
 
-/// Tasks at one authority.
+/// The tasks for one authority.
 struct Running {
     settings: Arc<Settings>,
     state_dir: PathBuf,
     common: Arc<Common>,
-    /// By the sorted names.
+    /// The key is the sorted list of names.
     tasks: BTreeMap<Vec<String>, Task>,
 }
 
@@ -113,7 +113,7 @@ impl fmt::Debug for Running {
     }
 }
 
-/// A running task; it ends when this is dropped.
+/// A running task. It ends on drop.
 struct Task {
     shared: Arc<Shared>,
     handle: JoinHandle<()>,
@@ -126,7 +126,7 @@ impl Drop for Task {
 }
 
 impl Acme {
-    /// None yet.
+    /// Without certificates.
     pub fn new(events: Events) -> Self {
         Self {
             events,
@@ -143,7 +143,7 @@ impl Acme {
         self.board.clone()
     }
 
-    /// Gives a snapshot the challenges, and each place the best certificate that is known.
+    /// Adds the challenges to a snapshot, and the best known certificate to each place.
     pub fn provide(&self, snapshot: &mut Snapshot) -> Result<(), AcmeError> {
         let Some(acme) = &mut snapshot.acme else { return Ok(()) };
         acme.challenges = Some(Arc::clone(&self.challenges));
@@ -169,7 +169,7 @@ impl Acme {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).0.insert(names, answered);
     }
 
-    /// The best certificate for a place: one that has not expired before one that has.
+    /// The best certificate for a place. A valid certificate is preferred to an expired one.
     fn known(
         &self,
         place: &Managed,
@@ -201,7 +201,7 @@ impl Acme {
         made.map(Arc::new).map_err(AcmeError::StandIn)
     }
 
-    /// Follows this snapshot, which is in force. `is_reload`: its files were read again, so what has failed is tried again.
+    /// Starts and ends tasks as this snapshot, which is in force, requires. `is_reload`: failed orders are tried again.
     pub fn apply(&mut self, snapshot: &Snapshot, is_reload: bool) {
         let Some(acme) = &snapshot.acme else { return self.stop() };
         let settings = &acme.authority;
@@ -250,7 +250,7 @@ impl Acme {
         }
     }
 
-    /// Prepares the state that tasks at one authority share; `None`: this failed, and was reported.
+    /// Prepares the state that the tasks of one authority share; `None`: an error, which was reported.
     fn begin(&self, settings: &Arc<Settings>, snapshot: &Snapshot) -> Option<Running> {
         let store = Store::of(&snapshot.state_dir, &settings.directory);
         let refused = |reason: &dyn fmt::Display| {
@@ -292,13 +292,13 @@ impl Acme {
         self.stop();
     }
 
-    /// Orders nothing from now on, and lets another process order. Certificates stay in use.
+    /// Ends all tasks, and releases the lock for another process. Certificates stay in use.
     pub fn stop(&mut self) {
         let Some(running) = self.running.take() else { return };
         running.tasks.keys().for_each(|names| self.board.forget(names));
     }
 
-    /// Returns when a certificate has come.
+    /// Waits for the next issued certificate.
     pub async fn arrived(&self) {
         self.arrived.notified().await;
     }
@@ -352,7 +352,7 @@ fn now_unix_s() -> i64 {
     i64::try_from(unix_ms() / 1_000).unwrap_or(i64::MAX)
 }
 
-/// A number of a certificate, by which its renewal is spread.
+/// A number derived from a certificate, which spreads the times of renewals.
 fn spread(identity: &Identity) -> u32 {
     let der = identity.certified.cert.first().map_or(&[][..], |certificate| certificate);
     let found = digest(&SHA256, der);

@@ -1,7 +1,7 @@
-//! An order for a certificate: from the account over proofs to the chain (RFC 8555 section 7.4).
+//! One order for a certificate: the account, the proofs, the certificate chain (RFC 8555 section 7.4).
 //!
-//! An order that the authority has taken is kept with its key before anything is proved. So a process that ends on the way,
-//! or hands over to another, does not order twice.
+//! weir stores an order and its key as soon as the authority has accepted it, before any proof. If the process ends or hands
+//! over, the next process continues this order and does not create a second one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ use super::keys;
 use super::plan::Window;
 use super::store::{PendingOrder, Progress, Proof, Store};
 
-/// How often an order is looked at: at once, then after longer and longer pauses.
+/// How an order is polled: at once, then after growing pauses.
 const POLLS: RetryPolicy = RetryPolicy::new()
     .initial_delay(Duration::from_millis(500))
     .backoff(1.5)
     .timeout(Duration::from_secs(120));
-/// Bytes of a reason: authorities repeat what they got.
+/// Maximum size of a reason in bytes: authorities quote requests.
 const REASON_BYTES_MAX: usize = 600;
 const PROBLEM: &str = "urn:ietf:params:acme:error:";
 
@@ -41,28 +41,28 @@ const TRANSIENT: [&str; 3] = ["badNonce", "rateLimited", "serverInternal"];
 pub struct Orders {
     /// The settings.
     pub settings: Arc<Acme>,
-    /// Its files.
+    /// The files of this authority.
     pub store: Store,
-    /// Connections to it.
+    /// The connections to the authority.
     pub authority: Authority,
-    /// Where workers look for answers.
+    /// The answers to challenges, as workers read them.
     pub challenges: Arc<Challenges>,
 }
 
-/// A certificate that has come, in PEM.
+/// An issued certificate, in PEM.
 pub struct Issued {
-    /// It and its chain.
+    /// The certificate and its chain.
     pub chain: String,
-    /// Its key.
+    /// The private key.
     pub key: String,
 }
 
-/// Why there is no certificate.
+/// The reason why there is no certificate.
 #[derive(Debug)]
 pub struct Failed {
-    /// The reason, for people.
+    /// The reason, as text.
     pub reason: String,
-    /// The order is over: another one is needed.
+    /// The order has failed for good: a new one is needed.
     pub is_final: bool,
     /// The pause that the authority asks for.
     pub retry_after: Option<Duration>,
@@ -139,7 +139,7 @@ impl Orders {
         Ok(Issued { chain, key })
     }
 
-    /// The window in which the authority wants this certificate to be renewed, and when to ask again; `None`: it has no
+    /// The authority's renewal window for this certificate, and the time of the next query; `None`: the authority offers no
     /// windows, or there is no account yet.
     pub async fn window(
         &self,
@@ -170,7 +170,7 @@ impl Orders {
         Ok(builder.from_credentials(credentials).await?)
     }
 
-    /// The account: the one that is kept, or a new one.
+    /// The account: the stored one, or a new one.
     async fn account(&self) -> Result<Account, Failed> {
         let email = &self.settings.email;
         let contact = email.as_ref().map(|email| format!("mailto:{email}"));
@@ -215,7 +215,7 @@ impl Orders {
         })
     }
 
-    /// Forgets an account that the authority does not know: the next try makes another.
+    /// Deletes an account that the authority does not know. The next attempt registers a new one.
     fn unknown_account(&self, error: Error) -> Failed {
         let is_unknown =
             matches!(&error, Error::Api(problem) if is(problem, "accountDoesNotExist"));
@@ -285,7 +285,7 @@ impl Orders {
         let replaced = replaced.and_then(|it| CertificateIdentifier::try_from(it).ok());
         let order = match replaced {
             None => account.new_order(&wanted()).await,
-            // An authority that does not take the hint takes the order without it.
+            // If the authority refuses `replaces`, the order is sent without it.
             Some(id) => match account.new_order(&wanted().replaces(id)).await {
                 Ok(order) => Ok(order),
                 Err(error) if may_have_no_hint(&error) => account.new_order(&wanted()).await,
@@ -299,7 +299,7 @@ impl Orders {
         Ok((order, key))
     }
 
-    /// Keeps what is known of the orders for these names.
+    /// Stores the state of the orders for these names.
     pub fn keep_progress(&self, names: &[String], progress: &Progress) -> Result<(), Failed> {
         let kept = self.store.keep_progress(&super::board::sorted(names), progress);
         kept.map_err(|error| {
@@ -343,7 +343,7 @@ impl Orders {
         }
     }
 
-    /// Answers the challenge for a name, and tells the authority to look.
+    /// Publishes the answer to the challenge for a name, and asks the authority to check it.
     async fn answer<'a>(
         &self,
         of: &'a mut AuthorizationHandle<'a>,
@@ -406,7 +406,7 @@ pub fn answering_all(
     proofs.filter_map(|proof| answering(challenges, kind, proof).ok()).collect()
 }
 
-/// The errors of the authority about the proofs of an order.
+/// The authority's errors about the proofs of an order.
 async fn refusals(order: &mut Order) -> Option<Failed> {
     let mut told_of = Vec::new();
     let mut authorizations = order.authorizations();
@@ -438,7 +438,7 @@ fn is_transient(problem: &Problem) -> bool {
         || TRANSIENT.iter().any(|kind| is(problem, kind))
 }
 
-/// Whether a problem is of this type.
+/// Whether a problem has this type.
 fn is(problem: &Problem, kind: &str) -> bool {
     problem.r#type.as_deref().and_then(|it| it.strip_prefix(PROBLEM)) == Some(kind)
 }
@@ -459,7 +459,7 @@ fn told(problem: &Problem) -> String {
     text
 }
 
-/// A reason without control characters, and not too long: it comes from outside.
+/// Removes control characters from a reason and limits its length, because it comes from outside.
 fn clip(reason: String) -> String {
     let plain = |it: char| if it.is_control() { ' ' } else { it };
     let mut reason: String = reason.chars().map(plain).collect();

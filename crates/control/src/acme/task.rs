@@ -1,4 +1,4 @@
-//! The certificate for one set of names: ordered when it is due, kept, and shown from then on.
+//! The certificate for one set of names: ordered when it is due, stored, and then in use.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,28 +20,28 @@ use super::{now_unix_s, spread};
 use crate::events::Events;
 use crate::time::rfc3339;
 
-/// Longest time of an order: after that it is tried again.
+/// Timeout of an order. It is then tried again.
 const ORDER_TIME_MAX: Duration = Duration::from_secs(10 * 60);
-/// Longest sleep: the clock may be set, and the host may have slept.
+/// Maximum sleep, because the clock may be set, or the host may have been suspended.
 const SLEEP_MAX: Duration = Duration::from_secs(60 * 60);
-/// How often it is looked whether another process still orders.
+/// Interval between attempts to acquire the lock that another process holds.
 const LOCK_POLL: Duration = Duration::from_millis(100);
 /// How often it is looked whether that process has got the certificate.
 const KEPT_POLL: Duration = Duration::from_secs(30);
 
-/// The state that all sets of names share.
+/// The state that the tasks of an authority share.
 pub struct Common {
-    /// Orders at the authority.
+    /// The client for orders.
     pub orders: Orders,
-    /// Limits orders under way.
+    /// Limits the number of simultaneous orders.
     pub gate: Semaphore,
     /// Held by the process that orders.
     pub lock: Arc<OrderLock>,
-    /// Reports.
+    /// The reports.
     pub board: Board,
-    /// Log lines.
+    /// The events.
     pub events: Events,
-    /// Told of each certificate that has come.
+    /// Notified of each issued certificate.
     pub arrived: Arc<Notify>,
 }
 
@@ -49,7 +49,7 @@ pub struct Common {
 #[derive(Debug, Default)]
 pub struct Shared {
     places: Mutex<Places>,
-    /// A reload asks for another try.
+    /// A reload requests a new attempt.
     pub hurry: Notify,
 }
 
@@ -60,18 +60,18 @@ struct Places {
 }
 
 impl Shared {
-    /// Begins with a kept certificate of the authority, if there is one.
+    /// Starts with the stored certificate, if there is one.
     pub fn new(current: Option<Arc<Identity>>) -> Self {
         let places = Mutex::new(Places { all: Vec::new(), current });
         Self { places, hurry: Notify::new() }
     }
 
-    /// The certificate of the authority.
+    /// The authority's certificate.
     pub fn current(&self) -> Option<Arc<Identity>> {
         self.lock().current.clone()
     }
 
-    /// The certificate is shown in these places from now on.
+    /// Adds places for the certificate.
     pub fn show_in(&self, places: Vec<Arc<Managed>>) {
         let mut own = self.lock();
         own.all = places;
@@ -80,7 +80,7 @@ impl Shared {
         }
     }
 
-    /// Shows another certificate.
+    /// Replaces the certificate in all places.
     fn set(&self, identity: &Arc<Identity>) {
         let mut own = self.lock();
         own.current = Some(Arc::clone(identity));
@@ -92,7 +92,7 @@ impl Shared {
     }
 }
 
-/// A certificate with a place for its OCSP response, where such are fetched.
+/// A certificate with a place for its OCSP response, if OCSP responses are fetched.
 pub fn fitted(identity: &Arc<Identity>, fetches_ocsp: bool) -> Arc<Identity> {
     let [certificate, _issuer, ..] = &identity.certified.cert[..] else {
         return Arc::clone(identity);
@@ -109,21 +109,21 @@ pub fn fitted(identity: &Arc<Identity>, fetches_ocsp: bool) -> Arc<Identity> {
 
 /// The work for one set of names.
 pub struct Certificate {
-    /// In the order of the configuration.
+    /// The names in the order of the configuration.
     pub names: Vec<String>,
-    /// The same, sorted.
+    /// The names, sorted.
     pub sorted: Vec<String>,
-    /// The state that all sets of names share.
+    /// The state that the tasks of an authority share.
     pub common: Arc<Common>,
-    /// The places where it is shown.
+    /// The places that use the certificate.
     pub shared: Arc<Shared>,
-    /// The certificate that is there must be replaced: it has another kind of key.
+    /// The certificate must be replaced, because its key has another type.
     pub is_due: bool,
     /// Answers to the challenges of an order that another process has begun, until this one goes on with it.
     pub answers: Vec<Answered>,
 }
 
-/// The authority's window, and when it is asked for again.
+/// The authority's renewal window, and the time of the next query.
 #[derive(Default)]
 struct Asked {
     window: Option<Window>,
@@ -131,7 +131,7 @@ struct Asked {
 }
 
 impl Certificate {
-    /// Runs for good.
+    /// Runs until it is dropped.
     pub async fn run(mut self) {
         let mut progress = match self.common.orders.store.progress(&self.sorted) {
             Ok(progress) => progress,
@@ -180,7 +180,7 @@ impl Certificate {
 
     /// The time of the next order.
     fn order_at(&self, progress: &Progress, window: Option<Window>) -> i64 {
-        // One that the authority has taken already costs nothing to look at.
+        // Polling an accepted order does not count against limits.
         let not_before = if progress.order.is_some() && progress.reason.is_none() {
             0
         } else {
@@ -214,14 +214,14 @@ impl Certificate {
                 asked.window = None;
                 *WINDOW_PAUSES.end()
             }
-            // The last window stays; without one, the lifetime decides.
+            // The last window stays in use. Without a window, the lifetime decides.
             Err(_) => WINDOW_RETRY,
         };
         let pause = i64::try_from(pause.as_secs()).unwrap_or(i64::MAX);
         asked.next_unix_s = now_unix_s().saturating_add(pause);
     }
 
-    /// Orders, and shows what comes.
+    /// Orders a certificate, and puts it in use.
     async fn order(&mut self, progress: &mut Progress, window: Option<Window>) {
         let common = Arc::clone(&self.common);
         self.report(State::Waiting, progress, window);
@@ -250,7 +250,7 @@ impl Certificate {
         }
     }
 
-    /// Notes the order before it is made: a process that ends on the way does not begin again at once, and again.
+    /// Stores the attempt before the order is sent. A process that crashes during orders cannot repeat them without a pause.
     fn begin(&self, progress: &mut Progress) -> Result<(), Failed> {
         progress.failures = progress.failures.saturating_add(1);
         progress.last_order_unix_s = now_unix_s();
@@ -273,7 +273,7 @@ impl Certificate {
         })
     }
 
-    /// Keeps and shows a certificate that has come.
+    /// Stores an issued certificate, and puts it in use.
     fn take(&mut self, issued: &Issued) -> Result<Arc<Identity>, Failed> {
         let unusable = |reason: String| Failed::at_last(reason);
         let identity = super::keys::identity(&issued.chain, &issued.key)
@@ -287,7 +287,7 @@ impl Certificate {
         let store = &self.common.orders.store;
         let kept = store.keep_certificate(&self.sorted, &issued.key, &issued.chain);
         if let Err(error) = kept {
-            // It is used all the same: a restart would order again.
+            // The certificate is used, but it would be ordered again after a restart.
             let folder = store.folder().display();
             let what = format_args!("cannot be kept in {folder}: {error}");
             self.common.events.error(self.subject(), what);
@@ -312,7 +312,7 @@ impl Certificate {
         self.due_at(progress, window) > now_unix_s()
     }
 
-    /// Takes a certificate that another process has got. Whether there is one that is not due.
+    /// Reads a certificate that another process has stored. Returns whether it exists and is not due.
     fn take_kept(&mut self) -> bool {
         let orders = &self.common.orders;
         let Ok(Some(kept)) = orders.store.certificate(&self.sorted, orders.settings.key) else {
@@ -390,12 +390,12 @@ impl Certificate {
     }
 }
 
-/// When a certificate is valid.
+/// The validity of a certificate.
 pub fn lifetime(identity: &Identity) -> Lifetime {
     Lifetime { from_unix_s: identity.not_before_unix_s, until_unix_s: identity.not_after_unix_s }
 }
 
-/// Names for a log line: the first, and how many more there are.
+/// The names in an event: the first, and the number of the others.
 fn shown(names: &[String]) -> String {
     match names {
         [] => String::new(),
